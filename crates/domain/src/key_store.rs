@@ -1,0 +1,117 @@
+//! The port to organisations and their API keys.
+
+use async_trait::async_trait;
+use time::OffsetDateTime;
+
+use crate::api_key::KeyDigest;
+use crate::ids::{KeyId, OrganisationId};
+use crate::name::Name;
+use crate::store_error::StoreError;
+
+/// A tenant: owns keys and patients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Organisation {
+    /// Its id.
+    pub id: OrganisationId,
+    /// Its name.
+    pub name: Name,
+}
+
+/// A key to be stored: everything but the key itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewKey {
+    /// Its id.
+    pub id: KeyId,
+    /// The organisation it belongs to.
+    pub organisation_id: OrganisationId,
+    /// Given by its maker.
+    pub name: Name,
+    /// Finds the key again.
+    pub digest: KeyDigest,
+    /// The last characters of the key.
+    pub hint: String,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+    /// From when on it is refused; none: never.
+    pub expires_at: Option<OffsetDateTime>,
+}
+
+/// A stored key, as its organisation sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// Its id.
+    pub id: KeyId,
+    /// Given by its maker.
+    pub name: String,
+    /// The last characters of the key.
+    pub hint: String,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+    /// When it last opened the door, give or take a minute.
+    pub last_used_at: Option<OffsetDateTime>,
+    /// From when on it is refused; none: never.
+    pub expires_at: Option<OffsetDateTime>,
+    /// When it was revoked.
+    pub revoked_at: Option<OffsetDateTime>,
+    /// When it was last seen on a connection that was not encrypted: it should be replaced.
+    pub sent_in_clear_at: Option<OffsetDateTime>,
+}
+
+/// Who stands behind an active key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHolder {
+    /// The key's id.
+    pub key_id: KeyId,
+    /// The organisation that owns the key.
+    pub organisation_id: OrganisationId,
+}
+
+/// Why a well-formed key opens nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyRefusal {
+    /// No organisation has such a key.
+    #[error("The API key is unknown")]
+    Unknown,
+    /// Its organisation revoked it.
+    #[error("The API key was revoked")]
+    Revoked,
+    /// Its time is over.
+    #[error("The API key has expired")]
+    Expired,
+}
+
+/// What a key is worth at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStanding {
+    /// It opens the door for its holder.
+    Active(KeyHolder),
+    /// It opens nothing.
+    Refused(KeyRefusal),
+}
+
+/// Organisations and their API keys.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait KeyStore: Send + Sync {
+    /// What the key is worth at this moment. Never answered from memory: a revoked key is refused at once.
+    async fn standing(&self, key: &KeyDigest) -> Result<KeyStanding, StoreError>;
+
+    /// Notes, some time later, that this key was seen on a connection that was not encrypted.
+    fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime);
+
+    /// Stores an organisation.
+    async fn add_organisation(&self, organisation: &Organisation) -> Result<(), StoreError>;
+
+    /// All organisations, the oldest first.
+    async fn organisations(&self) -> Result<Vec<(OrganisationId, String)>, StoreError>;
+
+    /// Stores a key. False: there is no such organisation.
+    async fn add_key(&self, key: &NewKey) -> Result<bool, StoreError>;
+
+    /// The organisation's keys, the oldest first. None: there is no such organisation.
+    async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
+
+    /// Revokes a key for good: once this has returned, no request that starts afterwards creates anything with it. Gives
+    /// the moment of the first revocation. None: there is no such key.
+    async fn revoke(&self, key: KeyId, at: OffsetDateTime) -> Result<Option<OffsetDateTime>, StoreError>;
+}

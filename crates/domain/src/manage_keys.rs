@@ -1,0 +1,109 @@
+//! What an organisation does with its API keys, on the command line and on its dashboard alike.
+
+use time::OffsetDateTime;
+
+use crate::api_key::{ApiKey, KeyFormat};
+use crate::ids::{KeyId, OrganisationId};
+use crate::key_store::{KeyRecord, KeyStore, NewKey, Organisation};
+use crate::name::Name;
+use crate::store_error::StoreError;
+
+/// A wish for a key, with the id, the moment and the random bits that the service gives it.
+#[derive(Debug)]
+pub struct KeyRequest {
+    /// The organisation it shall belong to.
+    pub organisation_id: OrganisationId,
+    /// For people to tell it apart.
+    pub name: Name,
+    /// From when on it shall be refused; none: never.
+    pub expires_at: Option<OffsetDateTime>,
+    /// The key's id to be.
+    pub id: KeyId,
+    /// The moment of the request.
+    pub now: OffsetDateTime,
+    /// The key's secret.
+    pub random: [u8; 32],
+}
+
+/// A key that was just made: the one time that the whole of it exists outside its owner's hands.
+#[derive(Debug)]
+pub struct IssuedKey {
+    /// Its id.
+    pub id: KeyId,
+    /// The organisation it belongs to.
+    pub organisation_id: OrganisationId,
+    /// Its name.
+    pub name: Name,
+    /// The key.
+    pub key: ApiKey,
+}
+
+/// Why keys could not be managed.
+#[derive(Debug, thiserror::Error)]
+pub enum ManageKeysError {
+    /// No organisation has this id.
+    #[error("there is no organisation {0}")]
+    NoSuchOrganisation(OrganisationId),
+    /// No key has this id.
+    #[error("there is no key {0}")]
+    NoSuchKey(KeyId),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes an organisation.
+pub async fn create_organisation(
+    keys: &dyn KeyStore,
+    id: OrganisationId,
+    name: Name,
+) -> Result<Organisation, ManageKeysError> {
+    let organisation = Organisation { id, name };
+    keys.add_organisation(&organisation).await?;
+    Ok(organisation)
+}
+
+/// All organisations, the oldest first, with their names.
+pub async fn list_organisations(keys: &dyn KeyStore) -> Result<Vec<(OrganisationId, String)>, ManageKeysError> {
+    Ok(keys.organisations().await?)
+}
+
+/// Makes a key. Its digest and hint are stored, the key itself is not.
+pub async fn create_key(
+    keys: &dyn KeyStore,
+    format: &KeyFormat,
+    request: KeyRequest,
+) -> Result<IssuedKey, ManageKeysError> {
+    let KeyRequest { organisation_id, name, expires_at, id, now, random } = request;
+    let key = format.mint(random);
+    let record = NewKey {
+        id,
+        organisation_id,
+        name: name.clone(),
+        digest: key.digest(),
+        hint: key.hint().to_owned(),
+        created_at: now,
+        expires_at,
+    };
+    if !keys.add_key(&record).await? {
+        return Err(ManageKeysError::NoSuchOrganisation(organisation_id));
+    }
+    Ok(IssuedKey { id, organisation_id, name, key })
+}
+
+/// The organisation's keys, the oldest first.
+pub async fn list_keys(
+    keys: &dyn KeyStore,
+    organisation_id: OrganisationId,
+) -> Result<Vec<KeyRecord>, ManageKeysError> {
+    keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
+}
+
+/// Revokes a key at once and for good; revoking twice changes nothing. Gives the moment of the first revocation.
+pub async fn revoke_key(
+    keys: &dyn KeyStore,
+    key: KeyId,
+    now: OffsetDateTime,
+) -> Result<OffsetDateTime, ManageKeysError> {
+    keys.revoke(key, now).await?.ok_or(ManageKeysError::NoSuchKey(key))
+}

@@ -1,0 +1,20 @@
+//! What can go wrong behind a port, as far as a caller can act on it.
+
+use std::error::Error;
+
+/// The cause behind a failed port, for the log alone: no client ever reads it.
+pub type Source = Box<dyn Error + Send + Sync>;
+
+/// Why a port could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// More work waits than the service takes on; trying again later may help.
+    #[error("the service is full")]
+    Overloaded,
+    /// The store could not be reached within the deadline; trying again later may help.
+    #[error("the store could not be reached in time")]
+    Unavailable(#[source] Source),
+    /// Anything else: a defect of the service or of its store.
+    #[error("the store failed")]
+    Unexpected(#[source] Source),
+}

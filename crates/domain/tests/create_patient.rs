@@ -1,0 +1,169 @@
+//! The use case against mocked ports: what is asked of them, how often, and what comes of each answer.
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use intake_domain::{
+    ApiKey, CreatePatientError, CreatedPatient, Environment, KeyFormat, KeyHolder, KeyId, KeyRefusal, KeyStanding,
+    MockKeyStore, MockPatientRegister, OrganisationId, PatientDraft, PatientId, PatientRequest, Registered,
+    RequestDigest, StoreError, create_patient,
+};
+use time::OffsetDateTime;
+use time::macros::datetime;
+use uuid::Uuid;
+
+const NOW: OffsetDateTime = datetime!(2025-12-03 10:30:00.123456 UTC);
+
+fn key() -> ApiKey {
+    KeyFormat::new("intake".parse().unwrap(), Environment::Development).mint([5; 32])
+}
+
+fn organisation() -> OrganisationId {
+    Uuid::from_u128(1).into()
+}
+
+fn draft(first_name: &str) -> PatientDraft<'_> {
+    PatientDraft {
+        first_name: first_name.into(),
+        last_name: "Lovelace".into(),
+        phone_number: "+61412345678".into(),
+        date_of_birth: "1985-03-21".into(),
+        ..PatientDraft::default()
+    }
+}
+
+fn create(
+    register: &MockPatientRegister,
+    keys: &MockKeyStore,
+    draft: PatientDraft<'_>,
+    retry: Option<&str>,
+) -> Result<CreatedPatient, CreatePatientError> {
+    let key = key();
+    let idempotency_key = retry.map(|key| key.parse().unwrap());
+    let request = PatientRequest { key: &key, draft, idempotency_key, id: PatientId::new(NOW, [1; 10]), now: NOW };
+    create_patient(register, keys, request).now_or_never().expect("mocks answer at once")
+}
+
+#[test]
+fn a_valid_draft_costs_one_step_and_no_lookup() {
+    let mut register = MockPatientRegister::new();
+    register.expect_create().times(1).returning(|registration| {
+        assert_eq!(registration.key, key().digest());
+        assert_eq!(registration.patient.first_name(), "Ada");
+        assert!(registration.retry.is_none());
+        Ok(Registered::Created(organisation()))
+    });
+    let created = create(&register, &MockKeyStore::new(), draft("Ada"), None).unwrap();
+    let patient = created.patient();
+    assert_eq!(patient.organisation_id, organisation());
+    assert_eq!(patient.id, PatientId::new(NOW, [1; 10]));
+    assert_eq!(patient.created_at, datetime!(2025-12-03 10:30:00.123 UTC), "cut to milliseconds");
+    assert_eq!(patient.updated_at, patient.created_at);
+    assert_eq!(patient.details.last_name(), "Lovelace");
+    assert!(!created.replayed());
+}
+
+#[test]
+fn a_faulty_draft_never_reaches_the_register() {
+    let mut keys = MockKeyStore::new();
+    let holder = KeyHolder { key_id: KeyId::new(NOW, [0; 10]), organisation_id: organisation() };
+    keys.expect_standing()
+        .times(1)
+        .withf(|digest| *digest == key().digest())
+        .returning(move |_| Ok(KeyStanding::Active(holder)));
+    match create(&MockPatientRegister::new(), &keys, draft(""), None) {
+        Err(CreatePatientError::Invalid(faults)) => assert_eq!(faults[0].field, Some("firstName")),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_stranger_with_a_faulty_draft_learns_only_that_the_key_is_refused() {
+    for refusal in [KeyRefusal::Unknown, KeyRefusal::Revoked, KeyRefusal::Expired] {
+        let mut keys = MockKeyStore::new();
+        keys.expect_standing().times(1).returning(move |_| Ok(KeyStanding::Refused(refusal)));
+        match create(&MockPatientRegister::new(), &keys, draft(""), None) {
+            Err(CreatePatientError::KeyRefused(told)) => assert_eq!(told, refusal),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_register_refuses_a_key_that_is_not_active() {
+    let mut register = MockPatientRegister::new();
+    register.expect_create().returning(|_| Ok(Registered::Refused(KeyRefusal::Revoked)));
+    let result = create(&register, &MockKeyStore::new(), draft("Ada"), None);
+    assert!(matches!(result, Err(CreatePatientError::KeyRefused(KeyRefusal::Revoked))));
+}
+
+#[test]
+fn a_failing_store_is_passed_on() {
+    let mut register = MockPatientRegister::new();
+    register.expect_create().returning(|_| Err(StoreError::Overloaded));
+    let result = create(&register, &MockKeyStore::new(), draft("Ada"), None);
+    assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Overloaded))));
+
+    let mut keys = MockKeyStore::new();
+    keys.expect_standing().returning(|_| Err(StoreError::Unavailable("gone".into())));
+    let result = create(&MockPatientRegister::new(), &keys, draft(""), None);
+    assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Unavailable(_)))));
+}
+
+/// A register that has created one patient under an idempotency key before.
+fn register_with_a_past(id: PatientId, digest: [u8; 32]) -> MockPatientRegister {
+    let created_at = datetime!(2024-01-01 0:00 UTC);
+    let mut register = MockPatientRegister::new();
+    register
+        .expect_create()
+        .returning(move |_| Ok(Registered::Before { organisation_id: organisation(), id, created_at, digest }));
+    register
+}
+
+#[test]
+fn a_repeated_request_gets_the_first_patient() {
+    let first_id = PatientId::new(NOW, [9; 10]);
+    let digest = RequestDigest::new(first_id, &draft("Ada").validate(NOW).unwrap());
+    let register = register_with_a_past(first_id, *digest.as_bytes());
+    let created = create(&register, &MockKeyStore::new(), draft("Ada"), Some("order-7")).unwrap();
+    assert!(created.replayed());
+    assert_eq!(created.patient().id, first_id);
+    assert_eq!(created.patient().created_at, datetime!(2024-01-01 0:00 UTC));
+    assert_eq!(created.patient().details.first_name(), "Ada");
+}
+
+#[test]
+fn another_patient_under_the_same_idempotency_key_is_refused() {
+    let first_id = PatientId::new(NOW, [9; 10]);
+    let digest = RequestDigest::new(first_id, &draft("Ada").validate(NOW).unwrap());
+    let register = register_with_a_past(first_id, *digest.as_bytes());
+    let result = create(&register, &MockKeyStore::new(), draft("Grace"), Some("order-7"));
+    assert!(matches!(result, Err(CreatePatientError::DifferentPatient)));
+}
+
+#[test]
+fn the_stored_digest_tells_every_field_apart() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut drafts = vec![draft("Ada"), PatientDraft { date_of_birth: "1985-03-22".into(), ..draft("Ada") }];
+    for field in ["email", "addressLine1", "addressLine2", "suburb", "state", "postcode", "country"] {
+        let mut changed = draft("Ada");
+        *changed.field_mut(field).unwrap() = if field == "email" { "a@b.co" } else { "AU" }.into();
+        drafts.push(changed);
+    }
+    drafts.push(PatientDraft { suburb: "".into(), ..draft("Ada") });
+    drafts.push(PatientDraft { suburb: "A".into(), state: "U".into(), ..draft("Ada") });
+    for draft in drafts {
+        let seen = Arc::clone(&seen);
+        let mut register = MockPatientRegister::new();
+        register.expect_create().returning(move |registration| {
+            let retry = registration.retry.as_ref().expect("asked for");
+            assert_eq!(retry.key.as_str(), "order-7");
+            let mut seen = seen.lock().unwrap();
+            assert!(!seen.contains(retry.digest.as_bytes()));
+            seen.push(*retry.digest.as_bytes());
+            Ok(Registered::Created(organisation()))
+        });
+        create(&register, &MockKeyStore::new(), draft, Some("order-7")).unwrap();
+    }
+}

@@ -1,0 +1,90 @@
+//! The key use cases against a mocked store.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use futures_util::FutureExt;
+use intake_domain::{
+    Environment, KeyFormat, KeyId, KeyRequest, ManageKeysError, MockKeyStore, Name, OrganisationId, create_key,
+    create_organisation, list_keys, revoke_key,
+};
+use time::OffsetDateTime;
+use time::macros::datetime;
+use uuid::Uuid;
+
+const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
+
+fn format() -> KeyFormat {
+    KeyFormat::new("intake".parse().unwrap(), Environment::Production)
+}
+
+fn organisation() -> OrganisationId {
+    Uuid::from_u128(1).into()
+}
+
+fn wish() -> KeyRequest {
+    KeyRequest {
+        organisation_id: organisation(),
+        name: Name::new("Front desk").unwrap(),
+        expires_at: Some(datetime!(2026-01-01 0:00 UTC)),
+        id: KeyId::new(NOW, [2; 10]),
+        now: NOW,
+        random: [3; 32],
+    }
+}
+
+#[test]
+fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
+    let mut keys = MockKeyStore::new();
+    keys.expect_add_key().times(1).returning(|stored| {
+        let key = format().mint([3; 32]);
+        assert_eq!(stored.digest, key.digest());
+        assert_eq!(stored.hint, &key.expose()[key.expose().len() - 4..]);
+        assert_eq!(stored.expires_at, Some(datetime!(2026-01-01 0:00 UTC)));
+        assert_eq!((stored.created_at, stored.id), (NOW, KeyId::new(NOW, [2; 10])));
+        assert!(!format!("{stored:?}").contains(key.expose()));
+        Ok(true)
+    });
+    let issued = create_key(&keys, &format(), wish()).now_or_never().expect("mocks answer at once").unwrap();
+    assert!(issued.key.expose().starts_with("intake_live_"));
+    assert_eq!(format().parse(issued.key.expose()), Ok(issued.key));
+}
+
+#[test]
+fn a_key_for_nobody_is_refused() {
+    let mut keys = MockKeyStore::new();
+    keys.expect_add_key().returning(|_| Ok(false));
+    let result = create_key(&keys, &format(), wish()).now_or_never().expect("mocks answer at once");
+    assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));
+
+    let mut keys = MockKeyStore::new();
+    keys.expect_keys().returning(|_| Ok(None));
+    let result = list_keys(&keys, organisation()).now_or_never().expect("mocks answer at once");
+    assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(_))));
+}
+
+#[test]
+fn revoking_tells_when_the_key_was_first_revoked() {
+    let mut keys = MockKeyStore::new();
+    let first = datetime!(2025-01-01 0:00 UTC);
+    keys.expect_revoke().times(1).returning(move |_, at| {
+        assert_eq!(at, NOW);
+        Ok(Some(first))
+    });
+    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), NOW).now_or_never().expect("mocks answer at once");
+    assert_eq!(revoked.unwrap(), first);
+}
+
+#[test]
+fn revoking_an_unknown_key_says_so() {
+    let mut keys = MockKeyStore::new();
+    keys.expect_revoke().returning(|_, _| Ok(None));
+    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), NOW).now_or_never().expect("mocks answer at once");
+    assert!(matches!(revoked, Err(ManageKeysError::NoSuchKey(_))));
+}
+
+#[test]
+fn an_organisation_is_stored_under_the_given_id() {
+    let mut keys = MockKeyStore::new();
+    keys.expect_add_organisation().times(1).returning(|_| Ok(()));
+    let made = create_organisation(&keys, organisation(), Name::new("Demo Clinic").unwrap());
+    assert_eq!(made.now_or_never().expect("mocks answer at once").unwrap().id, organisation());
+}
