@@ -1,0 +1,48 @@
+//! The one place where Diesel's errors are told apart, by kind alone: messages change and constraint names are lost on
+//! some engines.
+
+use diesel::result::{DatabaseErrorKind, Error};
+use intake_domain::StoreError;
+
+/// What a failed statement means for the one who sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The connection is gone, or leads to a server that cannot write: another one may work.
+    Connection,
+    /// The database refused what was sent: sending it again changes nothing.
+    Refused,
+}
+
+pub(crate) fn failure(error: &Error) -> Failure {
+    match error {
+        Error::BrokenTransactionManager
+        | Error::DatabaseError(
+            DatabaseErrorKind::ClosedConnection
+            | DatabaseErrorKind::UnableToSendCommand
+            | DatabaseErrorKind::ReadOnlyTransaction
+            | DatabaseErrorKind::SerializationFailure,
+            _,
+        ) => Failure::Connection,
+        _ => Failure::Refused,
+    }
+}
+
+pub(crate) fn is_foreign_key_violation(error: &Error) -> bool {
+    matches!(error, Error::DatabaseError(DatabaseErrorKind::ForeignKeyViolation, _))
+}
+
+pub(crate) fn store_error(error: Error) -> StoreError {
+    match failure(&error) {
+        Failure::Connection => StoreError::Unavailable(discreet(error)),
+        Failure::Refused => StoreError::Unexpected(discreet(error)),
+    }
+}
+
+/// An error without its details: PostgreSQL puts whole rows into them. Diesel's `Display` gives the message alone, its
+/// `Debug` gives all, so the error itself is left behind.
+pub(crate) fn discreet(error: Error) -> intake_domain::Source {
+    match error {
+        Error::DatabaseError(kind, information) => anyhow::anyhow!("{kind:?}: {}", information.message()).into(),
+        other => other.into(),
+    }
+}

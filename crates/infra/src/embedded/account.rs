@@ -1,0 +1,113 @@
+//! The account that the server runs under: our own, or, because PostgreSQL refuses root, one without rights.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::EmbeddedError;
+
+/// Accounts to fall back to as root: the one Debian's package makes, else the one every system has.
+const WITHOUT_RIGHTS: [&str; 2] = ["postgres", "nobody"];
+/// Where root keeps databases whose own folder the server's account cannot enter, as below /root.
+const ROOTS_DATABASES: &str = "/var/lib/intake";
+
+/// The account of the server, if it is not our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Account {
+    other: Option<(u32, u32)>,
+}
+
+impl Account {
+    pub(super) fn for_server() -> Result<Self, EmbeddedError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(Self { other: None });
+        }
+        let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let found = WITHOUT_RIGHTS.iter().find_map(|name| ids_of(&accounts, name));
+        Ok(Self { other: Some(found.ok_or(EmbeddedError::NoAccount)?) })
+    }
+
+    /// Makes a command run under this account.
+    pub(super) fn apply(self, command: &mut Command) {
+        if let Some((user, group)) = self.other {
+            command.uid(user).gid(group);
+        }
+    }
+
+    /// Makes a folder that this account alone, and root, can enter.
+    pub(super) fn make_private_folder(self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+        match self.other {
+            Some((user, group)) => chown(folder, Some(user), Some(group)),
+            None => Ok(()),
+        }
+    }
+
+    /// The folder itself, or, where this account could not reach it, one of root's for it.
+    pub(super) fn reachable(self, folder: PathBuf) -> PathBuf {
+        let Some((user, group)) = self.other else {
+            return folder;
+        };
+        let can_enter = |ancestor: &Path| {
+            fs::metadata(ancestor).is_ok_and(|metadata| {
+                let needed = if metadata.uid() == user {
+                    0o100
+                } else if metadata.gid() == group {
+                    0o010
+                } else {
+                    0o001
+                };
+                metadata.mode() & needed != 0
+            })
+        };
+        if folder.ancestors().skip(1).all(can_enter) {
+            return folder;
+        }
+        let flat = folder.to_string_lossy().trim_start_matches('/').replace('/', "-");
+        Path::new(ROOTS_DATABASES).join(flat)
+    }
+}
+
+/// The user and group of an account in the format of `/etc/passwd`.
+fn ids_of(accounts: &str, name: &str) -> Option<(u32, u32)> {
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let is_account = fields.next() == Some(name);
+        let mut ids = fields.skip(1).map_while(|id| id.parse().ok());
+        is_account.then_some((ids.next()?, ids.next()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_read() {
+        let accounts = "root:x:0:0:root:/root:/bin/sh\npostgres:x:101:104::/var/lib/postgresql:/bin/bash\n";
+        assert_eq!(ids_of(accounts, "postgres"), Some((101, 104)));
+        assert_eq!(ids_of(accounts, "nobody"), None);
+    }
+
+    #[test]
+    fn a_folder_that_the_account_cannot_enter_is_replaced() {
+        let account = Account { other: Some((60_001, 60_001)) };
+        let closed = tempfile::tempdir().unwrap();
+        let inside = closed.path().join("project/.intake/postgres");
+        fs::create_dir_all(inside.parent().unwrap()).unwrap();
+        fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(account.reachable(inside.clone()).starts_with(ROOTS_DATABASES));
+        fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o711)).unwrap();
+        assert_eq!(account.reachable(inside.clone()), inside);
+    }
+
+    #[test]
+    fn our_own_account_needs_no_other_folder() {
+        let account = Account { other: None };
+        assert_eq!(account.reachable("/root/x".into()), Path::new("/root/x"));
+    }
+}

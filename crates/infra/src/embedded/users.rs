@@ -1,0 +1,77 @@
+//! Who uses the database of a folder. A user is a living process, noted by its number; the guard, a process apart from all
+//! of them, stops the server when the last one is gone.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const GUARD: &str = include_str!("guard.sh");
+
+/// The users of one folder.
+#[derive(Debug)]
+pub(super) struct Users {
+    folder: PathBuf,
+}
+
+impl Users {
+    pub(super) fn of(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// Waits until no other process starts or stops the server of this folder. Ends when the file is dropped.
+    pub(super) fn lock(&self) -> io::Result<File> {
+        let lock = self.open("start.lock")?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    /// Whether somebody uses the database, so that the guard will not stop it.
+    pub(super) fn exist(&self) -> bool {
+        self.list().exists()
+    }
+
+    /// Opens the list, for a server about to start.
+    pub(super) fn open_list(&self) -> io::Result<()> {
+        fs::create_dir_all(self.list())
+    }
+
+    /// Notes a user. Fails with `NotFound` when the last user has just left.
+    pub(super) fn add(&self, process: u32) -> io::Result<()> {
+        File::create(self.list().join(process.to_string())).map(drop)
+    }
+
+    /// Removes a user; true if it was the last one, whose part it is to stop the server.
+    pub(super) fn remove(&self, process: u32) -> bool {
+        let _ = fs::remove_file(self.list().join(process.to_string()));
+        // Fails unless the list is empty.
+        fs::remove_dir(self.list()).is_ok()
+    }
+
+    /// Starts the guard unless it lives. It holds a lock through its standard input, which the system lets go of when it
+    /// ends, however it ends.
+    pub(super) fn ensure_guard(&self) -> io::Result<()> {
+        let lock = self.open("guard.lock")?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let mut guard = Command::new("/bin/sh");
+        guard.args(["-c", GUARD, "intake-database-guard"]).arg(&self.folder);
+        guard.stdin(lock).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = guard.process_group(0).current_dir("/").spawn()?;
+        // Reaped by a thread that does nothing else: the guard mostly outlives us.
+        std::thread::Builder::new().name("guard".into()).stack_size(64 * 1024).spawn(move || child.wait())?;
+        Ok(())
+    }
+
+    fn list(&self) -> PathBuf {
+        self.folder.join("users")
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(name))
+    }
+}

@@ -1,0 +1,117 @@
+//! The schema: applied by the owner, checked by the service, granted to the service's role as far as it needs and no
+//! further. The service can put patients in; nothing lets it read their details.
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::Text;
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use intake_domain::Environment;
+
+use crate::database_url::DatabaseUrl;
+use crate::diesel_errors::discreet;
+use crate::schema::environment_stamp;
+
+const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
+
+/// Held while migrating, so that services starting together migrate one after the other. Any number no one else uses.
+const MIGRATION_LOCK: i64 = 0x696E_7461_6B65;
+
+/// What the service's role may do, and all of it.
+const GRANTS: &str = "
+    GRANT SELECT, INSERT ON environment_stamp TO {role};
+    GRANT SELECT, INSERT ON organisations TO {role};
+    GRANT SELECT, INSERT, UPDATE (revoked_at) ON api_keys TO {role};
+    GRANT SELECT, INSERT, UPDATE ON key_uses TO {role};
+    GRANT INSERT ON patients TO {role};
+    GRANT SELECT (organisation_id, id, idempotency_key, request_digest, created_at, updated_at) ON patients TO {role};
+    GRANT SELECT ON __diesel_schema_migrations TO {role};
+";
+
+/// Why the schema is not as it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// The database cannot be reached.
+    #[error("cannot connect to the database")]
+    Unreachable(#[source] ConnectionError),
+    /// The schema is older than the program.
+    #[error("the database is not migrated: run `intake migrate` first")]
+    Unmigrated,
+    /// No such role to grant anything to.
+    #[error("the database has no role {0}: make it first, with CREATE ROLE")]
+    NoSuchRole(String),
+    /// The database was first used in the other environment.
+    #[error("the database belongs to the {stamped} environment and cannot be used in {asked}")]
+    OtherEnvironment {
+        /// Of the database.
+        stamped: String,
+        /// Of the program.
+        asked: Environment,
+    },
+    /// Anything else.
+    #[error("the schema cannot be read or changed")]
+    Failed(#[source] intake_domain::Source),
+}
+
+/// Applies what is missing, as the owner; gives the names of what was applied.
+pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
+    let mut connection = connect(url)?;
+    connection.batch_execute(&format!("SELECT pg_advisory_lock({MIGRATION_LOCK})")).map_err(failed)?;
+    let applied = connection.run_pending_migrations(MIGRATIONS).map_err(SchemaError::Failed)?;
+    // The lock ends with the connection.
+    Ok(applied.iter().map(ToString::to_string).collect())
+}
+
+/// Lets the role do what the service needs, and takes everything else from it.
+pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
+    let mut connection = connect(url)?;
+    let known = diesel::sql_query("SELECT 1 FROM pg_roles WHERE rolname = $1").bind::<Text, _>(role);
+    if known.execute(&mut connection).map_err(failed)? == 0 {
+        return Err(SchemaError::NoSuchRole(role.to_owned()));
+    }
+    let quoted = format!("\"{}\"", role.replace('"', "\"\""));
+    let grants = GRANTS.replace("{role}", &quoted);
+    let everything =
+        format!("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {quoted}; GRANT USAGE ON SCHEMA public TO {quoted};");
+    connection.transaction(|connection| connection.batch_execute(&(everything + &grants))).map_err(failed)
+}
+
+/// Whether the schema is as new as the program.
+pub fn assert_migrated(url: &DatabaseUrl) -> Result<(), SchemaError> {
+    let mut connection = connect(url)?;
+    // Asking Diesel directly would create its table where there is none, which the service's role may not.
+    let is_known = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
+    if is_known.execute(&mut connection).map_err(failed)? == 0 {
+        return Err(SchemaError::Unmigrated);
+    }
+    match connection.has_pending_migration(MIGRATIONS) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(SchemaError::Unmigrated),
+        Err(error) => Err(SchemaError::Failed(error)),
+    }
+}
+
+/// Stamps the database with its environment at first use, and refuses one that belongs to the other.
+pub fn stamp_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
+    let mut connection = connect(url)?;
+    diesel::insert_into(environment_stamp::table)
+        .values(environment_stamp::environment.eq(environment.as_str()))
+        .on_conflict_do_nothing()
+        .execute(&mut connection)
+        .map_err(failed)?;
+    let stamped: String =
+        environment_stamp::table.select(environment_stamp::environment).first(&mut connection).map_err(failed)?;
+    if stamped == environment.as_str() {
+        Ok(())
+    } else {
+        Err(SchemaError::OtherEnvironment { stamped, asked: environment })
+    }
+}
+
+fn connect(url: &DatabaseUrl) -> Result<PgConnection, SchemaError> {
+    PgConnection::establish(url.expose()).map_err(SchemaError::Unreachable)
+}
+
+fn failed(error: diesel::result::Error) -> SchemaError {
+    SchemaError::Failed(discreet(error))
+}

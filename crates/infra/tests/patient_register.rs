@@ -1,0 +1,248 @@
+//! The register against a real PostgreSQL: who may create, what is stored, and that sending again creates nothing twice.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Text};
+use intake_domain::{
+    Environment, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeyStanding, KeyStore, Name, Organisation,
+    OrganisationId, PatientDraft, PatientId, PatientRegister, Registered, Registration, RequestDigest, SafeRetry,
+    create_key, revoke_key,
+};
+use intake_infra::{Database, KeyUseWriter, KeyUses, PostgresKeyStore, PostgresPatientRegister};
+use intake_test_support::TestDatabase;
+use time::OffsetDateTime;
+use time::macros::datetime;
+use uuid::Uuid;
+
+const NOW: OffsetDateTime = datetime!(2025-12-03 10:30:00.123 UTC);
+const DEADLINE: Duration = Duration::from_secs(5);
+
+struct Clinic {
+    database: TestDatabase,
+    keys: PostgresKeyStore,
+    register: PostgresPatientRegister,
+    uses: KeyUses,
+    organisation: OrganisationId,
+}
+
+impl Clinic {
+    async fn open() -> Self {
+        let database = TestDatabase::new();
+        let uses = KeyUses::default();
+        let keys = PostgresKeyStore::new(Database::new(&database.service, DEADLINE), uses.clone());
+        let (register, _) = PostgresPatientRegister::start(&database.service, DEADLINE, &uses).unwrap();
+        let organisation = Organisation { id: Uuid::from_u128(1).into(), name: Name::new("Clinic").unwrap() };
+        keys.add_organisation(&organisation).await.unwrap();
+        Self { database, keys, register, uses, organisation: organisation.id }
+    }
+
+    async fn key(&self, number: u8, expires_at: Option<OffsetDateTime>) -> (KeyId, intake_domain::KeyDigest) {
+        let request = KeyRequest {
+            organisation_id: self.organisation,
+            name: Name::new("Key").unwrap(),
+            expires_at,
+            id: KeyId::new(NOW, [number; 10]),
+            now: NOW,
+            random: [number; 32],
+        };
+        let issued = create_key(&self.keys, &format(), request).await.unwrap();
+        (issued.id, issued.key.digest())
+    }
+
+    fn patients(&self) -> i64 {
+        self.count("SELECT count(*) AS count FROM patients")
+    }
+
+    fn count(&self, query: &str) -> i64 {
+        diesel::sql_query(query).get_result::<Count>(&mut self.database.connect()).unwrap().count
+    }
+}
+
+#[derive(QueryableByName)]
+struct Count {
+    #[diesel(sql_type = BigInt)]
+    count: i64,
+}
+
+fn format() -> KeyFormat {
+    KeyFormat::new("intake".parse().unwrap(), Environment::Development)
+}
+
+fn registration(key: intake_domain::KeyDigest, number: u8, retry: Option<&str>) -> Arc<Registration> {
+    let draft = PatientDraft {
+        first_name: "Zoë".into(),
+        last_name: "O'Brien".into(),
+        phone_number: "+61412345678".into(),
+        date_of_birth: "2000-02-29".into(),
+        email: "zoe@example.com".into(),
+        address_line1: "".into(),
+        ..PatientDraft::default()
+    };
+    let id = PatientId::new(NOW, [number; 10]);
+    let patient = draft.validate(NOW).unwrap();
+    let digest = RequestDigest::new(id, &patient);
+    let retry = retry.map(|key| SafeRetry { key: key.parse::<IdempotencyKey>().unwrap(), digest });
+    Arc::new(Registration { key, id, patient, created_at: NOW, retry })
+}
+
+#[tokio::test]
+async fn an_active_key_creates_in_its_own_organisation() {
+    let clinic = Clinic::open().await;
+    let (_, key) = clinic.key(1, None).await;
+    let created = clinic.register.create(registration(key, 1, None)).await.unwrap();
+    assert_eq!(created, Registered::Created(clinic.organisation));
+
+    #[derive(QueryableByName)]
+    struct Row {
+        #[diesel(sql_type = Text)]
+        text: String,
+    }
+    let query = "SELECT concat_ws('|', organisation_id, id, first_name, last_name, phone_number, date_of_birth, email,
+        address_line1, address_line2 IS NULL, created_at = updated_at, created_at AT TIME ZONE 'UTC') AS text FROM patients";
+    let row: Row = diesel::sql_query(query).get_result(&mut clinic.database.connect()).unwrap();
+    let id = PatientId::new(NOW, [1; 10]);
+    assert_eq!(
+        row.text,
+        format!(
+            "00000000-0000-0000-0000-000000000001|{id}|Zoë|O'Brien|+61412345678|2000-02-29|zoe@example.com||t|t|2025-12-03 10:30:00.123"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_active_creates_nothing() {
+    let clinic = Clinic::open().await;
+    let (revoked_id, revoked) = clinic.key(1, None).await;
+    revoke_key(&clinic.keys, revoked_id, NOW).await.unwrap();
+    let (_, expired) = clinic.key(2, Some(datetime!(2020-01-01 0:00 UTC))).await;
+    let unknown = format().mint([9; 32]).digest();
+    for (key, refusal) in
+        [(revoked, KeyRefusal::Revoked), (expired, KeyRefusal::Expired), (unknown, KeyRefusal::Unknown)]
+    {
+        assert_eq!(clinic.register.create(registration(key, 1, None)).await.unwrap(), Registered::Refused(refusal));
+        assert_eq!(clinic.keys.standing(&key).await.unwrap(), KeyStanding::Refused(refusal));
+    }
+    assert_eq!(clinic.patients(), 0);
+}
+
+#[tokio::test]
+async fn a_key_with_time_left_is_active() {
+    let clinic = Clinic::open().await;
+    let (key_id, key) = clinic.key(1, Some(datetime!(2999-01-01 0:00 UTC))).await;
+    let created = clinic.register.create(registration(key, 1, None)).await.unwrap();
+    assert_eq!(created, Registered::Created(clinic.organisation));
+    match clinic.keys.standing(&key).await.unwrap() {
+        KeyStanding::Active(holder) => {
+            assert_eq!((holder.key_id, holder.organisation_id), (key_id, clinic.organisation))
+        }
+        refused => panic!("{refused:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_registration_sent_again_creates_one_patient() {
+    let clinic = Clinic::open().await;
+    let (key_id, key) = clinic.key(1, None).await;
+    for _ in 0..3 {
+        let created = clinic.register.create(registration(key, 1, Some("once"))).await.unwrap();
+        assert_eq!(created, Registered::Created(clinic.organisation));
+    }
+    assert_eq!(clinic.patients(), 1);
+    revoke_key(&clinic.keys, key_id, NOW).await.unwrap();
+    let answer = clinic.register.create(registration(key, 1, Some("once"))).await.unwrap();
+    assert_eq!(answer, Registered::Created(clinic.organisation), "it was created, whatever became of the key since");
+    let answer = clinic.register.create(registration(key, 2, Some("once"))).await.unwrap();
+    assert_eq!(answer, Registered::Refused(KeyRefusal::Revoked), "another request with that key is refused");
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_good_for_one_patient_of_the_organisation() {
+    let clinic = Clinic::open().await;
+    let (_, key) = clinic.key(1, None).await;
+    let (_, rotated) = clinic.key(2, None).await;
+    let first = registration(key, 1, Some("once"));
+    clinic.register.create(Arc::clone(&first)).await.unwrap();
+    match clinic.register.create(registration(rotated, 2, Some("once"))).await.unwrap() {
+        Registered::Before { organisation_id, id, created_at, digest } => {
+            assert_eq!((organisation_id, id, created_at), (clinic.organisation, first.id, NOW));
+            assert_eq!(digest, *first.retry.as_ref().unwrap().digest.as_bytes());
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(clinic.patients(), 1);
+}
+
+#[tokio::test]
+async fn racing_requests_with_one_idempotency_key_create_one_patient() {
+    let clinic = Arc::new(Clinic::open().await);
+    let (_, key) = clinic.key(1, None).await;
+    let race = (0..64).map(|number| {
+        let clinic = Arc::clone(&clinic);
+        tokio::spawn(async move { clinic.register.create(registration(key, number, Some("race"))).await.unwrap() })
+    });
+    let mut winners = 0;
+    for racer in race.collect::<Vec<_>>() {
+        winners += usize::from(matches!(racer.await.unwrap(), Registered::Created(_)));
+    }
+    assert_eq!(winners, 1);
+    assert_eq!(clinic.patients(), 1);
+}
+
+#[tokio::test]
+async fn a_batch_answers_each_of_its_requests() {
+    let clinic = Arc::new(Clinic::open().await);
+    let (_, key) = clinic.key(1, None).await;
+    let unknown = format().mint([9; 32]).digest();
+    let all = (0..200_u8).map(|number| {
+        let clinic = Arc::clone(&clinic);
+        let key = if number % 4 == 0 { unknown } else { key };
+        tokio::spawn(async move { (number, clinic.register.create(registration(key, number, None)).await.unwrap()) })
+    });
+    for one in all.collect::<Vec<_>>() {
+        let (number, registered) = one.await.unwrap();
+        let expected = match number % 4 {
+            0 => Registered::Refused(KeyRefusal::Unknown),
+            _ => Registered::Created(clinic.organisation),
+        };
+        assert_eq!(registered, expected, "{number}");
+    }
+    assert_eq!(clinic.patients(), 150);
+}
+
+#[tokio::test]
+async fn the_last_use_of_a_key_is_written_soon_and_off_the_requests_way() {
+    let clinic = Clinic::open().await;
+    let (_, key) = clinic.key(1, None).await;
+    let (_, idle) = clinic.key(2, None).await;
+    let writer = KeyUseWriter::start(clinic.database.service.clone(), clinic.uses.clone()).unwrap();
+    clinic.register.create(registration(key, 1, None)).await.unwrap();
+    clinic.keys.note_sent_in_clear(&idle, NOW);
+    drop(writer);
+    let keys = clinic.keys.keys(clinic.organisation).await.unwrap().expect("the organisation exists");
+    assert_eq!((keys[0].last_used_at, keys[0].sent_in_clear_at), (Some(NOW), None));
+    assert_eq!((keys[1].last_used_at, keys[1].sent_in_clear_at), (None, Some(NOW)));
+}
+
+#[tokio::test]
+async fn everything_accepted_is_answered_before_the_writers_end() {
+    let clinic = Clinic::open().await;
+    let (_, key) = clinic.key(1, None).await;
+    let (register, writers) = PostgresPatientRegister::start(&clinic.database.service, DEADLINE, &clinic.uses).unwrap();
+    let register = Arc::new(register);
+    let tasks: Vec<_> = (0..50_u8)
+        .map(|number| {
+            let register = Arc::clone(&register);
+            tokio::spawn(async move { register.create(registration(key, number, None)).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    drop(register);
+    for task in tasks {
+        assert_eq!(task.await.unwrap().unwrap(), Registered::Created(clinic.organisation));
+    }
+    tokio::task::spawn_blocking(|| writers.join()).await.unwrap();
+    assert_eq!(clinic.patients(), 50);
+}

@@ -1,0 +1,146 @@
+//! A fast PostgreSQL shared by all tests of a run, and a fresh, migrated database for each test.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::Text;
+use intake_infra::embedded::{Durability, EmbeddedError, EmbeddedPostgres, Settings};
+use intake_infra::{DatabaseUrl, SERVICE_ROLE, prepare};
+
+/// A database of one test's own; gone when dropped.
+pub struct TestDatabase {
+    name: String,
+    /// As the owner of the schema.
+    pub owner: DatabaseUrl,
+    /// As the service.
+    pub service: DatabaseUrl,
+}
+
+impl TestDatabase {
+    /// A fresh, migrated database.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::from(&template_name())
+    }
+
+    /// A fresh, empty database.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::from("template1")
+    }
+
+    /// A connection as the owner, who may read everything.
+    #[must_use]
+    pub fn connect(&self) -> PgConnection {
+        connect(&self.owner)
+    }
+
+    fn from(template: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let cluster = cluster();
+        let name = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        execute(&format!("CREATE DATABASE {name} TEMPLATE {template}"));
+        Self { owner: cluster.owner_url(&name), service: cluster.url(SERVICE_ROLE, &name), name }
+    }
+}
+
+impl Default for TestDatabase {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        execute(&format!("DROP DATABASE {} WITH (FORCE)", self.name));
+    }
+}
+
+fn execute(sql: &str) {
+    connect(&cluster().owner_url("postgres")).batch_execute(sql).expect("the statement runs");
+}
+
+fn connect(url: &DatabaseUrl) -> PgConnection {
+    PgConnection::establish(url.expose()).expect("the test cluster answers")
+}
+
+/// The cluster of this run: shared by all its processes, stopped by its guard when the program that runs them ends.
+fn cluster() -> &'static EmbeddedPostgres {
+    static CLUSTER: OnceLock<EmbeddedPostgres> = OnceLock::new();
+    CLUSTER.get_or_init(|| {
+        let settings = Settings {
+            folder: folder(),
+            durability: Durability::None,
+            programs: None,
+            // The program that runs the tests: cargo or nextest.
+            user: std::os::unix::process::parent_id(),
+        };
+        let cluster = match EmbeddedPostgres::start(&settings) {
+            Ok(cluster) => cluster,
+            Err(error @ EmbeddedError::NotInstalled) => panic!("tests need PostgreSQL: {error}"),
+            Err(error) => panic!("the test cluster does not start: {error}"),
+        };
+        make_template(&cluster);
+        cluster
+    })
+}
+
+/// Below the system's folder for such, where the server's account can reach it; one for each checkout and user.
+fn folder() -> PathBuf {
+    let user = fs::metadata("/dev/stdin").or_else(|_| fs::metadata(".")).map_or(0, |metadata| metadata.uid());
+    std::env::temp_dir().join(format!("intake-tests-{user}{}", checkout().to_string_lossy().replace('/', "-")))
+}
+
+fn checkout() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in the workspace")
+}
+
+/// Named after the migrations it was made by: a changed one makes another template.
+fn template_name() -> String {
+    let mut files: Vec<_> = fs::read_dir(checkout().join("migrations"))
+        .expect("the migrations are there")
+        .map(|entry| entry.expect("the folder can be read").path().join("up.sql"))
+        .collect();
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    files.iter().for_each(|file| hasher.write(&fs::read(file).expect("the migration can be read")));
+    format!("template_{:016x}", hasher.finish())
+}
+
+/// Makes the template unless it is there, and drops the databases that killed tests left behind.
+fn make_template(cluster: &EmbeddedPostgres) {
+    #[derive(QueryableByName)]
+    struct Database {
+        #[diesel(sql_type = Text)]
+        name: String,
+    }
+
+    let mut connection = connect(&cluster.owner_url("postgres"));
+    // Ends with the connection.
+    connection.batch_execute("SELECT pg_advisory_lock(1)").expect("the lock is free some time");
+    let databases: Vec<Database> =
+        diesel::sql_query("SELECT datname::text AS name FROM pg_database").load(&mut connection).expect("names");
+    let template = template_name();
+    if !databases.iter().any(|database| database.name == template) {
+        let unfinished = format!("{template}_unfinished");
+        // A template must have no connection, so it gets its name when all is done.
+        prepare(cluster, &unfinished).expect("the template is migrated");
+        let rename = format!("ALTER DATABASE {unfinished} RENAME TO {template}");
+        connection.batch_execute(&rename).expect("the template gets its name");
+    }
+    let is_left_behind = |name: &str| {
+        let process = name.strip_prefix("test_").and_then(|rest| rest.split('_').next());
+        process.is_some_and(|process| !Path::new("/proc").join(process).exists())
+    };
+    for database in databases.iter().filter(|database| is_left_behind(&database.name)) {
+        let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", database.name);
+        connection.batch_execute(&drop).expect("the database can be dropped");
+    }
+}
