@@ -13,19 +13,19 @@ use crate::rules::{self, Today};
 /// The first place on earth to see a new day is 14 hours ahead of UTC: a newborn there is not "in the future".
 const EARLIEST_TODAY: Duration = Duration::hours(14);
 
-/// Every field in the order in which faults are told, with its name on the wire. garde goes through them by the alphabet.
-const FIELDS: [(&str, &str); 11] = [
-    ("first_name", "firstName"),
-    ("last_name", "lastName"),
-    ("phone_number", "phoneNumber"),
-    ("date_of_birth", "dateOfBirth"),
-    ("email", "email"),
-    ("address_line1", "addressLine1"),
-    ("address_line2", "addressLine2"),
-    ("suburb", "suburb"),
-    ("state", "state"),
-    ("postcode", "postcode"),
-    ("country", "country"),
+/// Every field as garde knows it, in the order in which faults are told. garde goes through them by the alphabet.
+const RULED_FIELDS: [&str; 11] = [
+    "first_name",
+    "last_name",
+    "phone_number",
+    "date_of_birth",
+    "email",
+    "address_line1",
+    "address_line2",
+    "suburb",
+    "state",
+    "postcode",
+    "country",
 ];
 
 /// What was sent for one field.
@@ -96,6 +96,21 @@ pub struct PatientDraft<'a> {
 }
 
 impl<'a> PatientDraft<'a> {
+    /// The fields' names on the wire, in the order in which faults are told.
+    pub const FIELDS: [&'static str; 11] = [
+        "firstName",
+        "lastName",
+        "phoneNumber",
+        "dateOfBirth",
+        "email",
+        "addressLine1",
+        "addressLine2",
+        "suburb",
+        "state",
+        "postcode",
+        "country",
+    ];
+
     /// The field of that name on the wire, to be filled in; none for a name that is no field.
     pub fn field_mut(&mut self, wire_name: &str) -> Option<&mut Sent<'a>> {
         Some(match wire_name {
@@ -291,9 +306,9 @@ fn owned(sent: Sent<'_>) -> Option<String> {
 
 fn faults_in_order(report: &garde::Report) -> Vec<FieldFault> {
     let broken: Vec<_> = report.iter().map(|(path, error)| (path.to_string(), error)).collect();
-    let fault_of = |&(field, wire_name): &(&str, &'static str)| {
-        let (_, error) = broken.iter().find(|(path, _)| path == field)?;
+    let fault_of = |(ruled, wire_name): (&str, &'static str)| {
+        let (_, error) = broken.iter().find(|(path, _)| path == ruled)?;
         Some(FieldFault::of(wire_name, error.message().to_owned()))
     };
-    FIELDS.iter().filter_map(fault_of).collect()
+    RULED_FIELDS.into_iter().zip(PatientDraft::FIELDS).filter_map(fault_of).collect()
 }

@@ -8,19 +8,7 @@ use time::macros::datetime;
 
 const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
 const CHARACTERS: &str = "must not contain control characters or bidirectional overrides";
-const FIELDS: [&str; 11] = [
-    "firstName",
-    "lastName",
-    "phoneNumber",
-    "dateOfBirth",
-    "email",
-    "addressLine1",
-    "addressLine2",
-    "suburb",
-    "state",
-    "postcode",
-    "country",
-];
+const FIELDS: [&str; 11] = PatientDraft::FIELDS;
 
 fn minimal() -> PatientDraft<'static> {
     PatientDraft {

@@ -1,1 +1,47 @@
-//! x
+//! The HTTP interface through which integrations create patients: thin, and free of rules about patients and of SQL. It
+//! turns requests into calls of the domain's use cases, and whatever comes of them into answers of one shape.
+
+mod bearer;
+mod body;
+mod content_type;
+mod create;
+mod created;
+mod decode;
+mod edge;
+mod envelope;
+mod problem;
+mod rate_limit;
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+pub use envelope::{TrustedProxies, envelope};
+pub use rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter};
+
+use problem::Problem;
+
+/// The document that describes this interface to programs: OpenAPI 3.1.
+pub const OPENAPI: &str = include_str!("../openapi.json");
+
+/// Adds the interface to an application, which must hold, as `web::Data`: a `dyn PatientRegister`, a `dyn KeyStore`, a
+/// `KeyFormat`, an `Option<RateLimiter>` and `TrustedProxies`; and which must be wrapped in [`envelope`].
+pub fn configure(application: &mut web::ServiceConfig) {
+    let patients = web::resource("/api/v1/patients")
+        .route(web::post().to(create::create))
+        .route(web::method(actix_web::http::Method::OPTIONS).to(options))
+        .default_service(web::to(method_not_allowed));
+    application.service(patients);
+}
+
+/// Answers for every path that nothing is at.
+pub async fn not_found(request: HttpRequest) -> HttpResponse {
+    Problem::NotFound.respond(request.headers())
+}
+
+async fn options() -> HttpResponse {
+    HttpResponse::NoContent().insert_header((header::ALLOW, problem::ALLOWED_METHODS)).finish()
+}
+
+async fn method_not_allowed(request: HttpRequest) -> HttpResponse {
+    Problem::MethodNotAllowed.respond(request.headers())
+}

@@ -1,5 +1,5 @@
 //! The register against a real PostgreSQL: who may create, what is stored, and that sending again creates nothing twice.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,9 +136,9 @@ async fn a_key_with_time_left_is_active() {
     assert_eq!(created, Registered::Created(clinic.organisation));
     match clinic.keys.standing(&key).await.unwrap() {
         KeyStanding::Active(holder) => {
-            assert_eq!((holder.key_id, holder.organisation_id), (key_id, clinic.organisation))
+            assert_eq!((holder.key_id, holder.organisation_id), (key_id, clinic.organisation));
         }
-        refused => panic!("{refused:?}"),
+        KeyStanding::Refused(refusal) => panic!("{refusal:?}"),
     }
 }
 

@@ -1,0 +1,35 @@
+//! Reading a request's body: never more than a patient can need, never for longer than a client may take.
+
+use std::time::Duration;
+
+use actix_web::http::header::{CONTENT_LENGTH, HeaderMap};
+use actix_web::web::{Bytes, BytesMut, Payload};
+use futures_util::StreamExt;
+
+use crate::problem::Problem;
+
+/// Every field at its limit, in four-byte characters, escaped, needs less.
+const BODY_MAX: usize = 64 * 1024;
+/// From the first byte to the last: slow lines manage, idle ones give their place to others.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The whole body, or what is wrong with it. A body that is too large is refused before it has arrived.
+pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes, Problem> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > BODY_MAX as u64) {
+        return Err(Problem::ContentTooLarge);
+    }
+    tokio::time::timeout(BODY_TIMEOUT, collect(payload)).await.unwrap_or(Err(Problem::BodyTooSlow))
+}
+
+async fn collect(mut payload: Payload) -> Result<Bytes, Problem> {
+    let mut whole = BytesMut::new();
+    while let Some(part) = payload.next().await {
+        let part = part.map_err(|_| Problem::Malformed("The body could not be read".into()))?;
+        if whole.len() + part.len() > BODY_MAX {
+            return Err(Problem::ContentTooLarge);
+        }
+        whole.extend_from_slice(&part);
+    }
+    Ok(whole.freeze())
+}

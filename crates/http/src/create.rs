@@ -1,0 +1,112 @@
+//! `POST /api/v1/patients`: the checks in their order, the first failure answers. A request that fails after its key was
+//! read costs one look at the key first, because a stranger is told nothing but 401.
+
+use std::panic::AssertUnwindSafe;
+
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::web::{Bytes, Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::FutureExt;
+use intake_domain::{
+    ApiKey, IdempotencyKey, KeyFormat, KeyStore, PatientDraft, PatientId, PatientRegister, PatientRequest,
+    authenticate, create_patient,
+};
+
+use crate::problem::Problem;
+use crate::rate_limit::{RateLimiter, Standing};
+use crate::{bearer, body, content_type, created, decode, edge};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// The two ports that the route leads to.
+struct Doors {
+    register: Data<dyn PatientRegister>,
+    keys: Data<dyn KeyStore>,
+}
+
+pub(crate) async fn create(
+    request: HttpRequest,
+    payload: Payload,
+    register: Data<dyn PatientRegister>,
+    keys: Data<dyn KeyStore>,
+    format: Data<KeyFormat>,
+    limiter: Data<Option<RateLimiter>>,
+) -> HttpResponse {
+    let headers = request.headers();
+    let key = match bearer::key(headers, &format) {
+        Ok(key) => key,
+        Err(problem) => return problem.respond(headers),
+    };
+    let standing = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&key.digest())));
+    let doors = Doors { register, keys };
+    let answer = match standing {
+        Some((_, Standing { wait: Some(wait), .. })) => Err(Problem::RateExceeded(wait)),
+        _ => {
+            // A panic must not take the connection, and the worker's other requests, with it.
+            let work = AssertUnwindSafe(serve(headers, payload, &doors, &key));
+            work.catch_unwind().await.unwrap_or(Err(Problem::Unexpected))
+        }
+    };
+    let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
+    if let Some((policy, standing)) = standing {
+        add_header(&mut response, RATE_LIMIT_POLICY, &policy);
+        add_header(&mut response, RATE_LIMIT, &standing.header());
+    }
+    response
+}
+
+async fn serve(headers: &HeaderMap, payload: Payload, doors: &Doors, key: &ApiKey) -> Result<HttpResponse, Problem> {
+    let body = match receive(headers, payload).await {
+        Ok(body) => body,
+        Err(problem) => return Err(after_authentication(doors, key, problem).await),
+    };
+    let (draft, idempotency_key) = match understand(headers, &body) {
+        Ok(understood) => understood,
+        Err(problem) => return Err(after_authentication(doors, key, problem).await),
+    };
+    let now = edge::now();
+    let id = PatientId::new(now, edge::random());
+    let request = PatientRequest { key, draft, idempotency_key, id, now };
+    let created = create_patient(doors.register.as_ref(), doors.keys.as_ref(), request).await?;
+    created::respond(&created)
+}
+
+async fn receive(headers: &HeaderMap, payload: Payload) -> Result<Bytes, Problem> {
+    if content_type::is_json(headers) { body::read(headers, payload).await } else { Err(Problem::UnsupportedMediaType) }
+}
+
+fn understand<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(PatientDraft<'a>, Option<IdempotencyKey>), Problem> {
+    let draft = decode::draft(body);
+    // Syntax first, of the body and of the header: JSON that is no object is a matter of the fields.
+    if let Err(problem @ Problem::Malformed(_)) = draft {
+        return Err(problem);
+    }
+    let idempotency_key = idempotency_key(headers)?;
+    Ok((draft?, idempotency_key))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY);
+    let (value, None) = (values.next(), values.next()) else {
+        return Err(Problem::Malformed("The header Idempotency-Key must be sent once".into()));
+    };
+    let parse = |value: &HeaderValue| value.to_str().unwrap_or_default().parse();
+    let key = value.map(parse).transpose();
+    key.map_err(|reason| Problem::Malformed(format!("The header Idempotency-Key {reason}").into()))
+}
+
+/// What to tell a caller whose request failed: that, or, to one whose key opens nothing, only so.
+async fn after_authentication(doors: &Doors, key: &ApiKey, problem: Problem) -> Problem {
+    match authenticate(doors.keys.as_ref(), key).await {
+        Ok(_) => problem,
+        Err(refused) => refused.into(),
+    }
+}
+
+fn add_header(response: &mut HttpResponse, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}

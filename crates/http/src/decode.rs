@@ -1,0 +1,275 @@
+//! From a body's bytes to a draft, in one pass that borrows texts from the body. Notes what each field was sent as and
+//! judges nothing but the JSON itself; errors tell where, never what.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use intake_domain::{FieldFault, PatientDraft, Sent};
+use serde::de::{Deserialize, Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Deserializer;
+use serde_json::value::RawValue;
+
+use crate::problem::Problem;
+
+/// A name that a message repeats is no longer than this.
+const NAME_SHOWN_MAX: usize = 64;
+
+/// Takes the body apart.
+pub(crate) fn draft(body: &[u8]) -> Result<PatientDraft<'_>, Problem> {
+    let text = std::str::from_utf8(body).map_err(|error| malformed_at(body, error.valid_up_to()))?;
+    if let Some(place) = lone_surrogate(body) {
+        return Err(malformed_at(body, place));
+    }
+    let mut json = Deserializer::from_str(text);
+    if !text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{') {
+        IgnoredAny::deserialize(&mut json).and_then(|_| json.end()).map_err(|error| malformed(&error))?;
+        return Err(Problem::Invalid(vec![FieldFault::whole("must be a JSON object")]));
+    }
+    let members = json.deserialize_map(MembersVisitor).map_err(|error| malformed(&error))?;
+    json.end().map_err(|error| malformed(&error))?;
+    match members.repeated {
+        Some(name) => Err(Problem::Malformed(format!("The body has {} twice", shown(&name)).into())),
+        None => Ok(members.draft),
+    }
+}
+
+struct Members<'a> {
+    draft: PatientDraft<'a>,
+    repeated: Option<Cow<'a, str>>,
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Members { draft: PatientDraft::default(), repeated: None };
+        let mut seen_fields = [false; PatientDraft::FIELDS.len()];
+        let mut seen_others = HashSet::new();
+        while let Some(MemberName(name)) = map.next_key()? {
+            let field = PatientDraft::FIELDS.iter().position(|field| *field == name);
+            let is_repeated = match field.and_then(|field| seen_fields.get_mut(field)) {
+                Some(seen) => std::mem::replace(seen, true),
+                None => !seen_others.insert(name.clone()),
+            };
+            match members.draft.field_mut(&name) {
+                Some(field) => *field = sent(map.next_value()?).map_err(A::Error::custom)?,
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+            if is_repeated {
+                members.repeated.get_or_insert(name);
+            }
+        }
+        Ok(members)
+    }
+}
+
+/// What a member's value is, by its first character: its syntax has been checked.
+fn sent(value: &RawValue) -> Result<Sent<'_>, serde_json::Error> {
+    let raw = value.get();
+    if raw == "null" {
+        return Ok(Sent::Nothing);
+    }
+    let Some(inner) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        return Ok(Sent::NotText);
+    };
+    if inner.contains('\\') {
+        return serde_json::from_str::<String>(raw).map(Sent::from);
+    }
+    Ok(Sent::from(inner))
+}
+
+/// A member's name, borrowed from the body unless it is escaped.
+struct MemberName<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for MemberName<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = MemberName<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+                Ok(MemberName(Cow::Borrowed(name)))
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+                Ok(MemberName(Cow::Owned(name.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+/// Finds half of a pair of UTF-16 code units, which is no character. The decoder looks for it only in texts that it reads,
+/// not in those that it skips.
+fn lone_surrogate(body: &[u8]) -> Option<usize> {
+    let mut place = 0;
+    let unit_at = |place: usize| {
+        let digits = body.get(place..place + 6)?.strip_prefix(br"\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    while let Some(step) = body.get(place..).and_then(|rest| rest.iter().position(|&byte| byte == b'\\')) {
+        place += step;
+        match unit_at(place) {
+            Some(0xD800..=0xDBFF) if matches!(unit_at(place + 6), Some(0xDC00..=0xDFFF)) => place += 12,
+            Some(0xD800..=0xDFFF) => return Some(place),
+            // The character after a backslash is never the start of an escape.
+            _ => place += 2,
+        }
+    }
+    None
+}
+
+fn malformed(error: &serde_json::Error) -> Problem {
+    not_json(error.line(), error.column().max(1))
+}
+
+fn malformed_at(body: &[u8], place: usize) -> Problem {
+    let before = body.get(..place).unwrap_or(body);
+    let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+    let column = 1 + before.iter().rev().take_while(|&&byte| byte != b'\n').count();
+    not_json(line, column)
+}
+
+fn not_json(line: usize, column: usize) -> Problem {
+    Problem::Malformed(format!("The body is not valid JSON: error at line {line} column {column}").into())
+}
+
+/// A member's name, if it is one and not a text that somebody put in its place.
+fn shown(name: &str) -> String {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.$".contains(c);
+    if name.len() <= NAME_SHOWN_MAX && name.chars().all(is_name) {
+        format!("the member \"{name}\"")
+    } else {
+        "a member".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+
+    fn detail(body: impl AsRef<[u8]>) -> String {
+        match draft(body.as_ref()) {
+            Err(Problem::Malformed(detail)) => detail.into_owned(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn texts_are_borrowed_unless_escaped() {
+        let body = br#"{"firstName":"Zo\u00eb","lastName":"O'Brien","email":null,"suburb":7}"#;
+        let draft = draft(body).unwrap();
+        assert!(matches!(&draft.first_name, Sent::Text(Cow::Owned(text)) if text == "Zoë"));
+        assert!(matches!(&draft.last_name, Sent::Text(Cow::Borrowed("O'Brien"))));
+        assert_eq!((draft.email, draft.suburb, draft.state), (Sent::Nothing, Sent::NotText, Sent::Nothing));
+    }
+
+    #[test]
+    fn every_other_type_is_noted_as_no_text() {
+        for value in ["true", "0", "-1.5e3", "1e999", "[]", "{}", r#"["a"]"#, r#"{"a":"b"}"#, "[[[[]]]]"] {
+            let body = format!(r#"{{"email":{value}}}"#);
+            assert_eq!(draft(body.as_bytes()).unwrap().email, Sent::NotText, "{value}");
+        }
+    }
+
+    #[test]
+    fn unknown_members_are_passed_over() {
+        let body = br#" {"id":"x","firstName":"A","nested":{"firstName":"B","a":[1,{"firstName":"C"}]},"n":1e999}"#;
+        assert_eq!(draft(body).unwrap().first_name, Sent::from("A"));
+    }
+
+    #[test]
+    fn names_are_compared_after_their_escapes_are_read() {
+        assert_eq!(draft(br#"{"first\u004eame":"A"}"#).unwrap().first_name, Sent::from("A"));
+        assert!(detail(br#"{"first\u004eame":"A","firstName":"A"}"#).contains("\"firstName\""));
+    }
+
+    #[test]
+    fn a_member_sent_twice_is_named() {
+        assert_eq!(detail(r#"{"email":null,"email":"a@b.co"}"#), "The body has the member \"email\" twice");
+        assert_eq!(detail(r#"{"x-1":1,"a":2,"x-1":1}"#), "The body has the member \"x-1\" twice");
+        assert_eq!(detail(r#"{"Ada Lovelace":1,"Ada Lovelace":1}"#), "The body has a member twice");
+        assert!(draft(br#"{"a":{"b":1,"b":2}}"#).is_ok(), "within what is passed over nothing is compared");
+    }
+
+    #[test]
+    fn malformed_json_is_located_and_never_repeated() {
+        let cases: [(&[u8], &str); 16] = [
+            (b"", "line 1 column 1"),
+            (b"{", "line 1 column 1"),
+            (b"{\"firstName\":\"Ada\"", "line 1 column 18"),
+            (b"{\n \"firstName\" \"Ada\"}", "line 2 column 14"),
+            (b"{} x", "line 1 column 4"),
+            (b"{}{}", "line 1 column 3"),
+            (b"\xEF\xBB\xBF{}", "line 1 column 1"),
+            (b"{\"a\":\"\n\"}", "line 1 column 6"),
+            (b"{\"firstName\":\"\xFF\"}", "line 1 column 15"),
+            (b"{\"a\":\n\"\xC3\x28\"}", "line 2 column 2"),
+            (br#"{"firstName":"\ud800"}"#, "line 1 column 15"),
+            (br#"{"unknown":"\udc00\ud800"}"#, "line 1 column 13"),
+            (br#"{"a":"\ud83d\ude00","b":"\ud83dx"}"#, "line 1 column 26"),
+            (b"{'a':1}", "line 1 column 2"),
+            (b"{\"a\":01}", "line 1 column 7"),
+            (b"[1,", "line 1 column 3"),
+        ];
+        for (body, place) in cases {
+            let detail = detail(body);
+            assert!(detail.ends_with(place), "{:?}: {detail}", String::from_utf8_lossy(body));
+        }
+    }
+
+    #[test]
+    fn pairs_of_surrogates_and_escaped_backslashes_are_fine() {
+        assert_eq!(draft(br#"{"state":"\ud83d\ude00"}"#).unwrap().state, Sent::from("😀"));
+        assert_eq!(draft(br#"{"state":"\\ud800"}"#).unwrap().state, Sent::from(r"\ud800"));
+    }
+
+    #[test]
+    fn json_that_is_no_object_is_a_fault_of_the_whole() {
+        for body in ["[]", "null", "\"text\"", " 5 ", "1e999", "[{\"firstName\":\"A\"}]"] {
+            match draft(body.as_bytes()) {
+                Err(Problem::Invalid(faults)) => assert_eq!(faults, [FieldFault::whole("must be a JSON object")]),
+                other => panic!("{body}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_harmless() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(30_000), "]".repeat(30_000));
+        assert!(draft(deep.as_bytes()).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_survives(text in any::<String>()) {
+            let body = serde_json::to_vec(&serde_json::json!({ "firstName": text })).unwrap();
+            prop_assert_eq!(draft(&body).unwrap().first_name, Sent::from(text.as_str()));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in any::<Vec<u8>>()) {
+            prop_assert!(draft(&bytes).is_err());
+        }
+
+        #[test]
+        fn no_json_like_text_makes_it_panic(text in r#"[{}\[\]",:\\u0-9a-f\x00-\x20]{0,60}"#) {
+            let _ = draft(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What surrounds every request and answer: HTTPS or nothing, a request id, and the headers that every answer carries.
+
+use std::net::IpAddr;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{Error, web};
+use intake_domain::{KeyFormat, KeyStore};
+use ipnet::IpNet;
+
+use crate::bearer;
+use crate::edge;
+use crate::problem::Problem;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// Long enough for every tracing system's ids.
+const REQUEST_ID_MAX: usize = 128;
+
+/// The proxies in front of the service whose word is taken for how a request came in.
+#[derive(Clone, Debug, Default)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+impl TrustedProxies {
+    /// Trusts every address of these networks.
+    #[must_use]
+    pub fn new(networks: Vec<IpNet>) -> Self {
+        Self(networks)
+    }
+
+    /// Whether nobody is trusted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn contain(&self, address: IpAddr) -> bool {
+        // A listener on [::] sees IPv4 peers as mapped addresses.
+        self.0.iter().any(|network| network.contains(&address.to_canonical()))
+    }
+}
+
+/// Surrounds the whole application.
+pub async fn envelope(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let request_id = request_id(request.headers());
+    let is_https = is_https(&request);
+    let mut response = if is_https {
+        next.call(request).await?.map_into_left_body()
+    } else {
+        note_key_sent_in_clear(&request);
+        let refusal = Problem::NotHttps.respond(request.headers());
+        request.into_response(refusal).map_into_right_body()
+    };
+    if response.status().is_server_error() {
+        let status = response.status().as_u16();
+        tracing::warn!(request_id = request_id.to_str().unwrap_or_default(), status, "a request was not served");
+    }
+    let headers = response.headers_mut();
+    headers.insert(X_REQUEST_ID, request_id);
+    // A page of the dashboard may be stricter, never laxer.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if is_https {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    Ok(response)
+}
+
+/// The listener decides; a forwarded header counts only when a trusted proxy sends it.
+fn is_https(request: &ServiceRequest) -> bool {
+    if request.app_config().secure() {
+        return true;
+    }
+    let proxies = request.app_data::<web::Data<TrustedProxies>>();
+    let is_trusted = |peer: std::net::SocketAddr| proxies.is_some_and(|proxies| proxies.contain(peer.ip()));
+    if !request.peer_addr().is_some_and(is_trusted) {
+        return false;
+    }
+    // The nearest proxy writes last.
+    let protocols = request.headers().get_all(X_FORWARDED_PROTO).last();
+    let nearest = protocols.and_then(|value| value.to_str().ok()).and_then(|list| list.rsplit(',').next());
+    nearest.is_some_and(|protocol| protocol.trim().eq_ignore_ascii_case("https"))
+}
+
+fn note_key_sent_in_clear(request: &ServiceRequest) {
+    let format = request.app_data::<web::Data<KeyFormat>>();
+    let keys = request.app_data::<web::Data<dyn KeyStore>>();
+    if let (Some(format), Some(keys)) = (format, keys)
+        && let Ok(key) = bearer::key(request.headers(), format)
+    {
+        keys.note_sent_in_clear(&key.digest(), edge::now());
+    }
+}
+
+/// The caller's, if it is plain; else a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let is_plain = |value: &&HeaderValue| {
+        let bytes = value.as_bytes();
+        let is_plain_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        (1..=REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(is_plain_byte)
+    };
+    if let Some(value) = headers.get(X_REQUEST_ID).filter(is_plain) {
+        return value.clone();
+    }
+    let id = format!("{:032x}", u128::from_be_bytes(edge::random()));
+    HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+}

@@ -1,0 +1,198 @@
+//! Every answer that is not 2xx: one shape, and one table from what went wrong to status, title and detail. Details name
+//! fields and rules, never a value, and never come from a source error.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+use intake_domain::{CreatePatientError, FieldFault, KeyRefusal, MalformedKey, StoreError};
+use serde::Serialize;
+
+/// What the one resource answers to.
+pub(crate) const ALLOWED_METHODS: &str = "POST, OPTIONS";
+const CHALLENGE: &str = r#"Bearer realm="intake""#;
+const PROBLEM_JSON: &str = "application/problem+json";
+/// Long enough for a queue of requests to drain.
+const RETRY_SOON: Duration = Duration::from_secs(1);
+
+/// What went wrong, as a client is told.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// The request did not come over HTTPS.
+    NotHttps,
+    /// Nothing is at this path.
+    NotFound,
+    /// The path takes other methods.
+    MethodNotAllowed,
+    /// No key was sent.
+    NoKey,
+    /// A text that is no key of this service.
+    MalformedKey(MalformedKey),
+    /// A well-formed key that opens nothing.
+    KeyRefused(KeyRefusal),
+    /// The key's rate is used up for that long.
+    RateExceeded(Duration),
+    /// The body is not said to be JSON.
+    UnsupportedMediaType,
+    /// The body is larger than any patient.
+    ContentTooLarge,
+    /// The body did not arrive in time.
+    BodyTooSlow,
+    /// The body, or a header, is not well formed.
+    Malformed(Cow<'static, str>),
+    /// Fields break rules.
+    Invalid(Vec<FieldFault>),
+    /// The service has more to do than it takes on.
+    Full,
+    /// The database cannot be reached.
+    Unavailable,
+    /// Anything else.
+    Unexpected,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    r#type: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    instance: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<Vec<FieldError<'a>>>,
+}
+
+#[derive(Serialize)]
+struct FieldError<'a> {
+    path: Vec<&'static str>,
+    message: &'a str,
+}
+
+impl Problem {
+    /// The answer, in the media type that these request headers ask for.
+    pub(crate) fn respond(&self, request: &HeaderMap) -> HttpResponse {
+        let (status, title, detail) = self.told();
+        let errors = match self {
+            Self::Invalid(faults) => Some(faults.iter().map(field_error).collect()),
+            _ => None,
+        };
+        let body = Body { r#type: "about:blank", title, status: status.as_u16(), detail, instance: None, errors };
+        let media_type = if accepts_problem_json(request) { PROBLEM_JSON } else { "application/json" };
+        let mut response = HttpResponse::build(status);
+        response.reason(title).content_type(media_type);
+        self.add_headers(&mut response);
+        response.body(serde_json::to_vec(&body).unwrap_or_default())
+    }
+
+    fn told(&self) -> (StatusCode, &'static str, &str) {
+        let unauthorised = (StatusCode::UNAUTHORIZED, "Unauthorized", "Missing or invalid API key");
+        match self {
+            Self::NotHttps => (StatusCode::UPGRADE_REQUIRED, "Upgrade Required", "Requests must use HTTPS"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "Not Found", "There is nothing at this path"),
+            Self::MethodNotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "This path takes POST requests only")
+            }
+            Self::NoKey | Self::MalformedKey(_) | Self::KeyRefused(_) => unauthorised,
+            Self::RateExceeded(_) => {
+                (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests", "The API key's rate limit is exceeded")
+            }
+            Self::UnsupportedMediaType => (
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Unsupported Media Type",
+                "The body must be sent as application/json in UTF-8, without a content encoding",
+            ),
+            Self::ContentTooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large", "The body must not be larger than 64 KiB")
+            }
+            Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "Request Timeout", "The body did not arrive in time"),
+            Self::Malformed(detail) => (StatusCode::BAD_REQUEST, "Bad Request", detail),
+            Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "Validation Error", "Validation failed"),
+            Self::Full => {
+                (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", "The service is full; try again shortly")
+            }
+            Self::Unavailable => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Service Unavailable",
+                "The service cannot reach its database; try again shortly",
+            ),
+            Self::Unexpected => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error", "An unexpected error occurred")
+            }
+        }
+    }
+
+    fn add_headers(&self, response: &mut HttpResponseBuilder) {
+        match self {
+            Self::NotHttps => {
+                // actix-http adds the fitting Connection header by itself.
+                response.insert_header((header::UPGRADE, "TLS/1.2, HTTP/1.1"));
+            }
+            Self::MethodNotAllowed => {
+                response.insert_header((header::ALLOW, ALLOWED_METHODS));
+            }
+            Self::NoKey => {
+                response.insert_header((header::WWW_AUTHENTICATE, CHALLENGE));
+            }
+            Self::MalformedKey(reason) => add_challenge(response, &reason.to_string()),
+            Self::KeyRefused(reason) => add_challenge(response, &reason.to_string()),
+            Self::RateExceeded(wait) => add_retry_after(response, *wait),
+            Self::Full | Self::Unavailable => add_retry_after(response, RETRY_SOON),
+            Self::UnsupportedMediaType => {
+                response.insert_header((header::ACCEPT, "application/json"));
+            }
+            Self::ContentTooLarge | Self::BodyTooSlow => {
+                // The rest of the body is not wanted.
+                response.force_close();
+            }
+            Self::NotFound | Self::Malformed(_) | Self::Invalid(_) | Self::Unexpected => {}
+        }
+    }
+}
+
+impl From<CreatePatientError> for Problem {
+    /// The one place where a failed use case becomes an answer, and where its cause is logged.
+    fn from(error: CreatePatientError) -> Self {
+        match error {
+            CreatePatientError::KeyRefused(refusal) => Self::KeyRefused(refusal),
+            CreatePatientError::Invalid(faults) => Self::Invalid(faults),
+            CreatePatientError::DifferentPatient => {
+                Self::Invalid(vec![FieldFault::of("Idempotency-Key", "was already used for a different patient")])
+            }
+            CreatePatientError::Store(StoreError::Overloaded) => Self::Full,
+            CreatePatientError::Store(StoreError::Unavailable(source)) => {
+                tracing::warn!(cause = %source, "a request was refused: the database could not be reached in time");
+                Self::Unavailable
+            }
+            CreatePatientError::Store(StoreError::Unexpected(source)) => {
+                tracing::error!(cause = %source, "a request failed unexpectedly");
+                Self::Unexpected
+            }
+        }
+    }
+}
+
+fn field_error(fault: &FieldFault) -> FieldError<'_> {
+    FieldError { path: fault.field.into_iter().collect(), message: &fault.message }
+}
+
+fn add_challenge(response: &mut HttpResponseBuilder, reason: &str) {
+    let challenge = format!(r#"{CHALLENGE}, error="invalid_token", error_description="{reason}""#);
+    response.insert_header((header::WWW_AUTHENTICATE, challenge));
+}
+
+/// Whole seconds, rounded up: who comes back then is let in.
+fn add_retry_after(response: &mut HttpResponseBuilder, wait: Duration) {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    response.insert_header((header::RETRY_AFTER, seconds.max(1)));
+}
+
+fn accepts_problem_json(request: &HeaderMap) -> bool {
+    let named = |value: &HeaderValue| {
+        let accepted = value.to_str().unwrap_or_default().split(',');
+        accepted
+            .filter_map(|range| range.split(';').next())
+            .any(|range| range.trim().eq_ignore_ascii_case(PROBLEM_JSON))
+    };
+    request.get_all(header::ACCEPT).any(named)
+}

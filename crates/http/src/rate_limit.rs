@@ -1,0 +1,200 @@
+//! A token bucket for each key: some requests at once, then a steady rate. Held in memory, for keys whose bucket is not
+//! full: a full bucket is the same as none.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU32;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use intake_domain::KeyDigest;
+
+/// Keys are spread over so many locks, so that busy workers seldom meet at one.
+const SHARDS: usize = 64;
+/// Below this many buckets a shard is not worth tidying.
+const TIDY_FROM: usize = 64;
+
+/// How many requests a key may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Requests a second, in the long run.
+    pub per_second: NonZeroU32,
+    /// Requests at once, after a pause.
+    pub burst: NonZeroU32,
+}
+
+/// The setting: a rate, or no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit(pub Option<Rate>);
+
+impl FromStr for RateLimit {
+    type Err = RateLimitError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "off" {
+            return Ok(Self(None));
+        }
+        let (per_second, burst) = text.split_once('/').ok_or(RateLimitError)?;
+        let number = |text: &str| text.parse().map_err(|_| RateLimitError);
+        Ok(Self(Some(Rate { per_second: number(per_second)?, burst: number(burst)? })))
+    }
+}
+
+/// No rate limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimitError;
+
+impl fmt::Display for RateLimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("must be off, or RATE/BURST in requests, for example 100/1000")
+    }
+}
+
+impl std::error::Error for RateLimitError {}
+
+/// The buckets of all keys.
+pub struct RateLimiter {
+    rate: Rate,
+    start: Instant,
+    hasher: RandomState,
+    shards: Vec<Mutex<Shard>>,
+}
+
+/// For each key the moment, since the start, at which its bucket is full again.
+#[derive(Default)]
+struct Shard {
+    full_at: HashMap<KeyDigest, Duration>,
+    tidy_at: usize,
+}
+
+/// What a key's bucket says to one more request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// How long to wait for a token; none: one was taken.
+    pub(crate) wait: Option<Duration>,
+    remaining: u64,
+    full_in: Duration,
+}
+
+impl RateLimiter {
+    /// Full buckets for everyone.
+    #[must_use]
+    pub fn new(rate: Rate) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { rate, start: Instant::now(), hasher: RandomState::new(), shards }
+    }
+
+    /// Takes a token from the key's bucket, if there is one.
+    pub(crate) fn take(&self, key: &KeyDigest) -> Standing {
+        self.take_at(key, self.start.elapsed())
+    }
+
+    /// The standing policy, as a header: `"default";q=1000;w=10`.
+    pub(crate) fn policy(&self) -> String {
+        let Rate { per_second, burst } = self.rate;
+        format!("\"default\";q={burst};w={}", burst.get().div_ceil(per_second.get()))
+    }
+
+    fn take_at(&self, key: &KeyDigest, now: Duration) -> Standing {
+        let token = Duration::from_secs(1) / self.rate.per_second.get();
+        let whole = token * self.rate.burst.get();
+        let index = self.hasher.hash_one(key) % SHARDS as u64;
+        let Some(shard) = usize::try_from(index).ok().and_then(|index| self.shards.get(index)) else {
+            return Standing { wait: None, remaining: 0, full_in: Duration::ZERO };
+        };
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let full_at = shard.full_at.get(key).copied().unwrap_or_default().max(now);
+        let full_in = full_at + token - now;
+        if full_in > whole {
+            return Standing { wait: Some(full_in - whole), remaining: 0, full_in: full_at - now };
+        }
+        shard.set(key, full_at + token, now);
+        let remaining = (whole - full_in).as_nanos() / token.as_nanos().max(1);
+        Standing { wait: None, remaining: u64::try_from(remaining).unwrap_or(u64::MAX), full_in }
+    }
+}
+
+impl Shard {
+    fn set(&mut self, key: &KeyDigest, full_at: Duration, now: Duration) {
+        self.full_at.insert(*key, full_at);
+        if self.full_at.len() >= self.tidy_at.max(TIDY_FROM) {
+            self.full_at.retain(|_, full_at| *full_at > now);
+            self.tidy_at = self.full_at.len() * 2;
+        }
+    }
+}
+
+impl Standing {
+    /// As a header: `"default";r=999;t=1`.
+    pub(crate) fn header(self) -> String {
+        let seconds = self.full_in.as_secs() + u64::from(self.full_in.subsec_nanos() > 0);
+        format!("\"default\";r={};t={seconds}", self.remaining)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use intake_domain::{Environment, KeyFormat};
+
+    use super::*;
+
+    fn key(number: u32) -> KeyDigest {
+        let mut random = [0; 32];
+        random[..4].copy_from_slice(&number.to_be_bytes());
+        KeyFormat::new("intake".parse().unwrap(), Environment::Development).mint(random).digest()
+    }
+
+    fn limiter(setting: &str) -> RateLimiter {
+        RateLimiter::new(setting.parse::<RateLimit>().unwrap().0.unwrap())
+    }
+
+    #[test]
+    fn a_burst_is_let_in_and_then_the_steady_rate() {
+        let limiter = limiter("10/3");
+        let at = |milliseconds| limiter.take_at(&key(1), Duration::from_millis(milliseconds));
+        assert_eq!(
+            [at(0), at(0), at(0)].map(|standing| (standing.wait, standing.remaining)),
+            [(None, 2), (None, 1), (None, 0)]
+        );
+        assert_eq!(at(0).wait, Some(Duration::from_millis(100)));
+        assert_eq!(at(40).wait, Some(Duration::from_millis(60)), "a refused request costs no token");
+        assert_eq!(at(100).wait, None);
+        assert_eq!(at(100).wait, Some(Duration::from_millis(100)));
+        assert_eq!(at(1_000).remaining, 2, "full again after a pause");
+    }
+
+    #[test]
+    fn keys_do_not_share_buckets() {
+        let limiter = limiter("1/1");
+        assert_eq!(limiter.take_at(&key(1), Duration::ZERO).wait, None);
+        assert!(limiter.take_at(&key(1), Duration::ZERO).wait.is_some());
+        assert_eq!(limiter.take_at(&key(2), Duration::ZERO).wait, None);
+    }
+
+    #[test]
+    fn full_buckets_are_forgotten() {
+        let limiter = limiter("100/1000");
+        for number in 0..100_000 {
+            limiter.take_at(&key(number), Duration::from_millis(u64::from(number)));
+        }
+        let held: usize = limiter.shards.iter().map(|shard| shard.lock().unwrap().full_at.len()).sum();
+        assert!(held <= SHARDS * TIDY_FROM, "{held}");
+    }
+
+    #[test]
+    fn headers_say_what_is_left() {
+        let limiter = limiter("100/1000");
+        assert_eq!(limiter.policy(), "\"default\";q=1000;w=10");
+        assert_eq!(limiter.take_at(&key(1), Duration::ZERO).header(), "\"default\";r=999;t=1");
+    }
+
+    #[test]
+    fn the_setting_is_off_or_two_numbers() {
+        assert_eq!("off".parse(), Ok(RateLimit(None)));
+        for bad in ["", "on", "100", "0/1", "1/0", "-1/5", "1/2/3", "a/b"] {
+            assert_eq!(bad.parse::<RateLimit>(), Err(RateLimitError), "{bad}");
+        }
+    }
+}
