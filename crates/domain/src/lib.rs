@@ -12,6 +12,7 @@ mod patient_register;
 mod rules;
 mod safe_retry;
 mod store_error;
+mod timestamp;
 
 pub use api_key::{
     ApiKey, Environment, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, MalformedKey, UnknownEnvironment,
@@ -27,6 +28,7 @@ pub use patient::{FieldFault, NewPatient, Patient, PatientDraft, Sent};
 pub use patient_register::{PatientRegister, Registered, Registration, SafeRetry};
 pub use safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest};
 pub use store_error::{Source, StoreError};
+pub use timestamp::timestamp;
 
 #[cfg(feature = "mocks")]
 pub use key_store::MockKeyStore;

@@ -3,16 +3,13 @@
 use std::error::Error;
 
 use actix_web::HttpResponse;
-use intake_domain::{CreatedPatient, Patient};
+use intake_domain::{CreatedPatient, Patient, timestamp};
 use serde::Serialize;
-use time::UtcOffset;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 use crate::problem::Problem;
 
-const TIMESTAMP: &[BorrowedFormatItem<'_>] =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
 const DATE: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]");
 /// An ordinary patient with its envelope, so that the buffer seldom grows.
 const USUAL_SIZE: usize = 640;
@@ -79,8 +76,8 @@ fn body(patient: &Patient<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
         country: details.country(),
         organisation_id: patient.organisation_id.to_string(),
         is_identified: Patient::IS_IDENTIFIED,
-        created_at: patient.created_at.to_offset(UtcOffset::UTC).format(TIMESTAMP)?,
-        updated_at: patient.updated_at.to_offset(UtcOffset::UTC).format(TIMESTAMP)?,
+        created_at: timestamp(patient.created_at),
+        updated_at: timestamp(patient.updated_at),
     };
     let mut body = Vec::with_capacity(USUAL_SIZE);
     serde_json::to_writer(&mut body, &Body { data, meta: Meta {} })?;

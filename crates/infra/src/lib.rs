@@ -16,7 +16,7 @@ pub use database::Database;
 pub use database_url::{DatabaseUrl, DatabaseUrlError};
 pub use key_store::PostgresKeyStore;
 pub use key_uses::{KeyUseWriter, KeyUses};
-pub use patient_register::{PostgresPatientRegister, Writers};
+pub use patient_register::PostgresPatientRegister;
 
 // Named for its features alone: they decide how libpq is built.
 use pq_sys as _;

@@ -1,1 +1,53 @@
-fn main() {}
+//! The program `intake`: reads its settings, puts the crates together, serves, and ends cleanly.
+
+mod admin;
+mod backend;
+mod certificates;
+mod command_line;
+mod commands;
+mod configuration;
+mod edge;
+mod first_run;
+mod local_ca;
+mod private_file;
+mod serve;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use command_line::{Command, CommandLine};
+use configuration::Configuration;
+
+/// The exit status of a failed run; wrong usage ends with 2.
+const FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    match run(CommandLine::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn run(command_line: CommandLine) -> anyhow::Result<()> {
+    let CommandLine { command, settings } = command_line;
+    if let Some(Command::Openapi { .. }) = command {
+        return commands::print(intake_http::OPENAPI.trim_end());
+    }
+    let configuration = Configuration::read(&settings, |name| std::env::var(name))?;
+    match command {
+        None | Some(Command::Serve) => serve::serve(&configuration),
+        Some(command) => commands::run(command, &configuration),
+    }
+}
+
+/// One line, with every cause in it.
+#[expect(clippy::print_stderr, reason = "the place where errors leave the program")]
+fn complain(error: &anyhow::Error) {
+    let line = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+    eprintln!("intake: {line}");
+}

@@ -9,10 +9,20 @@ is_server() {
     case $arguments in *"$2/data"*) return 0 ;; *) return 1 ;; esac
 }
 
-while sleep 0.2; do
+# Whether the process $1 lives. One that has ended and waits for its parent to notice does not.
+lives() {
+    kill -0 "$1" 2>/dev/null || return 1
+    [ -r "/proc/$1/status" ] || return 0
+    while read -r name value; do
+        [ "$name" = State: ] || continue
+        case $value in Z* | X*) return 1 ;; *) return 0 ;; esac
+    done <"/proc/$1/status"
+}
+
+while sleep 0.5; do
     for user in users/*; do
         [ -e "$user" ] || continue
-        kill -0 "${user#users/}" 2>/dev/null || rm -f "$user"
+        lives "${user#users/}" || rm -f "$user"
     done
     # Only an empty folder can be removed, so nobody can have come in the meantime. Users that find no folder wait until
     # the server is gone.

@@ -58,8 +58,10 @@ impl Users {
             Err(TryLockError::WouldBlock) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
         }
+        let script = self.folder.join("guard.sh");
+        fs::write(&script, GUARD)?;
         let mut guard = Command::new("/bin/sh");
-        guard.args(["-c", GUARD, "intake-database-guard"]).arg(&self.folder);
+        guard.arg(script).arg(&self.folder);
         guard.stdin(lock).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = guard.process_group(0).current_dir("/").spawn()?;
         // Reaped by a thread that does nothing else: the guard mostly outlives us.

@@ -7,7 +7,6 @@ mod writer;
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -36,21 +35,18 @@ pub struct PostgresPatientRegister {
     deadline: Duration,
 }
 
-/// The threads behind a [`PostgresPatientRegister`]. They end when the register is gone and the queue is empty.
-pub struct Writers(Vec<JoinHandle<()>>);
-
 impl PostgresPatientRegister {
-    /// Starts the writers. `deadline` bounds the wait of each request.
-    pub fn start(url: &DatabaseUrl, deadline: Duration, uses: &KeyUses) -> std::io::Result<(Self, Writers)> {
+    /// Starts the writers, which end when this is dropped and everything that waits is answered. `deadline` bounds the
+    /// wait of each request.
+    pub fn start(url: &DatabaseUrl, deadline: Duration, uses: &KeyUses) -> std::io::Result<Self> {
         let (queue, jobs) = sync_channel(QUEUE_LENGTH);
         let jobs: Arc<Mutex<Receiver<Job>>> = Arc::new(Mutex::new(jobs));
-        let start_writer = |number| {
+        for number in 0..WRITERS {
             let writer = Writer::new(url.clone(), uses.clone());
             let jobs = Arc::clone(&jobs);
-            std::thread::Builder::new().name(format!("writer-{number}")).spawn(move || writer.run(&jobs))
-        };
-        let writers = (0..WRITERS).map(start_writer).collect::<Result<_, _>>()?;
-        Ok((Self { queue, deadline }, Writers(writers)))
+            std::thread::Builder::new().name(format!("writer-{number}")).spawn(move || writer.run(&jobs))?;
+        }
+        Ok(Self { queue, deadline })
     }
 }
 
@@ -68,15 +64,6 @@ impl PatientRegister for PostgresPatientRegister {
             Ok(Ok(answer)) => answer,
             Ok(Err(dropped)) => Err(StoreError::Unexpected(dropped.into())),
             Err(elapsed) => Err(StoreError::Unavailable(elapsed.into())),
-        }
-    }
-}
-
-impl Writers {
-    /// Waits until everything that was accepted is answered. The register must be gone first.
-    pub fn join(self) {
-        for writer in self.0 {
-            let _ = writer.join();
         }
     }
 }

@@ -28,11 +28,13 @@ pub(super) struct Writer {
     url: DatabaseUrl,
     uses: KeyUses,
     connection: Option<PgConnection>,
+    /// Whether the database was away at the last try: told once, not at every try.
+    is_away: bool,
 }
 
 impl Writer {
     pub(super) fn new(url: DatabaseUrl, uses: KeyUses) -> Self {
-        Self { url, uses, connection: None }
+        Self { url, uses, connection: None, is_away: false }
     }
 
     /// Works until the register is gone and the queue is empty.
@@ -52,12 +54,19 @@ impl Writer {
                 return;
             }
             let error = match self.try_store(&batch) {
-                Ok(answers) => return self.tell(batch, answers),
+                Ok(answers) => {
+                    if std::mem::take(&mut self.is_away) {
+                        tracing::info!("the database is back");
+                    }
+                    return self.tell(batch, answers);
+                }
                 Err(error) => error,
             };
             match error {
                 Interruption::Away(error) => {
-                    tracing::warn!(error = %error, waiting = batch.len(), "the database is away; trying again");
+                    if !std::mem::replace(&mut self.is_away, true) {
+                        tracing::warn!(error = %error, "the database is away; trying again");
+                    }
                     self.connection = None;
                     std::thread::sleep(RETRY_PAUSE);
                 }

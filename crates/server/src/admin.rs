@@ -1,0 +1,26 @@
+//! What operators' machines ask: whether the process lives, and whether it can do its work.
+
+use std::time::Duration;
+
+use actix_web::{HttpResponse, web};
+use intake_infra::Database;
+
+/// A probe that waits longer has failed anyway.
+const READY_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub(crate) fn configure(application: &mut web::ServiceConfig) {
+    application.route("/livez", web::get().to(live)).route("/readyz", web::get().to(ready));
+}
+
+async fn live() -> HttpResponse {
+    HttpResponse::Ok().content_type("text/plain").body("ok\n")
+}
+
+async fn ready(database: web::Data<Database>) -> HttpResponse {
+    let is_ready = tokio::time::timeout(READY_TIMEOUT, database.is_reachable()).await.unwrap_or(false);
+    if is_ready {
+        HttpResponse::Ok().content_type("text/plain").body("ready\n")
+    } else {
+        HttpResponse::ServiceUnavailable().content_type("text/plain").body("the database cannot be reached\n")
+    }
+}

@@ -1,0 +1,64 @@
+//! The database behind every command: the one that the settings name, or the embedded one.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use anyhow::Context;
+use intake_domain::Environment;
+use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
+use intake_infra::migrations::{assert_migrated, migrate, stamp_environment};
+use intake_infra::{DatabaseUrl, prepare};
+
+use crate::configuration::Configuration;
+
+/// The name of the service's database in the embedded server.
+const EMBEDDED_DATABASE: &str = "intake";
+
+/// A database that is ready to be used.
+pub(crate) struct Backend {
+    /// As the service.
+    pub(crate) service: DatabaseUrl,
+    /// As the owner of the schema.
+    pub(crate) owner: DatabaseUrl,
+    /// Present if the database is ours to start and stop.
+    pub(crate) embedded: Option<EmbeddedPostgres>,
+}
+
+impl Backend {
+    /// Finds the database, starting the embedded one; makes sure that it is of this environment and, in development or
+    /// embedded, migrated.
+    pub(crate) fn open(configuration: &Configuration) -> anyhow::Result<Self> {
+        let backend = Self::reach(configuration)?;
+        if backend.embedded.is_none() {
+            match configuration.environment {
+                Environment::Development => drop(migrate(&backend.owner)?),
+                Environment::Production => assert_migrated(&backend.service)?,
+            }
+        }
+        stamp_environment(&backend.service, configuration.environment)?;
+        Ok(backend)
+    }
+
+    /// Finds the database as it is. The embedded one is always migrated.
+    pub(crate) fn reach(configuration: &Configuration) -> anyhow::Result<Self> {
+        if let Some(urls) = configuration.database.clone() {
+            return Ok(Self { service: urls.service, owner: urls.owner, embedded: None });
+        }
+        make_data_dir(&configuration.data_dir)?;
+        let embedded = EmbeddedPostgres::start(&Settings {
+            folder: configuration.data_dir.join("postgres"),
+            durability: Durability::Full,
+            programs: configuration.postgres_bin.clone(),
+            user: std::process::id(),
+        })?;
+        let prepared = prepare(&embedded, EMBEDDED_DATABASE)?;
+        Ok(Self { service: prepared.service, owner: prepared.owner, embedded: Some(embedded) })
+    }
+}
+
+/// Makes the data folder. Others may pass through it, as the database's account must, but not look into it.
+pub(crate) fn make_data_dir(folder: &Path) -> anyhow::Result<()> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o711).create(folder);
+    made.with_context(|| format!("INTAKE_DATA_DIR: {} cannot be made", folder.display()))
+}

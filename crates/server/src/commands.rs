@@ -1,0 +1,152 @@
+//! The commands of operators: each works on the database directly, whether or not the service runs beside it.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Context;
+use intake_domain::{
+    KeyId, KeyRecord, KeyRequest, Name, OrganisationId, create_key, create_organisation, list_keys, list_organisations,
+    revoke_key, timestamp,
+};
+use intake_infra::migrations::{grant_service_role, migrate};
+use intake_infra::{Database, KeyUses, PostgresKeyStore};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use crate::backend::Backend;
+use crate::command_line::{Command, KeyCommand, OrganisationCommand, Output};
+use crate::configuration::Configuration;
+use crate::edge;
+
+/// Operators wait longer than requests: a database may be starting.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(command: Command, configuration: &Configuration) -> anyhow::Result<()> {
+    match command {
+        Command::Migrate { service_role, output } => migrate_database(configuration, service_role.as_deref(), &output),
+        Command::Organisation(command) => with_keys(configuration, async |keys| organisation(command, keys).await),
+        Command::Key(command) => with_keys(configuration, async |keys| key(command, keys, configuration).await),
+        // Both are run before there is a database to open.
+        Command::Serve | Command::Openapi { .. } => Ok(()),
+    }
+}
+
+/// Prints one line, or as many as the text has. Whoever closes the pipe early has read enough.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("the result cannot be printed"),
+    }
+}
+
+fn migrate_database(configuration: &Configuration, role: Option<&str>, output: &Output) -> anyhow::Result<()> {
+    let backend = Backend::reach(configuration)?;
+    let applied = migrate(&backend.owner)?;
+    if let Some(role) = role {
+        grant_service_role(&backend.owner, role)?;
+    }
+    let text = match applied.len() {
+        0 => "The schema is up to date.".to_owned(),
+        count => format!("Applied {count} migrations: {}", applied.join(", ")),
+    };
+    tell(output, &json!({ "applied": applied }), &text)
+}
+
+fn with_keys(
+    configuration: &Configuration,
+    work: impl AsyncFnOnce(&PostgresKeyStore) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let backend = Backend::open(configuration)?;
+    let keys = PostgresKeyStore::new(Database::new(&backend.service, DEADLINE), KeyUses::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    runtime.block_on(work(&keys))
+}
+
+async fn organisation(command: OrganisationCommand, keys: &PostgresKeyStore) -> anyhow::Result<()> {
+    match command {
+        OrganisationCommand::Create { name, output } => {
+            let name = Name::new(name).context("--name")?;
+            let id = OrganisationId::new(edge::now(), edge::random()?);
+            let made = create_organisation(keys, id, name).await?;
+            let value = json!({ "id": made.id.to_string(), "name": made.name.as_str() });
+            tell(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
+        }
+        OrganisationCommand::List { output } => {
+            let all = list_organisations(keys).await?;
+            let values = all.iter().map(|(id, name)| json!({ "id": id.to_string(), "name": name }));
+            let lines: Vec<_> = all.iter().map(|(id, name)| format!("{id}  {name}")).collect();
+            let text = if lines.is_empty() { "There is no organisation yet.".to_owned() } else { lines.join("\n") };
+            tell(&output, &values.collect(), &text)
+        }
+    }
+}
+
+async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Configuration) -> anyhow::Result<()> {
+    match command {
+        KeyCommand::Create { organisation, name, expires, output } => {
+            let now = edge::now();
+            let request = KeyRequest {
+                organisation_id: organisation,
+                name: Name::new(name).context("--name")?,
+                expires_at: expires,
+                id: KeyId::new(now, edge::random()?),
+                now,
+                random: edge::random()?,
+            };
+            let made = create_key(keys, &configuration.key_format, request).await?;
+            let value = json!({
+                "id": made.id.to_string(),
+                "organisationId": made.organisation_id.to_string(),
+                "name": made.name.as_str(),
+                "key": made.key.expose(),
+            });
+            let text = format!(
+                "Made key {} ({}). It is shown this once and cannot be retrieved later:\n{}",
+                made.id,
+                made.name,
+                made.key.expose()
+            );
+            tell(&output, &value, &text)
+        }
+        KeyCommand::List { organisation, output } => {
+            let all = list_keys(keys, organisation).await?;
+            let now = edge::now();
+            let lines: Vec<_> = all.iter().map(|key| line_of(key, now)).collect();
+            let text = if lines.is_empty() { "There is no key yet.".to_owned() } else { lines.join("\n") };
+            tell(&output, &all.iter().map(value_of).collect(), &text)
+        }
+        KeyCommand::Revoke { key, output } => {
+            let revoked_at = timestamp(revoke_key(keys, key, edge::now()).await?);
+            let value = json!({ "id": key.to_string(), "revokedAt": revoked_at });
+            tell(&output, &value, &format!("Key {key} is revoked since {revoked_at}."))
+        }
+    }
+}
+
+fn value_of(key: &KeyRecord) -> Value {
+    json!({
+        "id": key.id.to_string(),
+        "name": key.name,
+        "hint": key.hint,
+        "createdAt": timestamp(key.created_at),
+        "lastUsedAt": key.last_used_at.map(timestamp),
+        "expiresAt": key.expires_at.map(timestamp),
+        "revokedAt": key.revoked_at.map(timestamp),
+    })
+}
+
+fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
+    let status = match (key.revoked_at, key.expires_at) {
+        (Some(at), _) => format!("revoked {}", timestamp(at)),
+        (None, Some(at)) if at <= now => format!("expired {}", timestamp(at)),
+        (None, Some(at)) => format!("active, expires {}", timestamp(at)),
+        (None, None) => "active".to_owned(),
+    };
+    let used = key.last_used_at.map_or("never used".to_owned(), |at| format!("last used {}", timestamp(at)));
+    let warning = if key.sent_in_clear_at.is_some() { "  SENT IN CLEAR: replace it" } else { "" };
+    format!("{}  …{}  {}  {status}, {used}{warning}", key.id, key.hint, key.name)
+}
+
+fn tell(output: &Output, value: &Value, text: &str) -> anyhow::Result<()> {
+    if output.json { print(&value.to_string()) } else { print(text) }
+}

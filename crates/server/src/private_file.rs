@@ -1,0 +1,16 @@
+//! Files that hold secrets: readable by their owner alone, and whole or not there at all.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Writes the file under another name first, so that nobody ever reads half of it.
+pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+    let unfinished = path.with_extension("unfinished");
+    let _ = fs::remove_file(&unfinished);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(unfinished, path)
+}
