@@ -214,7 +214,7 @@ impl FromStr for Span {
 struct Log(Targets);
 
 impl FromStr for Log {
-    type Err = tracing_subscriber::filter::targets::ParseError;
+    type Err = tracing_subscriber::filter::ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // actix tells of every worker and listener once more; only who asks for it reads that.
