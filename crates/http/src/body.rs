@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_LENGTH, HeaderMap};
-use actix_web::web::{Bytes, BytesMut, Payload};
-use futures_util::StreamExt;
+use actix_web::web::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt};
 
 use crate::problem::Problem;
 
@@ -13,8 +14,16 @@ const BODY_MAX: usize = 64 * 1024;
 /// From the first byte to the last: slow lines manage, idle ones give their place to others.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A body that came along with its head is there at once.
+const DISCARD_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// A body on its way in.
+pub(crate) trait Body: Stream<Item = Result<Bytes, PayloadError>> + Unpin {}
+
+impl<T: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Body for T {}
+
 /// The whole body, or what is wrong with it. A body that is too large is refused before it has arrived.
-pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes, Problem> {
+pub(crate) async fn read(headers: &HeaderMap, payload: impl Body) -> Result<Bytes, Problem> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > BODY_MAX as u64) {
         return Err(Problem::ContentTooLarge);
@@ -22,7 +31,13 @@ pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes,
     tokio::time::timeout(BODY_TIMEOUT, collect(payload)).await.unwrap_or(Err(Problem::BodyTooSlow))
 }
 
-async fn collect(mut payload: Payload) -> Result<Bytes, Problem> {
+/// Takes in the body of a request that is refused already, if it is there: left unread, it would cost the client its
+/// connection.
+pub(crate) async fn discard(payload: impl Body) {
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, collect(payload)).await;
+}
+
+async fn collect(mut payload: impl Body) -> Result<Bytes, Problem> {
     let mut whole = BytesMut::new();
     while let Some(part) = payload.next().await {
         let part = part.map_err(|_| Problem::Malformed("The body could not be read".into()))?;

@@ -13,7 +13,7 @@ use intake_domain::{
 };
 
 use crate::problem::Problem;
-use crate::rate_limit::{RateLimiter, Standing};
+use crate::rate_limit::RateLimiter;
 use crate::{bearer, body, content_type, created, decode, edge};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -37,24 +37,31 @@ pub(crate) async fn create(
     let headers = request.headers();
     let key = match bearer::key(headers, &format) {
         Ok(key) => key,
-        Err(problem) => return problem.respond(headers),
+        Err(problem) => return refuse(&problem, &request, payload).await,
     };
-    let standing = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&key.digest())));
-    let doors = Doors { register, keys };
-    let answer = match standing {
-        Some((_, Standing { wait: Some(wait), .. })) => Err(Problem::RateExceeded(wait)),
-        _ => {
-            // A panic must not take the connection, and the worker's other requests, with it.
-            let work = AssertUnwindSafe(serve(headers, payload, &doors, &key));
-            work.catch_unwind().await.unwrap_or(Err(Problem::Unexpected))
-        }
+    let Some(limiter) = limiter.as_ref() else {
+        return serve_safely(headers, payload, &Doors { register, keys }, &key).await;
     };
-    let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
-    if let Some((policy, standing)) = standing {
-        add_header(&mut response, RATE_LIMIT_POLICY, &policy);
-        add_header(&mut response, RATE_LIMIT, &standing.header());
-    }
+    let standing = limiter.take(&key.digest());
+    let mut response = match standing.wait {
+        Some(wait) => refuse(&Problem::RateExceeded(wait), &request, payload).await,
+        None => serve_safely(headers, payload, &Doors { register, keys }, &key).await,
+    };
+    add_header(&mut response, RATE_LIMIT_POLICY, &limiter.policy());
+    add_header(&mut response, RATE_LIMIT, &standing.header());
     response
+}
+
+/// Refuses a request whose body nobody has looked at.
+pub(crate) async fn refuse(problem: &Problem, request: &HttpRequest, payload: Payload) -> HttpResponse {
+    body::discard(payload).await;
+    problem.respond(request.headers())
+}
+
+/// A panic must not take the connection, and the worker's other requests, with it.
+async fn serve_safely(headers: &HeaderMap, payload: Payload, doors: &Doors, key: &ApiKey) -> HttpResponse {
+    let answer = AssertUnwindSafe(serve(headers, payload, doors, key)).catch_unwind().await;
+    answer.unwrap_or(Err(Problem::Unexpected)).unwrap_or_else(|problem| problem.respond(headers))
 }
 
 async fn serve(headers: &HeaderMap, payload: Payload, doors: &Doors, key: &ApiKey) -> Result<HttpResponse, Problem> {
@@ -74,7 +81,11 @@ async fn serve(headers: &HeaderMap, payload: Payload, doors: &Doors, key: &ApiKe
 }
 
 async fn receive(headers: &HeaderMap, payload: Payload) -> Result<Bytes, Problem> {
-    if content_type::is_json(headers) { body::read(headers, payload).await } else { Err(Problem::UnsupportedMediaType) }
+    if content_type::is_json(headers) {
+        return body::read(headers, payload).await;
+    }
+    body::discard(payload).await;
+    Err(Problem::UnsupportedMediaType)
 }
 
 fn understand<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(PatientDraft<'a>, Option<IdempotencyKey>), Problem> {

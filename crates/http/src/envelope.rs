@@ -11,6 +11,7 @@ use intake_domain::{KeyFormat, KeyStore};
 use ipnet::IpNet;
 
 use crate::bearer;
+use crate::body;
 use crate::edge;
 use crate::problem::Problem;
 
@@ -53,8 +54,10 @@ pub async fn envelope(
         next.call(request).await?.map_into_left_body()
     } else {
         note_key_sent_in_clear(&request);
+        let (request, payload) = request.into_parts();
+        body::discard(payload).await;
         let refusal = Problem::NotHttps.respond(request.headers());
-        request.into_response(refusal).map_into_right_body()
+        ServiceResponse::new(request, refusal).map_into_right_body()
     };
     if response.status().is_server_error() {
         let status = response.status().as_u16();

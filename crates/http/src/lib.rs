@@ -34,14 +34,14 @@ pub fn configure(application: &mut web::ServiceConfig) {
 }
 
 /// Answers for every path that nothing is at.
-pub async fn not_found(request: HttpRequest) -> HttpResponse {
-    Problem::NotFound.respond(request.headers())
+pub async fn not_found(request: HttpRequest, payload: web::Payload) -> HttpResponse {
+    create::refuse(&Problem::NotFound, &request, payload).await
 }
 
 async fn options() -> HttpResponse {
     HttpResponse::NoContent().insert_header((header::ALLOW, problem::ALLOWED_METHODS)).finish()
 }
 
-async fn method_not_allowed(request: HttpRequest) -> HttpResponse {
-    Problem::MethodNotAllowed.respond(request.headers())
+async fn method_not_allowed(request: HttpRequest, payload: web::Payload) -> HttpResponse {
+    create::refuse(&Problem::MethodNotAllowed, &request, payload).await
 }

@@ -2,7 +2,8 @@
 //! further. The service can put patients in; nothing lets it read their details.
 
 use diesel::connection::SimpleConnection;
-use diesel::pg::PgConnection;
+use diesel::migration::{MigrationName, MigrationSource};
+use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
@@ -79,16 +80,22 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
 /// Whether the schema is as new as the program.
 pub fn assert_migrated(url: &DatabaseUrl) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
-    // Asking Diesel directly would create its table where there is none, which the service's role may not.
+    // Asking Diesel would have it create its table where there is none, which the service's role may not.
     let is_known = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
     if is_known.execute(&mut connection).map_err(failed)? == 0 {
         return Err(SchemaError::Unmigrated);
     }
-    match connection.has_pending_migration(MIGRATIONS) {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(SchemaError::Unmigrated),
-        Err(error) => Err(SchemaError::Failed(error)),
-    }
+    let applied: Vec<Applied> =
+        diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load(&mut connection).map_err(failed)?;
+    let needed = MigrationSource::<Pg>::migrations(&MIGRATIONS).map_err(SchemaError::Failed)?;
+    let is_applied = |name: &dyn MigrationName| applied.iter().any(|one| one.version == name.version().to_string());
+    if needed.iter().all(|migration| is_applied(migration.name())) { Ok(()) } else { Err(SchemaError::Unmigrated) }
+}
+
+#[derive(QueryableByName)]
+struct Applied {
+    #[diesel(sql_type = Text)]
+    version: String,
 }
 
 /// Stamps the database with its environment at first use, and refuses one that belongs to the other.

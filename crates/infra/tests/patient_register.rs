@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Text};
+use diesel::sql_types::Text;
 use intake_domain::{
     Environment, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeyStanding, KeyStore, Name, Organisation,
     OrganisationId, PatientDraft, PatientId, PatientRegister, Registered, Registration, RequestDigest, SafeRetry,
@@ -53,18 +53,8 @@ impl Clinic {
     }
 
     fn patients(&self) -> i64 {
-        self.count("SELECT count(*) AS count FROM patients")
+        self.database.count("patients")
     }
-
-    fn count(&self, query: &str) -> i64 {
-        diesel::sql_query(query).get_result::<Count>(&mut self.database.connect()).unwrap().count
-    }
-}
-
-#[derive(QueryableByName)]
-struct Count {
-    #[diesel(sql_type = BigInt)]
-    count: i64,
 }
 
 fn format() -> KeyFormat {

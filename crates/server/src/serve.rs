@@ -176,9 +176,16 @@ fn curl_line(data_dir: &Path, base: &str) -> String {
     let (authority, key) = (data_dir.join("tls/ca.pem"), first_run::key_file(data_dir));
     format!(
         "curl --cacert {} {base}/api/v1/patients -H \"Authorization: Bearer $(cat {})\" -H 'Content-Type: application/json' -d '{DEMO_PATIENT}'",
-        authority.display(),
-        key.display(),
+        for_shell(&authority),
+        for_shell(&key),
     )
+}
+
+/// The path as a shell reads it: quoted only where it must be.
+fn for_shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Serves until a signal asks to stop, then finishes what was accepted. A second signal ends everything at once.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::Text;
+use diesel::sql_types::{BigInt, Text};
 use intake_infra::embedded::{Durability, EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::{DatabaseUrl, SERVICE_ROLE, prepare};
 
@@ -36,6 +36,25 @@ impl TestDatabase {
         Self::from("template1")
     }
 
+    /// The folder of the server's socket.
+    #[must_use]
+    pub fn socket_folder(&self) -> PathBuf {
+        folder().join("socket")
+    }
+
+    /// The database's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many rows a query finds.
+    #[must_use]
+    pub fn count(&self, from: &str) -> i64 {
+        let query = diesel::sql_query(format!("SELECT count(*) AS count FROM {from}"));
+        query.get_result::<WithCount>(&mut self.connect()).expect("the query runs").count
+    }
+
     /// A connection as the owner, who may read everything.
     #[must_use]
     pub fn connect(&self) -> PgConnection {
@@ -51,6 +70,14 @@ impl TestDatabase {
     }
 }
 
+/// A row with one number.
+#[derive(QueryableByName)]
+pub struct WithCount {
+    /// The number.
+    #[diesel(sql_type = BigInt)]
+    pub count: i64,
+}
+
 impl Default for TestDatabase {
     fn default() -> Self {
         Self::new()
@@ -63,8 +90,13 @@ impl Drop for TestDatabase {
     }
 }
 
+/// Does something to the server as a whole.
+pub fn administer(work: impl FnOnce(&mut PgConnection) -> QueryResult<()>) {
+    work(&mut connect(&cluster().owner_url("postgres"))).expect("the statement runs");
+}
+
 fn execute(sql: &str) {
-    connect(&cluster().owner_url("postgres")).batch_execute(sql).expect("the statement runs");
+    administer(|connection| connection.batch_execute(sql));
 }
 
 fn connect(url: &DatabaseUrl) -> PgConnection {

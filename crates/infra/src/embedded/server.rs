@@ -260,10 +260,12 @@ fn made_by(data: &Path) -> Option<u32> {
     fs::read_to_string(data.join("PG_VERSION")).ok()?.trim().parse().ok()
 }
 
-/// Sockets live beside the data, or, where that path is too long for one, in the system's folder for such.
+/// Sockets live beside the data, or, where that path is too long for one or would look like a list, in the system's
+/// folder for such.
 fn socket_folder(folder: &Path) -> PathBuf {
     let beside = folder.join("socket");
-    if beside.as_os_str().len() + "/.s.PGSQL.5432".len() <= SOCKET_PATH_MAX {
+    let is_short = beside.as_os_str().len() + "/.s.PGSQL.5432".len() <= SOCKET_PATH_MAX;
+    if is_short && !beside.as_os_str().as_encoded_bytes().contains(&b',') {
         return beside;
     }
     // FNV-1a: any stable hash tells folders apart; the folder itself is private.

@@ -1,0 +1,243 @@
+//! The embedded database: survives whoever is killed, is shared by whoever comes, and leaves no process behind.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use intake_domain::{ApiKey, Environment, KeyFormat};
+use intake_test_support::{Response, Service, ServiceBuilder, patient, wait_for};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_intake");
+
+fn in_folder(folder: &Path) -> ServiceBuilder {
+    ServiceBuilder::in_folder(PROGRAM, folder)
+}
+
+fn demo_key(service: &Service) -> ApiKey {
+    let text = fs::read_to_string(service.data_dir().join("demo-key")).unwrap();
+    KeyFormat::new("intake".parse().unwrap(), Environment::Development).parse(&text).unwrap()
+}
+
+fn create(service: &Service, idempotency_key: &str) -> Response {
+    let headers = [("Idempotency-Key", idempotency_key)];
+    service.create_with(&demo_key(service), &headers, patient().to_string().as_bytes())
+}
+
+/// The numbers of the processes that have this folder in their arguments: server and guard.
+fn processes(folder: &Path) -> Vec<u32> {
+    let folder = folder.join("postgres").to_string_lossy().into_owned();
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let belongs = |number: &u32| {
+        fs::read(format!("/proc/{number}/cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(&folder))
+    };
+    numbers.filter(belongs).collect()
+}
+
+fn postmaster(folder: &Path) -> String {
+    let file = fs::read_to_string(folder.join("postgres/data/postmaster.pid")).unwrap();
+    file.lines().next().unwrap().to_owned()
+}
+
+fn kill(process: &str) {
+    assert!(Command::new("kill").args(["-s", "KILL", process]).status().unwrap().success());
+}
+
+#[test]
+fn a_killed_service_leaves_no_process_behind_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    let first = create(&service, "kept");
+    assert_eq!(first.status, 201);
+    service.signal("KILL");
+    service.wait();
+    wait_for("the guard to stop the server", || processes(folder.path()).is_empty());
+
+    let service = in_folder(folder.path()).start();
+    let again = create(&service, "kept");
+    assert_eq!((again.header("idempotent-replayed"), &again.body), (Some("true"), &first.body));
+}
+
+#[test]
+fn a_killed_service_can_be_started_again_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..5 {
+        let mut service = in_folder(folder.path()).start();
+        assert_eq!(create(&service, &format!("round-{round}")).status, 201);
+        service.signal("KILL");
+        service.wait();
+    }
+    wait_for("the end of all", || processes(folder.path()).is_empty());
+}
+
+#[test]
+fn a_killed_server_is_started_again_while_requests_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = in_folder(folder.path()).start();
+    let first = create(&service, "kept");
+    for round in 0..3 {
+        kill(&postmaster(folder.path()));
+        let during = create(&service, &format!("during-{round}"));
+        assert_eq!(during.status, 201, "{}\n{}", during.text(), service.output());
+    }
+    assert_eq!(create(&service, "kept").body, first.body);
+}
+
+#[test]
+fn both_killed_together_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    let first = create(&service, "kept");
+    let server = postmaster(folder.path());
+    service.signal("KILL");
+    kill(&server);
+    service.wait();
+    let service = in_folder(folder.path()).start();
+    assert_eq!(create(&service, "kept").body, first.body);
+}
+
+#[test]
+fn a_killed_guard_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    let guard = || {
+        let is_guard =
+            |number: &u32| fs::read(format!("/proc/{number}/cmdline")).is_ok_and(|line| line.starts_with(b"/bin/sh"));
+        processes(folder.path()).into_iter().find(is_guard)
+    };
+    let first = guard().unwrap();
+    kill(&first.to_string());
+    wait_for("another guard", || guard().is_some_and(|guard| guard != first));
+    service.signal("KILL");
+    service.wait();
+    wait_for("the end of all", || processes(folder.path()).is_empty());
+}
+
+#[test]
+fn a_stale_pid_file_that_names_a_living_process_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    let first = create(&service, "kept");
+    let server = postmaster(folder.path());
+    let pid_file = folder.path().join("postgres/data/postmaster.pid");
+    let text = fs::read_to_string(&pid_file).unwrap();
+    service.signal("KILL");
+    kill(&server);
+    service.wait();
+    wait_for("the end of all", || processes(folder.path()).is_empty());
+
+    // A stranger of the same account, so that the server could not tell by its rights.
+    let owner = fs::metadata(folder.path().join("postgres/data")).unwrap();
+    let mut stranger = Command::new("sleep");
+    stranger.arg("60").stdin(Stdio::null());
+    if fs::metadata("/proc/self").unwrap().uid() != owner.uid() {
+        stranger.uid(owner.uid()).gid(owner.gid());
+    }
+    let mut stranger = stranger.spawn().unwrap();
+    fs::write(&pid_file, text.replacen(&server, &stranger.id().to_string(), 1)).unwrap();
+
+    let mut service = in_folder(folder.path()).start();
+    assert_eq!(create(&service, "kept").body, first.body);
+    assert!(service.stop().success());
+    assert!(stranger.try_wait().unwrap().is_none(), "the stranger was left alone");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[test]
+fn two_services_and_a_command_share_one_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = in_folder(folder.path()).start();
+    let mut second = in_folder(folder.path()).start();
+    let created = create(&first, "shared");
+    assert_eq!(create(&second, "shared").body, created.body);
+    let list = in_folder(folder.path()).argument("organisation").argument("list").run();
+    assert!(list.status.success());
+    assert!(first.stop().success());
+    assert_eq!(create(&second, "shared").body, created.body, "the other goes on");
+    assert!(second.stop().success());
+    wait_for("the end of all", || processes(folder.path()).is_empty());
+}
+
+#[test]
+fn twenty_commands_may_start_it_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..20 {
+            let folder = folder.path();
+            scope.spawn(move || {
+                let arguments = ["organisation", "create", "--json", "--name"];
+                let builder = arguments.iter().fold(in_folder(folder), |builder, argument| builder.argument(argument));
+                let output = builder.argument(&format!("Clinic {number}")).run();
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            });
+        }
+    });
+    let list = in_folder(folder.path()).argument("organisation").argument("list").argument("--json").run();
+    let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 20);
+    wait_for("the end of all", || processes(folder.path()).is_empty());
+}
+
+#[test]
+fn ctrl_c_reaches_the_service_and_not_its_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    assert_eq!(create(&service, "kept").status, 201);
+    // As a terminal does: to every process of the group.
+    let group = format!("-{}", service.process());
+    assert!(Command::new("kill").args(["-s", "INT", "--", &group]).status().unwrap().success());
+    assert_eq!(service.wait().code(), Some(0), "{}", service.output());
+    wait_for("the end of all", || processes(folder.path()).is_empty());
+    let log = fs::read_to_string(folder.path().join("postgres/postgres.log")).unwrap();
+    assert!(log.contains("database system is shut down"), "a clean end: {log}");
+}
+
+#[test]
+fn without_postgresql_one_line_says_what_to_do() {
+    let empty = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let output = in_folder(folder.path()).setting("INTAKE_POSTGRES_BIN", empty.path()).run();
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.contains("install") && complaint.contains("DATABASE_URL"), "{complaint}");
+}
+
+#[test]
+fn data_of_a_version_that_is_not_installed_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    assert!(service.stop().success());
+    let version = folder.path().join("postgres/data/PG_VERSION");
+    fs::write(&version, "9\n").unwrap();
+    let output = in_folder(folder.path()).run();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.contains("made by PostgreSQL 9, which is not installed"), "{complaint}");
+}
+
+#[test]
+fn folders_with_odd_or_long_names_will_do() {
+    let parent = tempfile::tempdir().unwrap();
+    for name in ["it's a \"folder\", ünïcode", &"long".repeat(40)] {
+        let folder = parent.path().join(name);
+        let mut service = in_folder(&folder).start();
+        assert_eq!(create(&service, "kept").status, 201);
+        assert!(service.stop().success());
+    }
+}
+
+#[test]
+fn only_its_own_account_can_reach_it_and_only_by_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = in_folder(folder.path()).start();
+    assert_eq!(create(&service, "kept").status, 201);
+    for name in ["postgres", "postgres/data", "postgres/socket"] {
+        assert_eq!(fs::metadata(folder.path().join(name)).unwrap().mode() & 0o077, 0, "{name}");
+    }
+    let file = fs::read_to_string(folder.path().join("postgres/data/postmaster.pid")).unwrap();
+    let lines: Vec<_> = file.lines().collect();
+    assert_eq!(lines[5], "", "no address is listened on");
+}

@@ -1,0 +1,79 @@
+//! Development and production: each with its own kind of key and its own databases.
+
+use intake_domain::Environment;
+use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, create_request, patient};
+
+use crate::{assert_unauthorised, program, service};
+
+/// A service in production, behind a proxy on this machine.
+fn production(database: &TestDatabase) -> ServiceBuilder {
+    service(database).setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
+}
+
+fn complaint(builder: ServiceBuilder) -> String {
+    let output = builder.run();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let complaint = text.lines().last().unwrap().to_owned();
+    assert!(complaint.starts_with("intake: "), "{text}");
+    complaint
+}
+
+#[test]
+fn production_takes_live_keys_and_no_demo_keys() {
+    let database = TestDatabase::new();
+    let service = production(&database).start();
+    assert!(service.https.is_none(), "no certificate was given");
+    let clinic = Clinic::open(&database.service, Environment::Production);
+    let (_, live) = clinic.key();
+    assert!(live.expose().starts_with("intake_live_"));
+    let (_, demo) = Clinic::open(&database.service, Environment::Development).key();
+    let send = |key| {
+        let headers = [("X-Forwarded-Proto", "https")];
+        service.plain_client().send(&create_request(key, &headers, patient().to_string().as_bytes()))
+    };
+    assert_eq!(send(&live).status, 201);
+    assert_unauthorised(&send(&demo));
+}
+
+#[test]
+fn a_database_belongs_to_one_environment() {
+    let database = TestDatabase::new();
+    drop(service(&database).start());
+    let complaint = complaint(production(&database));
+    assert!(complaint.contains("development environment"), "{complaint}");
+    drop(service(&database).start());
+}
+
+#[test]
+fn production_refuses_an_unmigrated_database() {
+    let database = TestDatabase::empty();
+    assert!(complaint(production(&database)).contains("intake migrate"));
+}
+
+#[test]
+fn production_refuses_to_start_without_what_it_needs() {
+    let bare = || program().setting("INTAKE_ENVIRONMENT", "production");
+    assert!(complaint(bare()).starts_with("intake: DATABASE_URL "));
+    let database = TestDatabase::new();
+    let without_way_in = service(&database).setting("INTAKE_ENVIRONMENT", "production");
+    assert!(
+        complaint(without_way_in).starts_with("intake: INTAKE_TLS_CERT and INTAKE_TLS_KEY, or INTAKE_TRUSTED_PROXIES")
+    );
+}
+
+#[test]
+fn development_migrates_an_empty_database_first() {
+    let database = TestDatabase::empty();
+    let service = program().database_urls(&database.owner, &database.owner).start();
+    let clinic = Clinic::open(&database.owner, Environment::Development);
+    assert_eq!(service.create(&clinic.key().1, &patient()).status, 201);
+}
+
+#[test]
+fn keys_begin_with_the_prefix_that_is_set() {
+    let database = TestDatabase::new();
+    let service = service(&database).setting("INTAKE_KEY_PREFIX", "clinic").start();
+    let (_, key) = Clinic::open(&database.service, Environment::Development).key();
+    assert_unauthorised(&service.create(&key, &patient()));
+}

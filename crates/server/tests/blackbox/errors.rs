@@ -1,0 +1,183 @@
+//! Every answer that is not 2xx has one shape, and every answer the same headers.
+
+use intake_test_support::{Response, create_request, patient, request};
+
+use crate::{Door, assert_problem};
+
+fn assert_common_headers(response: &Response) {
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(response.header("strict-transport-security"), Some("max-age=31536000"));
+    let id = response.header("x-request-id").unwrap();
+    assert!((1..=128).contains(&id.len()), "{id}");
+}
+
+#[test]
+fn every_answer_carries_the_same_headers() {
+    let door = Door::open();
+    let client = door.service.client();
+    let good = patient().to_string();
+    let cases = [
+        (create_request(&door.key, &[], good.as_bytes()), 201),
+        (request("OPTIONS", "/api/v1/patients", &[], b""), 204),
+        (create_request(&door.key, &[], b"{"), 400),
+        (request("POST", "/api/v1/patients", &[], b""), 401),
+        (request("GET", "/api/v1/nothing", &[], b""), 404),
+        (request("GET", "/api/v1/patients", &[], b""), 405),
+        (create_request(&door.key, &[("Content-Type", "text/plain")], b"{}"), 415),
+        (create_request(&door.key, &[], b"{}"), 422),
+    ];
+    for (bytes, status) in cases {
+        let response = client.send(&bytes);
+        assert_eq!(response.status, status);
+        assert_common_headers(&response);
+    }
+}
+
+#[test]
+fn a_plain_request_id_comes_back_and_any_other_is_replaced() {
+    let door = Door::open();
+    let send = |id: &str| door.service.create_with(&door.key, &[("X-Request-Id", id)], b"{}");
+    let longest = "x".repeat(128);
+    for id in ["a", "0190b2c8-7e0f.A_z", longest.as_str()] {
+        assert_eq!(send(id).header("x-request-id"), Some(id));
+    }
+    let mut made = vec![];
+    for id in ["", "a b", "a/b", "é", "x\"", &"x".repeat(129)] {
+        let response = send(id);
+        let given = response.header("x-request-id").unwrap().to_owned();
+        assert_ne!(given, id);
+        assert!(!made.contains(&given), "each is new");
+        made.push(given);
+    }
+}
+
+#[test]
+fn nothing_is_found_at_any_other_path() {
+    let door = Door::open();
+    let client = door.service.client();
+    let paths = [
+        "/",
+        "/api/v1/patients/",
+        "/api/v1",
+        "/api/v1/patients/1",
+        "/api/v2/patients",
+        "//api/v1/patients",
+        "/API/v1/patients",
+        "/api/v1/patients%2F",
+        "/livez",
+        "/metrics",
+        "/../etc/passwd",
+    ];
+    for path in paths {
+        for method in ["GET", "POST", "OPTIONS", "DELETE"] {
+            let response = client.send(&request(method, path, &[], b""));
+            assert_problem(&response, 404, "Not Found", "There is nothing at this path");
+        }
+    }
+}
+
+#[test]
+fn a_query_changes_nothing() {
+    let door = Door::open();
+    let bytes = create_request(&door.key, &[], patient().to_string().as_bytes());
+    let text = String::from_utf8(bytes).unwrap().replace("/api/v1/patients", "/api/v1/patients?dry=1");
+    assert_eq!(door.service.client().send(text.as_bytes()).status, 201);
+}
+
+#[test]
+fn other_methods_are_told_which_are_allowed() {
+    let door = Door::open();
+    let client = door.service.client();
+    for method in ["GET", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"] {
+        let response = client.send(&request(method, "/api/v1/patients", &[], b""));
+        assert_problem(&response, 405, "Method Not Allowed", "This path takes POST requests only");
+        assert_eq!(response.header("allow"), Some("POST, OPTIONS"));
+    }
+}
+
+#[test]
+fn head_is_refused_without_a_body() {
+    let door = Door::open();
+    let mut connection = door.service.client().connect();
+    connection.write(&request("HEAD", "/api/v1/patients", &[], b""));
+    let response = connection.read_head();
+    assert_eq!((response.status, response.header("allow")), (405, Some("POST, OPTIONS")));
+    let next = connection.exchange(&request("OPTIONS", "/api/v1/patients", &[], b""));
+    assert_eq!(next.status, 204, "no body was sent in between");
+}
+
+#[test]
+fn options_tells_the_methods_and_no_more() {
+    let door = Door::open();
+    let headers = [("Origin", "https://elsewhere.example"), ("Access-Control-Request-Method", "POST")];
+    let response = door.service.client().send(&request("OPTIONS", "/api/v1/patients", &headers, b""));
+    assert_eq!((response.status, response.body.len()), (204, 0));
+    assert_eq!(response.header("allow"), Some("POST, OPTIONS"));
+    assert!(response.headers.iter().all(|(name, _)| !name.starts_with("access-control")));
+}
+
+#[test]
+fn who_accepts_problem_json_gets_it() {
+    let door = Door::open();
+    for (accept, expected) in [
+        ("application/problem+json", "application/problem+json"),
+        ("text/html, application/Problem+JSON;q=0.5", "application/problem+json"),
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+        ("application/*", "application/json"),
+    ] {
+        let response = door.service.create_with(&door.key, &[("Accept", accept)], b"{}");
+        assert_eq!((response.status, response.header("content-type")), (422, Some(expected)), "{accept}");
+        let missing = door.service.client().send(&request("GET", "/nothing", &[("Accept", accept)], b""));
+        assert_eq!((missing.status, missing.header("content-type")), (404, Some(expected)), "{accept}");
+    }
+    let created = door.service.create_with(
+        &door.key,
+        &[("Accept", "application/problem+json")],
+        patient().to_string().as_bytes(),
+    );
+    assert_eq!((created.status, created.header("content-type")), (201, Some("application/json")));
+}
+
+#[test]
+fn a_database_that_cannot_be_reached_is_503_and_a_try_later_succeeds() {
+    let door = Door::open_with(|builder| builder.setting("INTAKE_DEADLINE", "500ms"));
+    let name = door.database.name().to_owned();
+    let admin = |allow: bool| {
+        use diesel::connection::SimpleConnection;
+        let sql = format!(
+            "ALTER DATABASE {name} ALLOW_CONNECTIONS {allow};
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' AND NOT {allow}"
+        );
+        intake_test_support::administer(|connection| connection.batch_execute(&sql));
+    };
+    assert_eq!(door.create(&patient()).status, 201);
+    admin(false);
+    for body in [patient().to_string(), "{}".to_owned()] {
+        let response = door.send_body(&body);
+        let detail = "The service cannot reach its database; try again shortly";
+        assert_problem(&response, 503, "Service Unavailable", detail);
+        assert_eq!(response.header("retry-after"), Some("1"));
+    }
+    assert_eq!(door.service.probe("/readyz").status, 503);
+    assert_eq!(door.service.probe("/livez").status, 200);
+    admin(true);
+    assert_eq!(door.create(&patient()).status, 201);
+    assert_eq!(door.send_body("{}").status, 422);
+    assert_eq!(door.service.probe("/readyz").status, 200);
+}
+
+#[test]
+fn an_unexpected_failure_is_500_and_tells_nothing() {
+    use diesel::connection::SimpleConnection;
+
+    let door = Door::open();
+    let forbid = "ALTER TABLE patients ADD CONSTRAINT forbidden CHECK (last_name <> 'Canary')";
+    door.database.connect().batch_execute(forbid).unwrap();
+    let response = door.create(&crate::patient_with("lastName", "Canary"));
+    assert_problem(&response, 500, "Internal Server Error", "An unexpected error occurred");
+    assert!(!door.service.output().contains("Canary"), "{}", door.service.output());
+    assert!(door.service.output().contains("a request failed unexpectedly"));
+    assert_eq!(door.create(&patient()).status, 201, "its neighbours are served");
+}

@@ -1,0 +1,88 @@
+//! A key opens the door from the moment it is made until the moment it is revoked, on every instance.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use intake_domain::Environment;
+use intake_test_support::{Clinic, TestDatabase, create_request, patient, wait_for};
+use time::{Duration, OffsetDateTime};
+
+use crate::{Door, assert_unauthorised, service};
+
+#[test]
+fn a_revoked_key_is_refused_on_every_instance() {
+    let door = Door::open();
+    let second = service(&door.database).start();
+    for _ in 0..10 {
+        let (id, key) = door.clinic.key();
+        assert_eq!(door.service.create(&key, &patient()).status, 201);
+        assert_eq!(second.create(&key, &patient()).status, 201);
+        door.clinic.revoke(id);
+        assert_unauthorised(&second.create(&key, &patient()));
+        assert_unauthorised(&door.service.create(&key, &patient()));
+    }
+    assert_eq!(door.patients(), 20);
+}
+
+#[test]
+fn no_request_that_starts_after_a_revocation_creates_anything_under_load() {
+    let database = TestDatabase::new();
+    let instances =
+        [service(&database), service(&database)].map(|builder| builder.setting("INTAKE_RATE_LIMIT", "off").start());
+    let clinic = Clinic::open(&database.service, Environment::Development);
+    let (id, key) = clinic.key();
+    let is_revoked = AtomicBool::new(false);
+    let bytes = create_request(&key, &[], patient().to_string().as_bytes());
+    std::thread::scope(|scope| {
+        for instance in &instances {
+            for _ in 0..8 {
+                let (client, bytes, is_revoked) = (instance.client(), &bytes, &is_revoked);
+                scope.spawn(move || {
+                    let mut connection = client.connect();
+                    loop {
+                        let must_fail = is_revoked.load(Ordering::SeqCst);
+                        let status = connection.exchange(bytes).status;
+                        assert!(status == 201 || status == 401, "{status}");
+                        assert!(!(must_fail && status == 201), "created after the revocation");
+                        if must_fail {
+                            return;
+                        }
+                    }
+                });
+            }
+        }
+        wait_for("some patients", || database.count("patients") > 50);
+        clinic.revoke(id);
+        is_revoked.store(true, Ordering::SeqCst);
+    });
+}
+
+#[test]
+fn a_key_ends_at_its_time() {
+    let door = Door::open();
+    #[expect(clippy::disallowed_methods, reason = "the service's clock is the same")]
+    let soon = OffsetDateTime::now_utc() + Duration::seconds(2);
+    let (_, key) = door.clinic.key_until(Some(soon));
+    assert_eq!(door.service.create(&key, &patient()).status, 201);
+    wait_for("the end", || door.service.create(&key, &patient()).status == 401);
+    assert_unauthorised(&door.service.create_with(&key, &[], b"{"));
+}
+
+#[test]
+fn the_last_use_shows_up_soon() {
+    let door = Door::open();
+    assert_eq!(door.database.count("key_uses"), 0);
+    assert_eq!(door.create(&patient()).status, 201);
+    wait_for("the use", || door.database.count("key_uses WHERE last_used_at IS NOT NULL") == 1);
+}
+
+#[test]
+fn only_the_digest_and_the_hint_of_a_key_are_stored() {
+    let door = Door::open();
+    assert_eq!(door.create(&patient()).status, 201);
+    let key = door.key.expose();
+    let secret = &key[12..42];
+    for table in ["api_keys", "key_uses", "organisations", "patients"] {
+        assert_eq!(door.database.count(&format!("{table} AS t WHERE t::text LIKE '%{secret}%'")), 0);
+    }
+    assert_eq!(door.database.count(&format!("api_keys WHERE hint = '{}'", &key[44..])), 1);
+}

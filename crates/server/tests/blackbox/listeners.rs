@@ -1,0 +1,121 @@
+//! The listeners: TLS with HTTP/1.1, the probes, and clients that do not speak as they should.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use intake_test_support::{create_request, patient, request};
+
+use crate::{Door, program};
+
+#[test]
+fn probes_tell_that_the_service_lives_and_is_ready() {
+    let door = Door::open();
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(door.service.probe(path).status, 200, "{path}");
+    }
+    assert_eq!(door.service.probe("/api/v1/patients").status, 404);
+}
+
+#[test]
+fn the_chosen_ports_are_told() {
+    let door = Door::open();
+    let output = door.service.output();
+    for address in [door.service.https.unwrap(), door.service.http.unwrap(), door.service.admin] {
+        assert!(output.contains(&address.to_string()));
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_by_its_setting() {
+    let door = Door::open();
+    for (setting, address) in
+        [("INTAKE_HTTPS_ADDR", door.service.https.unwrap()), ("INTAKE_ADMIN_ADDR", door.service.admin)]
+    {
+        let output = program().database(&door.database).setting(setting, address.to_string()).run();
+        assert_eq!(output.status.code(), Some(1));
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            complaint.lines().last().unwrap().starts_with(&format!("intake: {setting}: cannot listen on")),
+            "{complaint}"
+        );
+    }
+}
+
+#[test]
+fn garbage_harms_nobody() {
+    let door = Door::open();
+    for address in [door.service.https.unwrap(), door.service.http.unwrap(), door.service.admin] {
+        for garbage in
+            [&b"\x00\xFF\x13garbage\r\n\r\n"[..], b"GET / HTTP/9.9\r\n\r\n", b"\r\n\r\n\r\n", &[b'A'; 200_000]]
+        {
+            let mut socket = TcpStream::connect(address).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let _ = socket.write_all(garbage);
+            let _ = socket.shutdown(std::net::Shutdown::Write);
+            let mut answer = Vec::new();
+            let _ = socket.read_to_end(&mut answer);
+            assert!(!answer.starts_with(b"HTTP/1.1 2"));
+        }
+    }
+    assert_eq!(door.create(&patient()).status, 201);
+}
+
+#[test]
+fn a_body_that_never_comes_ends_the_request() {
+    let door = Door::open();
+    let mut connection = door.service.client().connect();
+    connection.write(&create_request(&door.key, &[("Content-Length", "100")], b""));
+    let response = connection.read();
+    crate::assert_problem(&response, 408, "Request Timeout", "The body did not arrive in time");
+    assert!(connection.is_closed_within(Duration::from_secs(5)));
+}
+
+#[test]
+fn one_connection_serves_many_requests() {
+    let door = Door::open();
+    let mut connection = door.service.client().connect();
+    for _ in 0..100 {
+        assert_eq!(connection.exchange(&create_request(&door.key, &[], patient().to_string().as_bytes())).status, 201);
+    }
+    let http_1_0 = String::from_utf8(request("OPTIONS", "/api/v1/patients", &[], b"")).unwrap().replace("1.1", "1.0");
+    assert_eq!(connection.exchange(http_1_0.as_bytes()).status, 204);
+    assert!(connection.is_closed_within(Duration::from_secs(5)));
+}
+
+#[test]
+fn a_renewed_certificate_is_taken_without_a_restart_and_a_broken_one_is_not() {
+    let (first, second) = (program().start(), program().start());
+    let tls = |of: &intake_test_support::Service, file: &str| of.data_dir().join("tls").join(file);
+    let is_of_second = || {
+        let client = intake_test_support::Client::tls(first.https.unwrap(), &tls(&second, "ca.pem"));
+        let mut connection = client.connect();
+        connection.try_write(&request("GET", "/", &[], b"")).is_ok_and(|()| connection.try_read(true).is_ok())
+    };
+    assert!(!is_of_second());
+    std::fs::write(tls(&first, "cert.pem"), "no certificate").unwrap();
+    intake_test_support::wait_for("the complaint", || first.output().contains("the old one stays"));
+    assert_eq!(first.client().send(&request("GET", "/", &[], b"")).status, 404, "the old one serves on");
+    for file in ["key.pem", "cert.pem"] {
+        std::fs::copy(tls(&second, file), tls(&first, file)).unwrap();
+    }
+    intake_test_support::wait_for("the new certificate", is_of_second);
+}
+
+#[test]
+fn files_that_are_no_certificate_stop_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cert.pem");
+    std::fs::write(&file, "no certificate").unwrap();
+    let door = Door::open();
+    for (certificate, key) in [(folder.path().join("none.pem"), file.clone()), (file.clone(), file.clone())] {
+        let output = program()
+            .database(&door.database)
+            .setting("INTAKE_TLS_CERT", &certificate)
+            .setting("INTAKE_TLS_KEY", &key)
+            .run();
+        assert_eq!(output.status.code(), Some(1));
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert!(complaint.lines().last().unwrap().starts_with("intake: INTAKE_TLS_CERT: "), "{complaint}");
+    }
+}

@@ -1,0 +1,87 @@
+//! No value of a patient and no key reaches a log or an error, and the service's own role cannot read a patient back.
+
+use diesel::Connection;
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use intake_test_support::{TestDatabase, patient};
+use serde_json::{Value, json};
+
+use crate::{Door, program};
+
+const CANARY: &str = "Canary-Bird";
+
+#[test]
+fn what_was_sent_is_in_no_log_and_in_no_error() {
+    let service = program().setting("INTAKE_LOG", "trace").start();
+    let key = std::fs::read_to_string(service.data_dir().join("demo-key")).unwrap();
+    let format = intake_domain::KeyFormat::new("intake".parse().unwrap(), intake_domain::Environment::Development);
+    let key = format.parse(&key).unwrap();
+    let members: Vec<String> = patient().as_object().unwrap().keys().cloned().collect();
+    let optional = ["email", "addressLine1", "addressLine2", "suburb", "state", "postcode", "country"];
+    let mut refusals = Vec::new();
+    for member in members.iter().map(String::as_str).chain(optional) {
+        for value in [json!(format!("{CANARY}\u{0}")), json!([CANARY]), json!(CANARY.repeat(40))] {
+            refusals.push(service.create(&key, &crate::patient_with(member, value)));
+        }
+    }
+    for body in
+        [format!("{{\"firstName\":\"{CANARY}\""), CANARY.to_owned(), format!("{{\"{CANARY} x\":1,\"{CANARY} x\":1}}")]
+    {
+        refusals.push(service.create_with(&key, &[], body.as_bytes()));
+    }
+    refusals.push(service.create_with(&key, &[("Idempotency-Key", &format!("{CANARY} x"))], b"{}"));
+    for refusal in &refusals {
+        assert!(refusal.status == 422 || refusal.status == 400, "{}", refusal.text());
+        assert!(!refusal.text().contains(CANARY), "{}", refusal.text());
+    }
+    let mut whole: Value = patient();
+    for member in ["firstName", "lastName", "addressLine1", "addressLine2", "suburb", "state"] {
+        whole[member] = json!(CANARY);
+    }
+    assert_eq!(service.create(&key, &whole).status, 201);
+
+    let database_log = std::fs::read_to_string(service.data_dir().join("postgres/postgres.log")).unwrap();
+    for text in [service.output(), database_log] {
+        assert!(!text.contains(CANARY), "{text}");
+        assert!(!text.contains(&key.expose()[12..]), "{text}");
+    }
+}
+
+#[test]
+fn a_database_error_is_logged_without_the_row() {
+    let door = Door::open();
+    let forbid = "ALTER TABLE patients ADD CONSTRAINT forbidden CHECK (last_name NOT LIKE 'Canary%')";
+    door.database.connect().batch_execute(forbid).unwrap();
+    assert_eq!(door.create(&crate::patient_with("lastName", CANARY)).status, 500);
+    let database_log = std::fs::read_to_string(door.database.socket_folder().join("../postgres.log")).unwrap();
+    for text in [door.service.output(), database_log] {
+        assert!(!text.contains(CANARY), "{text}");
+    }
+}
+
+#[test]
+fn the_services_role_cannot_read_a_patient() {
+    let database = TestDatabase::new();
+    let mut connection = PgConnection::establish(database.service.expose()).unwrap();
+    let columns = ["first_name", "last_name", "phone_number", "date_of_birth", "email"];
+    let address = ["address_line1", "address_line2", "suburb", "state", "postcode", "country", "*"];
+    for column in columns.into_iter().chain(address) {
+        let refused = connection.batch_execute(&format!("SELECT {column} FROM patients"));
+        assert!(refused.unwrap_err().to_string().contains("permission denied"), "{column}");
+    }
+    for allowed in ["organisation_id", "id", "idempotency_key", "request_digest", "created_at", "updated_at"] {
+        connection.batch_execute(&format!("SELECT {allowed} FROM patients")).unwrap();
+    }
+    for forbidden in [
+        "UPDATE patients SET updated_at = now()",
+        "DELETE FROM patients",
+        "TRUNCATE patients",
+        "DELETE FROM api_keys",
+        "UPDATE api_keys SET revoked_at = NULL, digest = ''",
+        "UPDATE organisations SET name = ''",
+        "CREATE TABLE mine (id int)",
+        "DROP TABLE patients",
+    ] {
+        assert!(connection.batch_execute(forbidden).is_err(), "{forbidden}");
+    }
+}

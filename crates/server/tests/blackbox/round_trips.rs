@@ -1,0 +1,41 @@
+//! How often the database is asked: once for a valid patient, once for anything refused after its key was read, never for
+//! a key that is none. Counted on the wire, between the service and PostgreSQL.
+
+use intake_domain::Environment;
+use intake_infra::SERVICE_ROLE;
+use intake_test_support::{Clinic, RoundTripCounter, TestDatabase, create_request, patient};
+
+use crate::program;
+
+#[test]
+fn a_valid_patient_costs_one_round_trip_and_a_refusal_one_lookup() {
+    let database = TestDatabase::new();
+    let counter = RoundTripCounter::before(&database.socket_folder());
+    let service = program().database_urls(&counter.url(SERVICE_ROLE, database.name()), &database.owner).start();
+    let clinic = Clinic::open(&database.service, Environment::Development);
+    let (_, key) = clinic.key();
+    let good = create_request(&key, &[], patient().to_string().as_bytes());
+    let invalid = create_request(&key, &[], b"{}");
+    let unknown = create_request(&clinic.unknown_key(), &[], patient().to_string().as_bytes());
+    let foreign = String::from_utf8(good.clone()).unwrap().replace("intake_demo_", "others_demo_").into_bytes();
+
+    // Connections are made and statements are prepared by the first requests, and the key's first use is written.
+    std::thread::scope(|scope| {
+        for bytes in [&good, &invalid].repeat(16) {
+            scope.spawn(|| service.client().send(bytes));
+        }
+    });
+    intake_test_support::wait_for("the first use", || database.count("key_uses") == 1);
+
+    let mut connection = service.client().connect();
+    for (bytes, status, expected) in [(&good, 201, 1), (&invalid, 422, 1), (&unknown, 401, 1), (&foreign, 401, 0)] {
+        for _ in 0..5 {
+            let _ = connection.exchange(bytes);
+        }
+        let _ = counter.take();
+        for _ in 0..20 {
+            assert_eq!(connection.exchange(bytes).status, status);
+        }
+        assert_eq!(counter.take(), 20 * expected, "for {status}");
+    }
+}

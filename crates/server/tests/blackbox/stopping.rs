@@ -1,0 +1,69 @@
+//! Stopping: what was accepted is finished, idle connections do not hold it up, and nothing stays behind.
+
+use std::time::{Duration, Instant};
+
+use diesel::connection::SimpleConnection;
+use intake_test_support::{create_request, patient};
+
+use crate::{Door, program};
+
+#[test]
+fn both_signals_end_the_service_cleanly_and_soon() {
+    for signal in ["TERM", "INT"] {
+        let mut door = Door::open();
+        let mut idle = door.service.client().connect();
+        assert_eq!(idle.exchange(&create_request(&door.key, &[], patient().to_string().as_bytes())).status, 201);
+        let asked = Instant::now();
+        door.service.signal(signal);
+        assert_eq!(door.service.wait().code(), Some(0), "{}", door.service.output());
+        assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    }
+}
+
+#[test]
+fn a_request_that_was_accepted_is_finished() {
+    let mut door = Door::open();
+    // Somebody holds the table: the request waits in the database.
+    let mut holder = door.database.connect();
+    holder.batch_execute("BEGIN; LOCK TABLE patients").unwrap();
+    let mut connection = door.service.client().connect();
+    connection.write(&create_request(&door.key, &[], patient().to_string().as_bytes()));
+    std::thread::sleep(Duration::from_millis(300));
+    door.service.signal("TERM");
+    std::thread::sleep(Duration::from_millis(300));
+    holder.batch_execute("COMMIT").unwrap();
+    assert_eq!(connection.read().status, 201);
+    assert_eq!(door.service.wait().code(), Some(0));
+    assert_eq!(door.patients(), 1);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let mut door = Door::open();
+    let mut holder = door.database.connect();
+    holder.batch_execute("BEGIN; LOCK TABLE patients").unwrap();
+    let mut connection = door.service.client().connect();
+    connection.write(&create_request(&door.key, &[], patient().to_string().as_bytes()));
+    std::thread::sleep(Duration::from_millis(300));
+    door.service.signal("TERM");
+    std::thread::sleep(Duration::from_millis(300));
+    door.service.signal("TERM");
+    assert_eq!(door.service.wait().code(), Some(130));
+}
+
+#[test]
+fn the_last_use_of_a_key_is_written_before_the_end() {
+    let mut door = Door::open();
+    assert_eq!(door.create(&patient()).status, 201);
+    assert!(door.service.stop().success());
+    assert_eq!(door.database.count("key_uses WHERE last_used_at IS NOT NULL"), 1);
+}
+
+#[test]
+fn the_embedded_database_stops_with_the_service() {
+    let mut service = program().start();
+    let pid_file = service.data_dir().join("postgres/data/postmaster.pid");
+    assert!(pid_file.exists());
+    assert_eq!(service.stop().code(), Some(0), "{}", service.output());
+    assert!(!pid_file.exists());
+}

@@ -1,0 +1,228 @@
+//! A client that sends exactly the bytes it is given, over TLS or in clear, and reads whole answers.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::Value;
+
+/// Longer than any answer may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Knows where the service is, and whom to trust.
+#[derive(Clone)]
+pub struct Client {
+    address: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+/// One connection, to be used for any number of requests.
+pub struct Connection {
+    stream: Box<dyn Stream>,
+    socket: TcpStream,
+    unread: Vec<u8>,
+}
+
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// The reason phrase.
+    pub reason: String,
+    /// Names in lower case, in the order they came.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Client {
+    /// Speaks TLS and trusts this authority alone.
+    #[must_use]
+    pub fn tls(address: SocketAddr, authority: &Path) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(authority).expect("the authority is PEM")).expect("a certificate");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("TLS 1.2 and 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Self { address, tls: Some(Arc::new(config)) }
+    }
+
+    /// Speaks in clear.
+    #[must_use]
+    pub fn plain(address: SocketAddr) -> Self {
+        Self { address, tls: None }
+    }
+
+    /// Where the service is.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Opens a connection.
+    #[must_use]
+    pub fn connect(&self) -> Connection {
+        self.try_connect().expect("the service takes connections")
+    }
+
+    /// Opens a connection, if somebody listens.
+    pub fn try_connect(&self) -> io::Result<Connection> {
+        let socket = TcpStream::connect(self.address)?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        socket.set_nodelay(true)?;
+        let stream = socket.try_clone()?;
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(stream),
+            Some(config) => {
+                let name = ServerName::try_from("localhost").expect("a name");
+                let session = ClientConnection::new(Arc::clone(config), name).expect("a TLS session");
+                Box::new(StreamOwned::new(session, stream))
+            }
+        };
+        Ok(Connection { stream, socket, unread: Vec::new() })
+    }
+
+    /// Sends one request over a connection of its own.
+    #[must_use]
+    pub fn send(&self, bytes: &[u8]) -> Response {
+        let mut connection = self.connect();
+        connection.write(bytes);
+        connection.read()
+    }
+}
+
+impl Connection {
+    /// Sends bytes as they are.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.try_write(bytes).expect("the service reads");
+    }
+
+    /// Sends bytes as they are, if the service still reads.
+    pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)?;
+        self.stream.flush()
+    }
+
+    /// Reads one answer that has a body, if it says so.
+    #[must_use]
+    pub fn read(&mut self) -> Response {
+        self.try_read(true).expect("the service answers")
+    }
+
+    /// Reads one answer to HEAD, which never has a body.
+    #[must_use]
+    pub fn read_head(&mut self) -> Response {
+        self.try_read(false).expect("the service answers")
+    }
+
+    /// Sends one request and reads its answer.
+    #[must_use]
+    pub fn exchange(&mut self, bytes: &[u8]) -> Response {
+        self.write(bytes);
+        self.read()
+    }
+
+    /// Whether the service closes the connection without another byte, before the time is over.
+    #[must_use]
+    pub fn is_closed_within(&mut self, time: Duration) -> bool {
+        self.socket.set_read_timeout(Some(time)).expect("a time-out");
+        let mut byte = [0];
+        match self.stream.read(&mut byte) {
+            Ok(read) => read == 0,
+            Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut),
+        }
+    }
+
+    /// Tells the service that nothing more will come, and goes on reading.
+    pub fn finish_writing(&mut self) {
+        self.socket.shutdown(Shutdown::Write).expect("the socket is open");
+    }
+
+    /// Reads one answer, or the reason there is none.
+    pub fn try_read(&mut self, has_body: bool) -> io::Result<Response> {
+        loop {
+            if let Some(response) = self.take_response(has_body)? {
+                return Ok(response);
+            }
+            let mut buffer = [0; 4096];
+            let read = self.stream.read(&mut buffer)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.unread.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        }
+    }
+
+    fn take_response(&mut self, has_body: bool) -> io::Result<Option<Response>> {
+        let mut headers = [httparse::EMPTY_HEADER; 64];
+        let mut head = httparse::Response::new(&mut headers);
+        let parsed = head.parse(&self.unread).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let httparse::Status::Complete(start) = parsed else {
+            return Ok(None);
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut response = Response {
+            status: head.code.unwrap_or_default(),
+            reason: head.reason.unwrap_or_default().to_owned(),
+            headers: head.headers.iter().map(|one| (one.name.to_lowercase(), text(one.value))).collect(),
+            body: Vec::new(),
+        };
+        let length = response.header("content-length").and_then(|length| length.parse().ok()).filter(|_| has_body);
+        let end = start + length.unwrap_or(0);
+        if self.unread.len() < end {
+            return Ok(None);
+        }
+        response.body = self.unread.drain(..end).skip(start).collect();
+        Ok(Some(response))
+    }
+}
+
+impl Response {
+    /// The value of a header that came at most once.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut found = self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let first = found.next();
+        assert_eq!(found.next(), None, "{name} came twice");
+        first
+    }
+
+    /// The body as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.text()))
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// The bytes of a request, with a length where there is a body.
+#[must_use]
+pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n").into_bytes();
+    for (name, value) in headers {
+        bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    if !body.is_empty() {
+        bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(body);
+    bytes
+}

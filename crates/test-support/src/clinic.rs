@@ -1,0 +1,86 @@
+//! Organisations and keys for tests, made by the use cases that the command line uses.
+
+use std::time::Duration;
+
+use intake_domain::{
+    ApiKey, Environment, KeyFormat, KeyId, KeyRequest, Name, OrganisationId, create_key, create_organisation,
+    revoke_key,
+};
+use intake_infra::{Database, DatabaseUrl, KeyUses, PostgresKeyStore};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// An organisation with keys.
+pub struct Clinic {
+    keys: PostgresKeyStore,
+    runtime: tokio::runtime::Runtime,
+    format: KeyFormat,
+    /// Its id.
+    pub organisation: OrganisationId,
+}
+
+impl Clinic {
+    /// Makes an organisation in this database, whose keys are of that environment.
+    #[must_use]
+    pub fn open(database: &DatabaseUrl, environment: Environment) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let keys = PostgresKeyStore::new(Database::new(database, Duration::from_secs(10)), KeyUses::default());
+        let organisation = OrganisationId::from(Uuid::from_bytes(random()));
+        let name = Name::new("Test Clinic").expect("a name");
+        runtime.block_on(create_organisation(&keys, organisation, name)).expect("the organisation is made");
+        let format = KeyFormat::new("intake".parse().expect("a prefix"), environment);
+        Self { keys, runtime, format, organisation }
+    }
+
+    /// Makes a key.
+    #[must_use]
+    pub fn key(&self) -> (KeyId, ApiKey) {
+        self.key_until(None)
+    }
+
+    /// Makes a key that ends.
+    #[must_use]
+    pub fn key_until(&self, expires_at: Option<OffsetDateTime>) -> (KeyId, ApiKey) {
+        let request = KeyRequest {
+            organisation_id: self.organisation,
+            name: Name::new("Test key").expect("a name"),
+            expires_at,
+            id: Uuid::from_bytes(random()).into(),
+            now: OffsetDateTime::UNIX_EPOCH,
+            random: random(),
+        };
+        let made = self.runtime.block_on(create_key(&self.keys, &self.format, request)).expect("the key is made");
+        (made.id, made.key)
+    }
+
+    /// Revokes a key.
+    pub fn revoke(&self, key: KeyId) {
+        let revoked = self.runtime.block_on(revoke_key(&self.keys, key, OffsetDateTime::UNIX_EPOCH));
+        revoked.expect("the key is revoked");
+    }
+
+    /// A well-formed key that nobody has.
+    #[must_use]
+    pub fn unknown_key(&self) -> ApiKey {
+        self.format.mint(random())
+    }
+}
+
+/// A patient that keeps every rule, with nothing but what is required.
+#[must_use]
+pub fn patient() -> Value {
+    json!({
+        "firstName": "Ada",
+        "lastName": "Lovelace",
+        "phoneNumber": "+61412345678",
+        "dateOfBirth": "1985-03-21",
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests draw their own random bytes")]
+fn random<const LENGTH: usize>() -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    getrandom::fill(&mut bytes).expect("random bytes");
+    bytes
+}

@@ -1,0 +1,261 @@
+//! A running service: the real program, on ports of its own, with a database of its own.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use intake_domain::ApiKey;
+use intake_infra::DatabaseUrl;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::client::{Client, Response, request};
+use crate::database::TestDatabase;
+
+/// A debug build that starts an embedded database for the first time, beside other tests.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How a service shall run.
+pub struct ServiceBuilder {
+    command: Command,
+    data_dir: PathBuf,
+    own_data_dir: Option<TempDir>,
+}
+
+/// A running service, killed when dropped.
+pub struct Service {
+    child: Child,
+    output: Arc<Mutex<String>>,
+    data_dir: PathBuf,
+    _own_data_dir: Option<TempDir>,
+    /// Where HTTPS is served.
+    pub https: Option<SocketAddr>,
+    /// Where plain HTTP is answered.
+    pub http: Option<SocketAddr>,
+    /// Where probes are answered.
+    pub admin: SocketAddr,
+}
+
+impl ServiceBuilder {
+    /// The program, on free ports, with a data folder of its own and an embedded database.
+    #[must_use]
+    pub fn new(program: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut builder = Self::in_folder(program, folder.path());
+        builder.own_data_dir = Some(folder);
+        builder
+    }
+
+    /// The same with this data folder.
+    #[must_use]
+    pub fn in_folder(program: &str, data_dir: &Path) -> Self {
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if name.starts_with("INTAKE_") || name == "DATABASE_URL" {
+                command.env_remove(name);
+            }
+        }
+        command.env("INTAKE_DATA_DIR", data_dir);
+        for listener in ["INTAKE_HTTPS_ADDR", "INTAKE_HTTP_ADDR", "INTAKE_ADMIN_ADDR"] {
+            command.env(listener, "127.0.0.1:0");
+        }
+        Self { command, data_dir: data_dir.to_owned(), own_data_dir: None }
+    }
+
+    /// Uses this database as a service does: with the service's role, and the owner's to migrate.
+    #[must_use]
+    pub fn database(self, database: &TestDatabase) -> Self {
+        self.database_urls(&database.service, &database.owner)
+    }
+
+    /// Uses the database behind these.
+    #[must_use]
+    pub fn database_urls(self, service: &DatabaseUrl, owner: &DatabaseUrl) -> Self {
+        self.setting("DATABASE_URL", service.expose()).setting("INTAKE_MIGRATION_DATABASE_URL", owner.expose())
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn setting(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs in this folder, against which a relative data folder counts.
+    #[must_use]
+    pub fn working_folder(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self.data_dir = folder.join(self.data_dir);
+        self
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Runs the program to its end.
+    #[must_use]
+    pub fn run(mut self) -> std::process::Output {
+        self.command.stdin(Stdio::null()).output().expect("the program runs")
+    }
+
+    /// Starts the service and waits until it listens.
+    #[must_use]
+    pub fn start(self) -> Service {
+        self.try_start().unwrap_or_else(|output| panic!("the service did not start:\n{output}"))
+    }
+
+    /// Starts the service and waits until it listens, or gives what it said.
+    pub fn try_start(mut self) -> Result<Service, String> {
+        // In a group of its own, as a shell would start it.
+        self.command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("the program runs");
+        let output = Arc::new(Mutex::new(String::new()));
+        gather(child.stdout.take().expect("piped"), &output);
+        gather(child.stderr.take().expect("piped"), &output);
+        let started = Instant::now();
+        loop {
+            let text = output.lock().expect("no panic").clone();
+            // The last listener to be told of.
+            if let Some(admin) = address_in(&text, "listening for probes on ") {
+                let https = address_in(&text, "listening for HTTPS on ");
+                let http = address_in(&text, "listening for plain HTTP on ");
+                return Ok(Service {
+                    child,
+                    output,
+                    data_dir: self.data_dir,
+                    _own_data_dir: self.own_data_dir,
+                    https,
+                    http,
+                    admin,
+                });
+            }
+            let has_ended = child.try_wait().expect("a child").is_some();
+            if has_ended || started.elapsed() > START_TIMEOUT {
+                std::thread::sleep(Duration::from_millis(50));
+                return Err(output.lock().expect("no panic").clone());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Service {
+    /// A client of the HTTPS listener that trusts the local authority.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::tls(self.https.expect("an HTTPS listener"), &self.data_dir.join("tls/ca.pem"))
+    }
+
+    /// A client of the plain listener.
+    #[must_use]
+    pub fn plain_client(&self) -> Client {
+        Client::plain(self.http.expect("a plain listener"))
+    }
+
+    /// Asks the admin listener.
+    #[must_use]
+    pub fn probe(&self, path: &str) -> Response {
+        Client::plain(self.admin).send(&request("GET", path, &[], b""))
+    }
+
+    /// Sends a patient, as most integrations would.
+    #[must_use]
+    pub fn create(&self, key: &ApiKey, patient: &Value) -> Response {
+        self.create_with(key, &[], patient.to_string().as_bytes())
+    }
+
+    /// Sends a body with more headers.
+    #[must_use]
+    pub fn create_with(&self, key: &ApiKey, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        self.client().send(&create_request(key, headers, body))
+    }
+
+    /// The process.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The data folder.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Everything the service has said.
+    #[must_use]
+    pub fn output(&self) -> String {
+        self.output.lock().expect("no panic").clone()
+    }
+
+    /// Sends a signal, as `kill` names it.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(status.expect("kill runs").success(), "the service lives");
+    }
+
+    /// Waits for the end.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("a child")
+    }
+
+    /// Stops the service and waits for its end.
+    pub fn stop(&mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.wait()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The bytes of a request to create a patient.
+#[must_use]
+pub fn create_request(key: &ApiKey, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let authorization = format!("Bearer {}", key.expose());
+    let mut all = vec![("Authorization", authorization.as_str())];
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        all.push(("Content-Type", "application/json"));
+    }
+    all.extend_from_slice(headers);
+    request("POST", "/api/v1/patients", &all, body)
+}
+
+/// Waits until something is so.
+pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < START_TIMEOUT, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn gather(stream: impl std::io::Read + Send + 'static, output: &Arc<Mutex<String>>) {
+    let output = Arc::clone(output);
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            let mut output = output.lock().expect("no panic");
+            output.push_str(&line);
+            output.push('\n');
+        }
+    });
+}
+
+fn address_in(text: &str, before: &str) -> Option<SocketAddr> {
+    let rest = text.split_once(before)?.1;
+    rest.get(..rest.find('"')?)?.parse().ok()
+}
