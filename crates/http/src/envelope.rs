@@ -10,6 +10,7 @@ use actix_web::{Error, web};
 use intake_domain::{KeyFormat, KeyStore};
 use ipnet::IpNet;
 
+use crate::answer_counts::AnswerCounts;
 use crate::bearer;
 use crate::body;
 use crate::edge;
@@ -59,6 +60,9 @@ pub async fn envelope(
         let refusal = Problem::NotHttps.respond(request.headers());
         ServiceResponse::new(request, refusal).map_into_right_body()
     };
+    if let Some(counts) = response.request().app_data::<web::Data<AnswerCounts>>() {
+        counts.add(response.status());
+    }
     if response.status().is_server_error() {
         let status = response.status().as_u16();
         tracing::warn!(request_id = request_id.to_str().unwrap_or_default(), status, "a request was not served");

@@ -1,6 +1,7 @@
 //! The HTTP interface through which integrations create patients: thin, and free of rules about patients and of SQL. It
 //! turns requests into calls of the domain's use cases, and whatever comes of them into answers of one shape.
 
+mod answer_counts;
 mod bearer;
 mod body;
 mod content_type;
@@ -15,6 +16,7 @@ mod rate_limit;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 
+pub use answer_counts::AnswerCounts;
 pub use envelope::{TrustedProxies, envelope};
 pub use rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter};
 
@@ -24,7 +26,7 @@ use problem::Problem;
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// Adds the interface to an application, which must hold, as `web::Data`: a `dyn PatientRegister`, a `dyn KeyStore`, a
-/// `KeyFormat`, an `Option<RateLimiter>` and `TrustedProxies`; and which must be wrapped in [`envelope`].
+/// `KeyFormat`, an `Option<RateLimiter>`, `TrustedProxies` and `AnswerCounts`; and which must be wrapped in [`envelope`].
 pub fn configure(application: &mut web::ServiceConfig) {
     let patients = web::resource("/api/v1/patients")
         .route(web::post().to(create::create))

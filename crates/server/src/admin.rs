@@ -1,15 +1,19 @@
-//! What operators' machines ask: whether the process lives, and whether it can do its work.
+//! What operators' machines ask: whether the process lives, whether it can do its work, and how much it does.
 
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
+use intake_http::AnswerCounts;
 use intake_infra::Database;
 
 /// A probe that waits longer has failed anyway.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn configure(application: &mut web::ServiceConfig) {
-    application.route("/livez", web::get().to(live)).route("/readyz", web::get().to(ready));
+    application
+        .route("/livez", web::get().to(live))
+        .route("/readyz", web::get().to(ready))
+        .route("/metrics", web::get().to(metrics));
 }
 
 async fn live() -> HttpResponse {
@@ -23,4 +27,8 @@ async fn ready(database: web::Data<Database>) -> HttpResponse {
     } else {
         HttpResponse::ServiceUnavailable().content_type("text/plain").body("the database cannot be reached\n")
     }
+}
+
+async fn metrics(counts: web::Data<AnswerCounts>) -> HttpResponse {
+    HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(counts.to_text())
 }

@@ -11,7 +11,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
 use anyhow::{Context, anyhow};
 use intake_domain::{Environment, KeyStore, PatientRegister};
-use intake_http::{RateLimiter, envelope};
+use intake_http::{AnswerCounts, RateLimiter, envelope};
 use intake_infra::{Database, KeyUseWriter, KeyUses, PostgresKeyStore, PostgresPatientRegister};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -59,8 +59,9 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
     }
 
     let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let (api, https_addr) = api_server(configuration, register, keys)?;
-    let (admin, admin_addr) = admin_server(configuration, database)?;
+    let counts = web::Data::new(AnswerCounts::default());
+    let (api, https_addr) = api_server(configuration, register, keys, counts.clone())?;
+    let (admin, admin_addr) = admin_server(configuration, database, counts)?;
     if let Some(https_addr) = https_addr {
         greet(configuration, backend, https_addr, admin_addr)?;
     }
@@ -74,6 +75,7 @@ fn api_server(
     configuration: &Configuration,
     register: Arc<dyn PatientRegister>,
     keys: Arc<dyn KeyStore>,
+    counts: web::Data<AnswerCounts>,
 ) -> anyhow::Result<(Server, Option<SocketAddr>)> {
     let register = web::Data::from(register);
     let keys = web::Data::from(keys);
@@ -87,6 +89,7 @@ fn api_server(
             .app_data(format.clone())
             .app_data(limiter.clone())
             .app_data(proxies.clone())
+            .app_data(counts.clone())
             .wrap(from_fn(envelope))
             .configure(intake_http::configure)
             .default_service(web::to(intake_http::not_found))
@@ -113,12 +116,17 @@ fn api_server(
     Ok((server.run(), https_addr))
 }
 
-fn admin_server(configuration: &Configuration, database: Database) -> anyhow::Result<(Server, SocketAddr)> {
+fn admin_server(
+    configuration: &Configuration,
+    database: Database,
+    counts: web::Data<AnswerCounts>,
+) -> anyhow::Result<(Server, SocketAddr)> {
     let listener = bind("INTAKE_ADMIN_ADDR", configuration.admin_addr)?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening for probes on {address}");
     let database = web::Data::new(database);
-    let application = move || App::new().app_data(database.clone()).configure(admin::configure);
+    let application =
+        move || App::new().app_data(database.clone()).app_data(counts.clone()).configure(admin::configure);
     let server = HttpServer::new(application).workers(1).disable_signals().shutdown_timeout(1);
     Ok((server.listen(listener)?.run(), address))
 }

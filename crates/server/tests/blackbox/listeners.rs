@@ -18,6 +18,19 @@ fn probes_tell_that_the_service_lives_and_is_ready() {
 }
 
 #[test]
+fn answers_are_counted_by_status() {
+    let door = Door::open();
+    for body in [patient().to_string(), patient().to_string(), "{".to_owned()] {
+        let _ = door.send_body(body);
+    }
+    let _ = door.service.plain_client().send(&request("GET", "/", &[], b""));
+    let metrics = door.service.probe("/metrics").text();
+    for line in ["{status=\"201\"} 2", "{status=\"400\"} 1", "{status=\"426\"} 1"] {
+        assert!(metrics.contains(&format!("\nintake_answers_total{line}\n")), "{metrics}");
+    }
+}
+
+#[test]
 fn the_chosen_ports_are_told() {
     let door = Door::open();
     let output = door.service.output();
