@@ -61,6 +61,14 @@ id! {
     /// Identifies an API key; no secret, unlike the key itself.
     KeyId
 }
+id! {
+    /// Identifies a member of an organisation.
+    MemberId
+}
+id! {
+    /// Identifies an entry of the audit log.
+    AuditEntryId
+}
 
 #[cfg(test)]
 mod tests {

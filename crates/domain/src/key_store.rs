@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use crate::api_key::KeyDigest;
+use crate::audit::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::name::Name;
 use crate::store_error::StoreError;
@@ -36,6 +37,17 @@ pub struct NewKey {
     pub expires_at: Option<OffsetDateTime>,
 }
 
+/// What became of an attempt to store a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddedKey {
+    /// It is stored.
+    Added,
+    /// Another key has this id: the same wish was fulfilled before.
+    AlreadyThere,
+    /// Nobody to belong to.
+    NoSuchOrganisation,
+}
+
 /// A stored key, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
@@ -51,8 +63,12 @@ pub struct KeyRecord {
     pub last_used_at: Option<OffsetDateTime>,
     /// From when on it is refused; none: never.
     pub expires_at: Option<OffsetDateTime>,
+    /// The member who made it; none: an operator.
+    pub created_by: Option<String>,
     /// When it was revoked.
     pub revoked_at: Option<OffsetDateTime>,
+    /// The member who revoked it; none: an operator, or nobody yet.
+    pub revoked_by: Option<String>,
     /// When it was last seen on a connection that was not encrypted: it should be replaced.
     pub sent_in_clear_at: Option<OffsetDateTime>,
 }
@@ -105,13 +121,19 @@ pub trait KeyStore: Send + Sync {
     /// All organisations, the oldest first.
     async fn organisations(&self) -> Result<Vec<(OrganisationId, String)>, StoreError>;
 
-    /// Stores a key. False: there is no such organisation.
-    async fn add_key(&self, key: &NewKey) -> Result<bool, StoreError>;
+    /// Stores a key, and records the deed with it.
+    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddedKey, StoreError>;
 
     /// The organisation's keys, the oldest first. None: there is no such organisation.
     async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
 
-    /// Revokes a key for good: once this has returned, no request that starts afterwards creates anything with it. Gives
-    /// the moment of the first revocation. None: there is no such key.
-    async fn revoke(&self, key: KeyId, at: OffsetDateTime) -> Result<Option<OffsetDateTime>, StoreError>;
+    /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
+    /// creates anything with it. Gives the moment of the first revocation. None: there is no such key, or not in that
+    /// organisation.
+    async fn revoke(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        deed: &Deed,
+    ) -> Result<Option<OffsetDateTime>, StoreError>;
 }

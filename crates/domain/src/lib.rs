@@ -1,36 +1,66 @@
 #![doc = include_str!("../README.md")]
-#![doc = include_str!("../README.md")]
 
 mod api_key;
+mod audit;
+mod audit_log;
 mod create_patient;
 mod ids;
 mod key_store;
 mod manage_keys;
+mod manage_members;
+mod member;
+mod member_store;
 mod name;
+mod password;
+mod password_hasher;
 mod patient;
 mod patient_register;
 mod rules;
 mod safe_retry;
+mod session_store;
+mod sign_in;
 mod store_error;
 mod timestamp;
+mod token;
 
 pub use api_key::{
     ApiKey, Environment, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, MalformedKey, UnknownEnvironment,
 };
+pub use audit::{Action, Actor, AuditEntry, Deed};
+pub use audit_log::AuditLog;
 pub use create_patient::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient};
-pub use ids::{KeyId, OrganisationId, PatientId};
-pub use key_store::{KeyHolder, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey, Organisation};
+pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};
+pub use key_store::{AddedKey, KeyHolder, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey, Organisation};
 pub use manage_keys::{
     IssuedKey, KeyRequest, ManageKeysError, create_key, create_organisation, list_keys, list_organisations, revoke_key,
 };
+pub use manage_members::{
+    INVITATION_LIFE, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members, open_invitation,
+    remove_member,
+};
+pub use member::{EmailAddress, EmailAddressError, Member};
+pub use member_store::{Credentials, Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, Removed};
 pub use name::{Name, NameError};
+pub use password::{Password, PasswordError, PasswordHash};
+pub use password_hasher::PasswordHasher;
 pub use patient::{FieldFault, NewPatient, Patient, PatientDraft, Sent};
 pub use patient_register::{PatientRegister, Registered, Registration, SafeRetry};
 pub use safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest};
+pub use session_store::{NewSession, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn};
+pub use sign_in::{sign_in, sign_out, sign_out_everywhere, signed_in};
 pub use store_error::{Source, StoreError};
 pub use timestamp::timestamp;
+pub use token::{Token, TokenDigest};
 
+#[cfg(feature = "mocks")]
+pub use audit_log::MockAuditLog;
 #[cfg(feature = "mocks")]
 pub use key_store::MockKeyStore;
 #[cfg(feature = "mocks")]
+pub use member_store::MockMemberStore;
+#[cfg(feature = "mocks")]
+pub use password_hasher::MockPasswordHasher;
+#[cfg(feature = "mocks")]
 pub use patient_register::MockPatientRegister;
+#[cfg(feature = "mocks")]
+pub use session_store::MockSessionStore;

@@ -3,8 +3,9 @@
 use time::OffsetDateTime;
 
 use crate::api_key::{ApiKey, KeyFormat};
+use crate::audit::Deed;
 use crate::ids::{KeyId, OrganisationId};
-use crate::key_store::{KeyRecord, KeyStore, NewKey, Organisation};
+use crate::key_store::{AddedKey, KeyRecord, KeyStore, NewKey, Organisation};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -19,8 +20,6 @@ pub struct KeyRequest {
     pub expires_at: Option<OffsetDateTime>,
     /// The key's id to be.
     pub id: KeyId,
-    /// The moment of the request.
-    pub now: OffsetDateTime,
     /// The key's secret.
     pub random: [u8; 32],
 }
@@ -47,6 +46,9 @@ pub enum ManageKeysError {
     /// No key has this id.
     #[error("there is no key {0}")]
     NoSuchKey(KeyId),
+    /// The same wish was fulfilled before: its key was shown then, and cannot be shown again.
+    #[error("the key was made already")]
+    AlreadyMade,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -73,8 +75,9 @@ pub async fn create_key(
     keys: &dyn KeyStore,
     format: &KeyFormat,
     request: KeyRequest,
+    deed: &Deed,
 ) -> Result<IssuedKey, ManageKeysError> {
-    let KeyRequest { organisation_id, name, expires_at, id, now, random } = request;
+    let KeyRequest { organisation_id, name, expires_at, id, random } = request;
     let key = format.mint(random);
     let record = NewKey {
         id,
@@ -82,13 +85,14 @@ pub async fn create_key(
         name: name.clone(),
         digest: key.digest(),
         hint: key.hint().to_owned(),
-        created_at: now,
+        created_at: deed.at,
         expires_at,
     };
-    if !keys.add_key(&record).await? {
-        return Err(ManageKeysError::NoSuchOrganisation(organisation_id));
+    match keys.add_key(&record, deed).await? {
+        AddedKey::Added => Ok(IssuedKey { id, organisation_id, name, key }),
+        AddedKey::AlreadyThere => Err(ManageKeysError::AlreadyMade),
+        AddedKey::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
     }
-    Ok(IssuedKey { id, organisation_id, name, key })
 }
 
 /// The organisation's keys, the oldest first.
@@ -99,11 +103,13 @@ pub async fn list_keys(
     keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
 }
 
-/// Revokes a key at once and for good; revoking twice changes nothing. Gives the moment of the first revocation.
+/// Revokes a key at once and for good; revoking twice changes nothing. A member revokes within its organisation alone.
+/// Gives the moment of the first revocation.
 pub async fn revoke_key(
     keys: &dyn KeyStore,
     key: KeyId,
-    now: OffsetDateTime,
+    within: Option<OrganisationId>,
+    deed: &Deed,
 ) -> Result<OffsetDateTime, ManageKeysError> {
-    keys.revoke(key, now).await?.ok_or(ManageKeysError::NoSuchKey(key))
+    keys.revoke(key, within, deed).await?.ok_or(ManageKeysError::NoSuchKey(key))
 }

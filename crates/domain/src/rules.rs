@@ -11,7 +11,7 @@ use crate::patient::Sent;
 /// Earlier birthdays are typing errors: nobody alive was born before.
 const EARLIEST_BIRTH: Date = date!(1850 - 01 - 01);
 /// The longest address that can be delivered to (RFC 5321).
-const EMAIL_MAX: usize = 254;
+pub(crate) const EMAIL_MAX: usize = 254;
 /// The longest label of a host name (RFC 1035).
 const DOMAIN_LABEL_MAX: usize = 63;
 
@@ -149,7 +149,7 @@ fn calendar_date(year: u16, month: u8, day: u8) -> Option<Date> {
 }
 
 /// The address syntax of HTML5's email field, with a dot in the domain.
-fn is_email_address(text: &str) -> bool {
+pub(crate) fn is_email_address(text: &str) -> bool {
     let Some((local, domain)) = text.split_once('@') else {
         return false;
     };

@@ -3,8 +3,8 @@
 
 use futures_util::FutureExt;
 use intake_domain::{
-    Environment, KeyFormat, KeyId, KeyRequest, ManageKeysError, MockKeyStore, Name, OrganisationId, create_key,
-    create_organisation, list_keys, revoke_key,
+    Actor, AddedKey, AuditEntryId, Deed, Environment, KeyFormat, KeyId, KeyRequest, ManageKeysError, MockKeyStore,
+    Name, OrganisationId, create_key, create_organisation, list_keys, revoke_key,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -20,13 +20,16 @@ fn organisation() -> OrganisationId {
     Uuid::from_u128(1).into()
 }
 
+fn deed() -> Deed {
+    Deed { entry_id: AuditEntryId::new(NOW, [4; 10]), actor: Actor::Operator, address: None, at: NOW }
+}
+
 fn wish() -> KeyRequest {
     KeyRequest {
         organisation_id: organisation(),
         name: Name::new("Front desk").unwrap(),
         expires_at: Some(datetime!(2026-01-01 0:00 UTC)),
         id: KeyId::new(NOW, [2; 10]),
-        now: NOW,
         random: [3; 32],
     }
 }
@@ -34,25 +37,34 @@ fn wish() -> KeyRequest {
 #[test]
 fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
     let mut keys = MockKeyStore::new();
-    keys.expect_add_key().times(1).returning(|stored| {
+    keys.expect_add_key().times(1).returning(|stored, recorded| {
+        assert_eq!(recorded, &deed());
         let key = format().mint([3; 32]);
         assert_eq!(stored.digest, key.digest());
         assert_eq!(stored.hint, &key.expose()[key.expose().len() - 4..]);
         assert_eq!(stored.expires_at, Some(datetime!(2026-01-01 0:00 UTC)));
         assert_eq!((stored.created_at, stored.id), (NOW, KeyId::new(NOW, [2; 10])));
         assert!(!format!("{stored:?}").contains(key.expose()));
-        Ok(true)
+        Ok(AddedKey::Added)
     });
-    let issued = create_key(&keys, &format(), wish()).now_or_never().expect("mocks answer at once").unwrap();
+    let issued = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once").unwrap();
     assert!(issued.key.expose().starts_with("intake_live_"));
     assert_eq!(format().parse(issued.key.expose()), Ok(issued.key));
 }
 
 #[test]
+fn a_wish_that_was_fulfilled_before_shows_no_second_key() {
+    let mut keys = MockKeyStore::new();
+    keys.expect_add_key().returning(|_, _| Ok(AddedKey::AlreadyThere));
+    let result = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once");
+    assert!(matches!(result, Err(ManageKeysError::AlreadyMade)));
+}
+
+#[test]
 fn a_key_for_nobody_is_refused() {
     let mut keys = MockKeyStore::new();
-    keys.expect_add_key().returning(|_| Ok(false));
-    let result = create_key(&keys, &format(), wish()).now_or_never().expect("mocks answer at once");
+    keys.expect_add_key().returning(|_, _| Ok(AddedKey::NoSuchOrganisation));
+    let result = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once");
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));
 
     let mut keys = MockKeyStore::new();
@@ -65,19 +77,23 @@ fn a_key_for_nobody_is_refused() {
 fn revoking_tells_when_the_key_was_first_revoked() {
     let mut keys = MockKeyStore::new();
     let first = datetime!(2025-01-01 0:00 UTC);
-    keys.expect_revoke().times(1).returning(move |_, at| {
-        assert_eq!(at, NOW);
+    keys.expect_revoke().times(1).returning(move |_, within, recorded| {
+        assert_eq!((within, recorded), (Some(organisation()), &deed()));
         Ok(Some(first))
     });
-    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), NOW).now_or_never().expect("mocks answer at once");
+    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed())
+        .now_or_never()
+        .expect("mocks answer at once");
     assert_eq!(revoked.unwrap(), first);
 }
 
 #[test]
 fn revoking_an_unknown_key_says_so() {
     let mut keys = MockKeyStore::new();
-    keys.expect_revoke().returning(|_, _| Ok(None));
-    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), NOW).now_or_never().expect("mocks answer at once");
+    keys.expect_revoke().returning(|_, _, _| Ok(None));
+    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed())
+        .now_or_never()
+        .expect("mocks answer at once");
     assert!(matches!(revoked, Err(ManageKeysError::NoSuchKey(_))));
 }
 

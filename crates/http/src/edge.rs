@@ -3,7 +3,9 @@
 
 use time::OffsetDateTime;
 
-pub(crate) fn now() -> OffsetDateTime {
+/// This moment.
+#[must_use]
+pub fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
@@ -12,7 +14,8 @@ pub(crate) fn now() -> OffsetDateTime {
 /// # Panics
 /// If the system has none to give: then no id can be trusted to be new, and every request must fail.
 #[expect(clippy::expect_used, reason = "there is no safe way on without random bytes")]
-pub(crate) fn random<const LENGTH: usize>() -> [u8; LENGTH] {
+#[must_use]
+pub fn random<const LENGTH: usize>() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     bytes

@@ -6,7 +6,7 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::{Error, web};
+use actix_web::{Error, HttpRequest, web};
 use intake_domain::{KeyFormat, KeyStore};
 use ipnet::IpNet;
 
@@ -18,6 +18,7 @@ use crate::problem::Problem;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// Long enough for every tracing system's ids.
 const REQUEST_ID_MAX: usize = 128;
 
@@ -36,6 +37,19 @@ impl TrustedProxies {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The address that a request came from: of the peer, or, where that is a trusted proxy, of whom it says it speaks for.
+    #[must_use]
+    pub fn client_address(&self, request: &HttpRequest) -> Option<IpAddr> {
+        let peer = request.peer_addr()?.ip().to_canonical();
+        if !self.contain(peer) {
+            return Some(peer);
+        }
+        // The nearest proxy writes last.
+        let forwarded = request.headers().get_all(X_FORWARDED_FOR).last().and_then(|value| value.to_str().ok());
+        let nearest = forwarded.and_then(|list| list.rsplit(',').next()?.trim().parse().ok());
+        nearest.or(Some(peer))
     }
 
     fn contain(&self, address: IpAddr) -> bool {

@@ -8,7 +8,7 @@ mod content_type;
 mod create;
 mod created;
 mod decode;
-mod edge;
+pub mod edge;
 mod envelope;
 mod problem;
 mod rate_limit;
@@ -18,7 +18,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 pub use answer_counts::AnswerCounts;
 pub use envelope::{TrustedProxies, envelope};
-pub use rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter};
+pub use rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter, Standing, TokenBuckets};
 
 use problem::Problem;
 

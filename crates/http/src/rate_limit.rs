@@ -1,9 +1,9 @@
 //! A token bucket for each key: some requests at once, then a steady rate. Held in memory, for keys whose bucket is not
-//! full: a full bucket is the same as none.
+//! full: a full bucket is the same as none. Sign-ins are limited by the same buckets.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
@@ -54,41 +54,22 @@ impl fmt::Display for RateLimitError {
 
 impl std::error::Error for RateLimitError {}
 
-/// The buckets of all keys.
+/// The buckets of all API keys.
 pub struct RateLimiter {
     rate: Rate,
-    start: Instant,
-    hasher: RandomState,
-    shards: Vec<Mutex<Shard>>,
-}
-
-/// For each key the moment, since the start, at which its bucket is full again.
-#[derive(Default)]
-struct Shard {
-    full_at: HashMap<KeyDigest, Duration>,
-    tidy_at: usize,
-}
-
-/// What a key's bucket says to one more request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
-    /// How long to wait for a token; none: one was taken.
-    pub(crate) wait: Option<Duration>,
-    remaining: u64,
-    full_in: Duration,
+    buckets: TokenBuckets<KeyDigest>,
 }
 
 impl RateLimiter {
     /// Full buckets for everyone.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { rate, start: Instant::now(), hasher: RandomState::new(), shards }
+        Self { rate, buckets: TokenBuckets::new(Duration::from_secs(1) / rate.per_second.get(), rate.burst) }
     }
 
     /// Takes a token from the key's bucket, if there is one.
     pub(crate) fn take(&self, key: &KeyDigest) -> Standing {
-        self.take_at(key, self.start.elapsed())
+        self.buckets.take(key)
     }
 
     /// The standing policy, as a header: `"default";q=1000;w=10`.
@@ -96,32 +77,71 @@ impl RateLimiter {
         let Rate { per_second, burst } = self.rate;
         format!("\"default\";q={burst};w={}", burst.get().div_ceil(per_second.get()))
     }
+}
 
-    fn take_at(&self, key: &KeyDigest, now: Duration) -> Standing {
-        let token = Duration::from_secs(1) / self.rate.per_second.get();
-        let whole = token * self.rate.burst.get();
+/// A bucket for each of whatever is limited.
+pub struct TokenBuckets<Key> {
+    /// How long a token takes to come.
+    token: Duration,
+    /// How long all of them take.
+    whole: Duration,
+    start: Instant,
+    hasher: RandomState,
+    shards: Vec<Mutex<Shard<Key>>>,
+}
+
+/// For each key the moment, since the start, at which its bucket is full again.
+struct Shard<Key> {
+    full_at: HashMap<Key, Duration>,
+    tidy_at: usize,
+}
+
+/// What a bucket says to one more request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// How long to wait for a token; none: one was taken.
+    pub wait: Option<Duration>,
+    remaining: u64,
+    full_in: Duration,
+}
+
+impl<Key: Clone + Eq + Hash> TokenBuckets<Key> {
+    /// Full buckets of `burst` tokens for everyone; one token comes back in the given time.
+    #[must_use]
+    pub fn new(token: Duration, burst: NonZeroU32) -> Self {
+        let shard = || Mutex::new(Shard { full_at: HashMap::new(), tidy_at: TIDY_FROM });
+        let shards = (0..SHARDS).map(|_| shard()).collect();
+        Self { token, whole: token * burst.get(), start: Instant::now(), hasher: RandomState::new(), shards }
+    }
+
+    /// Takes a token from the key's bucket, if there is one.
+    pub fn take(&self, key: &Key) -> Standing {
+        self.take_at(key, self.start.elapsed())
+    }
+
+    fn take_at(&self, key: &Key, now: Duration) -> Standing {
         let index = self.hasher.hash_one(key) % SHARDS as u64;
         let Some(shard) = usize::try_from(index).ok().and_then(|index| self.shards.get(index)) else {
             return Standing { wait: None, remaining: 0, full_in: Duration::ZERO };
         };
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = shard.full_at.get(key).copied().unwrap_or_default().max(now);
-        let full_in = full_at + token - now;
-        if full_in > whole {
-            return Standing { wait: Some(full_in - whole), remaining: 0, full_in: full_at - now };
+        let full_in = full_at + self.token - now;
+        if full_in > self.whole {
+            return Standing { wait: Some(full_in - self.whole), remaining: 0, full_in: full_at - now };
         }
-        shard.set(key, full_at + token, now);
-        let remaining = (whole - full_in).as_nanos() / token.as_nanos().max(1);
+        shard.set(key, full_at + self.token, now);
+        let remaining = (self.whole - full_in).as_nanos() / self.token.as_nanos().max(1);
         Standing { wait: None, remaining: u64::try_from(remaining).unwrap_or(u64::MAX), full_in }
     }
 }
 
-impl Shard {
-    fn set(&mut self, key: &KeyDigest, full_at: Duration, now: Duration) {
-        self.full_at.insert(*key, full_at);
-        if self.full_at.len() >= self.tidy_at.max(TIDY_FROM) {
+impl<Key: Clone + Eq + Hash> Shard<Key> {
+    fn set(&mut self, key: &Key, full_at: Duration, now: Duration) {
+        self.full_at.insert(key.clone(), full_at);
+        if self.full_at.len() >= self.tidy_at {
             self.full_at.retain(|_, full_at| *full_at > now);
-            self.tidy_at = self.full_at.len() * 2;
+            self.tidy_at = TIDY_FROM.max(self.full_at.len() * 2);
         }
     }
 }
@@ -153,7 +173,7 @@ mod tests {
     #[test]
     fn a_burst_is_let_in_and_then_the_steady_rate() {
         let limiter = limiter("10/3");
-        let at = |milliseconds| limiter.take_at(&key(1), Duration::from_millis(milliseconds));
+        let at = |milliseconds| limiter.buckets.take_at(&key(1), Duration::from_millis(milliseconds));
         assert_eq!(
             [at(0), at(0), at(0)].map(|standing| (standing.wait, standing.remaining)),
             [(None, 2), (None, 1), (None, 0)]
@@ -168,18 +188,18 @@ mod tests {
     #[test]
     fn keys_do_not_share_buckets() {
         let limiter = limiter("1/1");
-        assert_eq!(limiter.take_at(&key(1), Duration::ZERO).wait, None);
-        assert!(limiter.take_at(&key(1), Duration::ZERO).wait.is_some());
-        assert_eq!(limiter.take_at(&key(2), Duration::ZERO).wait, None);
+        assert_eq!(limiter.buckets.take_at(&key(1), Duration::ZERO).wait, None);
+        assert!(limiter.buckets.take_at(&key(1), Duration::ZERO).wait.is_some());
+        assert_eq!(limiter.buckets.take_at(&key(2), Duration::ZERO).wait, None);
     }
 
     #[test]
     fn full_buckets_are_forgotten() {
         let limiter = limiter("100/1000");
         for number in 0..100_000 {
-            limiter.take_at(&key(number), Duration::from_millis(u64::from(number)));
+            limiter.buckets.take_at(&key(number), Duration::from_millis(u64::from(number)));
         }
-        let held: usize = limiter.shards.iter().map(|shard| shard.lock().unwrap().full_at.len()).sum();
+        let held: usize = limiter.buckets.shards.iter().map(|shard| shard.lock().unwrap().full_at.len()).sum();
         assert!(held <= SHARDS * TIDY_FROM, "{held}");
     }
 
@@ -187,7 +207,7 @@ mod tests {
     fn headers_say_what_is_left() {
         let limiter = limiter("100/1000");
         assert_eq!(limiter.policy(), "\"default\";q=1000;w=10");
-        assert_eq!(limiter.take_at(&key(1), Duration::ZERO).header(), "\"default\";r=999;t=1");
+        assert_eq!(limiter.buckets.take_at(&key(1), Duration::ZERO).header(), "\"default\";r=999;t=1");
     }
 
     #[test]

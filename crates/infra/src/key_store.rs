@@ -5,12 +5,13 @@ use diesel::dsl::now;
 use diesel::prelude::*;
 use diesel::sql_types::Timestamptz;
 use intake_domain::{
-    KeyDigest, KeyHolder, KeyId, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey, Organisation, OrganisationId,
-    StoreError,
+    Action, AddedKey, Deed, KeyDigest, KeyHolder, KeyId, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey,
+    Organisation, OrganisationId, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::audit_log::{name_of, record};
 use crate::database::Database;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::key_uses::KeyUses;
@@ -76,22 +77,14 @@ impl KeyStore for PostgresKeyStore {
         Ok(found.await?.into_iter().map(|(id, name)| (id.into(), name)).collect())
     }
 
-    async fn add_key(&self, key: &NewKey) -> Result<bool, StoreError> {
-        let key = key.clone();
+    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddedKey, StoreError> {
+        let (key, deed) = (key.clone(), deed.clone());
         let added = self.database.run(move |connection| {
-            let row = (
-                api_keys::id.eq(key.id.as_uuid()),
-                api_keys::organisation_id.eq(key.organisation_id.as_uuid()),
-                api_keys::name.eq(key.name.as_str()),
-                api_keys::digest.eq(key.digest.as_bytes().as_slice()),
-                api_keys::hint.eq(&key.hint),
-                api_keys::created_at.eq(key.created_at),
-                api_keys::expires_at.eq(key.expires_at),
-            );
-            // The id is given from outside: a second run after a lost answer changes nothing.
-            match diesel::insert_into(api_keys::table).values(row).on_conflict_do_nothing().execute(connection) {
-                Err(error) if is_foreign_key_violation(&error) => Ok(false),
-                other => other.map(|_| true),
+            let added = connection.transaction(|connection| add_key(connection, &key, &deed));
+            // Told apart out here: within a transaction an error must end it.
+            match added {
+                Err(error) if is_foreign_key_violation(&error) => Ok(AddedKey::NoSuchOrganisation),
+                other => other,
             }
         });
         added.await
@@ -115,15 +108,54 @@ impl KeyStore for PostgresKeyStore {
         Ok(found.await?.map(|rows| rows.into_iter().map(KeyRecord::from).collect()))
     }
 
-    async fn revoke(&self, key: KeyId, at: OffsetDateTime) -> Result<Option<OffsetDateTime>, StoreError> {
-        let id = *key.as_uuid();
+    async fn revoke(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        deed: &Deed,
+    ) -> Result<Option<OffsetDateTime>, StoreError> {
+        let (id, within, deed) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), deed.clone());
         let revoked = self.database.run(move |connection| {
-            let active = api_keys::table.find(id).filter(api_keys::revoked_at.is_null());
-            diesel::update(active).set(api_keys::revoked_at.eq(at)).execute(connection)?;
-            api_keys::table.find(id).select(api_keys::revoked_at).first::<Option<OffsetDateTime>>(connection).optional()
+            connection.transaction(|connection| {
+                let key = api_keys::table.find(id).select((api_keys::organisation_id, api_keys::name));
+                let Some((organisation, name)) = key.first::<(Uuid, String)>(connection).optional()? else {
+                    return Ok(None);
+                };
+                if within.is_some_and(|within| within != organisation) {
+                    return Ok(None);
+                }
+                let active = api_keys::table.find(id).filter(api_keys::revoked_at.is_null());
+                let change = (api_keys::revoked_at.eq(deed.at), api_keys::revoked_by.eq(name_of(&deed.actor)));
+                if diesel::update(active).set(change).execute(connection)? > 0 {
+                    record(connection, organisation, Action::KeyRevoked, &name, &deed)?;
+                }
+                api_keys::table.find(id).select(api_keys::revoked_at).first::<Option<OffsetDateTime>>(connection)
+            })
         });
-        Ok(revoked.await?.flatten())
+        revoked.await
     }
+}
+
+fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryResult<AddedKey> {
+    let digest = key.digest.as_bytes().as_slice();
+    let row = (
+        api_keys::id.eq(key.id.as_uuid()),
+        api_keys::organisation_id.eq(key.organisation_id.as_uuid()),
+        api_keys::name.eq(key.name.as_str()),
+        api_keys::digest.eq(digest),
+        api_keys::hint.eq(&key.hint),
+        api_keys::created_at.eq(key.created_at),
+        api_keys::created_by.eq(name_of(&deed.actor)),
+        api_keys::expires_at.eq(key.expires_at),
+    );
+    if diesel::insert_into(api_keys::table).values(row).on_conflict_do_nothing().execute(connection)? > 0 {
+        record(connection, *key.organisation_id.as_uuid(), Action::KeyCreated, key.name.as_str(), deed)?;
+        return Ok(AddedKey::Added);
+    }
+    // This very key, if an earlier run of the same work lost its answer.
+    let same = api_keys::table.find(key.id.as_uuid()).filter(api_keys::digest.eq(digest));
+    let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
+    Ok(if is_same { AddedKey::Added } else { AddedKey::AlreadyThere })
 }
 
 #[derive(Queryable, Selectable)]
@@ -144,6 +176,8 @@ struct KeyRow {
     created_at: OffsetDateTime,
     expires_at: Option<OffsetDateTime>,
     revoked_at: Option<OffsetDateTime>,
+    created_by: Option<String>,
+    revoked_by: Option<String>,
     #[diesel(select_expression = key_uses::last_used_at.nullable())]
     last_used_at: Option<OffsetDateTime>,
     #[diesel(select_expression = key_uses::sent_in_clear_at.nullable())]
@@ -159,7 +193,9 @@ impl From<KeyRow> for KeyRecord {
             created_at: row.created_at,
             last_used_at: row.last_used_at,
             expires_at: row.expires_at,
+            created_by: row.created_by,
             revoked_at: row.revoked_at,
+            revoked_by: row.revoked_by,
             sent_in_clear_at: row.sent_in_clear_at,
         }
     }

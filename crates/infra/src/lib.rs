@@ -1,5 +1,6 @@
 //! The domain's ports over PostgreSQL with Diesel, the schema, and a database of one's own where there is none.
 
+mod audit_log;
 mod bootstrap;
 mod database;
 mod database_url;
@@ -7,16 +8,24 @@ mod diesel_errors;
 pub mod embedded;
 mod key_store;
 mod key_uses;
+mod member_store;
 pub mod migrations;
+mod password_hasher;
 mod patient_register;
 mod schema;
+mod session_store;
 
+pub use audit_log::PostgresAuditLog;
 pub use bootstrap::{Prepared, SERVICE_ROLE, prepare};
 pub use database::Database;
 pub use database_url::{DatabaseUrl, DatabaseUrlError};
 pub use key_store::PostgresKeyStore;
 pub use key_uses::{KeyUseWriter, KeyUses};
+pub use member_store::PostgresMemberStore;
+pub use password_hasher::Argon2Hasher;
 pub use patient_register::PostgresPatientRegister;
+
+pub use session_store::PostgresSessionStore;
 
 // Named for its features alone: they decide how libpq is built.
 use pq_sys as _;

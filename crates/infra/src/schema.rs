@@ -25,6 +25,51 @@ diesel::table! {
         created_at -> Timestamptz,
         expires_at -> Nullable<Timestamptz>,
         revoked_at -> Nullable<Timestamptz>,
+        created_by -> Nullable<Text>,
+        revoked_by -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    members (id) {
+        id -> Uuid,
+        organisation_id -> Uuid,
+        email -> Text,
+        email_folded -> Text,
+        name -> Text,
+        password_hash -> Text,
+        joined_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    invitations (token_digest) {
+        token_digest -> Binary,
+        organisation_id -> Uuid,
+        email -> Text,
+        expires_at -> Timestamptz,
+        accepted_by -> Nullable<Uuid>,
+    }
+}
+
+diesel::table! {
+    sessions (token_digest) {
+        token_digest -> Binary,
+        member_id -> Uuid,
+        started_at -> Timestamptz,
+        last_used_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    audit_entries (organisation_id, id) {
+        organisation_id -> Uuid,
+        id -> Uuid,
+        at -> Timestamptz,
+        action -> Text,
+        actor -> Nullable<Text>,
+        subject -> Text,
+        address -> Nullable<Text>,
     }
 }
 
@@ -60,3 +105,7 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(api_keys, key_uses);
+diesel::allow_tables_to_appear_in_same_query!(invitations, members, organisations, sessions);
+diesel::joinable!(invitations -> organisations (organisation_id));
+diesel::joinable!(members -> organisations (organisation_id));
+diesel::joinable!(sessions -> members (member_id));

@@ -7,9 +7,9 @@ use std::time::Duration;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
-    Environment, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeyStanding, KeyStore, Name, Organisation,
-    OrganisationId, PatientDraft, PatientId, PatientRegister, Registered, Registration, RequestDigest, SafeRetry,
-    create_key, revoke_key,
+    Actor, AuditEntryId, Deed, Environment, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeyStanding,
+    KeyStore, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Registered, Registration,
+    RequestDigest, SafeRetry, create_key, revoke_key,
 };
 use intake_infra::{Database, KeyUseWriter, KeyUses, PostgresKeyStore, PostgresPatientRegister};
 use intake_test_support::TestDatabase;
@@ -45,16 +45,19 @@ impl Clinic {
             name: Name::new("Key").unwrap(),
             expires_at,
             id: KeyId::new(NOW, [number; 10]),
-            now: NOW,
             random: [number; 32],
         };
-        let issued = create_key(&self.keys, &format(), request).await.unwrap();
+        let issued = create_key(&self.keys, &format(), request, &deed(number)).await.unwrap();
         (issued.id, issued.key.digest())
     }
 
     fn patients(&self) -> i64 {
         self.database.count("patients")
     }
+}
+
+fn deed(number: u8) -> Deed {
+    Deed { entry_id: AuditEntryId::new(NOW, [number; 10]), actor: Actor::Operator, address: None, at: NOW }
 }
 
 fn format() -> KeyFormat {
@@ -106,7 +109,7 @@ async fn an_active_key_creates_in_its_own_organisation() {
 async fn a_key_that_is_not_active_creates_nothing() {
     let clinic = Clinic::open().await;
     let (revoked_id, revoked) = clinic.key(1, None).await;
-    revoke_key(&clinic.keys, revoked_id, NOW).await.unwrap();
+    revoke_key(&clinic.keys, revoked_id, None, &deed(100)).await.unwrap();
     let (_, expired) = clinic.key(2, Some(datetime!(2020-01-01 0:00 UTC))).await;
     let unknown = format().mint([9; 32]).digest();
     for (key, refusal) in
@@ -141,7 +144,7 @@ async fn a_registration_sent_again_creates_one_patient() {
         assert_eq!(created, Registered::Created(clinic.organisation));
     }
     assert_eq!(clinic.patients(), 1);
-    revoke_key(&clinic.keys, key_id, NOW).await.unwrap();
+    revoke_key(&clinic.keys, key_id, None, &deed(100)).await.unwrap();
     let answer = clinic.register.create(registration(key, 1, Some("once"))).await.unwrap();
     assert_eq!(answer, Registered::Created(clinic.organisation), "it was created, whatever became of the key since");
     let answer = clinic.register.create(registration(key, 2, Some("once"))).await.unwrap();

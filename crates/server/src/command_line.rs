@@ -1,7 +1,7 @@
 //! What can be asked of the program, and every setting as a flag.
 
 use clap::{Args, Parser, Subcommand};
-use intake_domain::{KeyId, OrganisationId};
+use intake_domain::{EmailAddress, KeyId, OrganisationId};
 
 /// The front door of a clinic's patient register.
 #[derive(Parser)]
@@ -32,6 +32,9 @@ pub(crate) enum Command {
     /// Makes, lists and revokes API keys
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Invites people to an organisation's dashboard
+    #[command(subcommand)]
+    Member(MemberCommand),
     /// Prints the OpenAPI 3.1 document of the interface
     Openapi {
         #[command(flatten)]
@@ -85,6 +88,21 @@ pub(crate) enum KeyCommand {
         /// The key's id, as `key list` shows it
         #[arg(value_name = "KEY_ID")]
         key: KeyId,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum MemberCommand {
+    /// Prints a one-time link by which somebody becomes a member
+    Invite {
+        /// Where the guest will belong
+        #[arg(long, value_name = "ID")]
+        organisation: OrganisationId,
+        /// By which the guest will sign in
+        #[arg(long)]
+        email: EmailAddress,
         #[command(flatten)]
         output: Output,
     },

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::{
-    KeyId, KeyRecord, KeyRequest, Name, OrganisationId, create_key, create_organisation, list_keys, list_organisations,
-    revoke_key, timestamp,
+    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, Name, OrganisationId, Token, create_key,
+    create_organisation, invite_member, list_keys, list_organisations, revoke_key, timestamp,
 };
 use intake_infra::migrations::{grant_service_role, migrate};
-use intake_infra::{Database, KeyUses, PostgresKeyStore};
+use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::backend::Backend;
-use crate::command_line::{Command, KeyCommand, OrganisationCommand, Output};
+use crate::command_line::{Command, KeyCommand, MemberCommand, OrganisationCommand, Output};
 use crate::configuration::Configuration;
-use crate::edge;
+use intake_http::edge;
 
 /// Operators wait longer than requests: a database may be starting.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -24,8 +24,17 @@ const DEADLINE: Duration = Duration::from_secs(10);
 pub(crate) fn run(command: Command, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
         Command::Migrate { service_role, output } => migrate_database(configuration, service_role.as_deref(), &output),
-        Command::Organisation(command) => with_keys(configuration, async |keys| organisation(command, keys).await),
-        Command::Key(command) => with_keys(configuration, async |keys| key(command, keys, configuration).await),
+        Command::Organisation(command) => {
+            with_database(configuration, async |database| organisation(command, &key_store(database)).await)
+        }
+        Command::Key(command) => {
+            with_database(configuration, async |database| key(command, &key_store(database), configuration).await)
+        }
+        Command::Member(MemberCommand::Invite { organisation, email, output }) => {
+            with_database(configuration, async |database| {
+                invite(organisation, email, &output, &PostgresMemberStore::new(database), configuration).await
+            })
+        }
         // Both are run before there is a database to open.
         Command::Serve | Command::Openapi { .. } => Ok(()),
     }
@@ -52,21 +61,25 @@ fn migrate_database(configuration: &Configuration, role: Option<&str>, output: &
     tell(output, &json!({ "applied": applied }), &text)
 }
 
-fn with_keys(
+fn with_database(
     configuration: &Configuration,
-    work: impl AsyncFnOnce(&PostgresKeyStore) -> anyhow::Result<()>,
+    work: impl AsyncFnOnce(Database) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let backend = Backend::open(configuration)?;
-    let keys = PostgresKeyStore::new(Database::new(&backend.service, DEADLINE), KeyUses::default());
+    let database = Database::new(&backend.service, DEADLINE);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    runtime.block_on(work(&keys))
+    runtime.block_on(work(database))
+}
+
+fn key_store(database: Database) -> PostgresKeyStore {
+    PostgresKeyStore::new(database, KeyUses::default())
 }
 
 async fn organisation(command: OrganisationCommand, keys: &PostgresKeyStore) -> anyhow::Result<()> {
     match command {
         OrganisationCommand::Create { name, output } => {
             let name = Name::new(name).context("--name")?;
-            let id = OrganisationId::new(edge::now(), edge::random()?);
+            let id = OrganisationId::new(edge::now(), edge::random());
             let made = create_organisation(keys, id, name).await?;
             let value = json!({ "id": made.id.to_string(), "name": made.name.as_str() });
             tell(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
@@ -84,16 +97,14 @@ async fn organisation(command: OrganisationCommand, keys: &PostgresKeyStore) -> 
 async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
         KeyCommand::Create { organisation, name, expires, output } => {
-            let now = edge::now();
             let request = KeyRequest {
                 organisation_id: organisation,
                 name: Name::new(name).context("--name")?,
                 expires_at: expires,
-                id: KeyId::new(now, edge::random()?),
-                now,
-                random: edge::random()?,
+                id: KeyId::new(edge::now(), edge::random()),
+                random: edge::random(),
             };
-            let made = create_key(keys, &configuration.key_format, request).await?;
+            let made = create_key(keys, &configuration.key_format, request, &deed()).await?;
             let value = json!({
                 "id": made.id.to_string(),
                 "organisationId": made.organisation_id.to_string(),
@@ -116,11 +127,36 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
             tell(&output, &all.iter().map(value_of).collect(), &text)
         }
         KeyCommand::Revoke { key, output } => {
-            let revoked_at = timestamp(revoke_key(keys, key, edge::now()).await?);
+            let revoked_at = timestamp(revoke_key(keys, key, None, &deed()).await?);
             let value = json!({ "id": key.to_string(), "revokedAt": revoked_at });
             tell(&output, &value, &format!("Key {key} is revoked since {revoked_at}."))
         }
     }
+}
+
+async fn invite(
+    organisation: OrganisationId,
+    email: EmailAddress,
+    output: &Output,
+    members: &PostgresMemberStore,
+    configuration: &Configuration,
+) -> anyhow::Result<()> {
+    let made = invite_member(members, organisation, email, Token::new(edge::random()), &deed()).await?;
+    let made = made.with_context(|| format!("there is no organisation {organisation}"))?;
+    let link = configuration.invitation_link(&made.token, configuration.https_addr.port());
+    let expires_at = timestamp(made.expires_at);
+    let value = json!({ "email": made.email.as_str(), "link": link, "expiresAt": expires_at });
+    tell(
+        output,
+        &value,
+        &format!("Send this link to {}. It is good for one person until {expires_at}:\n{link}", made.email),
+    )
+}
+
+/// What an operator does, done at this moment.
+pub(crate) fn deed() -> Deed {
+    let at = edge::now();
+    Deed { entry_id: AuditEntryId::new(at, edge::random()), actor: Actor::Operator, address: None, at }
 }
 
 fn value_of(key: &KeyRecord) -> Value {

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use intake_domain::{Environment, KeyFormat, KeyPrefix};
+use intake_domain::{Environment, KeyFormat, KeyPrefix, Token};
 use intake_http::{RateLimit, TrustedProxies};
 use intake_infra::DatabaseUrl;
 use ipnet::IpNet;
@@ -84,6 +84,16 @@ impl Configuration {
             bail!("DATABASE_URL must be set in production");
         }
         Ok(configuration)
+    }
+
+    /// The base of printed links: as set, else where the HTTPS listener is.
+    pub(crate) fn base_url(&self, https_port: u16) -> String {
+        self.public_url.clone().unwrap_or_else(|| format!("https://localhost:{https_port}"))
+    }
+
+    /// Where a guest opens an invitation.
+    pub(crate) fn invitation_link(&self, token: &Token, https_port: u16) -> String {
+        format!("{}/invitations/{}", self.base_url(https_port), token.expose())
     }
 
     /// What only a serving program needs.

@@ -5,44 +5,66 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeyStanding, KeyStore, Name, OrganisationId, create_key, create_organisation,
-    list_organisations,
+    KeyFormat, KeyId, KeyRequest, KeyStanding, KeyStore, MemberStore, Name, OrganisationId, Token, create_key,
+    create_organisation, invite_member, list_members, list_organisations,
 };
 
-use crate::edge;
+use crate::commands::deed;
 use crate::private_file;
+use intake_http::edge;
 
 const CLINIC: &str = "Demo Clinic";
 const KEY: &str = "Demo key";
+/// By which the first member signs in.
+const FIRST_MEMBER: &str = "demo@clinic.example";
 
 /// Where the demo key is kept.
 pub(crate) fn key_file(data_dir: &Path) -> PathBuf {
     data_dir.join("demo-key")
 }
 
-/// Makes the clinic and its key unless they are there. A key that was lost, revoked or has ended is replaced.
-pub(crate) async fn ensure_demo(keys: &dyn KeyStore, format: &KeyFormat, data_dir: &Path) -> anyhow::Result<()> {
+/// Makes the clinic and its key unless they are there, and gives the clinic. A key that was lost, revoked or has ended is
+/// replaced.
+pub(crate) async fn ensure_demo(
+    keys: &dyn KeyStore,
+    format: &KeyFormat,
+    data_dir: &Path,
+) -> anyhow::Result<OrganisationId> {
     let file = key_file(data_dir);
     if let Ok(text) = fs::read_to_string(&file)
         && let Ok(key) = format.parse(text.trim())
-        && let KeyStanding::Active(_) = keys.standing(&key.digest()).await?
+        && let KeyStanding::Active(holder) = keys.standing(&key.digest()).await?
     {
-        return Ok(());
+        return Ok(holder.organisation_id);
     }
-    let now = edge::now();
+    let (deed, now) = (deed(), edge::now());
     let known = list_organisations(keys).await?.into_iter().find(|(_, name)| name == CLINIC);
     let organisation_id = match known {
         Some((id, _)) => id,
-        None => create_organisation(keys, OrganisationId::new(now, edge::random()?), Name::new(CLINIC)?).await?.id,
+        None => create_organisation(keys, OrganisationId::new(now, edge::random()), Name::new(CLINIC)?).await?.id,
     };
     let request = KeyRequest {
         organisation_id,
         name: Name::new(KEY)?,
         expires_at: None,
-        id: KeyId::new(now, edge::random()?),
-        now,
-        random: edge::random()?,
+        id: KeyId::new(now, edge::random()),
+        random: edge::random(),
     };
-    let made = create_key(keys, format, request).await?;
-    private_file::write(&file, made.key.expose()).with_context(|| format!("{} cannot be written", file.display()))
+    let made = create_key(keys, format, request, &deed).await?;
+    private_file::write(&file, made.key.expose()).with_context(|| format!("{} cannot be written", file.display()))?;
+    Ok(organisation_id)
+}
+
+/// A link for the first member. None: there is one already.
+pub(crate) async fn invite_first_member(
+    members: &dyn MemberStore,
+    clinic: OrganisationId,
+    base: &str,
+) -> anyhow::Result<Option<String>> {
+    if !list_members(members, clinic).await?.is_empty() {
+        return Ok(None);
+    }
+    let token = Token::new(edge::random());
+    let made = invite_member(members, clinic, FIRST_MEMBER.parse()?, token, &deed()).await?;
+    Ok(made.map(|made| format!("{base}/invitations/{}", made.token.expose())))
 }

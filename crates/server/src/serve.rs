@@ -10,15 +10,19 @@ use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
 use anyhow::{Context, anyhow};
-use intake_domain::{Environment, KeyStore, PatientRegister};
-use intake_http::{AnswerCounts, RateLimiter, envelope};
-use intake_infra::{Database, KeyUseWriter, KeyUses, PostgresKeyStore, PostgresPatientRegister};
+use intake_dashboard::{BaseUrl, Throttle};
+use intake_domain::{AuditLog, Environment, KeyStore, MemberStore, PasswordHasher, PatientRegister, SessionStore};
+use intake_http::{AnswerCounts, RateLimiter, edge, envelope};
+use intake_infra::{
+    Argon2Hasher, Database, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyStore, PostgresMemberStore,
+    PostgresPatientRegister, PostgresSessionStore,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::backend::{Backend, make_data_dir};
 use crate::configuration::{Configuration, TlsFiles};
-use crate::{admin, certificates, commands, edge, first_run, local_ca, telemetry};
+use crate::{admin, certificates, first_run, greeting, local_ca, telemetry};
 
 /// From the first byte of a request's head to its last.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,9 +30,6 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// What was accepted has so long to finish when the service stops.
 const SHUTDOWN_TIMEOUT_SECONDS: u64 = 20;
-/// Somebody to create at the first try.
-const DEMO_PATIENT: &str =
-    r#"{"firstName":"Ada","lastName":"Lovelace","phoneNumber":"+61412345678","dateOfBirth":"1985-12-10"}"#;
 /// The exit status after a second signal.
 const STOPPED_AT_ONCE: i32 = 130;
 
@@ -48,87 +49,137 @@ pub(crate) fn serve(configuration: &Configuration) -> anyhow::Result<()> {
 
 async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow::Result<()> {
     let uses = KeyUses::default();
+    let key_use_writer = KeyUseWriter::start(backend.service.clone(), uses.clone())?;
     let database = Database::new(&backend.service, configuration.deadline);
     let keys: Arc<dyn KeyStore> = Arc::new(PostgresKeyStore::new(database.clone(), uses.clone()));
-    let register: Arc<dyn PatientRegister> =
-        Arc::new(PostgresPatientRegister::start(&backend.service, configuration.deadline, &uses)?);
-    let key_use_writer = KeyUseWriter::start(backend.service.clone(), uses)?;
-    if backend.embedded.is_some() {
-        let _lock = lock(&configuration.data_dir)?;
-        first_run::ensure_demo(keys.as_ref(), &configuration.key_format, &configuration.data_dir).await?;
-    }
+    let members: Arc<dyn MemberStore> = Arc::new(PostgresMemberStore::new(database.clone()));
+    let clinic = match &backend.embedded {
+        Some(_) => {
+            let _lock = lock(&configuration.data_dir)?;
+            Some(first_run::ensure_demo(keys.as_ref(), &configuration.key_format, &configuration.data_dir).await?)
+        }
+        None => None,
+    };
 
-    let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let listeners = Listeners::bind(configuration)?;
+    let base = configuration.base_url(listeners.https_port());
+    let admin_addr = listeners.admin.local_addr()?;
     let counts = web::Data::new(AnswerCounts::default());
-    let (api, https_addr) = api_server(configuration, register, keys, counts.clone())?;
-    let (admin, admin_addr) = admin_server(configuration, database, counts)?;
-    if let Some(https_addr) = https_addr {
-        greet(configuration, backend, https_addr, admin_addr)?;
+    let admin = admin_server(listeners.admin, database.clone(), counts.clone())?;
+    let ports = Ports {
+        register: Arc::new(PostgresPatientRegister::start(&backend.service, configuration.deadline, &uses)?),
+        keys,
+        members: Arc::clone(&members),
+        sessions: Arc::new(PostgresSessionStore::new(database.clone())),
+        log: Arc::new(PostgresAuditLog::new(database)),
+        hasher: Arc::new(Argon2Hasher::new()),
+    };
+    let api = api_server(configuration, (listeners.https, listeners.http), ports, &base, counts)?;
+    if configuration.environment == Environment::Development {
+        let invitation = match clinic {
+            Some(clinic) => first_run::invite_first_member(members.as_ref(), clinic, &base).await?,
+            None => None,
+        };
+        greeting::greet(&configuration.data_dir, &base, admin_addr, clinic.is_some(), invitation)?;
     }
-    let ended = until_stopped(api, admin, terminate, interrupt).await;
-    drop(key_use_writer);
-    ended
+    until_stopped(api, admin, key_use_writer, signals).await
 }
 
-/// The API on every listener, and where the HTTPS one is.
-fn api_server(
-    configuration: &Configuration,
+/// Every socket that the service listens on.
+struct Listeners {
+    https: Option<(TcpListener, TlsFiles)>,
+    http: Option<TcpListener>,
+    admin: TcpListener,
+}
+
+impl Listeners {
+    fn bind(configuration: &Configuration) -> anyhow::Result<Self> {
+        let https = match tls_files(configuration)? {
+            Some(files) => Some((listen("HTTPS", "INTAKE_HTTPS_ADDR", configuration.https_addr)?, files)),
+            None => None,
+        };
+        let http = configuration.http_addr.map(|address| listen("plain HTTP", "INTAKE_HTTP_ADDR", address));
+        let admin = listen("probes", "INTAKE_ADMIN_ADDR", configuration.admin_addr)?;
+        Ok(Self { https, http: http.transpose()?, admin })
+    }
+
+    fn https_port(&self) -> u16 {
+        let address = self.https.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
+        address.map_or(443, |address| address.port())
+    }
+}
+
+fn listen(what: &str, setting: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).with_context(|| format!("{setting}: cannot listen on {address}"))?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "listening for {what} on {address}");
+    Ok(listener)
+}
+
+/// Everything that the pages and the API lead to.
+struct Ports {
     register: Arc<dyn PatientRegister>,
     keys: Arc<dyn KeyStore>,
+    members: Arc<dyn MemberStore>,
+    sessions: Arc<dyn SessionStore>,
+    log: Arc<dyn AuditLog>,
+    hasher: Arc<dyn PasswordHasher>,
+}
+
+/// API and dashboard on their listeners.
+fn api_server(
+    configuration: &Configuration,
+    (https, http): (Option<(TcpListener, TlsFiles)>, Option<TcpListener>),
+    ports: Ports,
+    base: &str,
     counts: web::Data<AnswerCounts>,
-) -> anyhow::Result<(Server, Option<SocketAddr>)> {
-    let register = web::Data::from(register);
-    let keys = web::Data::from(keys);
+) -> anyhow::Result<Server> {
+    let (register, keys) = (web::Data::from(ports.register), web::Data::from(ports.keys));
+    let (members, sessions) = (web::Data::from(ports.members), web::Data::from(ports.sessions));
+    let (log, hasher) = (web::Data::from(ports.log), web::Data::from(ports.hasher));
     let format = web::Data::new(configuration.key_format.clone());
     let limiter = web::Data::new(configuration.rate_limit.0.map(RateLimiter::new));
     let proxies = web::Data::new(configuration.trusted_proxies.clone());
+    let (throttle, base) = (web::Data::new(Throttle::new()), web::Data::new(BaseUrl(base.to_owned())));
     let application = move || {
         App::new()
             .app_data(register.clone())
             .app_data(keys.clone())
+            .app_data(members.clone())
+            .app_data(sessions.clone())
+            .app_data(log.clone())
+            .app_data(hasher.clone())
             .app_data(format.clone())
             .app_data(limiter.clone())
             .app_data(proxies.clone())
+            .app_data(throttle.clone())
+            .app_data(base.clone())
             .app_data(counts.clone())
             .wrap(from_fn(envelope))
             .configure(intake_http::configure)
-            .default_service(web::to(intake_http::not_found))
+            .configure(intake_dashboard::configure)
     };
     let mut server = HttpServer::new(application)
         .client_request_timeout(HEAD_TIMEOUT)
         .keep_alive(KEEP_ALIVE)
         .shutdown_timeout(SHUTDOWN_TIMEOUT_SECONDS)
         .disable_signals();
-    let mut https_addr = None;
-    if let Some(files) = tls_files(configuration)? {
-        let listener = bind("INTAKE_HTTPS_ADDR", configuration.https_addr)?;
-        let address = listener.local_addr()?;
-        https_addr = Some(address);
-        tracing::info!(%address, "listening for HTTPS on {address}");
+    if let Some((listener, files)) = https {
         server = server.listen_rustls_0_23(listener, certificates::server_config(files)?)?;
     }
-    if let Some(address) = configuration.http_addr {
-        let listener = bind("INTAKE_HTTP_ADDR", address)?;
-        let address = listener.local_addr()?;
-        tracing::info!(%address, "listening for plain HTTP on {address}");
+    if let Some(listener) = http {
         server = server.listen(listener)?;
     }
-    Ok((server.run(), https_addr))
+    Ok(server.run())
 }
 
-fn admin_server(
-    configuration: &Configuration,
-    database: Database,
-    counts: web::Data<AnswerCounts>,
-) -> anyhow::Result<(Server, SocketAddr)> {
-    let listener = bind("INTAKE_ADMIN_ADDR", configuration.admin_addr)?;
-    let address = listener.local_addr()?;
-    tracing::info!(%address, "listening for probes on {address}");
+fn admin_server(listener: TcpListener, database: Database, counts: web::Data<AnswerCounts>) -> anyhow::Result<Server> {
     let database = web::Data::new(database);
     let application =
         move || App::new().app_data(database.clone()).app_data(counts.clone()).configure(admin::configure);
     let server = HttpServer::new(application).workers(1).disable_signals().shutdown_timeout(1);
-    Ok((server.listen(listener)?.run(), address))
+    Ok(server.listen(listener)?.run())
 }
 
 /// The files that the settings name, or, in development, a certificate of our own.
@@ -141,10 +192,6 @@ fn tls_files(configuration: &Configuration) -> anyhow::Result<Option<TlsFiles>> 
     let folder = configuration.data_dir.join("tls");
     let made = local_ca::certificate(&folder, configuration.https_addr.ip(), edge::now());
     made.map(Some).with_context(|| format!("no certificate can be made in {}", folder.display()))
-}
-
-fn bind(setting: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).with_context(|| format!("{setting}: cannot listen on {address}"))
 }
 
 /// Services that start together on one data folder prepare it one after the other.
@@ -160,44 +207,14 @@ fn raise_file_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Tells a developer where everything is and what to paste. Silent in production, where the log says it.
-fn greet(
-    configuration: &Configuration,
-    backend: &Backend,
-    https_addr: SocketAddr,
-    admin_addr: SocketAddr,
+/// Serves until a signal asks to stop, then finishes what was accepted and writes what is left. A second signal ends
+/// everything at once.
+async fn until_stopped(
+    api: Server,
+    admin: Server,
+    key_use_writer: KeyUseWriter,
+    (mut terminate, mut interrupt): (Signal, Signal),
 ) -> anyhow::Result<()> {
-    if configuration.environment == Environment::Production {
-        return Ok(());
-    }
-    let base = configuration.public_url.clone().unwrap_or_else(|| format!("https://localhost:{}", https_addr.port()));
-    let mut text = format!("\nintake is ready.\n\n  API     {base}/api/v1\n  Probes  http://{admin_addr}/readyz\n");
-    if backend.embedded.is_some() {
-        text += "\nTo create a patient of the Demo Clinic, paste this into a second terminal in the same folder:\n\n";
-        text += &curl_line(&configuration.data_dir, &base);
-        text += "\n";
-    }
-    commands::print(&text)
-}
-
-fn curl_line(data_dir: &Path, base: &str) -> String {
-    let (authority, key) = (data_dir.join("tls/ca.pem"), first_run::key_file(data_dir));
-    format!(
-        "curl --cacert {} {base}/api/v1/patients -H \"Authorization: Bearer $(cat {})\" -H 'Content-Type: application/json' -d '{DEMO_PATIENT}'",
-        for_shell(&authority),
-        for_shell(&key),
-    )
-}
-
-/// The path as a shell reads it: quoted only where it must be.
-fn for_shell(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
-    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-/// Serves until a signal asks to stop, then finishes what was accepted. A second signal ends everything at once.
-async fn until_stopped(api: Server, admin: Server, mut terminate: Signal, mut interrupt: Signal) -> anyhow::Result<()> {
     let (api_handle, admin_handle) = (api.handle(), admin.handle());
     let mut api = actix_web::rt::spawn(api);
     let mut admin = actix_web::rt::spawn(admin);
@@ -211,6 +228,8 @@ async fn until_stopped(api: Server, admin: Server, mut terminate: Signal, mut in
     let finish = async {
         api_handle.stop(true).await;
         admin_handle.stop(false).await;
+        // On a thread of its own, because a second signal must still be heard.
+        let _ = tokio::task::spawn_blocking(|| drop(key_use_writer)).await;
     };
     tokio::select! {
         () = finish => {}

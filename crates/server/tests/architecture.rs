@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// For each crate: which of our own it may build on, and what it must never name.
-const RULES: [(&str, &[&str], &[&str]); 5] = [
+const RULES: [(&str, &[&str], &[&str]); 6] = [
     (
         "intake-domain",
         &[],
@@ -15,7 +15,8 @@ const RULES: [(&str, &[&str], &[&str]); 5] = [
     ),
     ("intake-infra", &["intake-domain"], &["actix-web", "actix-http", "serde_json", "rustls", "clap"]),
     ("intake-http", &["intake-domain"], &["diesel", "diesel_migrations", "pq-sys", "r2d2", "anyhow", "clap"]),
-    ("intake", &["intake-domain", "intake-http", "intake-infra"], &["diesel", "pq-sys", "r2d2"]),
+    ("intake-dashboard", &["intake-domain", "intake-http"], &["diesel", "diesel_migrations", "pq-sys", "r2d2", "clap"]),
+    ("intake", &["intake-dashboard", "intake-domain", "intake-http", "intake-infra"], &["diesel", "pq-sys", "r2d2"]),
     ("intake-test-support", &["intake-domain", "intake-infra"], &[]),
 ];
 

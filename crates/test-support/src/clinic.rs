@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use intake_domain::{
-    ApiKey, Environment, KeyFormat, KeyId, KeyRequest, Name, OrganisationId, create_key, create_organisation,
-    revoke_key,
+    Actor, ApiKey, Deed, Environment, KeyFormat, KeyId, KeyRequest, Name, OrganisationId, create_key,
+    create_organisation, revoke_key,
 };
 use intake_infra::{Database, DatabaseUrl, KeyUses, PostgresKeyStore};
 use serde_json::{Value, json};
@@ -47,16 +47,16 @@ impl Clinic {
             name: Name::new("Test key").expect("a name"),
             expires_at,
             id: Uuid::from_bytes(random()).into(),
-            now: OffsetDateTime::UNIX_EPOCH,
             random: random(),
         };
-        let made = self.runtime.block_on(create_key(&self.keys, &self.format, request)).expect("the key is made");
+        let made =
+            self.runtime.block_on(create_key(&self.keys, &self.format, request, &deed())).expect("the key is made");
         (made.id, made.key)
     }
 
     /// Revokes a key.
     pub fn revoke(&self, key: KeyId) {
-        let revoked = self.runtime.block_on(revoke_key(&self.keys, key, OffsetDateTime::UNIX_EPOCH));
+        let revoked = self.runtime.block_on(revoke_key(&self.keys, key, None, &deed()));
         revoked.expect("the key is revoked");
     }
 
@@ -76,6 +76,11 @@ pub fn patient() -> Value {
         "phoneNumber": "+61412345678",
         "dateOfBirth": "1985-03-21",
     })
+}
+
+fn deed() -> Deed {
+    let entry_id = Uuid::from_bytes(random()).into();
+    Deed { entry_id, actor: Actor::Operator, address: None, at: OffsetDateTime::UNIX_EPOCH }
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests draw their own random bytes")]

@@ -230,7 +230,7 @@ fn migrating_tells_what_was_applied_and_grants_exactly_what_the_service_needs() 
 fn a_fresh_database_is_told_what_was_applied() {
     let database = TestDatabase::empty();
     let applied = json_of(&run(program().database_urls(&database.owner, &database.owner), &["migrate", "--json"]));
-    assert_eq!(applied["applied"].as_array().unwrap().len(), 1);
+    assert_eq!(applied["applied"].as_array().unwrap().len(), 2);
 }
 
 #[test]

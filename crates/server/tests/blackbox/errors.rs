@@ -57,7 +57,7 @@ fn nothing_is_found_at_any_other_path() {
     let door = Door::open();
     let client = door.service.client();
     let paths = [
-        "/",
+        "/nothing",
         "/api/v1/patients/",
         "/api/v1",
         "/api/v1/patients/1",
@@ -129,7 +129,7 @@ fn who_accepts_problem_json_gets_it() {
     ] {
         let response = door.service.create_with(&door.key, &[("Accept", accept)], b"{}");
         assert_eq!((response.status, response.header("content-type")), (422, Some(expected)), "{accept}");
-        let missing = door.service.client().send(&request("GET", "/nothing", &[("Accept", accept)], b""));
+        let missing = door.service.client().send(&request("GET", "/api/v1/nothing", &[("Accept", accept)], b""));
         assert_eq!((missing.status, missing.header("content-type")), (404, Some(expected)), "{accept}");
     }
     let created = door.service.create_with(

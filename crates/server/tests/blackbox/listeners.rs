@@ -108,7 +108,7 @@ fn a_renewed_certificate_is_taken_without_a_restart_and_a_broken_one_is_not() {
     assert!(!is_of_second());
     std::fs::write(tls(&first, "cert.pem"), "no certificate").unwrap();
     intake_test_support::wait_for("the complaint", || first.output().contains("the old one stays"));
-    assert_eq!(first.client().send(&request("GET", "/", &[], b"")).status, 404, "the old one serves on");
+    assert_eq!(first.client().send(&request("GET", "/nothing", &[], b"")).status, 404, "the old one serves on");
     for file in ["key.pem", "cert.pem"] {
         std::fs::copy(tls(&second, file), tls(&first, file)).unwrap();
     }

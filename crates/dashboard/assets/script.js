@@ -1,0 +1,57 @@
+// What makes the pages nicer where scripts run. Everything works without it, but for the copy buttons.
+"use strict";
+
+// Moments in the reader's own locale and time zone; the exact one on hover.
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+const steps = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+
+for (const time of document.querySelectorAll("time")) {
+    const at = new Date(time.dateTime);
+    const exact = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    time.title = at.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" });
+    if (time.dataset.relative === undefined) {
+        time.textContent = exact;
+        continue;
+    }
+    const seconds = (at.getTime() - Date.now()) / 1000;
+    const [unit, size] = steps.find(([, size]) => Math.abs(seconds) >= size) ?? steps.at(-1);
+    time.textContent = relative.format(Math.trunc(seconds / size), unit);
+}
+
+for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.addEventListener("click", async () => {
+        const field = document.getElementById(button.dataset.copy);
+        field.select();
+        try {
+            await navigator.clipboard.writeText(field.value);
+        } catch {
+            document.execCommand("copy");
+        }
+        document.getElementById("copied").textContent = "Copied.";
+    });
+}
+
+for (const place of document.querySelectorAll("[data-first-use]")) {
+    const ask = async () => {
+        const answer = await fetch(place.dataset.firstUse).catch(() => null);
+        if (answer?.ok && (await answer.json()).used) {
+            place.textContent = "First request received";
+            return;
+        }
+        if (!answer || answer.ok) {
+            setTimeout(ask, 1500);
+        }
+    };
+    ask();
+}
+
+// A form is sent once, however often its button is pressed. Coming back to the page makes it good again.
+for (const form of document.querySelectorAll("form[method=post]")) {
+    form.addEventListener("submit", (event) => {
+        if (form.dataset.sent !== undefined) {
+            event.preventDefault();
+        }
+        form.dataset.sent = "";
+    });
+    window.addEventListener("pageshow", () => delete form.dataset.sent);
+}

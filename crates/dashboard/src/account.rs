@@ -1,0 +1,35 @@
+//! Settings → Account: the member's own.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Form};
+use askama::Template;
+use intake_domain::SessionStore;
+
+use crate::page_error::PageError;
+use crate::shell::{Shell, show};
+use crate::sign_in::{OwnForm, signed_out};
+use crate::visitor::Visitor;
+
+#[derive(Template)]
+#[template(path = "account.html")]
+struct AccountPage {
+    shell: Shell,
+    email: String,
+}
+
+pub(crate) async fn page(visitor: Visitor) -> Result<HttpResponse, PageError> {
+    let email = visitor.signed_in.member.email.to_string();
+    show(StatusCode::OK, &AccountPage { shell: Shell::new("account", &visitor), email })
+}
+
+pub(crate) async fn sign_out_everywhere(
+    visitor: Visitor,
+    form: Form<OwnForm>,
+    sessions: Data<dyn SessionStore>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let member = &visitor.signed_in.member;
+    intake_domain::sign_out_everywhere(sessions.as_ref(), member, &visitor.deed()).await?;
+    Ok(signed_out())
+}

@@ -1,0 +1,78 @@
+//! Settings → Activity: the audit log, page by page.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Query};
+use askama::Template;
+use intake_domain::{Action, AuditEntry, AuditLog};
+use serde::Deserialize;
+
+use crate::moment::exact;
+use crate::page_error::PageError;
+use crate::shell::{Shell, show};
+use crate::visitor::Visitor;
+
+/// What fits on a page without tiring the reader.
+const PAGE_SIZE: u32 = 50;
+
+#[derive(Template)]
+#[template(path = "activity.html")]
+struct ActivityPage {
+    shell: Shell,
+    entries: Vec<EntryRow>,
+    older: Option<String>,
+}
+
+struct EntryRow {
+    at: String,
+    actor: String,
+    action: &'static str,
+    subject: String,
+    address: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Place {
+    before: Option<String>,
+}
+
+pub(crate) async fn page(
+    visitor: Visitor,
+    place: Query<Place>,
+    log: Data<dyn AuditLog>,
+) -> Result<HttpResponse, PageError> {
+    let before = place.before.as_deref().map(str::parse).transpose().map_err(|_| PageError::NotFound)?;
+    // One more than is shown tells whether there are older ones.
+    let mut found = log.entries(visitor.organisation(), before, PAGE_SIZE + 1).await?;
+    let has_older = found.len() > PAGE_SIZE as usize;
+    found.truncate(PAGE_SIZE as usize);
+    let older = found.last().filter(|_| has_older).map(|entry| entry.id.to_string());
+    let entries = found.into_iter().map(EntryRow::from).collect();
+    show(StatusCode::OK, &ActivityPage { shell: Shell::new("activity", &visitor), entries, older })
+}
+
+impl From<AuditEntry> for EntryRow {
+    fn from(entry: AuditEntry) -> Self {
+        let nobody = if entry.action == Action::SignInFailed { "Somebody" } else { "An operator" };
+        Self {
+            at: exact(entry.at),
+            actor: entry.actor.unwrap_or_else(|| nobody.to_owned()),
+            action: told(entry.action),
+            subject: entry.subject,
+            address: entry.address.unwrap_or_default(),
+        }
+    }
+}
+
+fn told(action: Action) -> &'static str {
+    match action {
+        Action::MemberInvited => "invited",
+        Action::MemberJoined => "joined as",
+        Action::MemberRemoved => "removed",
+        Action::SignedIn => "signed in as",
+        Action::SignInFailed => "gave a wrong password for",
+        Action::SignedOut => "signed out as",
+        Action::KeyCreated => "created the key",
+        Action::KeyRevoked => "revoked the key",
+    }
+}

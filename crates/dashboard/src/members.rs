@@ -1,0 +1,133 @@
+//! Settings → Members: who they are, inviting and removing them.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Form, Path};
+use askama::Template;
+use intake_domain::{
+    EmailAddress, EmailAddressError, MemberId, MemberRecord, MemberStore, Removed, Token, invite_member, list_members,
+    remove_member,
+};
+use intake_http::edge;
+use serde::Deserialize;
+
+use crate::BaseUrl;
+use crate::api_keys::ConfirmPage;
+use crate::moment::exact;
+use crate::page_error::PageError;
+use crate::shell::{Shell, lead_to, show};
+use crate::sign_in::OwnForm;
+use crate::visitor::Visitor;
+
+#[derive(Template)]
+#[template(path = "members.html")]
+struct MembersPage {
+    shell: Shell,
+    members: Vec<MemberRow>,
+    alert: Option<&'static str>,
+    link: Option<String>,
+    invited: String,
+    email_error: Option<EmailAddressError>,
+}
+
+struct MemberRow {
+    id: String,
+    name: String,
+    email: String,
+    joined_at: String,
+    is_me: bool,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct InviteForm {
+    form_token: String,
+    email: String,
+}
+
+pub(crate) async fn list(visitor: Visitor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+    show(StatusCode::OK, &MembersPage::new(&visitor, members.as_ref()).await?)
+}
+
+pub(crate) async fn invite(
+    visitor: Visitor,
+    form: Form<InviteForm>,
+    members: Data<dyn MemberStore>,
+    base: Data<BaseUrl>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let mut page = MembersPage::new(&visitor, members.as_ref()).await?;
+    page.invited.clone_from(&form.email);
+    let email: EmailAddress = match form.email.parse() {
+        Ok(email) => email,
+        Err(error) => {
+            page.email_error = Some(error);
+            return show(StatusCode::UNPROCESSABLE_ENTITY, &page);
+        }
+    };
+    let token = Token::new(edge::random());
+    let made = invite_member(members.as_ref(), visitor.organisation(), email, token, &visitor.deed()).await?;
+    let made = made.ok_or(PageError::NotFound)?;
+    page.link = Some(format!("{}/invitations/{}", base.0, made.token.expose()));
+    show(StatusCode::OK, &page)
+}
+
+pub(crate) async fn confirm_remove(
+    visitor: Visitor,
+    id: Path<String>,
+    members: Data<dyn MemberStore>,
+) -> Result<HttpResponse, PageError> {
+    let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
+    let all = list_members(members.as_ref(), visitor.organisation()).await?;
+    let member = all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)?;
+    let page = ConfirmPage {
+        shell: Shell::new("members", &visitor),
+        title: format!("Remove {}?", member.name),
+        text: "Their sessions end at once. The API keys they made go on working.",
+        action: format!("/settings/members/{id}/remove"),
+        button: "Remove member",
+        back: "/settings/members",
+    };
+    show(StatusCode::OK, &page)
+}
+
+pub(crate) async fn remove(
+    visitor: Visitor,
+    id: Path<String>,
+    form: Form<OwnForm>,
+    members: Data<dyn MemberStore>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
+    match remove_member(members.as_ref(), visitor.organisation(), id, &visitor.deed()).await? {
+        Removed::Removed => Ok(lead_to("/settings/members")),
+        Removed::NoSuchMember => Err(PageError::NotFound),
+        Removed::LastMember => {
+            let alert =
+                Some("The last member cannot be removed: nobody could look after the keys. Invite another one first.");
+            let page = MembersPage { alert, ..MembersPage::new(&visitor, members.as_ref()).await? };
+            show(StatusCode::CONFLICT, &page)
+        }
+    }
+}
+
+impl MembersPage {
+    async fn new(visitor: &Visitor, members: &dyn MemberStore) -> Result<Self, PageError> {
+        let me = visitor.signed_in.member.id;
+        let found = list_members(members, visitor.organisation()).await?;
+        let members = found.into_iter().map(|member| MemberRow::new(member, me)).collect();
+        let shell = Shell::new("members", visitor);
+        Ok(Self { shell, members, alert: None, link: None, invited: String::new(), email_error: None })
+    }
+}
+
+impl MemberRow {
+    fn new(member: MemberRecord, me: MemberId) -> Self {
+        Self {
+            id: member.id.to_string(),
+            name: member.name,
+            email: member.email,
+            joined_at: exact(member.joined_at),
+            is_me: member.id == me,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What goes wrong with a page, as its reader is told: a page of its own that says what to do.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpResponse, ResponseError};
+use askama::Template;
+use intake_domain::StoreError;
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(crate) enum PageError {
+    /// Nobody is signed in.
+    SignInFirst,
+    /// Nothing is here, or not for this reader.
+    NotFound,
+    /// Another site asked for a change.
+    CrossSite,
+    /// The form belongs to another session, or to none.
+    StaleForm,
+    /// The form could not be read.
+    BadForm,
+    /// The invitation is unknown, has expired or was used.
+    NoInvitation,
+    /// The service is full, or cannot reach its database.
+    Unavailable,
+    /// Anything else.
+    Unexpected,
+}
+
+#[derive(Template)]
+#[template(path = "message.html")]
+struct Message {
+    title: &'static str,
+    text: &'static str,
+    link: &'static str,
+    link_text: &'static str,
+}
+
+impl std::fmt::Display for PageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.told().1)
+    }
+}
+
+impl PageError {
+    fn told(&self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::SignInFirst => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
+            Self::NotFound => (StatusCode::NOT_FOUND, "Page not found", "There is nothing at this address."),
+            Self::CrossSite => {
+                (StatusCode::FORBIDDEN, "Refused", "Another site asked for this change, so it was not made.")
+            }
+            Self::StaleForm => (
+                StatusCode::FORBIDDEN,
+                "This form is out of date",
+                "You have signed in or out since it was opened, so nothing was changed. Open the page again and repeat what you wanted to do.",
+            ),
+            Self::BadForm => {
+                (StatusCode::BAD_REQUEST, "The form could not be read", "Nothing was changed. Open the page again.")
+            }
+            Self::NoInvitation => (
+                StatusCode::NOT_FOUND,
+                "This invitation is no longer good",
+                "It was used, it has expired, or the link is incomplete. Ask whoever sent it for another one.",
+            ),
+            Self::Unavailable => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "One moment",
+                "The service is busy or cannot reach its database. Try again in a few seconds.",
+            ),
+            Self::Unexpected => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong", "An unexpected error occurred.")
+            }
+        }
+    }
+}
+
+impl From<StoreError> for PageError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Overloaded => Self::Unavailable,
+            StoreError::Unavailable(source) => {
+                tracing::warn!(cause = %source, "a page was refused: the database could not be reached in time");
+                Self::Unavailable
+            }
+            StoreError::Unexpected(source) => {
+                tracing::error!(cause = %source, "a page failed unexpectedly");
+                Self::Unexpected
+            }
+        }
+    }
+}
+
+impl From<askama::Error> for PageError {
+    fn from(error: askama::Error) -> Self {
+        tracing::error!(cause = %error, "a page could not be written");
+        Self::Unexpected
+    }
+}
+
+impl ResponseError for PageError {
+    fn status_code(&self) -> StatusCode {
+        self.told().0
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let (status, title, text) = self.told();
+        let mut response = HttpResponse::build(status);
+        match self {
+            Self::SignInFirst => return response.insert_header((LOCATION, "/sign-in")).finish(),
+            Self::Unavailable => drop(response.insert_header(("Retry-After", "5"))),
+            _ => {}
+        }
+        let message = Message { title, text, link: "/settings/api-keys", link_text: "Go to the API keys" };
+        response.content_type("text/html; charset=utf-8").body(message.render().unwrap_or_default())
+    }
+}

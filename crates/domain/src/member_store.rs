@@ -1,0 +1,118 @@
+//! The port to members and the invitations by which they join.
+
+use async_trait::async_trait;
+use time::OffsetDateTime;
+
+use crate::audit::Deed;
+use crate::ids::{MemberId, OrganisationId};
+use crate::member::{EmailAddress, Member};
+use crate::password::PasswordHash;
+use crate::session_store::NewSession;
+use crate::store_error::StoreError;
+use crate::token::TokenDigest;
+
+/// An invitation to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewInvitation {
+    /// Finds it again.
+    pub token: TokenDigest,
+    /// Where the guest will belong.
+    pub organisation_id: OrganisationId,
+    /// Whom it is for, and by what the guest will sign in.
+    pub email: EmailAddress,
+    /// From when on it is worth nothing.
+    pub expires_at: OffsetDateTime,
+}
+
+/// An invitation that is still open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invitation {
+    /// Whom it is for.
+    pub email: EmailAddress,
+    /// The name of the inviting organisation.
+    pub organisation_name: String,
+}
+
+/// A guest about to join; where and by which address, the invitation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMember {
+    /// Its id.
+    pub id: MemberId,
+    /// As others will see it.
+    pub name: crate::name::Name,
+    /// Of the password that the guest chose.
+    pub password: PasswordHash,
+}
+
+/// What became of an attempt to join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined {
+    /// The guest is a member, and signed in.
+    Joined,
+    /// The invitation is unknown, has expired or was used.
+    NoInvitation,
+    /// Somebody signs in by this email address already.
+    EmailTaken,
+}
+
+/// What became of an attempt to remove a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removed {
+    /// Gone, and signed out everywhere.
+    Removed,
+    /// Without it nobody could look after the organisation.
+    LastMember,
+    /// The organisation has no such member.
+    NoSuchMember,
+}
+
+/// What is needed to sign in as a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// Who it would be.
+    pub member: Member,
+    /// Of its password.
+    pub password: PasswordHash,
+}
+
+/// A member as its organisation sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberRecord {
+    /// Its id.
+    pub id: MemberId,
+    /// Its name.
+    pub name: String,
+    /// By which it signs in.
+    pub email: String,
+    /// When it joined.
+    pub joined_at: OffsetDateTime,
+}
+
+/// Members and invitations. Whatever changes something records the deed in the same transaction.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait MemberStore: Send + Sync {
+    /// Stores an invitation. False: there is no such organisation.
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<bool, StoreError>;
+
+    /// The invitation, if it is still open at that moment.
+    async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
+
+    /// Uses up an invitation, makes its guest a member and starts its first session.
+    async fn join(
+        &self,
+        token: &TokenDigest,
+        member: &NewMember,
+        session: &NewSession,
+        deed: &Deed,
+    ) -> Result<Joined, StoreError>;
+
+    /// The member who signs in by this address.
+    async fn credentials(&self, email: &EmailAddress) -> Result<Option<Credentials>, StoreError>;
+
+    /// The organisation's members, the oldest first.
+    async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError>;
+
+    /// Removes a member of the organisation and ends its sessions.
+    async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError>;
+}

@@ -1,0 +1,105 @@
+//! Secrets that are handed out once and come back: invitation links and session cookies.
+
+use std::fmt;
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+/// 256 random bits in hexadecimal digits.
+const DIGITS: usize = 64;
+
+/// A secret in its holder's hands. Never printed by `Debug`; only its digest is stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(Zeroizing<String>);
+
+impl Token {
+    /// A token of these random bits.
+    #[must_use]
+    pub fn new(random: [u8; 32]) -> Self {
+        Self(Zeroizing::new(hexadecimal(&random)))
+    }
+
+    /// Takes back a text that has the shape of a token.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let is_token = text.len() == DIGITS && text.bytes().all(is_digit);
+        is_token.then(|| Self(Zeroizing::new(text.to_owned())))
+    }
+
+    /// What the service keeps of it.
+    #[must_use]
+    pub fn digest(&self) -> TokenDigest {
+        TokenDigest(Sha256::digest(self.0.as_bytes()).into())
+    }
+
+    /// What a form of this session must bring along: known to whoever holds the token alone, and no way back to it.
+    #[must_use]
+    pub fn form_token(&self) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(b"intake form ");
+        hasher.update(self.0.as_bytes());
+        hexadecimal(&hasher.finalize())
+    }
+
+    /// The token itself. Every call of this is a place where a secret leaves.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// The SHA-256 of a token.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenDigest([u8; 32]);
+
+impl TokenDigest {
+    /// The 32 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TokenDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenDigest(…)")
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_comes_back_and_nothing_else_does() {
+        let token = Token::new([0xA7; 32]);
+        assert_eq!(Token::parse(token.expose()), Some(token.clone()));
+        for text in ["", "a7", &token.expose()[1..], &token.expose().to_uppercase(), &"é".repeat(32)] {
+            assert_eq!(Token::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn digest_and_form_token_differ_from_the_token_and_each_other() {
+        let (one, other) = (Token::new([1; 32]), Token::new([2; 32]));
+        assert_ne!(one.form_token(), one.expose());
+        assert_ne!(one.form_token(), other.form_token());
+        assert_ne!(one.digest(), other.digest());
+        assert_eq!(format!("{one:?} {:?}", one.digest()), "Token(…) TokenDigest(…)");
+    }
+}

@@ -1,0 +1,121 @@
+//! Sessions, over Diesel.
+
+use async_trait::async_trait;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    Action, Deed, Member, NewSession, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn, StoreError,
+    TokenDigest,
+};
+use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::audit_log::record;
+use crate::database::Database;
+use crate::member_store::MemberRow;
+use crate::schema::{members, organisations, sessions};
+
+/// How exactly the last use of a session is known: one write in so long, not one a page.
+const USE_PRECISION: Duration = Duration::minutes(5);
+
+/// The port [`SessionStore`] over PostgreSQL.
+pub struct PostgresSessionStore(Database);
+
+impl PostgresSessionStore {
+    /// A store over this pool.
+    #[must_use]
+    pub fn new(database: Database) -> Self {
+        Self(database)
+    }
+}
+
+#[async_trait]
+impl SessionStore for PostgresSessionStore {
+    async fn start(&self, session: &NewSession, deed: &Deed) -> Result<(), StoreError> {
+        let (session, deed) = (session.clone(), deed.clone());
+        let started = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                let member = *session.member_id.as_uuid();
+                // The member's dead sessions go when it comes back: nothing else has to sweep.
+                let of_member = sessions::table.filter(sessions::member_id.eq(member));
+                diesel::delete(of_member.filter(sessions::started_at.le(deed.at - SESSION_LIMIT)))
+                    .execute(connection)?;
+                insert_session(connection, &session)?;
+                let subject = members::table.find(member).select((members::organisation_id, members::email));
+                let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
+                record(connection, organisation, Action::SignedIn, &email, &deed)
+            })
+        });
+        started.await
+    }
+
+    async fn note_failure(&self, member: &Member, deed: &Deed) -> Result<(), StoreError> {
+        let (member, deed) = (member.clone(), deed.clone());
+        let noted = self.0.run(move |connection| {
+            let organisation = *member.organisation_id.as_uuid();
+            record(connection, organisation, Action::SignInFailed, member.email.as_str(), &deed)
+        });
+        noted.await
+    }
+
+    async fn holder(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<SignedIn>, StoreError> {
+        let digest = *token.as_bytes();
+        let found = self.0.run(move |connection| {
+            let session = sessions::table.find(digest.as_slice());
+            let alive = session
+                .inner_join(members::table.inner_join(organisations::table))
+                .filter(sessions::started_at.gt(now - SESSION_LIMIT))
+                .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
+            let columns = (MemberRow::as_select(), organisations::name, sessions::last_used_at);
+            let found = alive.select(columns).first::<(MemberRow, String, OffsetDateTime)>(connection).optional()?;
+            if found.as_ref().is_some_and(|(_, _, last_used_at)| *last_used_at < now - USE_PRECISION) {
+                diesel::update(session).set(sessions::last_used_at.eq(now)).execute(connection)?;
+            }
+            Ok(found)
+        });
+        let signed_in = found
+            .await?
+            .map(|(member, organisation_name, _)| Ok(SignedIn { member: member.try_into()?, organisation_name }));
+        signed_in.transpose()
+    }
+
+    async fn end(&self, token: &TokenDigest, deed: &Deed) -> Result<(), StoreError> {
+        let (digest, deed) = (*token.as_bytes(), deed.clone());
+        let ended = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                let session = sessions::table.find(digest.as_slice()).inner_join(members::table);
+                let holder = session.select((members::organisation_id, members::email));
+                let Some((organisation, email)) = holder.first::<(Uuid, String)>(connection).optional()? else {
+                    return Ok(());
+                };
+                diesel::delete(sessions::table.find(digest.as_slice())).execute(connection)?;
+                record(connection, organisation, Action::SignedOut, &email, &deed)
+            })
+        });
+        ended.await
+    }
+
+    async fn end_all(&self, member: &Member, deed: &Deed) -> Result<(), StoreError> {
+        let (member, deed) = (member.clone(), deed.clone());
+        let ended = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                let all = sessions::table.filter(sessions::member_id.eq(member.id.as_uuid()));
+                diesel::delete(all).execute(connection)?;
+                let organisation = *member.organisation_id.as_uuid();
+                record(connection, organisation, Action::SignedOut, member.email.as_str(), &deed)
+            })
+        });
+        ended.await
+    }
+}
+
+/// Stores a session; storing it twice changes nothing.
+pub(crate) fn insert_session(connection: &mut PgConnection, session: &NewSession) -> QueryResult<()> {
+    let row = (
+        sessions::token_digest.eq(session.token.as_bytes().as_slice()),
+        sessions::member_id.eq(session.member_id.as_uuid()),
+        sessions::started_at.eq(session.started_at),
+        sessions::last_used_at.eq(session.started_at),
+    );
+    diesel::insert_into(sessions::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
+}

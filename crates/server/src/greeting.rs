@@ -1,0 +1,51 @@
+//! What a developer is told when the service is ready: where everything is, and what to paste.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::commands;
+use crate::first_run;
+
+/// Somebody to create at the first try.
+const DEMO_PATIENT: &str =
+    r#"{"firstName":"Ada","lastName":"Lovelace","phoneNumber":"+61412345678","dateOfBirth":"1985-12-10"}"#;
+
+/// Prints it. Production is silent: there the log says where everything is.
+pub(crate) fn greet(
+    data_dir: &Path,
+    base: &str,
+    admin_addr: SocketAddr,
+    has_demo: bool,
+    invitation: Option<String>,
+) -> anyhow::Result<()> {
+    let mut text = format!(
+        "\nintake is ready.\n\n  API        {base}/api/v1\n  Dashboard  {base}/\n  Probes     http://{admin_addr}/readyz\n"
+    );
+    if has_demo {
+        text += "\nTo create a patient of the Demo Clinic, paste this into a second terminal in the same folder:\n\n";
+        text += &curl_line(data_dir, base);
+        text += "\n";
+    }
+    if let Some(link) = invitation {
+        text += "\nTo become the first member of the Demo Clinic, open this link in a browser (good for 72 hours):\n\n";
+        text += &link;
+        text += "\n";
+    }
+    commands::print(&text)
+}
+
+fn curl_line(data_dir: &Path, base: &str) -> String {
+    let (authority, key) = (data_dir.join("tls/ca.pem"), first_run::key_file(data_dir));
+    format!(
+        "curl --cacert {} {base}/api/v1/patients -H \"Authorization: Bearer $(cat {})\" -H 'Content-Type: application/json' -d '{DEMO_PATIENT}'",
+        for_shell(&authority),
+        for_shell(&key),
+    )
+}
+
+/// The path as a shell reads it: quoted only where it must be.
+fn for_shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}

@@ -1,0 +1,5 @@
+DROP TABLE audit_entries;
+ALTER TABLE api_keys DROP created_by, DROP revoked_by;
+DROP TABLE sessions;
+DROP TABLE invitations;
+DROP TABLE members;

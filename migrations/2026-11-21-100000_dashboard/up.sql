@@ -1,0 +1,45 @@
+-- Small tables, as organisations and api_keys: written by people, not by requests.
+CREATE TABLE members (
+    id uuid PRIMARY KEY,
+    organisation_id uuid NOT NULL REFERENCES organisations (id),
+    email text NOT NULL,
+    -- The address in lower case: two that differ in case alone are the same.
+    email_folded text NOT NULL UNIQUE,
+    name text NOT NULL,
+    password_hash text NOT NULL,
+    joined_at timestamptz NOT NULL
+);
+
+CREATE INDEX members_of_organisation ON members (organisation_id, joined_at);
+
+CREATE TABLE invitations (
+    token_digest bytea PRIMARY KEY,
+    organisation_id uuid NOT NULL REFERENCES organisations (id),
+    email text NOT NULL,
+    expires_at timestamptz NOT NULL,
+    -- Set once: an invitation is good for one member.
+    accepted_by uuid
+);
+
+CREATE TABLE sessions (
+    token_digest bytea PRIMARY KEY,
+    member_id uuid NOT NULL REFERENCES members (id) ON DELETE CASCADE,
+    started_at timestamptz NOT NULL,
+    last_used_at timestamptz NOT NULL
+);
+
+CREATE INDEX sessions_of_member ON sessions (member_id);
+
+ALTER TABLE api_keys ADD created_by text, ADD revoked_by text;
+
+-- Only ever added to. Names are those of the moment: whoever is removed stays in the record.
+CREATE TABLE audit_entries (
+    organisation_id uuid NOT NULL,
+    id uuid NOT NULL,
+    at timestamptz NOT NULL,
+    action text NOT NULL,
+    actor text,
+    subject text NOT NULL,
+    address text,
+    PRIMARY KEY (organisation_id, id)
+);
