@@ -97,8 +97,6 @@ pub struct KeyPrefixError;
 /// The shape of the keys that one service makes and takes: `<prefix>_<live|demo>_<secret><checksum>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFormat {
-    prefix: KeyPrefix,
-    environment: Environment,
     head: String,
     other_head: String,
 }
@@ -106,21 +104,15 @@ pub struct KeyFormat {
 impl KeyFormat {
     /// The keys of that prefix and environment.
     #[must_use]
-    pub fn new(prefix: KeyPrefix, environment: Environment) -> Self {
+    pub fn new(prefix: &KeyPrefix, environment: Environment) -> Self {
         let head = |environment: Environment| format!("{}_{}_", prefix.0, environment.mark());
-        Self { head: head(environment), other_head: head(environment.other()), prefix, environment }
+        Self { head: head(environment), other_head: head(environment.other()) }
     }
 
     /// What every key of this format begins with, for hints: `intake_demo_`.
     #[must_use]
     pub fn head(&self) -> &str {
         &self.head
-    }
-
-    /// The environment whose keys these are.
-    #[must_use]
-    pub fn environment(&self) -> Environment {
-        self.environment
     }
 
     /// Makes a key of 256 random bits.
@@ -252,7 +244,7 @@ mod tests {
     use super::*;
 
     fn demo() -> KeyFormat {
-        KeyFormat::new("intake".parse().unwrap(), Environment::Development)
+        KeyFormat::new(&"intake".parse().unwrap(), Environment::Development)
     }
 
     #[test]
@@ -280,14 +272,14 @@ mod tests {
 
     #[test]
     fn the_other_environments_key_is_refused_as_such() {
-        let live = KeyFormat::new("intake".parse().unwrap(), Environment::Production);
+        let live = KeyFormat::new(&"intake".parse().unwrap(), Environment::Production);
         assert_eq!(demo().parse(live.mint([1; 32]).expose()), Err(MalformedKey::OtherEnvironment));
         assert_eq!(live.parse(demo().mint([1; 32]).expose()), Err(MalformedKey::OtherEnvironment));
     }
 
     #[test]
     fn another_services_key_is_refused() {
-        let other = KeyFormat::new("outtake".parse().unwrap(), Environment::Development);
+        let other = KeyFormat::new(&"outtake".parse().unwrap(), Environment::Development);
         assert_eq!(demo().parse(other.mint([1; 32]).expose()), Err(MalformedKey::Shape));
     }
 

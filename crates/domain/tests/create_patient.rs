@@ -16,7 +16,7 @@ use uuid::Uuid;
 const NOW: OffsetDateTime = datetime!(2025-12-03 10:30:00.123456 UTC);
 
 fn key() -> ApiKey {
-    KeyFormat::new("intake".parse().unwrap(), Environment::Development).mint([5; 32])
+    KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).mint([5; 32])
 }
 
 fn organisation() -> OrganisationId {

@@ -13,7 +13,7 @@ use uuid::Uuid;
 const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
 
 fn format() -> KeyFormat {
-    KeyFormat::new("intake".parse().unwrap(), Environment::Production)
+    KeyFormat::new(&"intake".parse().unwrap(), Environment::Production)
 }
 
 fn organisation() -> OrganisationId {

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     fn format() -> KeyFormat {
-        KeyFormat::new("intake".parse().unwrap(), Environment::Development)
+        KeyFormat::new(&"intake".parse().unwrap(), Environment::Development)
     }
 
     fn key_in(values: &[&str]) -> Result<ApiKey, Problem> {

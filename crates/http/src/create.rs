@@ -61,7 +61,9 @@ pub(crate) async fn refuse(problem: &Problem, request: &HttpRequest, payload: Pa
 /// A panic must not take the connection, and the worker's other requests, with it.
 async fn serve_safely(headers: &HeaderMap, payload: Payload, doors: &Doors, key: &ApiKey) -> HttpResponse {
     let answer = AssertUnwindSafe(serve(headers, payload, doors, key)).catch_unwind().await;
-    answer.unwrap_or(Err(Problem::Unexpected)).unwrap_or_else(|problem| problem.respond(headers))
+    answer
+        .unwrap_or_else(|_| Err(Problem::Unexpected("the handler panicked".into())))
+        .unwrap_or_else(|problem| problem.respond(headers))
 }
 
 async fn serve(headers: &HeaderMap, payload: Payload, doors: &Doors, key: &ApiKey) -> Result<HttpResponse, Problem> {

@@ -1,9 +1,7 @@
 //! The answer of 201: the request's own values, its id, organisation and timestamps.
 
-use std::error::Error;
-
 use actix_web::HttpResponse;
-use intake_domain::{CreatedPatient, Patient, timestamp};
+use intake_domain::{CreatedPatient, Patient, Source, timestamp};
 use serde::Serialize;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
@@ -48,10 +46,7 @@ struct Data<'a> {
 
 /// Answers with the patient, byte for byte the same each time it is asked for.
 pub(crate) fn respond(created: &CreatedPatient) -> Result<HttpResponse, Problem> {
-    let body = body(&created.patient()).map_err(|error| {
-        tracing::error!(cause = %error, "an answer could not be written");
-        Problem::Unexpected
-    })?;
+    let body = body(&created.patient()).map_err(Problem::Unexpected)?;
     let mut response = HttpResponse::Created();
     if created.replayed() {
         response.insert_header(("Idempotent-Replayed", "true"));
@@ -59,7 +54,7 @@ pub(crate) fn respond(created: &CreatedPatient) -> Result<HttpResponse, Problem>
     Ok(response.content_type("application/json").body(body))
 }
 
-fn body(patient: &Patient<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
+fn body(patient: &Patient<'_>) -> Result<Vec<u8>, Source> {
     let details = patient.details;
     let data = Data {
         id: patient.id.to_string(),

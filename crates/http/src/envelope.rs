@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpRequest, web};
@@ -14,7 +15,7 @@ use crate::answer_counts::AnswerCounts;
 use crate::bearer;
 use crate::body;
 use crate::edge;
-use crate::problem::Problem;
+use crate::problem::{Cause, Problem};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -77,10 +78,7 @@ pub async fn envelope(
     if let Some(counts) = response.request().app_data::<web::Data<AnswerCounts>>() {
         counts.add(response.status());
     }
-    if response.status().is_server_error() {
-        let status = response.status().as_u16();
-        tracing::warn!(request_id = request_id.to_str().unwrap_or_default(), status, "a request was not served");
-    }
+    log(&request_id, &response);
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, request_id);
     // A page of the dashboard may be stricter, never laxer.
@@ -90,6 +88,22 @@ pub async fn envelope(
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
     Ok(response)
+}
+
+/// One line for each answer that the service owes an explanation for; with more detail, one for each answer.
+fn log<B>(request_id: &HeaderValue, response: &ServiceResponse<B>) {
+    let (request_id, status) = (request_id.to_str().unwrap_or_default(), response.status().as_u16());
+    if !response.status().is_server_error() {
+        tracing::debug!(request_id, status, "answered");
+        return;
+    }
+    let extensions = response.response().extensions();
+    let cause = extensions.get::<Cause>().map_or("the service is full", |cause| cause.0.as_str());
+    if status == StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
+        tracing::error!(request_id, status, cause, "a request failed unexpectedly");
+    } else {
+        tracing::warn!(request_id, status, cause, "a request was refused");
+    }
 }
 
 /// The listener decides; a forwarded header counts only when a trusted proxy sends it.

@@ -2,12 +2,13 @@
 //! fields and rules, never a value, and never come from a source error.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
-use intake_domain::{CreatePatientError, FieldFault, KeyRefusal, MalformedKey, StoreError};
+use intake_domain::{CreatePatientError, FieldFault, KeyRefusal, MalformedKey, Source, StoreError};
 use serde::Serialize;
 
 /// What the one resource answers to.
@@ -47,10 +48,13 @@ pub(crate) enum Problem {
     /// The service has more to do than it takes on.
     Full,
     /// The database cannot be reached.
-    Unavailable,
+    Unavailable(Source),
     /// Anything else.
-    Unexpected,
+    Unexpected(Source),
 }
+
+/// Why an answer is not what it should have been: for the log alone, carried there along with the answer.
+pub(crate) struct Cause(pub(crate) String);
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -82,7 +86,11 @@ impl Problem {
         let mut response = HttpResponse::build(status);
         response.reason(title).content_type(media_type);
         self.add_headers(&mut response);
-        response.body(serde_json::to_vec(&body).unwrap_or_default())
+        let mut response = response.body(serde_json::to_vec(&body).unwrap_or_default());
+        if let Self::Unavailable(source) | Self::Unexpected(source) = self {
+            response.extensions_mut().insert(Cause(chain(source.as_ref())));
+        }
+        response
     }
 
     fn told(&self) -> (StatusCode, &'static str, &str) {
@@ -111,12 +119,12 @@ impl Problem {
             Self::Full => {
                 (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", "The service is full; try again shortly")
             }
-            Self::Unavailable => (
+            Self::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Service Unavailable",
                 "The service cannot reach its database; try again shortly",
             ),
-            Self::Unexpected => {
+            Self::Unexpected(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error", "An unexpected error occurred")
             }
         }
@@ -137,7 +145,7 @@ impl Problem {
             Self::MalformedKey(reason) => add_challenge(response, &reason.to_string()),
             Self::KeyRefused(reason) => add_challenge(response, &reason.to_string()),
             Self::RateExceeded(wait) => add_retry_after(response, *wait),
-            Self::Full | Self::Unavailable => add_retry_after(response, RETRY_SOON),
+            Self::Full | Self::Unavailable(_) => add_retry_after(response, RETRY_SOON),
             Self::UnsupportedMediaType => {
                 response.insert_header((header::ACCEPT, "application/json"));
             }
@@ -145,13 +153,13 @@ impl Problem {
                 // The rest of the body is not wanted.
                 response.force_close();
             }
-            Self::NotFound | Self::Malformed(_) | Self::Invalid(_) | Self::Unexpected => {}
+            Self::NotFound | Self::Malformed(_) | Self::Invalid(_) | Self::Unexpected(_) => {}
         }
     }
 }
 
 impl From<CreatePatientError> for Problem {
-    /// The one place where a failed use case becomes an answer, and where its cause is logged.
+    /// The one place where a failed use case becomes an answer.
     fn from(error: CreatePatientError) -> Self {
         match error {
             CreatePatientError::KeyRefused(refusal) => Self::KeyRefused(refusal),
@@ -160,16 +168,21 @@ impl From<CreatePatientError> for Problem {
                 Self::Invalid(vec![FieldFault::of("Idempotency-Key", "was already used for a different patient")])
             }
             CreatePatientError::Store(StoreError::Overloaded) => Self::Full,
-            CreatePatientError::Store(StoreError::Unavailable(source)) => {
-                tracing::warn!(cause = %source, "a request was refused: the database could not be reached in time");
-                Self::Unavailable
-            }
-            CreatePatientError::Store(StoreError::Unexpected(source)) => {
-                tracing::error!(cause = %source, "a request failed unexpectedly");
-                Self::Unexpected
-            }
+            CreatePatientError::Store(StoreError::Unavailable(source)) => Self::Unavailable(source),
+            CreatePatientError::Store(StoreError::Unexpected(source)) => Self::Unexpected(source),
         }
     }
+}
+
+/// An error with everything behind it.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text = format!("{text}: {source}");
+        next = source.source();
+    }
+    text
 }
 
 fn field_error(fault: &FieldFault) -> FieldError<'_> {

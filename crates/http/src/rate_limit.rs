@@ -163,7 +163,7 @@ mod tests {
     fn key(number: u32) -> KeyDigest {
         let mut random = [0; 32];
         random[..4].copy_from_slice(&number.to_be_bytes());
-        KeyFormat::new("intake".parse().unwrap(), Environment::Development).mint(random).digest()
+        KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).mint(random).digest()
     }
 
     fn limiter(setting: &str) -> RateLimiter {

@@ -38,8 +38,8 @@ pub fn prepare(server: &EmbeddedPostgres, database: &str) -> Result<Prepared, Sc
         connection.batch_execute(&format!("CREATE DATABASE {database}")).map_err(failed)?;
     }
     let prepared = Prepared { owner: server.owner_url(database), service: server.url(SERVICE_ROLE, database) };
-    if !migrate(&prepared.owner)?.is_empty() {
-        grant_service_role(&prepared.owner, SERVICE_ROLE)?;
-    }
+    migrate(&prepared.owner)?;
+    // Every time: an earlier start may have been killed in between.
+    grant_service_role(&prepared.owner, SERVICE_ROLE)?;
     Ok(prepared)
 }

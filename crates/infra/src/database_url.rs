@@ -80,12 +80,16 @@ impl DatabaseUrl {
         hosts.iter().flat_map(|list| list.split(',')).filter(|host| !host.is_empty()).map(str::to_owned).collect()
     }
 
-    fn leads_off_this_machine(&self) -> bool {
+    /// What the address leaves open, libpq takes from its own variables.
+    fn leads_off_this_machine(&self, variable: impl Fn(&str) -> Option<String>) -> bool {
         let mut hosts = self.hosts();
         if hosts.is_empty() {
-            hosts.extend(["PGHOST", "PGHOSTADDR"].iter().filter_map(|name| std::env::var(name).ok()));
+            hosts.extend(variable("PGHOST"));
         }
-        let by_service = !self.parameter("service").is_empty();
+        if self.parameter("hostaddr").is_empty() {
+            hosts.extend(variable("PGHOSTADDR"));
+        }
+        let by_service = !self.parameter("service").is_empty() || variable("PGSERVICE").is_some();
         by_service || hosts.iter().any(|host| !is_local(host))
     }
 }
@@ -98,7 +102,7 @@ impl FromStr for DatabaseUrl {
         if !url.is_uri() && (text.contains("://") || keyword_pairs(text).is_empty()) {
             return Err(DatabaseUrlError::Form);
         }
-        if !url.leads_off_this_machine() {
+        if !url.leads_off_this_machine(|name| std::env::var(name).ok()) {
             return Ok(url.with_limits());
         }
         if cfg!(not(feature = "tls")) {
@@ -234,6 +238,18 @@ mod tests {
                 Ok(url) => assert!(cfg!(feature = "tls") && url.expose().contains("sslmode=require")),
             }
         }
+    }
+
+    #[test]
+    fn what_libpq_would_add_counts_too() {
+        let leads_off = |url: &str, name: &str| {
+            DatabaseUrl(url.to_owned()).leads_off_this_machine(|asked| (asked == name).then(|| "10.0.0.5".to_owned()))
+        };
+        assert!(leads_off("postgres:///i", "PGHOST"));
+        assert!(!leads_off("postgres://localhost/i", "PGHOST"));
+        assert!(leads_off("postgres://localhost/i", "PGHOSTADDR"));
+        assert!(!leads_off("postgres://localhost/i?hostaddr=127.0.0.1", "PGHOSTADDR"));
+        assert!(leads_off("postgres://localhost/i", "PGSERVICE"));
     }
 
     #[test]

@@ -7,22 +7,24 @@ use intake_domain::StoreError;
 /// What a failed statement means for the one who sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The connection is gone, or leads to a server that cannot write: another one may work.
-    Connection,
+    /// The connection is gone, or leads to a server that cannot write, or others were faster: trying again may help.
+    Passing,
     /// The database refused what was sent: sending it again changes nothing.
     Refused,
 }
 
 pub(crate) fn failure(error: &Error) -> Failure {
     match error {
-        Error::BrokenTransactionManager
+        // A row that was there a moment ago has gone: the next try sees it so.
+        Error::NotFound
+        | Error::BrokenTransactionManager
         | Error::DatabaseError(
             DatabaseErrorKind::ClosedConnection
             | DatabaseErrorKind::UnableToSendCommand
             | DatabaseErrorKind::ReadOnlyTransaction
             | DatabaseErrorKind::SerializationFailure,
             _,
-        ) => Failure::Connection,
+        ) => Failure::Passing,
         _ => Failure::Refused,
     }
 }
@@ -33,7 +35,7 @@ pub(crate) fn is_foreign_key_violation(error: &Error) -> bool {
 
 pub(crate) fn store_error(error: Error) -> StoreError {
     match failure(&error) {
-        Failure::Connection => StoreError::Unavailable(discreet(error)),
+        Failure::Passing => StoreError::Unavailable(discreet(error)),
         Failure::Refused => StoreError::Unexpected(discreet(error)),
     }
 }

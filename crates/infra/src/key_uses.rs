@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, Binary, Timestamptz, Uuid as SqlUuid};
@@ -23,6 +24,9 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(60);
 /// Keys in memory at most; beyond it newcomers go unnoted. Active keys are far fewer, and strangers' keys that are sent in
 /// clear must not fill the memory.
 const MAX_GATHERED: usize = 100_000;
+
+/// The end of the service waits for the last write, so it must not wait for whoever holds the table.
+const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '4s'";
 
 /// Where uses are noted. Clones share what they gather.
 #[derive(Clone, Default)]
@@ -148,7 +152,11 @@ fn write(connection: &mut Option<PgConnection>, url: &DatabaseUrl, due: &Due) ->
     }
     let connection = match connection {
         Some(connection) => connection,
-        None => connection.insert(PgConnection::establish(url.expose())?),
+        None => {
+            let mut new = PgConnection::establish(url.expose())?;
+            new.batch_execute(SETTINGS)?;
+            connection.insert(new)
+        }
     };
     // Every writer takes the rows in one order, so that two services never wait for each other in a circle.
     if !due.used.is_empty() {

@@ -5,7 +5,7 @@ use diesel::connection::SimpleConnection;
 use diesel::migration::{MigrationName, MigrationSource};
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::Text;
+use diesel::sql_types::{Bool, Text};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use intake_domain::Environment;
 
@@ -44,6 +44,9 @@ pub enum SchemaError {
     /// No such role to grant anything to.
     #[error("the database has no role {0}: make it first, with CREATE ROLE")]
     NoSuchRole(String),
+    /// The role could do more than the service may.
+    #[error("the role {0} owns the schema or is a superuser: the service needs a role of its own")]
+    PowerfulRole(String),
     /// The database was first used in the other environment.
     #[error("the database belongs to the {stamped} environment and cannot be used in {asked}")]
     OtherEnvironment {
@@ -53,7 +56,9 @@ pub enum SchemaError {
         asked: Environment,
     },
     /// Anything else.
-    #[error("the schema cannot be read or changed")]
+    #[error(
+        "the schema cannot be read or changed (does the role of DATABASE_URL have its grants? `intake migrate --service-role NAME` gives them)"
+    )]
     Failed(#[source] intake_domain::Source),
 }
 
@@ -66,18 +71,33 @@ pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
     Ok(applied.iter().map(ToString::to_string).collect())
 }
 
+/// Whether the role exists, and is fit to serve: neither the owner nor a superuser, whom no grant would bind.
+pub fn assert_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
+    let mut connection = connect(url)?;
+    let known = "SELECT rolsuper OR rolname = current_user AS is_powerful FROM pg_roles WHERE rolname = $1";
+    let known: Option<Power> =
+        diesel::sql_query(known).bind::<Text, _>(role).get_result(&mut connection).optional().map_err(failed)?;
+    match known {
+        None => Err(SchemaError::NoSuchRole(role.to_owned())),
+        Some(Power { is_powerful: true }) => Err(SchemaError::PowerfulRole(role.to_owned())),
+        Some(_) => Ok(()),
+    }
+}
+
+#[derive(QueryableByName)]
+struct Power {
+    #[diesel(sql_type = Bool)]
+    is_powerful: bool,
+}
+
 /// Lets the role do what the service needs, and takes everything else from it.
 pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
-    let mut connection = connect(url)?;
-    let known = diesel::sql_query("SELECT 1 FROM pg_roles WHERE rolname = $1").bind::<Text, _>(role);
-    if known.execute(&mut connection).map_err(failed)? == 0 {
-        return Err(SchemaError::NoSuchRole(role.to_owned()));
-    }
+    assert_service_role(url, role)?;
     let quoted = format!("\"{}\"", role.replace('"', "\"\""));
     let grants = GRANTS.replace("{role}", &quoted);
     let everything =
         format!("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {quoted}; GRANT USAGE ON SCHEMA public TO {quoted};");
-    connection.transaction(|connection| connection.batch_execute(&(everything + &grants))).map_err(failed)
+    connect(url)?.transaction(|connection| connection.batch_execute(&(everything + &grants))).map_err(failed)
 }
 
 /// Whether the schema is as new as the program.
@@ -101,21 +121,31 @@ struct Applied {
     version: String,
 }
 
-/// Stamps the database with its environment at first use, and refuses one that belongs to the other.
-pub fn stamp_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
+/// Refuses a database that belongs to the other environment. One that belongs to none yet, or is empty, will do.
+pub fn assert_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
+    let has_stamp = diesel::sql_query("SELECT 1 WHERE to_regclass('environment_stamp') IS NOT NULL");
+    if has_stamp.execute(&mut connection).map_err(failed)? == 0 {
+        return Ok(());
+    }
+    let stamp = environment_stamp::table.select(environment_stamp::environment);
+    let stamped: Option<String> = stamp.first(&mut connection).optional().map_err(failed)?;
+    match stamped {
+        Some(stamped) if stamped != environment.as_str() => {
+            Err(SchemaError::OtherEnvironment { stamped, asked: environment })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Stamps the database with its environment, unless it has a stamp; refuses one that belongs to the other.
+pub fn stamp_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
     diesel::insert_into(environment_stamp::table)
         .values(environment_stamp::environment.eq(environment.as_str()))
         .on_conflict_do_nothing()
-        .execute(&mut connection)
+        .execute(&mut connect(url)?)
         .map_err(failed)?;
-    let stamped: String =
-        environment_stamp::table.select(environment_stamp::environment).first(&mut connection).map_err(failed)?;
-    if stamped == environment.as_str() {
-        Ok(())
-    } else {
-        Err(SchemaError::OtherEnvironment { stamped, asked: environment })
-    }
+    assert_environment(url, environment)
 }
 
 fn connect(url: &DatabaseUrl) -> Result<PgConnection, SchemaError> {

@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use intake_domain::Environment;
-use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
-use intake_infra::migrations::{assert_migrated, migrate, stamp_environment};
+use intake_infra::embedded::{Durability, EmbeddedError, EmbeddedPostgres, Settings};
+use intake_infra::migrations::{assert_environment, assert_migrated, migrate, stamp_environment};
 use intake_infra::{DatabaseUrl, prepare};
 
 use crate::configuration::Configuration;
@@ -26,16 +26,23 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    /// Finds the database, starting the embedded one; makes sure that it is of this environment and, in development or
-    /// embedded, migrated.
+    /// Finds the database for a command: of this environment, and migrated where that is the program's own affair.
     pub(crate) fn open(configuration: &Configuration) -> anyhow::Result<Self> {
         let backend = Self::reach(configuration)?;
+        // Before anything is changed: a forgotten variable must not touch the other environment's database.
+        assert_environment(&backend.service, configuration.environment)?;
         if backend.embedded.is_none() {
             match configuration.environment {
                 Environment::Development => drop(migrate(&backend.owner)?),
                 Environment::Production => assert_migrated(&backend.service)?,
             }
         }
+        Ok(backend)
+    }
+
+    /// Finds the database for the service: the first to serve from it decides which environment it belongs to.
+    pub(crate) fn open_to_serve(configuration: &Configuration) -> anyhow::Result<Self> {
+        let backend = Self::open(configuration)?;
         stamp_environment(&backend.service, configuration.environment)?;
         Ok(backend)
     }
@@ -51,6 +58,13 @@ impl Backend {
             durability: Durability::Full,
             programs: configuration.postgres_bin.clone(),
             user: std::process::id(),
+        });
+        let embedded = embedded.map_err(|error| match error {
+            EmbeddedError::NotInFolder(_) => anyhow!("INTAKE_POSTGRES_BIN: {error}"),
+            EmbeddedError::Io(_) => {
+                anyhow!(error).context(format!("INTAKE_DATA_DIR: {}", configuration.data_dir.display()))
+            }
+            other => other.into(),
         })?;
         let prepared = prepare(&embedded, EMBEDDED_DATABASE)?;
         Ok(Self { service: prepared.service, owner: prepared.owner, embedded: Some(embedded) })

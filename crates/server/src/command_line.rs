@@ -1,5 +1,7 @@
 //! What can be asked of the program, and every setting as a flag.
 
+use std::str::FromStr;
+
 use clap::{Args, Parser, Subcommand};
 use intake_domain::{EmailAddress, KeyId, OrganisationId};
 
@@ -64,7 +66,7 @@ pub(crate) enum KeyCommand {
     /// Makes an API key and prints it, this once
     Create {
         /// The organisation it belongs to
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
         organisation: OrganisationId,
         /// 1 to 100 characters, to tell it from other keys
         #[arg(long)]
@@ -78,7 +80,7 @@ pub(crate) enum KeyCommand {
     /// Lists an organisation's keys, the oldest first
     List {
         /// The organisation
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
         organisation: OrganisationId,
         #[command(flatten)]
         output: Output,
@@ -86,7 +88,7 @@ pub(crate) enum KeyCommand {
     /// Revokes a key at once and for good
     Revoke {
         /// The key's id, as `key list` shows it
-        #[arg(value_name = "KEY_ID")]
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
         key: KeyId,
         #[command(flatten)]
         output: Output,
@@ -98,7 +100,7 @@ pub(crate) enum MemberCommand {
     /// Prints a one-time link by which somebody becomes a member
     Invite {
         /// Where the guest will belong
-        #[arg(long, value_name = "ID")]
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
         organisation: OrganisationId,
         /// By which the guest will sign in
         #[arg(long)]
@@ -168,6 +170,10 @@ pub(crate) struct SettingFlags {
     /// The folder of PostgreSQL's programs (INTAKE_POSTGRES_BIN; looked for in the usual places)
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) postgres_bin: Option<String>,
+}
+
+fn parse_id<Id: FromStr>(text: &str) -> Result<Id, &'static str> {
+    text.parse().map_err(|_| "must be an id, as `organisation list` and `key list` show them")
 }
 
 fn parse_time(text: &str) -> Result<time::OffsetDateTime, &'static str> {

@@ -8,7 +8,7 @@ use intake_domain::{
     Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, Name, OrganisationId, Token, create_key,
     create_organisation, invite_member, list_keys, list_organisations, revoke_key, timestamp,
 };
-use intake_infra::migrations::{grant_service_role, migrate};
+use intake_infra::migrations::{assert_environment, assert_service_role, grant_service_role, migrate};
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -50,14 +50,20 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 fn migrate_database(configuration: &Configuration, role: Option<&str>, output: &Output) -> anyhow::Result<()> {
     let backend = Backend::reach(configuration)?;
+    // Before anything is changed.
+    assert_environment(&backend.owner, configuration.environment)?;
+    if let Some(role) = role {
+        assert_service_role(&backend.owner, role)?;
+    }
     let applied = migrate(&backend.owner)?;
+    let mut text = match applied.len() {
+        0 => "The schema is up to date.".to_owned(),
+        count => format!("Applied {count} migrations: {}.", applied.join(", ")),
+    };
     if let Some(role) = role {
         grant_service_role(&backend.owner, role)?;
+        text += &format!(" The role {role} may do what the service needs, and nothing else.");
     }
-    let text = match applied.len() {
-        0 => "The schema is up to date.".to_owned(),
-        count => format!("Applied {count} migrations: {}", applied.join(", ")),
-    };
     tell(output, &json!({ "applied": applied }), &text)
 }
 

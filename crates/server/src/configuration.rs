@@ -13,7 +13,7 @@ use intake_domain::{Environment, KeyFormat, KeyPrefix, Token};
 use intake_http::{RateLimit, TrustedProxies};
 use intake_infra::DatabaseUrl;
 use ipnet::IpNet;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::command_line::SettingFlags;
 
@@ -74,7 +74,7 @@ impl Configuration {
             http_addr: settings.get::<Switched>("INTAKE_HTTP_ADDR", flags.http_addr.as_ref(), default_http)?.0,
             trusted_proxies: settings.get::<Proxies>("INTAKE_TRUSTED_PROXIES", flags.trusted_proxies.as_ref(), "")?.0,
             admin_addr: settings.get::<Address>("INTAKE_ADMIN_ADDR", flags.admin_addr.as_ref(), "127.0.0.1:9464")?.0,
-            key_format: KeyFormat::new(prefix, environment),
+            key_format: KeyFormat::new(&prefix, environment),
             rate_limit: settings.get("INTAKE_RATE_LIMIT", flags.rate_limit.as_ref(), "100/1000")?,
             deadline: settings.get::<Span>("INTAKE_DEADLINE", flags.deadline.as_ref(), "5s")?.0,
             public_url: settings.optional::<Link>("INTAKE_PUBLIC_URL", flags.public_url.as_ref())?.map(|link| link.0),
@@ -224,11 +224,16 @@ impl FromStr for Span {
 struct Log(Targets);
 
 impl FromStr for Log {
-    type Err = tracing_subscriber::filter::ParseError;
+    type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_known = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
+        if !text.split(',').all(is_known) {
+            return Err("must be a level like info, or levels by module like info,intake_infra=debug");
+        }
         // actix tells of every worker and listener once more; only who asks for it reads that.
-        format!("actix_server=warn,{text}").parse().map(Self)
+        let targets = format!("actix_server=warn,{text}").parse();
+        targets.map(Self).map_err(|_| "must be a level like info, or levels by module like info,intake_infra=debug")
     }
 }
 
@@ -307,6 +312,7 @@ mod tests {
             ("INTAKE_DEADLINE", "0s"),
             ("INTAKE_PUBLIC_URL", "http://intake.example"),
             ("INTAKE_LOG", "loud=very"),
+            ("INTAKE_LOG", "verbose"),
         ];
         for (name, value) in wrong.into_iter().filter(|(_, value)| !value.is_empty()) {
             assert!(complaint(&[(name, value)]).starts_with(name), "{name}={value}");

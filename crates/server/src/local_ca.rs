@@ -30,7 +30,9 @@ pub(crate) fn certificate(folder: &Path, listener: IpAddr, now: OffsetDateTime) 
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let (authority_file, authority_key_file) = (folder.join("ca.pem"), folder.join("ca-key.pem"));
     let has_authority = authority_file.exists() && authority_key_file.exists();
-    if has_authority && is_young(&files.certificate) && files.key.exists() {
+    // A listener of its own address may be another one than last time.
+    let is_usual = listener.is_loopback() || listener.is_unspecified();
+    if has_authority && is_usual && is_young(&files.certificate) && files.key.exists() {
         return Ok(files);
     }
     let authority = authority_params(now);
@@ -40,7 +42,7 @@ pub(crate) fn certificate(folder: &Path, listener: IpAddr, now: OffsetDateTime) 
     } else {
         let key = KeyPair::generate()?;
         private_file::write(&authority_key_file, &key.serialize_pem())?;
-        fs::write(&authority_file, authority.self_signed(&key)?.pem())?;
+        private_file::write(&authority_file, &authority.self_signed(&key)?.pem())?;
         key
     };
     let key = KeyPair::generate()?;

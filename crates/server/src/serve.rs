@@ -37,7 +37,7 @@ pub(crate) fn serve(configuration: &Configuration) -> anyhow::Result<()> {
     telemetry::start(configuration.log.clone());
     configuration.assert_can_serve()?;
     raise_file_limit();
-    let mut backend = Backend::open(configuration)?;
+    let mut backend = Backend::open_to_serve(configuration)?;
     if let Some(embedded) = &mut backend.embedded {
         embedded.keep_alive()?;
     }

@@ -29,7 +29,7 @@ impl Clinic {
         let organisation = OrganisationId::from(Uuid::from_bytes(random()));
         let name = Name::new("Test Clinic").expect("a name");
         runtime.block_on(create_organisation(&keys, organisation, name)).expect("the organisation is made");
-        let format = KeyFormat::new("intake".parse().expect("a prefix"), environment);
+        let format = KeyFormat::new(&"intake".parse().expect("a prefix"), environment);
         Self { keys, runtime, format, organisation }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,9 +21,15 @@ pub(super) struct Account {
 }
 
 impl Account {
-    pub(super) fn for_server() -> Result<Self, EmbeddedError> {
+    /// As root: whoever the data in this folder belongs to, else an account without rights.
+    pub(super) fn for_server(folder: &Path) -> Result<Self, EmbeddedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self { other: None });
+        }
+        if let Ok(data) = fs::metadata(folder.join("data"))
+            && data.uid() != 0
+        {
+            return Ok(Self { other: Some((data.uid(), data.gid())) });
         }
         let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let found = WITHOUT_RIGHTS.iter().find_map(|name| ids_of(&accounts, name));
@@ -38,11 +44,27 @@ impl Account {
     }
 
     /// Makes a folder that this account alone, and root, can enter.
-    pub(super) fn make_private_folder(self, folder: &Path) -> io::Result<()> {
-        fs::create_dir_all(folder)?;
+    pub(super) fn make_private_folder(self, folder: &Path) -> Result<(), EmbeddedError> {
+        let ours = self.other.map_or_else(|| rustix::process::geteuid().as_raw(), |(user, _)| user);
+        fs::create_dir_all(folder.parent().unwrap_or(folder))?;
+        match fs::DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Where everybody may make folders, this one may be a trap.
+                let found = fs::symlink_metadata(folder)?;
+                if !found.is_dir() || (found.uid() != ours && found.uid() != 0) {
+                    return Err(EmbeddedError::ForeignFolder(folder.to_owned()));
+                }
+            }
+            other => other?,
+        }
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+        Ok(self.own(folder)?)
+    }
+
+    /// Gives a file of ours to this account, so that it can go on without root.
+    pub(super) fn own(self, path: &Path) -> io::Result<()> {
         match self.other {
-            Some((user, group)) => chown(folder, Some(user), Some(group)),
+            Some((user, group)) => lchown(path, Some(user), Some(group)),
             None => Ok(()),
         }
     }

@@ -9,25 +9,27 @@ is_server() {
     case $arguments in *"$2/data"*) return 0 ;; *) return 1 ;; esac
 }
 
-# Whether the process $1 lives. One that has ended and waits for its parent to notice does not.
+# Whether the process that the file $1 is named after lives, and is the one that wrote it: the file holds the moment at
+# which it started, where the system tells it. A process that has ended and waits to be noticed does not live.
 lives() {
-    kill -0 "$1" 2>/dev/null || return 1
-    [ -r "/proc/$1/status" ] || return 0
-    while read -r name value; do
-        [ "$name" = State: ] || continue
-        case $value in Z* | X*) return 1 ;; *) return 0 ;; esac
-    done <"/proc/$1/status"
+    process=${1#users/}
+    kill -0 "$process" 2>/dev/null || return 1
+    read -r noted <"$1" || return 0
+    read -r status <"/proc/$process/stat" || return 1
+    # What follows the name: the state, and as the twentieth the start.
+    set -- ${status##*) }
+    [ "$1" != Z ] && [ "$1" != X ] && [ "${20}" = "$noted" ]
 }
 
 while sleep 0.5; do
     for user in users/*; do
         [ -e "$user" ] || continue
-        lives "${user#users/}" || rm -f "$user"
+        lives "$user" || rm -f "$user"
     done
-    # Only an empty folder can be removed, so nobody can have come in the meantime. Users that find no folder wait until
-    # the server is gone.
+    # Read before the folder of users goes: whoever comes after that stops this server and starts one of its own.
+    read -r server <data/postmaster.pid 2>/dev/null || server=
+    # Only an empty folder can be removed, so nobody can have come in the meantime.
     if rmdir users 2>/dev/null; then
-        server=$(head -n 1 data/postmaster.pid 2>/dev/null)
         if [ -n "$server" ] && is_server "$server" "$1"; then
             kill -INT "$server"
         fi

@@ -6,6 +6,7 @@ mod programs;
 mod server;
 mod users;
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -19,6 +20,8 @@ use users::Users;
 
 /// How often to look whether the server still lives.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+/// Between two tries to start a server that does not.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Which database, and for whom.
 #[derive(Clone, Debug)]
@@ -53,6 +56,12 @@ pub enum EmbeddedError {
     /// The data was made by a PostgreSQL that is not there.
     #[error("the database was made by PostgreSQL {0}, which is not installed: install it, or set DATABASE_URL")]
     VersionNotInstalled(u32),
+    /// The named folder holds no PostgreSQL that fits.
+    #[error("{} holds no PostgreSQL 15 or newer that can open this database: install one, name another folder, or set DATABASE_URL", .0.display())]
+    NotInFolder(PathBuf),
+    /// A folder that must be ours is somebody else's.
+    #[error("{} belongs to somebody else", .0.display())]
+    ForeignFolder(PathBuf),
     /// As root, and without an account to drop to.
     #[error("PostgreSQL does not run as root, and there is neither an account postgres nor nobody")]
     NoAccount,
@@ -66,7 +75,7 @@ pub enum EmbeddedError {
     #[error("the database does not stop")]
     DoesNotStop,
     /// Files could not be read or written.
-    #[error("the database's folder cannot be used: {0}")]
+    #[error("the database's folder cannot be used")]
     Io(#[from] io::Error),
 }
 
@@ -74,8 +83,7 @@ pub enum EmbeddedError {
 pub struct EmbeddedPostgres {
     server: Arc<Mutex<Server>>,
     users: Arc<Users>,
-    /// None once the database is left to its guard.
-    user: Option<u32>,
+    user: u32,
     watcher: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -83,29 +91,36 @@ impl EmbeddedPostgres {
     /// Starts the database, or joins those who use it already.
     pub fn start(settings: &Settings) -> Result<Self, EmbeddedError> {
         let mut server = Server::new(settings)?;
-        let users = Users::of(server.folder());
+        let users = Users::of(server.folder(), server.account());
         join(&mut server, &users, settings.user)?;
         let (server, users) = (Arc::new(Mutex::new(server)), Arc::new(users));
-        Ok(Self { server, users, user: Some(settings.user), watcher: None })
+        Ok(Self { server, users, user: settings.user, watcher: None })
     }
 
     /// Keeps the database alive from now on: a server that dies is started again.
     pub fn keep_alive(&mut self) -> io::Result<()> {
         let (stop, stopped) = channel();
-        let Some(user) = self.user else {
-            return Ok(());
-        };
-        let (server, users) = (Arc::clone(&self.server), Arc::clone(&self.users));
+        let (server, users, user) = (Arc::clone(&self.server), Arc::clone(&self.users), self.user);
         let watch = move || {
-            while stopped.recv_timeout(WATCH_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            let mut is_down = false;
+            let mut pause = WATCH_INTERVAL;
+            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
                 if server.is_alive() {
                     let _ = users.ensure_guard();
                     continue;
                 }
-                tracing::warn!("the embedded database has died; starting it again");
-                if let Err(error) = join(&mut server, &users, user) {
-                    tracing::error!(error = %error, "the embedded database could not be started again");
+                if !std::mem::replace(&mut is_down, true) {
+                    tracing::warn!("the embedded database has died; starting it again");
+                }
+                match join(&mut server, &users, user) {
+                    Ok(()) => (is_down, pause) = (false, WATCH_INTERVAL),
+                    Err(error) => {
+                        if pause == WATCH_INTERVAL {
+                            tracing::error!(error = %error, "the embedded database does not start; trying on");
+                        }
+                        pause = RETRY_INTERVAL;
+                    }
                 }
             }
         };
@@ -126,14 +141,9 @@ impl EmbeddedPostgres {
         self.server.lock().unwrap_or_else(PoisonError::into_inner).url(role, database)
     }
 
-    /// Waits until no other process starts, stops or prepares this database.
-    pub fn lock(&self) -> io::Result<impl Drop + use<>> {
-        self.users.lock().map(Lock)
-    }
-
-    /// Lets the database go on after this process has dropped it, for as long as its user lives.
-    pub fn leave_to_guard(mut self) {
-        self.user = None;
+    /// Waits until no other process starts, stops or prepares this database. Ends when the file is dropped.
+    pub fn lock(&self) -> io::Result<File> {
+        self.users.lock()
     }
 
     fn end_watcher(&mut self) {
@@ -148,22 +158,14 @@ impl Drop for EmbeddedPostgres {
     /// Leaves; the last user stops the server.
     fn drop(&mut self) {
         self.end_watcher();
-        let (Some(user), Ok(_lock)) = (self.user, self.users.lock()) else {
+        let Ok(_lock) = self.users.lock() else {
             return;
         };
-        if self.users.remove(user)
+        if self.users.remove(self.user)
             && let Err(error) = self.server.lock().unwrap_or_else(PoisonError::into_inner).stop()
         {
             tracing::error!(error = %error, "the embedded database was left behind");
         }
-    }
-}
-
-struct Lock(std::fs::File);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
     }
 }
 
@@ -174,6 +176,7 @@ fn join(server: &mut Server, users: &Users, user: u32) -> Result<(), EmbeddedErr
         if !users.exist() {
             // Whatever still runs was left by its last user and is about to stop, or has lost its guard.
             server.stop()?;
+            users.wait_for_guard_to_end();
             users.open_list()?;
         }
         match users.add(user) {

@@ -31,11 +31,13 @@ pub(super) struct Programs {
 impl Programs {
     /// The programs that fit: of the version that made the data, else the newest. `folder` names the only place to look.
     pub(super) fn find(folder: Option<&Path>, made_by: Option<u32>) -> Result<Self, EmbeddedError> {
-        let candidates = match folder {
-            Some(folder) => vec![folder.to_owned()],
-            None => usual_folders(),
-        };
-        let installed: Vec<Self> = candidates.into_iter().filter_map(Self::in_folder).collect();
+        if let Some(folder) = folder {
+            let fits =
+                |programs: &Self| made_by.map_or(programs.major >= OLDEST_VERSION, |made_by| programs.major == made_by);
+            let named = Self::in_folder(folder.to_owned()).filter(fits);
+            return named.ok_or_else(|| EmbeddedError::NotInFolder(folder.to_owned()));
+        }
+        let installed: Vec<Self> = usual_folders().into_iter().filter_map(Self::in_folder).collect();
         match made_by {
             Some(version) => installed
                 .into_iter()
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn nothing_is_found_in_an_empty_folder() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(Programs::find(Some(folder.path()), None), Err(EmbeddedError::NotInstalled)));
-        assert!(matches!(Programs::find(Some(folder.path()), Some(9)), Err(EmbeddedError::VersionNotInstalled(9))));
+        assert!(matches!(Programs::find(Some(folder.path()), None), Err(EmbeddedError::NotInFolder(_))));
+        assert!(matches!(Programs::find(None, Some(9)), Err(EmbeddedError::VersionNotInstalled(9))));
     }
 }

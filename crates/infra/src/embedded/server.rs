@@ -2,7 +2,8 @@
 //! folder's start lock.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -46,13 +47,15 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn new(settings: &Settings) -> Result<Self, EmbeddedError> {
-        let account = Account::for_server()?;
-        let folder = account.reachable(std::path::absolute(&settings.folder)?);
-        if folder != std::path::absolute(&settings.folder)? {
-            fs::create_dir_all(folder.parent().unwrap_or(&folder))?;
+        let wished = std::path::absolute(&settings.folder)?;
+        let account = Account::for_server(&wished)?;
+        let folder = account.reachable(wished.clone());
+        if folder != wished {
             tracing::info!(folder = %folder.display(), "the database is kept outside of the data folder, which the account it runs under cannot enter");
         }
         account.make_private_folder(&folder)?;
+        // One name for one folder, by whatever link it was reached: a server is known by it.
+        let folder = folder.canonicalize()?;
         let socket_folder = socket_folder(&folder);
         account.make_private_folder(&socket_folder)?;
         let programs = settings.programs.clone();
@@ -65,6 +68,10 @@ impl Server {
             child: None,
             log_start: 0,
         })
+    }
+
+    pub(super) fn account(&self) -> Account {
+        self.account
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -209,7 +216,9 @@ impl Server {
         if fs::metadata(&log).is_ok_and(|metadata| metadata.len() > LOG_MAX) {
             fs::remove_file(&log)?;
         }
-        OpenOptions::new().create(true).append(true).open(log)
+        let file = OpenOptions::new().create(true).append(true).open(&log)?;
+        self.account.own(&log)?;
+        Ok(file)
     }
 
     fn reason_in_log(&self) -> String {
@@ -249,9 +258,12 @@ impl Server {
         let path = self.data().join("postmaster.pid");
         let text = fs::read_to_string(&path)?;
         let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
-        // Written in place: the file keeps its owner and mode.
-        let mut file = OpenOptions::new().write(true).truncate(true).open(&path)?;
-        file.write_all(format!("{NO_PROCESS}\n{rest}").as_bytes())
+        // In one step: an empty pid file would keep the server from starting for ever.
+        let replacement = self.folder.join("postmaster.pid.replacement");
+        fs::write(&replacement, format!("{NO_PROCESS}\n{rest}"))?;
+        fs::set_permissions(&replacement, fs::Permissions::from_mode(0o600))?;
+        self.account.own(&replacement)?;
+        fs::rename(replacement, path)
     }
 }
 

@@ -6,18 +6,24 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use super::account::Account;
+
+/// A guard looks twice a second.
+const GUARD_END: Duration = Duration::from_secs(2);
 const GUARD: &str = include_str!("guard.sh");
 
 /// The users of one folder.
 #[derive(Debug)]
 pub(super) struct Users {
     folder: PathBuf,
+    account: Account,
 }
 
 impl Users {
-    pub(super) fn of(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+    pub(super) fn of(folder: &Path, account: Account) -> Self {
+        Self { folder: folder.to_owned(), account }
     }
 
     /// Waits until no other process starts or stops the server of this folder. Ends when the file is dropped.
@@ -34,12 +40,16 @@ impl Users {
 
     /// Opens the list, for a server about to start.
     pub(super) fn open_list(&self) -> io::Result<()> {
-        fs::create_dir_all(self.list())
+        fs::create_dir_all(self.list())?;
+        self.account.own(&self.list())
     }
 
     /// Notes a user. Fails with `NotFound` when the last user has just left.
     pub(super) fn add(&self, process: u32) -> io::Result<()> {
-        File::create(self.list().join(process.to_string())).map(drop)
+        let note = self.list().join(process.to_string());
+        // Written in one piece: the guard may read it at any moment.
+        fs::write(&note, start_of(process).map(|start| start + "\n").unwrap_or_default())?;
+        self.account.own(&note)
     }
 
     /// Removes a user; true if it was the last one, whose part it is to stop the server.
@@ -47,6 +57,17 @@ impl Users {
         let _ = fs::remove_file(self.list().join(process.to_string()));
         // Fails unless the list is empty.
         fs::remove_dir(self.list()).is_ok()
+    }
+
+    /// Waits until a guard that has seen no users is gone, so that it is not taken for one that watches.
+    pub(super) fn wait_for_guard_to_end(&self) {
+        let until = Instant::now() + GUARD_END;
+        while Instant::now() < until {
+            match self.open("guard.lock").map(|lock| lock.try_lock()) {
+                Ok(Err(TryLockError::WouldBlock)) => std::thread::sleep(Duration::from_millis(20)),
+                _ => return,
+            }
+        }
     }
 
     /// Starts the guard unless it lives. It holds a lock through its standard input, which the system lets go of when it
@@ -74,6 +95,16 @@ impl Users {
     }
 
     fn open(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(name))
+        let path = self.folder.join(name);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+        self.account.own(&path)?;
+        Ok(file)
     }
+}
+
+/// When a process started, in the system's own count; tells it from an earlier one of the same number.
+fn start_of(process: u32) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name may hold anything, so count from where it ends.
+    status.rsplit_once(") ")?.1.split(' ').nth(19).map(str::to_owned)
 }

@@ -93,7 +93,7 @@ impl Writer {
         };
         let registrations: Vec<&Registration> = batch.iter().map(|job| job.registration.as_ref()).collect();
         store(connection, &registrations).map_err(|error| match failure(&error) {
-            Failure::Connection => Interruption::Away(discreet(error)),
+            Failure::Passing => Interruption::Away(discreet(error)),
             Failure::Refused => Interruption::Refused(error),
         })
     }

@@ -57,7 +57,7 @@ fn organisations_and_keys_are_made_used_listed_and_revoked() {
     assert_eq!(names(&key), ["id", "key", "name", "organisationId"]);
     assert_eq!((key["name"].as_str(), key["organisationId"].as_str()), (Some("Front desk"), Some(id)));
     let secret = key["key"].as_str().unwrap();
-    let format = intake_domain::KeyFormat::new("intake".parse().unwrap(), Environment::Development);
+    let format = intake_domain::KeyFormat::new(&"intake".parse().unwrap(), Environment::Development);
     let api_key = format.parse(secret).unwrap();
     assert_eq!(running.create(&api_key, &patient()).json()["data"]["organisationId"], id);
 
@@ -194,8 +194,10 @@ fn migrating_tells_what_was_applied_and_grants_exactly_what_the_service_needs() 
 
     let nobody = run(owner(), &["migrate", "--service-role", "no such role"]);
     assert!(complaint(&nobody, 1).contains("no role no such role"));
-    let again = json_of(&run(owner(), &["migrate", "--service-role", &role, "--json"]));
-    assert_eq!(again, json!({ "applied": [] }), "the migrations were applied before the role was missed");
+    let powerful = run(owner(), &["migrate", "--service-role", "intake_owner"]);
+    assert!(complaint(&powerful, 1).contains("needs a role of its own"));
+    let applied = json_of(&run(owner(), &["migrate", "--service-role", &role, "--json"]));
+    assert_eq!(applied["applied"].as_array().unwrap().len(), 2, "nothing was applied before");
     assert!(text_of(&run(owner(), &["migrate"])).contains("up to date"));
 
     let socket = database.socket_folder();
@@ -212,7 +214,7 @@ fn migrating_tells_what_was_applied_and_grants_exactly_what_the_service_needs() 
         production(program().database_urls(&as_role, &as_role)),
         &["key", "create", "--organisation", organisation["id"].as_str().unwrap(), "--name", "k", "--json"],
     ));
-    let format = intake_domain::KeyFormat::new("intake".parse().unwrap(), Environment::Production);
+    let format = intake_domain::KeyFormat::new(&"intake".parse().unwrap(), Environment::Production);
     let key = format.parse(key["key"].as_str().unwrap()).unwrap();
     let headers = [("X-Forwarded-Proto", "https")];
     let bytes = intake_test_support::create_request(&key, &headers, patient().to_string().as_bytes());

@@ -17,7 +17,7 @@ fn in_folder(folder: &Path) -> ServiceBuilder {
 
 fn demo_key(service: &Service) -> ApiKey {
     let text = fs::read_to_string(service.data_dir().join("demo-key")).unwrap();
-    KeyFormat::new("intake".parse().unwrap(), Environment::Development).parse(&text).unwrap()
+    KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).parse(&text).unwrap()
 }
 
 fn create(service: &Service, idempotency_key: &str) -> Response {
@@ -203,6 +203,7 @@ fn without_postgresql_one_line_says_what_to_do() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.starts_with("intake: INTAKE_POSTGRES_BIN: "), "{complaint}");
     assert!(complaint.contains("install") && complaint.contains("DATABASE_URL"), "{complaint}");
 }
 
@@ -227,6 +228,33 @@ fn folders_with_odd_or_long_names_will_do() {
         assert_eq!(create(&service, "kept").status, 201);
         assert!(service.stop().success());
     }
+}
+
+#[test]
+fn a_folder_reached_by_a_link_is_the_same_folder() {
+    let parent = tempfile::tempdir().unwrap();
+    let (real, link) = (parent.path().join("real"), parent.path().join("link"));
+    fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let service = in_folder(&real).start();
+    let first = create(&service, "kept");
+    let list = in_folder(&link).argument("organisation").argument("list").run();
+    assert!(list.status.success(), "{}", String::from_utf8_lossy(&list.stderr));
+    assert_eq!(create(&service, "kept").body, first.body);
+    assert!(!service.output().contains("has died"), "{}", service.output());
+}
+
+#[test]
+fn a_stale_user_whose_number_a_stranger_has_keeps_nothing_alive() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    // As after a power cut: a user's file is left, and this very process has got its number.
+    let stale = folder.path().join("postgres/users").join(std::process::id().to_string());
+    fs::write(&stale, "1\n").unwrap();
+    service.signal("KILL");
+    service.wait();
+    wait_for("the end of all", || processes(folder.path()).is_empty());
+    assert!(!stale.exists());
 }
 
 #[test]

@@ -46,6 +46,16 @@ fn a_database_belongs_to_one_environment() {
 }
 
 #[test]
+fn only_a_service_decides_which_environment_a_database_belongs_to() {
+    let database = TestDatabase::new();
+    let list = service(&database).argument("organisation").argument("list").run();
+    assert!(list.status.success());
+    drop(production(&database).start());
+    let complaint = complaint(service(&database).argument("organisation").argument("list"));
+    assert!(complaint.contains("production environment"), "{complaint}");
+}
+
+#[test]
 fn production_refuses_an_unmigrated_database() {
     let database = TestDatabase::empty();
     assert!(complaint(production(&database)).contains("intake migrate"));
@@ -60,6 +70,18 @@ fn production_refuses_to_start_without_what_it_needs() {
     assert!(
         complaint(without_way_in).starts_with("intake: INTAKE_TLS_CERT and INTAKE_TLS_KEY, or INTAKE_TRUSTED_PROXIES")
     );
+}
+
+#[test]
+fn development_leaves_a_production_database_as_it_is() {
+    use diesel::connection::SimpleConnection;
+
+    let database = TestDatabase::new();
+    drop(production(&database).start());
+    // As if the program were newer than the database.
+    database.connect().batch_execute("DELETE FROM __diesel_schema_migrations").unwrap();
+    assert!(complaint(service(&database)).contains("production environment"));
+    assert_eq!(database.count("__diesel_schema_migrations"), 0, "nothing was migrated");
 }
 
 #[test]

@@ -178,6 +178,40 @@ fn an_unexpected_failure_is_500_and_tells_nothing() {
     let response = door.create(&crate::patient_with("lastName", "Canary"));
     assert_problem(&response, 500, "Internal Server Error", "An unexpected error occurred");
     assert!(!door.service.output().contains("Canary"), "{}", door.service.output());
-    assert!(door.service.output().contains("a request failed unexpectedly"));
-    assert_eq!(door.create(&patient()).status, 201, "its neighbours are served");
+    let id = response.header("x-request-id").unwrap();
+    let output = door.service.output();
+    let line = output.lines().find(|line| line.contains("a request failed unexpectedly")).unwrap();
+    assert!(line.contains(id) && line.contains("CheckViolation"), "one line tells who and why: {line}");
+}
+
+#[test]
+fn one_row_never_fails_its_neighbours() {
+    use diesel::connection::SimpleConnection;
+
+    let door = Door::open();
+    let mut holder = door.database.connect();
+    let forbid = "ALTER TABLE patients ADD CONSTRAINT forbidden CHECK (last_name <> 'Canary')";
+    holder.batch_execute(forbid).unwrap();
+    // While the table is held, both writers wait with what they have, and everybody else gathers in the queue.
+    holder.batch_execute("BEGIN; LOCK TABLE patients").unwrap();
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let send = |number: usize| {
+            let last_name = if number == 10 { "Canary" } else { "Lovelace" };
+            let (door, patient) = (&door, crate::patient_with("lastName", last_name));
+            scope.spawn(move || door.create(&patient).status)
+        };
+        let all: Vec<_> = (0..20)
+            .map(|number| {
+                let sent = send(number);
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                sent
+            })
+            .collect();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        holder.batch_execute("COMMIT").unwrap();
+        all.into_iter().map(|sent| sent.join().unwrap()).collect()
+    });
+    let expected: Vec<u16> = (0..20).map(|number| if number == 10 { 500 } else { 201 }).collect();
+    assert_eq!(statuses, expected);
+    assert_eq!(door.patients(), 19);
 }

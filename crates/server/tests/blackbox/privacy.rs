@@ -14,7 +14,7 @@ const CANARY: &str = "Canary-Bird";
 fn what_was_sent_is_in_no_log_and_in_no_error() {
     let service = program().setting("INTAKE_LOG", "trace").start();
     let key = std::fs::read_to_string(service.data_dir().join("demo-key")).unwrap();
-    let format = intake_domain::KeyFormat::new("intake".parse().unwrap(), intake_domain::Environment::Development);
+    let format = intake_domain::KeyFormat::new(&"intake".parse().unwrap(), intake_domain::Environment::Development);
     let key = format.parse(&key).unwrap();
     let members: Vec<String> = patient().as_object().unwrap().keys().cloned().collect();
     let optional = ["email", "addressLine1", "addressLine2", "suburb", "state", "postcode", "country"];

@@ -60,6 +60,17 @@ fn the_last_use_of_a_key_is_written_before_the_end() {
 }
 
 #[test]
+fn whoever_holds_the_table_of_uses_does_not_hold_up_the_end() {
+    let mut door = Door::open();
+    assert_eq!(door.create(&patient()).status, 201);
+    let mut holder = door.database.connect();
+    holder.batch_execute("BEGIN; LOCK TABLE key_uses").unwrap();
+    let asked = Instant::now();
+    assert!(door.service.stop().success());
+    assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
+}
+
+#[test]
 fn the_embedded_database_stops_with_the_service() {
     let mut service = program().start();
     let pid_file = service.data_dir().join("postgres/data/postmaster.pid");
