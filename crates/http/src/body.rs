@@ -24,22 +24,25 @@ impl<T: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Body for T {}
 
 /// The whole body, or what is wrong with it. A body that is too large is refused before it has arrived.
 pub(crate) async fn read(headers: &HeaderMap, payload: impl Body) -> Result<Bytes, Problem> {
-    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > BODY_MAX as u64) {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if announced.is_some_and(|length: usize| length > BODY_MAX) {
         return Err(Problem::ContentTooLarge);
     }
-    tokio::time::timeout(BODY_TIMEOUT, collect(payload)).await.unwrap_or(Err(Problem::BodyTooSlow))
+    tokio::time::timeout(BODY_TIMEOUT, collect(payload, announced)).await.unwrap_or(Err(Problem::BodyTooSlow))
 }
 
 /// Takes in the body of a request that is refused already, if it is there: left unread, it would cost the client its
 /// connection.
 pub(crate) async fn discard(payload: impl Body) {
-    let _ = tokio::time::timeout(DISCARD_TIMEOUT, collect(payload)).await;
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, collect(payload, None)).await;
 }
 
-async fn collect(mut payload: impl Body) -> Result<Bytes, Problem> {
+async fn collect(mut payload: impl Body, announced: Option<usize>) -> Result<Bytes, Problem> {
     let mut whole = BytesMut::new();
-    while let Some(part) = payload.next().await {
+    // A request that asks for another protocol is read on and on, whatever length it announced.
+    while announced != Some(whole.len())
+        && let Some(part) = payload.next().await
+    {
         let part = part.map_err(|_| Problem::Malformed("The body could not be read".into()))?;
         if whole.len() + part.len() > BODY_MAX {
             return Err(Problem::ContentTooLarge);

@@ -147,14 +147,11 @@ fn not_json(line: usize, column: usize) -> Problem {
     Problem::Malformed(format!("The body is not valid JSON: error at line {line} column {column}").into())
 }
 
-/// A member's name, if it is one and not a text that somebody put in its place.
+/// A member's name, escaped as in JSON and not longer than a line.
 fn shown(name: &str) -> String {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.$".contains(c);
-    if name.len() <= NAME_SHOWN_MAX && name.chars().all(is_name) {
-        format!("the member \"{name}\"")
-    } else {
-        "a member".to_owned()
-    }
+    let cut: String = name.chars().take(NAME_SHOWN_MAX).collect();
+    let quoted = serde_json::to_string(&cut).unwrap_or_default();
+    if cut.len() < name.len() { format!("the member {quoted}…") } else { format!("the member {quoted}") }
 }
 
 #[cfg(test)]
@@ -203,7 +200,10 @@ mod tests {
     fn a_member_sent_twice_is_named() {
         assert_eq!(detail(r#"{"email":null,"email":"a@b.co"}"#), "The body has the member \"email\" twice");
         assert_eq!(detail(r#"{"x-1":1,"a":2,"x-1":1}"#), "The body has the member \"x-1\" twice");
-        assert_eq!(detail(r#"{"Ada Lovelace":1,"Ada Lovelace":1}"#), "The body has a member twice");
+        assert_eq!(detail(r#"{"\n\"":1,"\u000a\"":1}"#), r#"The body has the member "\n\"" twice"#);
+        let long = "é".repeat(5_000);
+        let expected = format!("The body has the member \"{}\"… twice", "é".repeat(64));
+        assert_eq!(detail(format!("{{\"{long}\":1,\"{long}\":1}}")), expected);
         assert!(draft(br#"{"a":{"b":1,"b":2}}"#).is_ok(), "within what is passed over nothing is compared");
     }
 

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::{ConnectionType, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpRequest, web};
 use intake_domain::{KeyFormat, KeyStore};
@@ -66,6 +66,7 @@ pub async fn envelope(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let request_id = request_id(request.headers());
     let is_https = is_https(&request);
+    let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
     let mut response = if is_https {
         next.call(request).await?.map_into_left_body()
     } else {
@@ -79,6 +80,10 @@ pub async fn envelope(
         counts.add(response.status());
     }
     log(&request_id, &response);
+    if asks_for_upgrade && is_https {
+        // No other protocol is spoken here, and what follows on such a connection is not read as requests.
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+    }
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, request_id);
     // A page of the dashboard may be stricter, never laxer.

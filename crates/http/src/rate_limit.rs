@@ -102,7 +102,8 @@ pub struct Standing {
     /// How long to wait for a token; none: one was taken.
     pub wait: Option<Duration>,
     remaining: u64,
-    full_in: Duration,
+    /// Until there is more: a token for whoever is refused, else all of them.
+    resets_in: Duration,
 }
 
 impl<Key: Clone + Eq + Hash> TokenBuckets<Key> {
@@ -122,17 +123,18 @@ impl<Key: Clone + Eq + Hash> TokenBuckets<Key> {
     fn take_at(&self, key: &Key, now: Duration) -> Standing {
         let index = self.hasher.hash_one(key) % SHARDS as u64;
         let Some(shard) = usize::try_from(index).ok().and_then(|index| self.shards.get(index)) else {
-            return Standing { wait: None, remaining: 0, full_in: Duration::ZERO };
+            return Standing { wait: None, remaining: 0, resets_in: Duration::ZERO };
         };
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = shard.full_at.get(key).copied().unwrap_or_default().max(now);
         let full_in = full_at + self.token - now;
         if full_in > self.whole {
-            return Standing { wait: Some(full_in - self.whole), remaining: 0, full_in: full_at - now };
+            let wait = full_in - self.whole;
+            return Standing { wait: Some(wait), remaining: 0, resets_in: wait };
         }
         shard.set(key, full_at + self.token, now);
         let remaining = (self.whole - full_in).as_nanos() / self.token.as_nanos().max(1);
-        Standing { wait: None, remaining: u64::try_from(remaining).unwrap_or(u64::MAX), full_in }
+        Standing { wait: None, remaining: u64::try_from(remaining).unwrap_or(u64::MAX), resets_in: full_in }
     }
 }
 
@@ -149,7 +151,7 @@ impl<Key: Clone + Eq + Hash> Shard<Key> {
 impl Standing {
     /// As a header: `"default";r=999;t=1`.
     pub(crate) fn header(self) -> String {
-        let seconds = self.full_in.as_secs() + u64::from(self.full_in.subsec_nanos() > 0);
+        let seconds = self.resets_in.as_secs() + u64::from(self.resets_in.subsec_nanos() > 0);
         format!("\"default\";r={};t={seconds}", self.remaining)
     }
 }

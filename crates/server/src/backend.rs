@@ -29,13 +29,15 @@ impl Backend {
     /// Finds the database for a command: of this environment, and migrated where that is the program's own affair.
     pub(crate) fn open(configuration: &Configuration) -> anyhow::Result<Self> {
         let backend = Self::reach(configuration)?;
+        if backend.embedded.is_some() {
+            assert_environment(&backend.service, configuration.environment)?;
+            return Ok(backend);
+        }
         // Before anything is changed: a forgotten variable must not touch the other environment's database.
-        assert_environment(&backend.service, configuration.environment)?;
-        if backend.embedded.is_none() {
-            match configuration.environment {
-                Environment::Development => drop(migrate(&backend.owner)?),
-                Environment::Production => assert_migrated(&backend.service)?,
-            }
+        assert_environment(&backend.service, configuration.environment).context("DATABASE_URL")?;
+        match configuration.environment {
+            Environment::Development => drop(migrate(&backend.owner).context("INTAKE_MIGRATION_DATABASE_URL")?),
+            Environment::Production => assert_migrated(&backend.service).context("DATABASE_URL")?,
         }
         Ok(backend)
     }

@@ -17,6 +17,9 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::command_line::SettingFlags;
 
+/// Where a service is that was told to take any free port, if nothing else is known.
+const USUAL_HTTPS_PORT: u16 = 8443;
+
 /// The program's settings.
 pub(crate) struct Configuration {
     pub(crate) environment: Environment,
@@ -91,9 +94,11 @@ impl Configuration {
         self.public_url.clone().unwrap_or_else(|| format!("https://localhost:{https_port}"))
     }
 
-    /// Where a guest opens an invitation.
-    pub(crate) fn invitation_link(&self, token: &Token, https_port: u16) -> String {
-        format!("{}/invitations/{}", self.base_url(https_port), token.expose())
+    /// Where a guest opens an invitation, as far as a command can know where the service is.
+    pub(crate) fn invitation_link(&self, token: &Token) -> String {
+        let port = self.https_addr.port();
+        let base = self.base_url(if port == 0 { USUAL_HTTPS_PORT } else { port });
+        format!("{base}/invitations/{}", token.expose())
     }
 
     /// What only a serving program needs.
@@ -231,8 +236,8 @@ impl FromStr for Log {
         if !text.split(',').all(is_known) {
             return Err("must be a level like info, or levels by module like info,intake_infra=debug");
         }
-        // actix tells of every worker and listener once more; only who asks for it reads that.
-        let targets = format!("actix_server=warn,{text}").parse();
+        // actix tells of every worker once more, and of every stranger's malformed request; only who asks for it reads that.
+        let targets = format!("actix_server=warn,actix_http=off,{text}").parse();
         targets.map(Self).map_err(|_| "must be a level like info, or levels by module like info,intake_infra=debug")
     }
 }

@@ -18,6 +18,7 @@ use intake_infra::{
     PostgresPatientRegister, PostgresSessionStore,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustls::ServerConfig;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::backend::{Backend, make_data_dir};
@@ -26,6 +27,8 @@ use crate::{admin, certificates, first_run, greeting, local_ca, telemetry};
 
 /// From the first byte of a request's head to its last.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// For each worker; connections that never begin their handshake hold a place for three seconds.
+const HANDSHAKES_AT_ONCE: usize = 4_096;
 /// Between two requests of a connection: longer than proxies keep theirs.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// What was accepted has so long to finish when the service stops.
@@ -56,7 +59,9 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
     let clinic = match &backend.embedded {
         Some(_) => {
             let _lock = lock(&configuration.data_dir)?;
-            Some(first_run::ensure_demo(keys.as_ref(), &configuration.key_format, &configuration.data_dir).await?)
+            // Looking at the demo key is no use of it.
+            let keys = PostgresKeyStore::new(database.clone(), KeyUses::default());
+            Some(first_run::ensure_demo(&keys, &configuration.key_format, &configuration.data_dir).await?)
         }
         None => None,
     };
@@ -88,7 +93,7 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
 
 /// Every socket that the service listens on.
 struct Listeners {
-    https: Option<(TcpListener, TlsFiles)>,
+    https: Option<(TcpListener, ServerConfig)>,
     http: Option<TcpListener>,
     admin: TcpListener,
 }
@@ -96,7 +101,10 @@ struct Listeners {
 impl Listeners {
     fn bind(configuration: &Configuration) -> anyhow::Result<Self> {
         let https = match tls_files(configuration)? {
-            Some(files) => Some((listen("HTTPS", "INTAKE_HTTPS_ADDR", configuration.https_addr)?, files)),
+            Some(files) => {
+                let config = certificates::server_config(files)?;
+                Some((listen("HTTPS", "INTAKE_HTTPS_ADDR", configuration.https_addr)?, config))
+            }
             None => None,
         };
         let http = configuration.http_addr.map(|address| listen("plain HTTP", "INTAKE_HTTP_ADDR", address));
@@ -130,7 +138,7 @@ struct Ports {
 /// API and dashboard on their listeners.
 fn api_server(
     configuration: &Configuration,
-    (https, http): (Option<(TcpListener, TlsFiles)>, Option<TcpListener>),
+    (https, http): (Option<(TcpListener, ServerConfig)>, Option<TcpListener>),
     ports: Ports,
     base: &str,
     counts: web::Data<AnswerCounts>,
@@ -162,11 +170,12 @@ fn api_server(
     };
     let mut server = HttpServer::new(application)
         .client_request_timeout(HEAD_TIMEOUT)
+        .max_connection_rate(HANDSHAKES_AT_ONCE)
         .keep_alive(KEEP_ALIVE)
         .shutdown_timeout(SHUTDOWN_TIMEOUT_SECONDS)
         .disable_signals();
-    if let Some((listener, files)) = https {
-        server = server.listen_rustls_0_23(listener, certificates::server_config(files)?)?;
+    if let Some((listener, config)) = https {
+        server = server.listen_rustls_0_23(listener, config)?;
     }
     if let Some(listener) = http {
         server = server.listen(listener)?;

@@ -89,9 +89,20 @@ impl Account {
         if folder.ancestors().skip(1).all(can_enter) {
             return folder;
         }
+        // The path for people to recognise, its hash to tell a/b from a-b.
         let flat = folder.to_string_lossy().trim_start_matches('/').replace('/', "-");
-        Path::new(ROOTS_DATABASES).join(flat)
+        Path::new(ROOTS_DATABASES).join(format!("{flat}-{}", path_hash(&folder)))
     }
+}
+
+/// A short text that differs from path to path: FNV-1a, which never changes.
+pub(super) fn path_hash(path: &Path) -> String {
+    let hash = path
+        .as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .fold(0xCBF2_9CE4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
+    format!("{hash:016x}")
 }
 
 /// The user and group of an account in the format of `/etc/passwd`.

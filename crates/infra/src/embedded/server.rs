@@ -13,7 +13,7 @@ use diesel::Connection;
 use diesel::pg::PgConnection;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::account::Account;
+use super::account::{Account, path_hash};
 use super::programs::Programs;
 use super::{Durability, EmbeddedError, Settings};
 use crate::database_url::DatabaseUrl;
@@ -280,13 +280,7 @@ fn socket_folder(folder: &Path) -> PathBuf {
     if is_short && !beside.as_os_str().as_encoded_bytes().contains(&b',') {
         return beside;
     }
-    // FNV-1a: any stable hash tells folders apart; the folder itself is private.
-    let hash = folder
-        .as_os_str()
-        .as_encoded_bytes()
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
-    Path::new("/tmp").join(format!("intake-{hash:016x}"))
+    Path::new("/tmp").join(format!("intake-{}", path_hash(folder)))
 }
 
 fn arguments_of(process: Pid) -> Option<String> {

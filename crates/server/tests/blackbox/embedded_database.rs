@@ -222,7 +222,7 @@ fn data_of_a_version_that_is_not_installed_is_left_alone() {
 #[test]
 fn folders_with_odd_or_long_names_will_do() {
     let parent = tempfile::tempdir().unwrap();
-    for name in ["it's a \"folder\", ünïcode", &"long".repeat(40)] {
+    for name in ["it's a \"folder\", ünïcode", "a,b", &"long".repeat(40)] {
         let folder = parent.path().join(name);
         let mut service = in_folder(&folder).start();
         assert_eq!(create(&service, "kept").status, 201);

@@ -116,6 +116,18 @@ fn a_renewed_certificate_is_taken_without_a_restart_and_a_broken_one_is_not() {
 }
 
 #[test]
+fn who_asks_for_another_protocol_is_served_in_this_one() {
+    let door = Door::open();
+    for upgrade in ["websocket", "h2c"] {
+        let mut connection = door.service.client().connect();
+        let headers = [("Connection", "Upgrade"), ("Upgrade", upgrade)];
+        connection.write(&create_request(&door.key, &headers, patient().to_string().as_bytes()));
+        assert_eq!(connection.read().status, 201, "{upgrade}");
+        assert!(connection.is_closed_within(Duration::from_secs(5)), "{upgrade}");
+    }
+}
+
+#[test]
 fn files_that_are_no_certificate_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cert.pem");

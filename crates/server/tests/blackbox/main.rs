@@ -4,6 +4,8 @@
 mod authentication;
 mod body;
 mod command_line;
+mod dashboard;
+mod dashboard_guard;
 mod embedded_database;
 mod environments;
 mod errors;

@@ -24,9 +24,7 @@ fn what_was_sent_is_in_no_log_and_in_no_error() {
             refusals.push(service.create(&key, &crate::patient_with(member, value)));
         }
     }
-    for body in
-        [format!("{{\"firstName\":\"{CANARY}\""), CANARY.to_owned(), format!("{{\"{CANARY} x\":1,\"{CANARY} x\":1}}")]
-    {
+    for body in [format!("{{\"firstName\":\"{CANARY}\""), CANARY.to_owned()] {
         refusals.push(service.create_with(&key, &[], body.as_bytes()));
     }
     refusals.push(service.create_with(&key, &[("Idempotency-Key", &format!("{CANARY} x"))], b"{}"));

@@ -1,0 +1,400 @@
+//! The dashboard in a real browser, the way a member uses it.
+
+use std::process::Command;
+
+use intake_domain::{ApiKey, Environment, KeyFormat};
+use intake_test_support::{Browser, Service, ServiceBuilder, TestDatabase, patient};
+use serde_json::{Value, json};
+
+use crate::{assert_unauthorised, service};
+
+const PASSWORD: &str = "correct horse battery staple";
+const TAB: &str = "\u{E004}";
+const ENTER: &str = "\u{E007}";
+
+/// A service with an organisation that has no member yet.
+struct Clinic {
+    service: Service,
+    database: TestDatabase,
+    organisation: String,
+}
+
+impl Clinic {
+    fn open() -> Self {
+        let database = TestDatabase::new();
+        let service = service(&database).start();
+        let clinic = intake_test_support::Clinic::open(&database.service, Environment::Development);
+        Self { service, organisation: clinic.organisation.to_string(), database }
+    }
+
+    fn base(&self) -> String {
+        format!("https://localhost:{}", self.service.https.unwrap().port())
+    }
+
+    fn page(&self, path: &str) -> String {
+        self.base() + path
+    }
+
+    /// The link that the command line prints.
+    fn invitation(&self, email: &str) -> String {
+        let command = service(&self.database).setting("INTAKE_PUBLIC_URL", self.base());
+        let arguments = ["member", "invite", "--json", "--organisation", &self.organisation, "--email", email];
+        let output = arguments.iter().fold(command, |command, argument| command.argument(argument)).run();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let names: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!((names, &value["email"]), (vec!["email", "expiresAt", "link"], &json!(email)));
+        value["link"].as_str().unwrap().to_owned()
+    }
+
+    fn join(&self, browser: &Browser, name: &str, email: &str) {
+        browser.open(&self.invitation(email));
+        browser.fill("Your name", name);
+        browser.fill("Password", PASSWORD);
+        browser.press("Join");
+        browser.wait_for("API keys");
+    }
+
+    fn sign_in(&self, browser: &Browser, email: &str, password: &str) {
+        browser.open(&self.page("/sign-in"));
+        browser.fill("Email", email);
+        browser.fill("Password", password);
+        browser.press("Sign in");
+    }
+}
+
+fn api_key(text: &str) -> ApiKey {
+    KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).parse(text).unwrap()
+}
+
+#[test]
+fn a_member_joins_and_makes_uses_and_revokes_a_key() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada Lovelace", "ada@clinic.example");
+    browser.wait_for("There is no API key yet.");
+
+    browser.press("Create API key");
+    browser.fill("Name", "Front desk");
+    browser.press("Create key");
+    browser.wait_for("won't be shown again");
+    let key = browser.value("Your new key");
+    browser.press("Copy");
+    browser.wait_for("Copied.");
+    browser.wait_for("Waiting for the first request");
+    assert!(browser.text().contains(&format!("curl {}/api/v1/patients", clinic.base())));
+    let key = api_key(&key);
+    assert_eq!(clinic.service.create(&key, &patient()).status, 201);
+    browser.wait_for("First request received");
+
+    browser.press("Done");
+    browser.wait_for("Front desk");
+    let list = browser.text();
+    assert!(list.contains(&format!("intake_demo_…{}", key.hint())), "{list}");
+    assert!(list.contains("by Ada Lovelace") && list.contains("Active"), "{list}");
+    assert!(!list.contains(key.expose()));
+    browser.press("Revoke");
+    browser.wait_for("Revoke “Front desk”?");
+    browser.press("Revoke key");
+    browser.wait_for("Revoked");
+    assert_unauthorised(&clinic.service.create(&key, &patient()));
+    assert!(!browser.has("Revoke"), "a revoked key cannot be revoked again");
+
+    browser.press("Activity");
+    for line in ["created the key Front desk", "revoked the key Front desk", "joined as ada@clinic.example"] {
+        browser.wait_for(line);
+    }
+    browser.press("Sign out");
+    browser.wait_for("Sign in");
+    browser.open(&clinic.page("/settings/api-keys"));
+    browser.wait_for("Email");
+    assert!(browser.url().ends_with("/sign-in"));
+}
+
+#[test]
+fn a_key_is_shown_once() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "ada@clinic.example");
+    browser.press("Create API key");
+    browser.fill("Name", "Once");
+    browser.press("Create key");
+    browser.wait_for("won't be shown again");
+    let key = browser.value("Your new key");
+    browser.reload();
+    assert!(!browser.run("return document.documentElement.outerHTML").as_str().unwrap().contains(&key));
+    browser.open(&clinic.page("/settings/api-keys"));
+    browser.back();
+    browser.back();
+    assert!(!browser.run("return document.documentElement.outerHTML").as_str().unwrap().contains(&key));
+    assert_eq!(clinic.database.count("api_keys"), 1, "sending the form again makes no second key");
+}
+
+#[test]
+fn a_wrong_pair_is_refused_whichever_half_is_wrong() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "Ada@Clinic.example");
+    browser.press("Sign out");
+    for (email, password) in
+        [("ada@clinic.example", "wrong wrong wrong"), ("eve@clinic.example", PASSWORD), ("no address", PASSWORD)]
+    {
+        clinic.sign_in(&browser, email, password);
+        if email.contains('@') {
+            browser.wait_for("Email or password is wrong");
+            let alert = browser.run("return document.querySelector('[role=alert]')?.textContent");
+            assert_eq!(alert, "Email or password is wrong");
+        }
+    }
+    clinic.sign_in(&browser, "ada@clinic.EXAMPLE", PASSWORD);
+    browser.wait_for("There is no API key yet.");
+    browser.press("Activity");
+    browser.wait_for("gave a wrong password for Ada@Clinic.example");
+}
+
+#[test]
+fn faults_stand_beside_their_fields_and_nothing_typed_is_lost() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    browser.open(&clinic.invitation("ada@clinic.example"));
+    // What a browser would not let through.
+    let _ = browser.run("document.querySelector('form').noValidate = true");
+    browser.fill("Your name", "Ada");
+    browser.fill("Password", "short");
+    browser.press("Join");
+    browser.wait_for("The password must be 12 to 128 characters long.");
+    assert_eq!(browser.value("Your name"), "Ada");
+    browser.fill("Password", "passwordpassword");
+    browser.press("Join");
+    browser.wait_for("The password is too common");
+    browser.fill("Password", PASSWORD);
+    browser.press("Join");
+    browser.wait_for("There is no API key yet.");
+
+    browser.press("Create API key");
+    let _ = browser.run("document.querySelector('main form').noValidate = true");
+    browser.fill("Name", "   ");
+    browser.press("Create key");
+    browser.wait_for("The name must not be blank.");
+    assert_eq!(clinic.database.count("api_keys"), 0);
+}
+
+#[test]
+fn an_invitation_is_good_once() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    let link = clinic.invitation("ada@clinic.example");
+    browser.open(&link);
+    browser.fill("Your name", "Ada");
+    browser.fill("Password", PASSWORD);
+    browser.press("Join");
+    browser.wait_for("There is no API key yet.");
+    for used in
+        [link.as_str(), &clinic.page("/invitations/wrong"), &clinic.page(&format!("/invitations/{}", "0".repeat(64)))]
+    {
+        browser.open(used);
+        browser.wait_for("This invitation is no longer good");
+    }
+}
+
+#[test]
+fn members_invite_and_remove_each_other_and_the_last_one_stays() {
+    let Some((ada, grace)) = Browser::start().zip(Browser::start()) else { return };
+    let clinic = Clinic::open();
+    clinic.join(&ada, "Ada", "ada@clinic.example");
+    ada.press("Members");
+    assert!(!ada.has("Remove"), "the last member cannot be removed");
+    ada.fill("Email", "grace@clinic.example");
+    ada.press("Make invitation link");
+    ada.wait_for("won't be shown again");
+    grace.open(&ada.value("Invitation link"));
+    grace.fill("Your name", "Grace");
+    grace.fill("Password", PASSWORD);
+    grace.press("Join");
+    grace.wait_for("There is no API key yet.");
+
+    ada.press("Members");
+    ada.wait_for("grace@clinic.example");
+    let of_grace = "//tr[contains(., 'grace@')]//button";
+    let _ = ada.run(&format!("document.evaluate(\"{of_grace}\", document, null, 9).singleNodeValue.click()"));
+    ada.wait_for("Remove Grace?");
+    ada.press("Remove member");
+    ada.wait_for("Invite a member");
+    assert!(!ada.text().contains("grace@clinic.example"));
+    grace.open(&clinic.page("/settings/api-keys"));
+    grace.wait_for("Sign in");
+    clinic.sign_in(&grace, "grace@clinic.example", PASSWORD);
+    grace.wait_for("Email or password is wrong");
+}
+
+#[test]
+fn signing_out_everywhere_ends_every_session() {
+    let Some((here, there)) = Browser::start().zip(Browser::start()) else { return };
+    let clinic = Clinic::open();
+    clinic.join(&here, "Ada", "ada@clinic.example");
+    clinic.sign_in(&there, "ada@clinic.example", PASSWORD);
+    there.wait_for("There is no API key yet.");
+    here.press("Account");
+    here.press("Sign out everywhere");
+    here.wait_for("Sign in");
+    there.open(&clinic.page("/settings/members"));
+    there.wait_for("Sign in");
+}
+
+#[test]
+fn a_key_can_be_made_with_the_keyboard_alone() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "ada@clinic.example");
+    let focused = || browser.run("return document.activeElement.textContent.trim() || document.activeElement.name");
+    for _ in 0..20 {
+        if focused() == "Create API key" {
+            break;
+        }
+        browser.keys(TAB);
+    }
+    assert_eq!(focused(), "Create API key");
+    browser.keys(ENTER);
+    browser.wait_for("Where the key will be used");
+    assert_eq!(focused(), "name", "the first field has the focus");
+    browser.keys(&format!("By keyboard{ENTER}"));
+    browser.wait_for("won't be shown again");
+    assert!(api_key(&browser.value("Your new key")).expose().starts_with("intake_demo_"));
+}
+
+#[test]
+fn everything_works_without_scripts() {
+    let Some(browser) = Browser::without_scripts() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "ada@clinic.example");
+    browser.press("Create API key");
+    browser.fill("Name", "Plain");
+    browser.press("Create key");
+    browser.wait_for("Waiting for the first request");
+    let key = api_key(&browser.value("Your new key"));
+    assert_eq!(clinic.service.create(&key, &patient()).status, 201);
+    browser.press("Done");
+    browser.press("Revoke");
+    browser.press("Revoke key");
+    browser.wait_for("Revoked");
+    assert_unauthorised(&clinic.service.create(&key, &patient()));
+    browser.press("Sign out");
+    browser.wait_for("Sign in");
+}
+
+#[test]
+fn no_page_is_wider_than_a_phone() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, &"Ada".repeat(33), "ada@clinic.example");
+    browser.press("Create API key");
+    browser.fill("Name", &"Long".repeat(25));
+    browser.press("Create key");
+    let phone = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
+    browser.tell("Emulation.setDeviceMetricsOverride", &phone);
+    let width = || browser.run("return document.documentElement.scrollWidth").as_u64().unwrap();
+    assert!(width() <= 360, "{} at {}", width(), browser.url());
+    for path in [
+        "/settings/api-keys",
+        "/settings/api-keys/new",
+        "/settings/members",
+        "/settings/activity",
+        "/settings/account",
+        "/nothing",
+    ] {
+        browser.open(&clinic.page(path));
+        assert!(width() <= 360, "{} at {path}", width());
+    }
+    browser.open(&clinic.page("/settings/api-keys"));
+    browser.press("Sign out");
+    browser.wait_for("Sign in");
+    assert!(width() <= 360, "{} at {}", width(), browser.url());
+}
+
+#[test]
+fn the_first_start_prints_an_invitation_that_leads_to_the_dashboard() {
+    let Some(browser) = Browser::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let start = || ServiceBuilder::in_folder(env!("CARGO_BIN_EXE_intake"), folder.path()).start();
+    let link = |service: &Service| {
+        let output = service.output();
+        output.lines().find(|line| line.starts_with("https://") && line.contains("/invitations/")).map(str::to_owned)
+    };
+    let mut service = start();
+    intake_test_support::wait_for("the link", || link(&service).is_some());
+    browser.open(&link(&service).unwrap());
+    browser.wait_for("Join Demo Clinic");
+    browser.fill("Your name", "Ada");
+    browser.fill("Password", PASSWORD);
+    browser.press("Join");
+    browser.wait_for("Demo key");
+    assert!(service.stop().success());
+    let service = start();
+    intake_test_support::wait_for("the greeting", || service.output().contains("intake is ready"));
+    assert_eq!(link(&service), None, "there is a member by now");
+}
+
+/// Pictures of every page, for whoever works on their looks: `INTAKE_SCREENSHOTS=folder cargo test pictures`.
+#[test]
+fn pictures() {
+    let (Some(folder), Some(browser)) = (std::env::var_os("INTAKE_SCREENSHOTS"), Browser::start()) else { return };
+    let clinic = Clinic::open();
+    let invitation = clinic.invitation("ada@clinic.example");
+    let save = |name: &str| {
+        for (scheme, size) in
+            [("light", (1280, 900)), ("dark", (1280, 900)), ("light", (360, 740)), ("dark", (360, 740))]
+        {
+            let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+            browser.tell("Emulation.setEmulatedMedia", &media);
+            let metrics = json!({ "width": size.0, "height": size.1, "deviceScaleFactor": 1, "mobile": size.0 < 500 });
+            browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
+            let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{}.png", size.0));
+            let decode = Command::new("base64")
+                .arg("-d")
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::fs::File::create(file).unwrap())
+                .spawn();
+            let mut decode = decode.unwrap();
+            std::io::Write::write_all(&mut decode.stdin.take().unwrap(), browser.screenshot().as_bytes()).unwrap();
+            decode.wait().unwrap();
+        }
+    };
+    browser.open(&clinic.page("/sign-in"));
+    save("sign-in");
+    browser.open(&invitation);
+    save("invitation");
+    browser.fill("Your name", "Ada Lovelace");
+    browser.fill("Password", PASSWORD);
+    browser.press("Join");
+    browser.wait_for("There is no API key yet.");
+    save("empty");
+    for name in ["Booking system", "Front desk", "Referral import"] {
+        browser.open(&clinic.page("/settings/api-keys/new"));
+        if name == "Front desk" {
+            save("new");
+        }
+        browser.fill("Name", name);
+        browser.press("Create key");
+        browser.wait_for("won't be shown again");
+        if name == "Booking system" {
+            save("created");
+            assert_eq!(clinic.service.create(&api_key(&browser.value("Your new key")), &patient()).status, 201);
+            browser.wait_for("First request received");
+        }
+    }
+    browser.press("Done");
+    browser.press("Revoke");
+    save("confirm");
+    browser.press("Revoke key");
+    browser.wait_for("Revoked");
+    for (name, path) in [
+        ("keys", "/settings/api-keys"),
+        ("members", "/settings/members"),
+        ("activity", "/settings/activity"),
+        ("account", "/settings/account"),
+        ("missing", "/settings/nothing"),
+    ] {
+        browser.open(&clinic.page(path));
+        save(name);
+    }
+}

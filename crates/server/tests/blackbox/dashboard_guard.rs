@@ -1,0 +1,341 @@
+//! What protects the dashboard: its cookie, its headers, its forms, and the walls between organisations. Without a
+//! browser, because an attacker does not keep to what a browser allows.
+
+use intake_domain::Environment;
+use intake_test_support::{Client, Response, Service, TestDatabase, request, wait_for};
+use serde_json::Value;
+
+use crate::service;
+
+const PASSWORD: &str = "correct horse battery staple";
+
+/// Every page, with the method that it takes; `{key}` and `{member}` stand for ids of the organisation.
+const ROUTES: [(&str, &str); 18] = [
+    ("GET", "/"),
+    ("GET", "/sign-in"),
+    ("POST", "/sign-in"),
+    ("POST", "/sign-out"),
+    ("GET", "/invitations/{token}"),
+    ("POST", "/invitations/{token}"),
+    ("GET", "/settings/api-keys"),
+    ("POST", "/settings/api-keys"),
+    ("GET", "/settings/api-keys/new"),
+    ("GET", "/settings/api-keys/{key}/first-use"),
+    ("GET", "/settings/api-keys/{key}/revoke"),
+    ("POST", "/settings/api-keys/{key}/revoke"),
+    ("GET", "/settings/members"),
+    ("POST", "/settings/members"),
+    ("GET", "/settings/members/{member}/remove"),
+    ("POST", "/settings/members/{member}/remove"),
+    ("GET", "/settings/activity"),
+    ("GET", "/settings/account"),
+];
+/// Changes what is already ended in the other tests.
+const LAST_ROUTE: (&str, &str) = ("POST", "/settings/account/sign-out-everywhere");
+
+struct House {
+    service: Service,
+    database: TestDatabase,
+}
+
+/// A member with a session, as a program without a browser.
+struct Guest {
+    client: Client,
+    cookie: String,
+    form_token: String,
+}
+
+impl House {
+    fn open() -> Self {
+        let database = TestDatabase::new();
+        Self { service: service(&database).start(), database }
+    }
+
+    /// Makes an organisation with one member, who is signed in.
+    fn guest(&self, email: &str) -> (Guest, intake_test_support::Clinic) {
+        let clinic = intake_test_support::Clinic::open(&self.database.service, Environment::Development);
+        let id = clinic.organisation.to_string();
+        let arguments = ["member", "invite", "--json", "--organisation", &id, "--email", email];
+        let command = service(&self.database);
+        let output = arguments.iter().fold(command, |command, argument| command.argument(argument)).run();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let path = value["link"].as_str().unwrap().strip_prefix("https://localhost:8443").unwrap().to_owned();
+        let client = self.service.client();
+        let joined = post(&client, &path, &[], &format!("name=Ada&password={}", PASSWORD.replace(' ', "+")));
+        assert_eq!(joined.status, 303, "{}", joined.text());
+        (Guest::new(client, &joined), clinic)
+    }
+}
+
+impl Guest {
+    fn new(client: Client, signed_in: &Response) -> Self {
+        let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        let page = client.send(&request("GET", "/settings/account", &[("Cookie", &cookie)], b"")).text();
+        let form_token =
+            page.split_once("name=\"form_token\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
+        Self { client, cookie, form_token }
+    }
+
+    fn get(&self, path: &str) -> Response {
+        self.client.send(&request("GET", path, &[("Cookie", &self.cookie), ("Accept", "text/html")], b""))
+    }
+
+    fn post(&self, path: &str, form: &str) -> Response {
+        let form = format!("form_token={}&{form}", self.form_token);
+        post(&self.client, path, &[("Cookie", &self.cookie)], &form)
+    }
+}
+
+fn post(client: &Client, path: &str, headers: &[(&str, &str)], form: &str) -> Response {
+    let mut headers = headers.to_vec();
+    headers.push(("Content-Type", "application/x-www-form-urlencoded"));
+    client.send(&request("POST", path, &headers, form.as_bytes()))
+}
+
+#[test]
+fn the_cookie_is_for_this_host_over_https_and_out_of_reach_for_scripts() {
+    let house = House::open();
+    let (guest, _) = house.guest("ada@clinic.example");
+    let form = format!("email=ada%40clinic.example&password={}", PASSWORD.replace(' ', "+"));
+    let signed_in = post(&guest.client, "/sign-in", &[], &form);
+    let cookie = signed_in.header("set-cookie").unwrap();
+    assert!(cookie.starts_with("__Host-intake-session="), "{cookie}");
+    for attribute in ["; Path=/", "; Secure", "; HttpOnly", "; SameSite=Lax", "; Max-Age=604800"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
+    let again = Guest::new(guest.client.clone(), &signed_in);
+    assert_ne!(again.cookie, guest.cookie, "a token for each sign-in");
+    let token = guest.cookie.split_once('=').unwrap().1;
+    for table in ["sessions", "invitations", "members", "audit_entries"] {
+        assert_eq!(house.database.count(&format!("{table} AS t WHERE t::text LIKE '%{token}%'")), 0, "{table}");
+    }
+    let out = again.post("/sign-out", "");
+    assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
+    assert_eq!(again.get("/settings/account").status, 303, "the session itself has ended");
+    assert_eq!(guest.get("/settings/account").status, 200, "the other one has not");
+}
+
+#[test]
+fn every_page_carries_the_policy() {
+    let house = House::open();
+    let (guest, _) = house.guest("ada@clinic.example");
+    for path in
+        ["/", "/sign-in", "/settings/api-keys", "/nothing", "/assets/style.css", "/assets/none", "/invitations/x"]
+    {
+        let response = guest.get(path);
+        let policy = response.header("content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
+        let expected = [
+            ("x-frame-options", "DENY"),
+            ("referrer-policy", "no-referrer"),
+            ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+            ("strict-transport-security", "max-age=31536000"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(response.header(name), Some(value), "{path}");
+        }
+        assert!(response.header("permissions-policy").is_some());
+    }
+    let page = guest.get("/settings/api-keys/new").text();
+    assert!(!page.contains("style=") && !page.contains("<style") && !page.contains("onclick"), "nothing is inline");
+}
+
+#[test]
+fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
+    let house = House::open();
+    let (guest, clinic) = house.guest("ada@clinic.example");
+    let (key, _) = clinic.key();
+    let member = house.database.count("members");
+    assert_eq!(member, 1);
+    for cookie in [
+        "",
+        "__Host-intake-session=",
+        "__Host-intake-session=x",
+        &format!("__Host-intake-session={}", "0".repeat(64)),
+        "=;;=;",
+        "a=b; __Host-intake-session=é",
+    ] {
+        for (method, path) in ROUTES
+            .into_iter()
+            .chain([LAST_ROUTE])
+            .filter(|(_, path)| path.starts_with("/settings") || *path == "/sign-out")
+        {
+            let path = path.replace("{key}", &key.to_string()).replace("{member}", &key.to_string());
+            let headers = [("Cookie", cookie), ("Content-Type", "application/x-www-form-urlencoded")];
+            let form = format!("form_token={}&name=k&email=e%40e.co&id={key}", guest.form_token);
+            let body = if method == "POST" { form.as_bytes() } else { b"" };
+            let response = guest.client.send(&request(method, &path, &headers, body));
+            assert_eq!((response.status, response.header("location")), (303, Some("/sign-in")), "{method} {path}");
+        }
+    }
+    assert_eq!((house.database.count("api_keys"), house.database.count("invitations")), (1, 1), "nothing was changed");
+}
+
+#[test]
+fn another_organisations_keys_and_members_are_not_there() {
+    let house = House::open();
+    let (ada, own) = house.guest("ada@clinic.example");
+    let (eve, foreign) = house.guest("eve@elsewhere.example");
+    let (own_key, _) = own.key();
+    let (foreign_key, foreign_secret) = foreign.key();
+    let member_of = |guest: &Guest| {
+        let page = guest.get("/settings/members").text();
+        page.split_once("id=\"member-").unwrap().1.split('"').next().unwrap().to_owned()
+    };
+    let (own_member, foreign_member) = (member_of(&ada), member_of(&eve));
+    let mut tried = 0;
+    for (method, path) in ROUTES.iter().filter(|(_, path)| path.contains("{key}") || path.contains("{member}")) {
+        let at = |key: &str, member: &str| path.replace("{key}", key).replace("{member}", member);
+        let ask = |path: &str| if *method == "POST" { ada.post(path, "") } else { ada.get(path) };
+        let foreign = ask(&at(&foreign_key.to_string(), &foreign_member));
+        assert_eq!(foreign.status, 404, "{method} {path}");
+        assert_eq!(ask(&at("nonsense", "nonsense")).status, 404, "{method} {path}");
+        if *method == "GET" {
+            assert_ne!(ask(&at(&own_key.to_string(), &own_member)).status, 404, "{method} {path}");
+        }
+        tried += 1;
+    }
+    assert_eq!(tried, 5);
+    assert_eq!(
+        house.service.create(&foreign_secret, &intake_test_support::patient()).status,
+        201,
+        "nothing was revoked"
+    );
+    for path in ["/settings/api-keys", "/settings/members", "/settings/activity"] {
+        let page = ada.get(path).text();
+        assert!(!page.contains("elsewhere.example") && !page.contains(&foreign_key.to_string()), "{path}");
+    }
+}
+
+#[test]
+fn the_list_of_routes_is_complete() {
+    let source = include_str!("../../../dashboard/src/lib.rs");
+    let routes = source.matches(".route(").count();
+    // The assets are the same for everyone.
+    assert_eq!(routes, ROUTES.len() + 2, "a route was added: name it here, so that its walls are tested");
+}
+
+#[test]
+fn a_form_of_another_session_changes_nothing() {
+    let house = House::open();
+    let (ada, clinic) = house.guest("ada@clinic.example");
+    let (eve, _) = house.guest("eve@elsewhere.example");
+    let (key, _) = clinic.key();
+    for (method, path) in ROUTES.into_iter().chain([LAST_ROUTE]) {
+        if method == "GET" || !(path.starts_with("/settings") || path == "/sign-out") {
+            continue;
+        }
+        let path = path.replace("{key}", &key.to_string()).replace("{member}", &key.to_string());
+        for token in ["", "x", eve.form_token.as_str()] {
+            let form = format!("form_token={token}&name=k&email=e%40e.co&id={key}");
+            let response = post(&ada.client, &path, &[("Cookie", &ada.cookie)], &form);
+            assert_eq!(response.status, 403, "{path}");
+            assert!(response.text().contains("out of date"), "{path}");
+        }
+        let response = post(&ada.client, &path, &[("Cookie", &ada.cookie)], "nonsense");
+        assert_eq!(response.status, 400, "{path}");
+    }
+    assert_eq!((house.database.count("api_keys"), house.database.count("invitations")), (1, 2));
+    assert_eq!(ada.get("/settings/account").status, 200);
+}
+
+#[test]
+fn no_other_site_can_ask_for_a_change() {
+    let house = House::open();
+    let (ada, _) = house.guest("ada@clinic.example");
+    let form = format!("form_token={}&email=grace%40clinic.example", ada.form_token);
+    let send =
+        |header: (&str, &str)| post(&ada.client, "/settings/members", &[("Cookie", &ada.cookie), header], &form).status;
+    for header in [
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Site", "same-site"),
+        ("Origin", "https://evil.example"),
+        ("Origin", "http://localhost"),
+        ("Origin", "null"),
+    ] {
+        assert_eq!(send(header), 403, "{header:?}");
+    }
+    for header in [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "none"), ("Origin", "https://localhost")] {
+        assert_eq!(send(header), 200, "{header:?}");
+    }
+    let sign_in = post(&ada.client, "/sign-in", &[("Sec-Fetch-Site", "cross-site")], "email=a%40b.co&password=x");
+    assert_eq!(sign_in.status, 403);
+}
+
+#[test]
+fn a_form_that_is_sent_twice_makes_one_key() {
+    let house = House::open();
+    let (ada, _) = house.guest("ada@clinic.example");
+    let page = ada.get("/settings/api-keys/new").text();
+    let id = page.split_once("name=\"id\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
+    let form = format!("id={id}&name=Twice&expires=");
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let racers = (0..8).map(|_| scope.spawn(|| ada.post("/settings/api-keys", &form).status));
+        racers.collect::<Vec<_>>().into_iter().map(|racer| racer.join().unwrap()).collect()
+    });
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(house.database.count("api_keys"), 1);
+    assert_eq!(house.database.count("audit_entries WHERE action = 'key_created'"), 1);
+}
+
+#[test]
+fn too_many_wrong_passwords_are_slowed_down_without_locking_the_owner_out() {
+    let database = TestDatabase::new();
+    let house = House { service: service(&database).setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1").start(), database };
+    let (_, clinic) = house.guest("ada@clinic.example");
+    drop(clinic);
+    let client = house.service.plain_client();
+    let sign_in = |address: &str, password: &str| {
+        let headers = [("X-Forwarded-Proto", "https"), ("X-Forwarded-For", address)];
+        let form = format!("email=ada%40clinic.example&password={}", password.replace(' ', "+"));
+        post(&client, "/sign-in", &headers, &form)
+    };
+    for _ in 0..10 {
+        assert_eq!(sign_in("203.0.113.1", "wrong").status, 401);
+    }
+    let refused = sign_in("203.0.113.1", PASSWORD);
+    assert_eq!(refused.status, 429);
+    assert!(refused.text().contains("Too many attempts"));
+    assert_eq!(sign_in("203.0.113.2", PASSWORD).status, 303, "the owner is elsewhere");
+    let noted = "audit_entries WHERE action = 'sign_in_failed' AND address = '203.0.113.1'";
+    assert_eq!(house.database.count(noted), 10);
+}
+
+#[test]
+fn the_record_can_only_be_added_to() {
+    use diesel::Connection;
+    use diesel::connection::SimpleConnection;
+
+    let house = House::open();
+    let _guest = house.guest("ada@clinic.example");
+    let mut connection = diesel::pg::PgConnection::establish(house.database.service.expose()).unwrap();
+    for forbidden in ["UPDATE audit_entries SET actor = 'Eve'", "DELETE FROM audit_entries", "TRUNCATE audit_entries"] {
+        assert!(connection.batch_execute(forbidden).is_err(), "{forbidden}");
+    }
+    assert!(house.database.count("audit_entries") >= 2);
+}
+
+#[test]
+fn a_session_ends_when_it_was_idle_or_is_old() {
+    use diesel::connection::SimpleConnection;
+
+    let house = House::open();
+    let (ada, _) = house.guest("ada@clinic.example");
+    let age = |column: &str, by: &str| {
+        let sql = format!("UPDATE sessions SET {column} = now() - interval '{by}'");
+        house.database.connect().batch_execute(&sql).unwrap();
+    };
+    age("last_used_at", "11 hours 59 minutes");
+    assert_eq!(ada.get("/settings/account").status, 200);
+    wait_for("the use to count", || {
+        house.database.count("sessions WHERE last_used_at > now() - interval '1 minute'") == 1
+    });
+    age("last_used_at", "12 hours 1 minute");
+    assert_eq!(ada.get("/settings/account").status, 303);
+    age("last_used_at", "1 minute");
+    age("started_at", "6 days 23 hours");
+    assert_eq!(ada.get("/settings/account").status, 200);
+    age("started_at", "7 days 1 minute");
+    assert_eq!(ada.get("/settings/account").status, 303);
+}

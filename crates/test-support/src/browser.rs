@@ -1,0 +1,247 @@
+//! A real browser, driven as a person would use it: Chromium by its driver, over the protocol of its driver.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, request};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// The key under which the protocol gives an element.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+/// Without them a browser looks for updates and services that tests have no business with.
+const ARGUMENTS: [&str; 9] = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,900",
+];
+
+/// A browser with one window, closed when dropped.
+pub struct Browser {
+    driver: Child,
+    client: Client,
+    session: String,
+}
+
+/// Something on a page.
+#[derive(Clone, Debug)]
+pub struct Element(String);
+
+impl Browser {
+    /// Starts a browser. None, with a line that says what to install, where there is none; under CI that is a failure.
+    #[must_use]
+    pub fn start() -> Option<Self> {
+        Self::start_with(&json!({}))
+    }
+
+    /// Starts a browser that runs no scripts.
+    #[must_use]
+    pub fn without_scripts() -> Option<Self> {
+        Self::start_with(&json!({ "profile.managed_default_content_settings.javascript": 2 }))
+    }
+
+    fn start_with(preferences: &Value) -> Option<Self> {
+        let driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let Ok(mut driver) = driver else {
+            assert!(std::env::var_os("CI").is_none(), "tests of pages need the packages chromium and chromium-driver");
+            eprintln!(
+                "skipped: tests of pages need Chromium and its driver (Debian: apt install chromium chromium-driver)"
+            );
+            return None;
+        };
+        let output = BufReader::new(driver.stdout.take().expect("piped"));
+        let port = output.lines().map_while(Result::ok).find_map(|line| {
+            line.split_once("successfully on port ").map(|(_, port)| port.trim_end_matches('.').to_owned())
+        });
+        let address = format!("127.0.0.1:{}", port.expect("the driver tells its port"));
+        let client = Client::plain(address.parse().expect("an address"));
+        let options = json!({ "args": ARGUMENTS, "prefs": preferences });
+        let wishes = json!({ "acceptInsecureCerts": true, "goog:chromeOptions": options });
+        let mut browser = Self { driver, client, session: String::new() };
+        let started = browser.ask("POST", "/session", &json!({ "capabilities": { "alwaysMatch": wishes } }));
+        browser.session =
+            format!("/session/{}", started.pointer("/sessionId").and_then(Value::as_str).expect("a session"));
+        Some(browser)
+    }
+
+    /// Opens a page.
+    pub fn open(&self, url: &str) {
+        self.post("/url", &json!({ "url": url }));
+    }
+
+    /// Loads the page again.
+    pub fn reload(&self) {
+        self.post("/refresh", &json!({}));
+    }
+
+    /// Goes one page back.
+    pub fn back(&self) {
+        self.post("/back", &json!({}));
+    }
+
+    /// Where the browser is.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.get("/url").as_str().expect("a URL").to_owned()
+    }
+
+    /// What a reader sees of the page.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.text_of(&self.find("xpath", "//body"))
+    }
+
+    /// Waits until the page shows a text.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str) {
+        let started = Instant::now();
+        loop {
+            let page = self.text();
+            if page.contains(text) {
+                return;
+            }
+            assert!(started.elapsed() < TIMEOUT, "never shown: {text}\nat {}:\n{page}", self.url());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The field with this label.
+    #[must_use]
+    #[track_caller]
+    pub fn field(&self, label: &str) -> Element {
+        self.find("xpath", &format!("//*[@id=//label[starts-with(normalize-space(),\"{label}\")]/@for]"))
+    }
+
+    /// Types into the field with this label, in place of what is there.
+    #[track_caller]
+    pub fn fill(&self, label: &str, text: &str) {
+        let Element(id) = self.field(label);
+        self.post(&format!("/element/{id}/clear"), &json!({}));
+        self.post(&format!("/element/{id}/value"), &json!({ "text": text }));
+    }
+
+    /// What stands in the field with this label.
+    #[must_use]
+    #[track_caller]
+    pub fn value(&self, label: &str) -> String {
+        let Element(id) = self.field(label);
+        self.get(&format!("/element/{id}/property/value")).as_str().expect("a text").to_owned()
+    }
+
+    /// Presses the button, or follows the link, of this name.
+    #[track_caller]
+    pub fn press(&self, name: &str) {
+        let button = format!("//button[normalize-space()=\"{name}\"] | //a[normalize-space()=\"{name}\"]");
+        let Element(id) = self.find("xpath", &button);
+        self.post(&format!("/element/{id}/click"), &json!({}));
+    }
+
+    /// Whether there is a button or link of this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        let path = format!("//button[normalize-space()=\"{name}\"] | //a[normalize-space()=\"{name}\"]");
+        let found = self.ask("POST", &self.path("/elements"), &json!({ "using": "xpath", "value": path }));
+        found.as_array().is_some_and(|found| !found.is_empty())
+    }
+
+    /// Presses keys where the focus is; `\u{E004}` is Tab, `\u{E007}` Enter.
+    pub fn keys(&self, keys: &str) {
+        let strokes: Vec<Value> = keys
+            .chars()
+            .flat_map(|key| [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })])
+            .collect();
+        self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] }));
+    }
+
+    /// Runs a script in the page and gives what it returns.
+    #[must_use]
+    pub fn run(&self, script: &str) -> Value {
+        self.post("/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    /// Makes the window that wide and high.
+    pub fn resize(&self, width: u32, height: u32) {
+        self.post("/window/rect", &json!({ "width": width, "height": height }));
+    }
+
+    /// A picture of the window, as PNG in Base64.
+    #[must_use]
+    pub fn screenshot(&self) -> String {
+        self.get("/screenshot").as_str().expect("a picture").to_owned()
+    }
+
+    /// Tells Chromium something in its own protocol.
+    pub fn tell(&self, command: &str, parameters: &Value) {
+        self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
+    }
+
+    #[track_caller]
+    fn find(&self, using: &str, value: &str) -> Element {
+        let started = Instant::now();
+        loop {
+            let found = self.try_ask("POST", &self.path("/element"), &json!({ "using": using, "value": value }));
+            if let Ok(found) = &found
+                && let Some(id) = found.get(ELEMENT).and_then(Value::as_str)
+            {
+                return Element(id.to_owned());
+            }
+            assert!(
+                started.elapsed() < TIMEOUT,
+                "not on the page at {}: {value}\n{}",
+                self.url(),
+                self.run("return document.body.innerText")
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn text_of(&self, Element(id): &Element) -> String {
+        // The element may have gone with its page.
+        let text = self.try_ask("GET", &self.path(&format!("/element/{id}/text")), &Value::Null);
+        text.ok().and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("{}{rest}", self.session)
+    }
+
+    fn get(&self, path: &str) -> Value {
+        self.ask("GET", &self.path(path), &Value::Null)
+    }
+
+    #[track_caller]
+    fn post(&self, path: &str, body: &Value) -> Value {
+        self.ask("POST", &self.path(path), body)
+    }
+
+    #[track_caller]
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        self.try_ask(method, path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    fn try_ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let headers = [("Content-Type", "application/json; charset=utf-8")];
+        let answer = self.client.send(&request(method, path, &headers, body.as_bytes()));
+        let value = answer.json().pointer("/value").cloned().unwrap_or_default();
+        if answer.status == 200 { Ok(value) } else { Err(value) }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            let _ = self.try_ask("DELETE", &self.path(""), &Value::Null);
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
