@@ -10,7 +10,7 @@ run *arguments:
 test *arguments:
     cargo test {{ arguments }}
 
-# Checks format, lints and dependencies
+# Checks format and lints
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --locked -- --deny warnings
