@@ -30,7 +30,10 @@ CREATE TABLE sessions (
 
 CREATE INDEX sessions_of_member ON sessions (member_id);
 
-ALTER TABLE api_keys ADD created_by text, ADD revoked_by text;
+ALTER TABLE api_keys ADD created_by text, ADD revoked_by text,
+    -- The key that this one takes the place of, and for how long that one is still good after the first use of this one.
+    ADD replaces uuid REFERENCES api_keys (id),
+    ADD replaced_ends_after interval;
 
 -- Only ever added to. Names are those of the moment: whoever is removed stays in the record.
 CREATE TABLE audit_entries (

@@ -73,6 +73,7 @@ fn told(action: Action) -> &'static str {
         Action::SignInFailed => "gave a wrong password for",
         Action::SignedOut => "signed out as",
         Action::KeyCreated => "created the key",
+        Action::KeyReplaced => "created a replacement for the key",
         Action::KeyRevoked => "revoked the key",
     }
 }

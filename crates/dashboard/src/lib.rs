@@ -50,6 +50,8 @@ pub fn configure(application: &mut web::ServiceConfig) {
         .route("/settings/api-keys/{id}/first-use", web::get().to(api_keys::first_use))
         .route("/settings/api-keys/{id}/revoke", web::get().to(api_keys::confirm_revoke))
         .route("/settings/api-keys/{id}/revoke", web::post().to(api_keys::revoke))
+        .route("/settings/api-keys/{id}/replace", web::get().to(api_keys::confirm_replace))
+        .route("/settings/api-keys/{id}/replace", web::post().to(api_keys::replace))
         .route("/settings/members", web::get().to(members::list))
         .route("/settings/members", web::post().to(members::invite))
         .route("/settings/members/{id}/remove", web::get().to(members::confirm_remove))

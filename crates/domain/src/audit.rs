@@ -23,13 +23,15 @@ pub enum Action {
     SignedOut,
     /// A key was made.
     KeyCreated,
+    /// A key was made that takes the place of another.
+    KeyReplaced,
     /// A key was revoked.
     KeyRevoked,
 }
 
 impl Action {
     /// Every action, with the name it is stored under.
-    const NAMES: [(Self, &'static str); 8] = [
+    const NAMES: [(Self, &'static str); 9] = [
         (Self::MemberInvited, "member_invited"),
         (Self::MemberJoined, "member_joined"),
         (Self::MemberRemoved, "member_removed"),
@@ -37,6 +39,7 @@ impl Action {
         (Self::SignInFailed, "sign_in_failed"),
         (Self::SignedOut, "signed_out"),
         (Self::KeyCreated, "key_created"),
+        (Self::KeyReplaced, "key_replaced"),
         (Self::KeyRevoked, "key_revoked"),
     ];
 

@@ -1,7 +1,7 @@
 //! The port to organisations and their API keys.
 
 use async_trait::async_trait;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use crate::api_key::KeyDigest;
 use crate::audit::Deed;
@@ -35,6 +35,17 @@ pub struct NewKey {
     pub created_at: OffsetDateTime,
     /// From when on it is refused; none: never.
     pub expires_at: Option<OffsetDateTime>,
+    /// The key that it takes the place of.
+    pub replaces: Option<Replacement>,
+}
+
+/// How a key takes the place of another: both are good until the new one is first used, and the old one a while longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The key that will end.
+    pub key: KeyId,
+    /// How long it is still good after the first use of the new one.
+    pub ends_after: Duration,
 }
 
 /// What became of an attempt to store a key.
@@ -46,6 +57,8 @@ pub enum AddedKey {
     AlreadyThere,
     /// Nobody to belong to.
     NoSuchOrganisation,
+    /// The key to be replaced is not an active one of the organisation.
+    NothingToReplace,
 }
 
 /// A stored key, as its organisation sees it.
@@ -69,6 +82,8 @@ pub struct KeyRecord {
     pub revoked_at: Option<OffsetDateTime>,
     /// The member who revoked it; none: an operator, or nobody yet.
     pub revoked_by: Option<String>,
+    /// The key that it takes the place of.
+    pub replaces: Option<KeyId>,
     /// When it was last seen on a connection that was not encrypted: it should be replaced.
     pub sent_in_clear_at: Option<OffsetDateTime>,
 }

@@ -30,7 +30,9 @@ pub use audit::{Action, Actor, AuditEntry, Deed};
 pub use audit_log::AuditLog;
 pub use create_patient::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient};
 pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};
-pub use key_store::{AddedKey, KeyHolder, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey, Organisation};
+pub use key_store::{
+    AddedKey, KeyHolder, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey, Organisation, Replacement,
+};
 pub use manage_keys::{
     IssuedKey, KeyRequest, ManageKeysError, create_key, create_organisation, list_keys, list_organisations, revoke_key,
 };

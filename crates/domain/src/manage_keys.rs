@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use crate::api_key::{ApiKey, KeyFormat};
 use crate::audit::Deed;
 use crate::ids::{KeyId, OrganisationId};
-use crate::key_store::{AddedKey, KeyRecord, KeyStore, NewKey, Organisation};
+use crate::key_store::{AddedKey, KeyRecord, KeyStore, NewKey, Organisation, Replacement};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -18,6 +18,8 @@ pub struct KeyRequest {
     pub name: Name,
     /// From when on it shall be refused; none: never.
     pub expires_at: Option<OffsetDateTime>,
+    /// The key that it shall take the place of.
+    pub replaces: Option<Replacement>,
     /// The key's id to be.
     pub id: KeyId,
     /// The key's secret.
@@ -49,6 +51,9 @@ pub enum ManageKeysError {
     /// The same wish was fulfilled before: its key was shown then, and cannot be shown again.
     #[error("the key was made already")]
     AlreadyMade,
+    /// The key to be replaced has ended, or is not the organisation's.
+    #[error("there is no active key to replace")]
+    NothingToReplace,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -77,7 +82,7 @@ pub async fn create_key(
     request: KeyRequest,
     deed: &Deed,
 ) -> Result<IssuedKey, ManageKeysError> {
-    let KeyRequest { organisation_id, name, expires_at, id, random } = request;
+    let KeyRequest { organisation_id, name, expires_at, replaces, id, random } = request;
     let key = format.mint(random);
     let record = NewKey {
         id,
@@ -87,11 +92,13 @@ pub async fn create_key(
         hint: key.hint().to_owned(),
         created_at: deed.at,
         expires_at,
+        replaces,
     };
     match keys.add_key(&record, deed).await? {
         AddedKey::Added => Ok(IssuedKey { id, organisation_id, name, key }),
         AddedKey::AlreadyThere => Err(ManageKeysError::AlreadyMade),
         AddedKey::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
+        AddedKey::NothingToReplace => Err(ManageKeysError::NothingToReplace),
     }
 }
 

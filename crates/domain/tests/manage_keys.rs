@@ -29,6 +29,7 @@ fn wish() -> KeyRequest {
         organisation_id: organisation(),
         name: Name::new("Front desk").unwrap(),
         expires_at: Some(datetime!(2026-01-01 0:00 UTC)),
+        replaces: None,
         id: KeyId::new(NOW, [2; 10]),
         random: [3; 32],
     }

@@ -1,6 +1,7 @@
 //! Organisations and their API keys, over Diesel.
 
 use async_trait::async_trait;
+use diesel::data_types::PgInterval;
 use diesel::dsl::now;
 use diesel::prelude::*;
 use diesel::sql_types::Timestamptz;
@@ -137,7 +138,19 @@ impl KeyStore for PostgresKeyStore {
 }
 
 fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryResult<AddedKey> {
+    if let Some(replacement) = key.replaces {
+        let old = api_keys::table
+            .find(replacement.key.as_uuid())
+            .filter(api_keys::organisation_id.eq(key.organisation_id.as_uuid()))
+            .filter(api_keys::revoked_at.is_null());
+        let is_good = old.filter(api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(deed.at)));
+        if !diesel::select(diesel::dsl::exists(is_good)).get_result::<bool>(connection)? {
+            return Ok(AddedKey::NothingToReplace);
+        }
+    }
     let digest = key.digest.as_bytes().as_slice();
+    let ends_after =
+        key.replaces.map(|replacement| PgInterval::from_microseconds(microseconds(replacement.ends_after)));
     let row = (
         api_keys::id.eq(key.id.as_uuid()),
         api_keys::organisation_id.eq(key.organisation_id.as_uuid()),
@@ -147,15 +160,22 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
         api_keys::created_at.eq(key.created_at),
         api_keys::created_by.eq(name_of(&deed.actor)),
         api_keys::expires_at.eq(key.expires_at),
+        api_keys::replaces.eq(key.replaces.map(|replacement| *replacement.key.as_uuid())),
+        api_keys::replaced_ends_after.eq(ends_after),
     );
     if diesel::insert_into(api_keys::table).values(row).on_conflict_do_nothing().execute(connection)? > 0 {
-        record(connection, *key.organisation_id.as_uuid(), Action::KeyCreated, key.name.as_str(), deed)?;
+        let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
+        record(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), deed)?;
         return Ok(AddedKey::Added);
     }
     // This very key, if an earlier run of the same work lost its answer.
     let same = api_keys::table.find(key.id.as_uuid()).filter(api_keys::digest.eq(digest));
     let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
     Ok(if is_same { AddedKey::Added } else { AddedKey::AlreadyThere })
+}
+
+fn microseconds(duration: time::Duration) -> i64 {
+    i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX)
 }
 
 #[derive(Queryable, Selectable)]
@@ -178,6 +198,7 @@ struct KeyRow {
     revoked_at: Option<OffsetDateTime>,
     created_by: Option<String>,
     revoked_by: Option<String>,
+    replaces: Option<Uuid>,
     #[diesel(select_expression = key_uses::last_used_at.nullable())]
     last_used_at: Option<OffsetDateTime>,
     #[diesel(select_expression = key_uses::sent_in_clear_at.nullable())]
@@ -196,6 +217,7 @@ impl From<KeyRow> for KeyRecord {
             created_by: row.created_by,
             revoked_at: row.revoked_at,
             revoked_by: row.revoked_by,
+            replaces: row.replaces.map(KeyId::from),
             sent_in_clear_at: row.sent_in_clear_at,
         }
     }

@@ -168,9 +168,20 @@ fn write(connection: &mut Option<PgConnection>, url: &DatabaseUrl, due: &Due) ->
              ON CONFLICT (organisation_id, key_id) DO UPDATE
              SET last_used_at = greatest(key_uses.last_used_at, excluded.last_used_at)",
         )
-        .bind::<Array<SqlUuid>, _>(organisations)
-        .bind::<Array<SqlUuid>, _>(ids)
-        .bind::<Array<Timestamptz>, _>(moments)
+        .bind::<Array<SqlUuid>, _>(&organisations)
+        .bind::<Array<SqlUuid>, _>(&ids)
+        .bind::<Array<Timestamptz>, _>(&moments)
+        .execute(connection)?;
+        // The first use of a key begins the end of the one whose place it takes. Its own end, if it has one, stays if it
+        // is sooner; a later use changes nothing, because the end has been set by then.
+        diesel::sql_query(
+            "UPDATE api_keys AS old SET expires_at = used.at + new.replaced_ends_after
+             FROM unnest($1, $2) AS used (id, at) JOIN api_keys AS new ON new.id = used.id
+             WHERE old.id = new.replaces AND old.revoked_at IS NULL
+                AND (old.expires_at IS NULL OR old.expires_at > used.at + new.replaced_ends_after)",
+        )
+        .bind::<Array<SqlUuid>, _>(&ids)
+        .bind::<Array<Timestamptz>, _>(&moments)
         .execute(connection)?;
     }
     if !due.sent_in_clear.is_empty() {

@@ -22,7 +22,7 @@ const MIGRATION_LOCK: i64 = 0x696E_7461_6B65;
 const GRANTS: &str = "
     GRANT SELECT, INSERT ON environment_stamp TO {role};
     GRANT SELECT, INSERT ON organisations TO {role};
-    GRANT SELECT, INSERT, UPDATE (revoked_at, revoked_by) ON api_keys TO {role};
+    GRANT SELECT, INSERT, UPDATE (revoked_at, revoked_by, expires_at) ON api_keys TO {role};
     GRANT SELECT, INSERT, UPDATE, DELETE ON members, sessions TO {role};
     GRANT SELECT, INSERT, UPDATE (accepted_by) ON invitations TO {role};
     GRANT SELECT, INSERT ON audit_entries TO {role};

@@ -27,6 +27,8 @@ diesel::table! {
         revoked_at -> Nullable<Timestamptz>,
         created_by -> Nullable<Text>,
         revoked_by -> Nullable<Text>,
+        replaces -> Nullable<Uuid>,
+        replaced_ends_after -> Nullable<Interval>,
     }
 }
 

@@ -94,6 +94,7 @@ fn diesel_knows_the_tables_as_they_are() {
             "bool" => "Bool",
             "bytea" => "Binary",
             "date" => "Date",
+            "interval" => "Interval",
             "text" => "Text",
             "timestamptz" => "Timestamptz",
             "uuid" => "Uuid",

@@ -44,6 +44,7 @@ impl Clinic {
             organisation_id: self.organisation,
             name: Name::new("Key").unwrap(),
             expires_at,
+            replaces: None,
             id: KeyId::new(NOW, [number; 10]),
             random: [number; 32],
         };

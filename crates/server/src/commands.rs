@@ -107,6 +107,7 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
                 organisation_id: organisation,
                 name: Name::new(name).context("--name")?,
                 expires_at: expires,
+                replaces: None,
                 id: KeyId::new(edge::now(), edge::random()),
                 random: edge::random(),
             };

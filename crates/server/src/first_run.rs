@@ -47,6 +47,7 @@ pub(crate) async fn ensure_demo(
         organisation_id,
         name: Name::new(KEY)?,
         expires_at: None,
+        replaces: None,
         id: KeyId::new(now, edge::random()),
         random: edge::random(),
     };

@@ -46,6 +46,7 @@ impl Clinic {
             organisation_id: self.organisation,
             name: Name::new("Test key").expect("a name"),
             expires_at,
+            replaces: None,
             id: Uuid::from_bytes(random()).into(),
             random: random(),
         };

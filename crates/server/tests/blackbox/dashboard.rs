@@ -112,6 +112,55 @@ fn a_member_joins_and_makes_uses_and_revokes_a_key() {
 }
 
 #[test]
+fn a_key_is_replaced_without_a_gap() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "ada@clinic.example");
+    browser.press("Create API key");
+    browser.fill("Name", "Front desk");
+    browser.press("Create key");
+    let old = api_key(&browser.value("Your new key"));
+    browser.press("Done");
+    browser.press("Replace");
+    browser.wait_for("Replace “Front desk”");
+    let _ = browser.run("document.getElementById('ends-after').value = 'now'");
+    browser.press("Create replacement");
+    browser.wait_for("won't be shown again");
+    let new = api_key(&browser.value("Your new key"));
+    browser.press("Done");
+    browser.wait_for("In use until its replacement is");
+    browser.wait_for("Replacement, not in use yet");
+    assert!(browser.text().matches("Replace\n").count() <= 1, "the old one has its replacement already");
+    assert_eq!(clinic.service.create(&old, &patient()).status, 201, "good until the new one is used");
+
+    assert_eq!(clinic.service.create(&new, &patient()).status, 201);
+    intake_test_support::wait_for("the old key's end", || clinic.service.create(&old, &patient()).status == 401);
+    assert_eq!(clinic.service.create(&new, &patient()).status, 201);
+    browser.open(&clinic.page("/settings/api-keys"));
+    browser.wait_for("Expired");
+    browser.press("Activity");
+    browser.wait_for("created a replacement for the key Front desk");
+}
+
+#[test]
+fn a_replaced_key_has_the_time_that_was_chosen() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "ada@clinic.example");
+    browser.press("Create API key");
+    browser.fill("Name", "Front desk");
+    browser.press("Create key");
+    browser.press("Done");
+    browser.press("Replace");
+    browser.press("Create replacement");
+    let new = api_key(&browser.value("Your new key"));
+    assert_eq!(clinic.service.create(&new, &patient()).status, 201);
+    let set =
+        "api_keys WHERE expires_at BETWEEN now() + interval '23 hours 59 minutes' AND now() + interval '24 hours'";
+    intake_test_support::wait_for("the end to be set", || clinic.database.count(set) == 1);
+}
+
+#[test]
 fn a_key_is_shown_once() {
     let Some(browser) = Browser::start() else { return };
     let clinic = Clinic::open();

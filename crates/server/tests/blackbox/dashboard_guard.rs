@@ -10,7 +10,7 @@ use crate::service;
 const PASSWORD: &str = "correct horse battery staple";
 
 /// Every page, with the method that it takes; `{key}` and `{member}` stand for ids of the organisation.
-const ROUTES: [(&str, &str); 18] = [
+const ROUTES: [(&str, &str); 20] = [
     ("GET", "/"),
     ("GET", "/sign-in"),
     ("POST", "/sign-in"),
@@ -23,6 +23,8 @@ const ROUTES: [(&str, &str); 18] = [
     ("GET", "/settings/api-keys/{key}/first-use"),
     ("GET", "/settings/api-keys/{key}/revoke"),
     ("POST", "/settings/api-keys/{key}/revoke"),
+    ("GET", "/settings/api-keys/{key}/replace"),
+    ("POST", "/settings/api-keys/{key}/replace"),
     ("GET", "/settings/members"),
     ("POST", "/settings/members"),
     ("GET", "/settings/members/{member}/remove"),
@@ -163,7 +165,7 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
         {
             let path = path.replace("{key}", &key.to_string()).replace("{member}", &key.to_string());
             let headers = [("Cookie", cookie), ("Content-Type", "application/x-www-form-urlencoded")];
-            let form = format!("form_token={}&name=k&email=e%40e.co&id={key}", guest.form_token);
+            let form = format!("form_token={}&name=k&email=e%40e.co&id={key}&ends_after=now", guest.form_token);
             let body = if method == "POST" { form.as_bytes() } else { b"" };
             let response = guest.client.send(&request(method, &path, &headers, body));
             assert_eq!((response.status, response.header("location")), (303, Some("/sign-in")), "{method} {path}");
@@ -187,7 +189,9 @@ fn another_organisations_keys_and_members_are_not_there() {
     let mut tried = 0;
     for (method, path) in ROUTES.iter().filter(|(_, path)| path.contains("{key}") || path.contains("{member}")) {
         let at = |key: &str, member: &str| path.replace("{key}", key).replace("{member}", member);
-        let ask = |path: &str| if *method == "POST" { ada.post(path, "") } else { ada.get(path) };
+        let ask = |path: &str| {
+            if *method == "POST" { ada.post(path, &format!("id={own_key}&ends_after=now")) } else { ada.get(path) }
+        };
         let foreign = ask(&at(&foreign_key.to_string(), &foreign_member));
         assert_eq!(foreign.status, 404, "{method} {path}");
         assert_eq!(ask(&at("nonsense", "nonsense")).status, 404, "{method} {path}");
@@ -196,7 +200,7 @@ fn another_organisations_keys_and_members_are_not_there() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 5);
+    assert_eq!(tried, 7);
     assert_eq!(
         house.service.create(&foreign_secret, &intake_test_support::patient()).status,
         201,
@@ -228,7 +232,7 @@ fn a_form_of_another_session_changes_nothing() {
         }
         let path = path.replace("{key}", &key.to_string()).replace("{member}", &key.to_string());
         for token in ["", "x", eve.form_token.as_str()] {
-            let form = format!("form_token={token}&name=k&email=e%40e.co&id={key}");
+            let form = format!("form_token={token}&name=k&email=e%40e.co&id={key}&ends_after=now");
             let response = post(&ada.client, &path, &[("Cookie", &ada.cookie)], &form);
             assert_eq!(response.status, 403, "{path}");
             assert!(response.text().contains("out of date"), "{path}");
