@@ -46,3 +46,14 @@ CREATE TABLE audit_entries (
     address text,
     PRIMARY KEY (organisation_id, id)
 );
+
+-- How requests were answered, by day. Without a field, the answers themselves; with one, those of them that named it.
+CREATE TABLE key_answers (
+    organisation_id uuid NOT NULL,
+    key_id uuid NOT NULL,
+    day date NOT NULL,
+    status integer NOT NULL,
+    field text NOT NULL,
+    count bigint NOT NULL,
+    PRIMARY KEY (organisation_id, key_id, day, status, field)
+);

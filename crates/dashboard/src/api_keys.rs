@@ -329,7 +329,7 @@ fn show_made(
 }
 
 /// A key of the visitor's own organisation; any other is as good as none.
-async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) -> Result<KeyRecord, PageError> {
+pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) -> Result<KeyRecord, PageError> {
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
     let all = list_keys(keys, visitor.organisation()).await?;
     all.into_iter().find(|key| key.id == id).ok_or(PageError::NotFound)

@@ -14,6 +14,7 @@ mod session_cookie;
 mod shell;
 mod sign_in;
 mod throttle;
+mod usage;
 mod visitor;
 
 use actix_web::middleware::from_fn;
@@ -47,6 +48,7 @@ pub fn configure(application: &mut web::ServiceConfig) {
         .route("/settings/api-keys", web::get().to(api_keys::list))
         .route("/settings/api-keys", web::post().to(api_keys::create))
         .route("/settings/api-keys/new", web::get().to(api_keys::form))
+        .route("/settings/api-keys/{id}", web::get().to(usage::page))
         .route("/settings/api-keys/{id}/first-use", web::get().to(api_keys::first_use))
         .route("/settings/api-keys/{id}/revoke", web::get().to(api_keys::confirm_revoke))
         .route("/settings/api-keys/{id}/revoke", web::post().to(api_keys::revoke))

@@ -1,7 +1,7 @@
 //! The port to organisations and their API keys.
 
 use async_trait::async_trait;
-use time::{Duration, OffsetDateTime};
+use time::{Date, Duration, OffsetDateTime};
 
 use crate::api_key::KeyDigest;
 use crate::audit::Deed;
@@ -97,6 +97,19 @@ pub struct KeyHolder {
     pub organisation_id: OrganisationId,
 }
 
+/// How often a key's requests of one day were answered in one way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerCount {
+    /// The day, in UTC.
+    pub day: Date,
+    /// The status that was answered.
+    pub status: u16,
+    /// None: the answers themselves. Otherwise those of them that named this field.
+    pub field: Option<String>,
+    /// How often.
+    pub count: u64,
+}
+
 /// Why a well-formed key opens nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRefusal {
@@ -129,6 +142,17 @@ pub trait KeyStore: Send + Sync {
 
     /// Notes, some time later, that this key was seen on a connection that was not encrypted.
     fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime);
+
+    /// Counts, some time later, an answer to a request with this key: its status, and the fields that it named.
+    fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]);
+
+    /// How a key's requests were answered since that day, the oldest day first. Empty for another organisation's key.
+    async fn answers(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        since: Date,
+    ) -> Result<Vec<AnswerCount>, StoreError>;
 
     /// Stores an organisation.
     async fn add_organisation(&self, organisation: &Organisation) -> Result<(), StoreError>;

@@ -13,7 +13,7 @@ use intake_domain::{
 };
 
 use crate::problem::Problem;
-use crate::rate_limit::RateLimiter;
+use crate::rate_limit::{RateLimiter, Standing};
 use crate::{bearer, body, content_type, created, decode, edge};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -39,16 +39,23 @@ pub(crate) async fn create(
         Ok(key) => key,
         Err(problem) => return refuse(&problem, &request, payload).await,
     };
-    let Some(limiter) = limiter.as_ref() else {
-        return serve_safely(headers, payload, &Doors { register, keys }, &key).await;
+    let digest = key.digest();
+    let standing = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&digest)));
+    let doors = Doors { register, keys };
+    let answer = match standing {
+        Some((_, Standing { wait: Some(wait), .. })) => {
+            body::discard(payload).await;
+            Err(Problem::RateExceeded(wait))
+        }
+        _ => serve_safely(headers, payload, &doors, &key).await,
     };
-    let standing = limiter.take(&key.digest());
-    let mut response = match standing.wait {
-        Some(wait) => refuse(&Problem::RateExceeded(wait), &request, payload).await,
-        None => serve_safely(headers, payload, &Doors { register, keys }, &key).await,
-    };
-    add_header(&mut response, RATE_LIMIT_POLICY, &limiter.policy());
-    add_header(&mut response, RATE_LIMIT, &standing.header());
+    let fields = answer.as_ref().err().map(Problem::fields).unwrap_or_default();
+    let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
+    doors.keys.note_answer(&digest, edge::now(), response.status().as_u16(), &fields);
+    if let Some((policy, standing)) = standing {
+        add_header(&mut response, RATE_LIMIT_POLICY, &policy);
+        add_header(&mut response, RATE_LIMIT, &standing.header());
+    }
     response
 }
 
@@ -59,11 +66,14 @@ pub(crate) async fn refuse(problem: &Problem, request: &HttpRequest, payload: Pa
 }
 
 /// A panic must not take the connection, and the worker's other requests, with it.
-async fn serve_safely(headers: &HeaderMap, payload: Payload, doors: &Doors, key: &ApiKey) -> HttpResponse {
+async fn serve_safely(
+    headers: &HeaderMap,
+    payload: Payload,
+    doors: &Doors,
+    key: &ApiKey,
+) -> Result<HttpResponse, Problem> {
     let answer = AssertUnwindSafe(serve(headers, payload, doors, key)).catch_unwind().await;
-    answer
-        .unwrap_or_else(|_| Err(Problem::Unexpected("the handler panicked".into())))
-        .unwrap_or_else(|problem| problem.respond(headers))
+    answer.unwrap_or_else(|_| Err(Problem::Unexpected("the handler panicked".into())))
 }
 
 async fn serve(headers: &HeaderMap, payload: Payload, doors: &Doors, key: &ApiKey) -> Result<HttpResponse, Problem> {

@@ -93,6 +93,14 @@ impl Problem {
         response
     }
 
+    /// The fields that the answer names.
+    pub(crate) fn fields(&self) -> Vec<&'static str> {
+        match self {
+            Self::Invalid(faults) => faults.iter().filter_map(|fault| fault.field).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     fn told(&self) -> (StatusCode, &'static str, &str) {
         let unauthorised = (StatusCode::UNAUTHORIZED, "Unauthorized", "Missing or invalid API key");
         match self {

@@ -6,17 +6,17 @@ use diesel::dsl::now;
 use diesel::prelude::*;
 use diesel::sql_types::Timestamptz;
 use intake_domain::{
-    Action, AddedKey, Deed, KeyDigest, KeyHolder, KeyId, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey,
-    Organisation, OrganisationId, StoreError,
+    Action, AddedKey, AnswerCount, Deed, KeyDigest, KeyHolder, KeyId, KeyRecord, KeyRefusal, KeyStanding, KeyStore,
+    NewKey, Organisation, OrganisationId, StoreError,
 };
-use time::OffsetDateTime;
+use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::audit_log::{name_of, record};
 use crate::database::Database;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::key_uses::KeyUses;
-use crate::schema::{api_keys, key_uses, organisations};
+use crate::schema::{api_keys, key_answers, key_uses, organisations};
 
 /// The port [`KeyStore`] over PostgreSQL.
 pub struct PostgresKeyStore {
@@ -57,6 +57,34 @@ impl KeyStore for PostgresKeyStore {
 
     fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime) {
         self.uses.note_sent_in_clear(key, at);
+    }
+
+    fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]) {
+        self.uses.answers.note(key, at, status, fields);
+    }
+
+    async fn answers(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        since: Date,
+    ) -> Result<Vec<AnswerCount>, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let found = self.database.run(move |connection| {
+            let of_key = key_answers::table
+                .filter(key_answers::organisation_id.eq(organisation).and(key_answers::key_id.eq(key)))
+                .filter(key_answers::day.ge(since))
+                .order((key_answers::day, key_answers::status, key_answers::field));
+            let columns = (key_answers::day, key_answers::status, key_answers::field, key_answers::count);
+            of_key.select(columns).load::<(Date, i32, String, i64)>(connection)
+        });
+        let answer = |(day, status, field, count): (Date, i32, String, i64)| AnswerCount {
+            day,
+            status: u16::try_from(status).unwrap_or_default(),
+            field: Some(field).filter(|field| !field.is_empty()),
+            count: u64::try_from(count).unwrap_or_default(),
+        };
+        Ok(found.await?.into_iter().map(answer).collect())
     }
 
     async fn add_organisation(&self, organisation: &Organisation) -> Result<(), StoreError> {

@@ -16,9 +16,12 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database_url::DatabaseUrl;
+use crate::key_answers::KeyAnswers;
 
 /// How often to look for what is due: a first use shows up this soon.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// In flushes: answers are counted for charts of days.
+const ANSWERS_EVERY: u64 = 5;
 /// One write a key and minute, not one a request: a hot row would slow every request of that key.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
 /// Keys in memory at most; beyond it newcomers go unnoted. Active keys are far fewer, and strangers' keys that are sent in
@@ -30,7 +33,10 @@ const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '4s'";
 
 /// Where uses are noted. Clones share what they gather.
 #[derive(Clone, Default)]
-pub struct KeyUses(Arc<Mutex<Gathered>>);
+pub struct KeyUses {
+    gathered: Arc<Mutex<Gathered>>,
+    pub(crate) answers: KeyAnswers,
+}
 
 #[derive(Default)]
 struct Gathered {
@@ -66,7 +72,7 @@ impl KeyUses {
     }
 
     fn gathered(&self) -> MutexGuard<'_, Gathered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what is due: all of it at the end, else the keys not written for a minute.
@@ -118,6 +124,7 @@ impl KeyUseWriter {
         let (stop, stopped) = channel();
         let run = move || {
             let mut connection = None;
+            let mut ticks = 0_u64;
             loop {
                 let is_end = stopped.recv_timeout(FLUSH_INTERVAL) != Err(RecvTimeoutError::Timeout);
                 let due = uses.due(is_end);
@@ -125,6 +132,10 @@ impl KeyUseWriter {
                     tracing::debug!(error = %error, "the last uses of keys could not be written; they are kept");
                     connection = None;
                     uses.give_back(due);
+                }
+                ticks += 1;
+                if is_end || ticks.is_multiple_of(ANSWERS_EVERY) {
+                    write_answers(&mut connection, &url, &uses.answers);
                 }
                 if is_end {
                     return;
@@ -146,18 +157,36 @@ impl Drop for KeyUseWriter {
     }
 }
 
+/// Counts that cannot be written are kept for the next time.
+fn write_answers(connection: &mut Option<PgConnection>, url: &DatabaseUrl, answers: &KeyAnswers) {
+    let gathered = answers.take();
+    let written = connected(connection, url).and_then(|connection| Ok(gathered.write(connection)?));
+    if let Err(error) = written {
+        tracing::debug!(error = %error, "the counts of answers could not be written; they are kept");
+        *connection = None;
+        answers.give_back(gathered);
+    }
+}
+
+fn connected<'a>(
+    connection: &'a mut Option<PgConnection>,
+    url: &DatabaseUrl,
+) -> Result<&'a mut PgConnection, anyhow::Error> {
+    match connection {
+        Some(connection) => Ok(connection),
+        None => {
+            let mut new = PgConnection::establish(url.expose())?;
+            new.batch_execute(SETTINGS)?;
+            Ok(connection.insert(new))
+        }
+    }
+}
+
 fn write(connection: &mut Option<PgConnection>, url: &DatabaseUrl, due: &Due) -> Result<(), anyhow::Error> {
     if due.used.is_empty() && due.sent_in_clear.is_empty() {
         return Ok(());
     }
-    let connection = match connection {
-        Some(connection) => connection,
-        None => {
-            let mut new = PgConnection::establish(url.expose())?;
-            new.batch_execute(SETTINGS)?;
-            connection.insert(new)
-        }
-    };
+    let connection = connected(connection, url)?;
     // Every writer takes the rows in one order, so that two services never wait for each other in a circle.
     if !due.used.is_empty() {
         let (keys, moments): (Vec<_>, Vec<_>) = due.used.iter().copied().unzip();

@@ -6,6 +6,7 @@ mod database;
 mod database_url;
 mod diesel_errors;
 pub mod embedded;
+mod key_answers;
 mod key_store;
 mod key_uses;
 mod member_store;

@@ -26,7 +26,7 @@ const GRANTS: &str = "
     GRANT SELECT, INSERT, UPDATE, DELETE ON members, sessions TO {role};
     GRANT SELECT, INSERT, UPDATE (accepted_by) ON invitations TO {role};
     GRANT SELECT, INSERT ON audit_entries TO {role};
-    GRANT SELECT, INSERT, UPDATE ON key_uses TO {role};
+    GRANT SELECT, INSERT, UPDATE ON key_uses, key_answers TO {role};
     GRANT INSERT ON patients TO {role};
     GRANT SELECT (organisation_id, id, idempotency_key, request_digest, created_at, updated_at) ON patients TO {role};
     GRANT SELECT ON __diesel_schema_migrations TO {role};

@@ -85,6 +85,17 @@ diesel::table! {
 }
 
 diesel::table! {
+    key_answers (organisation_id, key_id, day, status, field) {
+        organisation_id -> Uuid,
+        key_id -> Uuid,
+        day -> Date,
+        status -> Integer,
+        field -> Text,
+        count -> BigInt,
+    }
+}
+
+diesel::table! {
     patients (organisation_id, id) {
         organisation_id -> Uuid,
         id -> Uuid,

@@ -93,6 +93,8 @@ fn diesel_knows_the_tables_as_they_are() {
         let kind = match kind {
             "bool" => "Bool",
             "bytea" => "Binary",
+            "int4" => "Integer",
+            "int8" => "BigInt",
             "date" => "Date",
             "interval" => "Interval",
             "text" => "Text",
@@ -124,5 +126,5 @@ fn migrations_can_be_taken_back_and_applied_again() {
         "SELECT tablename::text AS line FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE '\\_\\_%'";
     assert_eq!(lines(&database, left), [""; 0]);
     connection.run_pending_migrations(migrations).unwrap();
-    assert_eq!(lines(&database, left).len(), 9);
+    assert_eq!(lines(&database, left).len(), 10);
 }

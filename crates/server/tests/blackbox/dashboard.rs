@@ -161,6 +161,30 @@ fn a_replaced_key_has_the_time_that_was_chosen() {
 }
 
 #[test]
+fn the_use_of_a_key_is_charted_with_the_reasons_of_refusals() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "ada@clinic.example");
+    browser.press("Create API key");
+    browser.fill("Name", "Front desk");
+    browser.press("Create key");
+    let key = api_key(&browser.value("Your new key"));
+    for _ in 0..3 {
+        assert_eq!(clinic.service.create(&key, &patient()).status, 201);
+    }
+    let _ = clinic.service.create(&key, &crate::patient_with("email", "Canary"));
+    let _ = clinic.service.create_with(&key, &[], b"{");
+    intake_test_support::wait_for("the counts", || clinic.database.count("key_answers") == 4);
+    browser.press("Done");
+    browser.press("Front desk");
+    browser.wait_for("3 accepted");
+    let page = browser.text();
+    assert!(page.contains("2 refused") && page.contains("email (1)"), "{page}");
+    assert!(!page.contains("Canary"));
+    assert_eq!(browser.run("return document.querySelectorAll('svg.chart g').length"), 30);
+}
+
+#[test]
 fn a_key_is_shown_once() {
     let Some(browser) = Browser::start() else { return };
     let clinic = Clinic::open();

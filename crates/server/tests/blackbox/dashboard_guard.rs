@@ -10,7 +10,7 @@ use crate::service;
 const PASSWORD: &str = "correct horse battery staple";
 
 /// Every page, with the method that it takes; `{key}` and `{member}` stand for ids of the organisation.
-const ROUTES: [(&str, &str); 20] = [
+const ROUTES: [(&str, &str); 21] = [
     ("GET", "/"),
     ("GET", "/sign-in"),
     ("POST", "/sign-in"),
@@ -20,6 +20,7 @@ const ROUTES: [(&str, &str); 20] = [
     ("GET", "/settings/api-keys"),
     ("POST", "/settings/api-keys"),
     ("GET", "/settings/api-keys/new"),
+    ("GET", "/settings/api-keys/{key}"),
     ("GET", "/settings/api-keys/{key}/first-use"),
     ("GET", "/settings/api-keys/{key}/revoke"),
     ("POST", "/settings/api-keys/{key}/revoke"),
@@ -200,7 +201,7 @@ fn another_organisations_keys_and_members_are_not_there() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 7);
+    assert_eq!(tried, 8);
     assert_eq!(
         house.service.create(&foreign_secret, &intake_test_support::patient()).status,
         201,

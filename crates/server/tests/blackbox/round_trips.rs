@@ -29,13 +29,14 @@ fn a_valid_patient_costs_one_round_trip_and_a_refusal_one_lookup() {
 
     let mut connection = service.client().connect();
     for (bytes, status, expected) in [(&good, 201, 1), (&invalid, 422, 1), (&unknown, 401, 1), (&foreign, 401, 0)] {
-        for _ in 0..5 {
-            let _ = connection.exchange(bytes);
-        }
-        let _ = counter.take();
-        for _ in 0..20 {
-            assert_eq!(connection.exchange(bytes).status, status);
-        }
-        assert_eq!(counter.take(), 20 * expected, "for {status}");
+        // Every few seconds the uses of keys are written by a thread of their own: the least of a few rounds is without.
+        let round = |_| {
+            let _ = counter.take();
+            for _ in 0..20 {
+                assert_eq!(connection.exchange(bytes).status, status);
+            }
+            counter.take()
+        };
+        assert_eq!((0..3).map(round).min(), Some(20 * expected), "for {status}");
     }
 }
