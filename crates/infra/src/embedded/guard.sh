@@ -6,7 +6,7 @@ cd "$1" || exit 1
 # Whether $1 is the process of this folder's server, and not another one that was given its number.
 is_server() {
     arguments=$(tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null || ps -p "$1" -o args= 2>/dev/null)
-    case $arguments in *"$2/data"*) return 0 ;; *) return 1 ;; esac
+    case $arguments in *"$2/data "*) return 0 ;; *) return 1 ;; esac
 }
 
 # Whether the process that the file $1 is named after lives, and is the one that wrote it: the file holds the moment at
@@ -21,18 +21,28 @@ lives() {
     [ "$1" != Z ] && [ "$1" != X ] && [ "${20}" = "$noted" ]
 }
 
+# Prints the server of the folder $1, found among all processes.
+find_server() {
+    for process in /proc/[0-9]*; do
+        is_server "${process#/proc/}" "$1" && echo "${process#/proc/}" && return
+    done
+}
+
+server=
 while sleep 0.5; do
     for user in users/*; do
         [ -e "$user" ] || continue
         lives "$user" || rm -f "$user"
     done
     # Read before the folder of users goes: whoever comes after that stops this server and starts one of its own.
-    read -r server <data/postmaster.pid 2>/dev/null || server=
-    # Only an empty folder can be removed, so nobody can have come in the meantime.
-    if rmdir users 2>/dev/null; then
-        if [ -n "$server" ] && is_server "$server" "$1"; then
+    read -r noted <data/postmaster.pid 2>/dev/null && server=$noted
+    # Only an empty folder can be removed, so nobody can have come in the meantime. It is gone, too, if somebody deleted all.
+    if rmdir users 2>/dev/null || [ ! -d users ]; then
+        [ -n "$server" ] || server=$(find_server "$1")
+        # Whoever has come since has made the folder first.
+        if [ ! -d users ] && [ -n "$server" ] && is_server "$server" "$1"; then
             kill -INT "$server"
         fi
+        exit 0
     fi
-    [ -d users ] || exit 0
 done

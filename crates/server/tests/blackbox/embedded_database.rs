@@ -99,6 +99,17 @@ fn both_killed_together_come_back() {
 }
 
 #[test]
+fn a_folder_that_is_deleted_leaves_no_server_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let mut service = in_folder(&path).start();
+    service.signal("KILL");
+    drop(folder);
+    service.wait();
+    wait_for("the end of all", || processes(&path).is_empty());
+}
+
+#[test]
 fn a_killed_guard_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let mut service = in_folder(folder.path()).start();
