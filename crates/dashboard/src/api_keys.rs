@@ -1,20 +1,19 @@
-//! Settings → API keys: the list, a form to create one, the one page that shows a key, replacing and revoking.
+//! Creating and revoking keys, and the one page that shows a key.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
-    IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeyStore, ManageKeysError, Name, NameError, Replacement,
-    create_key, list_keys, revoke_key,
+    IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeyStore, ManageKeysError, Name, NameError, create_key,
+    list_keys, revoke_key,
 };
 use intake_http::edge;
 use serde::Deserialize;
+use time::OffsetDateTime;
 use time::macros::format_description;
-use time::{Duration, OffsetDateTime};
 
 use crate::BaseUrl;
-use crate::moment::{exact, relative};
 use crate::page_error::PageError;
 use crate::shell::{Shell, lead_to, show};
 use crate::sign_in::OwnForm;
@@ -23,51 +22,6 @@ use crate::visitor::Visitor;
 /// Somebody to create at the first try.
 const EXAMPLE_PATIENT: &str =
     r#"{"firstName":"Ada","lastName":"Lovelace","phoneNumber":"+61412345678","dateOfBirth":"1985-12-10"}"#;
-
-#[derive(Template)]
-#[template(path = "api_keys.html")]
-struct KeysPage {
-    shell: Shell,
-    keys: Vec<KeyRow>,
-}
-
-struct KeyRow {
-    id: String,
-    name: String,
-    hint: String,
-    created_at: String,
-    created_by: String,
-    last_used_at: Option<String>,
-    status: &'static str,
-    status_class: &'static str,
-    status_at: Option<String>,
-    revoked_by: Option<String>,
-    replacement: Option<&'static str>,
-    can_be_replaced: bool,
-    sent_in_clear: bool,
-    is_over: bool,
-}
-
-#[derive(Template)]
-#[template(path = "replace.html")]
-struct ReplacePage {
-    shell: Shell,
-    id: String,
-    new_id: String,
-    name: String,
-    choices: &'static [(&'static str, &'static str)],
-}
-
-#[derive(Deserialize)]
-pub(crate) struct ReplaceForm {
-    form_token: String,
-    id: String,
-    ends_after: String,
-}
-
-/// How long a key may be good after its replacement was first used.
-const CHOICES: [(&str, &str); 4] =
-    [("now", "at once"), ("1h", "after 1 hour"), ("24h", "after 24 hours"), ("7d", "after 7 days")];
 
 #[derive(Template)]
 #[template(path = "new_api_key.html")]
@@ -115,18 +69,6 @@ pub(crate) async fn home(_: Visitor) -> HttpResponse {
     lead_to("/settings/api-keys")
 }
 
-pub(crate) async fn list(
-    visitor: Visitor,
-    keys: Data<dyn KeyStore>,
-    format: Data<KeyFormat>,
-) -> Result<HttpResponse, PageError> {
-    let now = edge::now();
-    let found = list_keys(keys.as_ref(), visitor.organisation()).await?;
-    let newest_first = found.iter().rev();
-    let keys = newest_first.map(|key| KeyRow::new(key, &found, &format, now)).collect();
-    show(StatusCode::OK, &KeysPage { shell: Shell::new("keys", &visitor), keys })
-}
-
 pub(crate) async fn form(visitor: Visitor) -> Result<HttpResponse, PageError> {
     // Made here and sent along: a form that is sent twice makes one key.
     let id = KeyId::new(edge::now(), edge::random()).to_string();
@@ -162,47 +104,6 @@ pub(crate) async fn create(
     let organisation_id = visitor.organisation();
     let wish = KeyRequest { organisation_id, name, expires_at, replaces: None, id, random: edge::random() };
     let made = create_key(keys.as_ref(), &format, wish, &deed).await;
-    show_made(&visitor, made, &base)
-}
-
-pub(crate) async fn confirm_replace(
-    visitor: Visitor,
-    id: Path<String>,
-    keys: Data<dyn KeyStore>,
-) -> Result<HttpResponse, PageError> {
-    let key = own_key(&visitor, &id, keys.as_ref()).await?;
-    let new_id = KeyId::new(edge::now(), edge::random()).to_string();
-    let shell = Shell::new("keys", &visitor);
-    let page = ReplacePage { shell, id: key.id.to_string(), new_id, name: key.name, choices: &CHOICES };
-    show(StatusCode::OK, &page)
-}
-
-pub(crate) async fn replace(
-    visitor: Visitor,
-    id: Path<String>,
-    form: Form<ReplaceForm>,
-    keys: Data<dyn KeyStore>,
-    format: Data<KeyFormat>,
-    base: Data<BaseUrl>,
-) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    let old = own_key(&visitor, &id, keys.as_ref()).await?;
-    let ends_after = match form.ends_after.as_str() {
-        "now" => Duration::ZERO,
-        "1h" => Duration::HOUR,
-        "24h" => Duration::DAY,
-        "7d" => Duration::WEEK,
-        _ => return Err(PageError::BadForm),
-    };
-    let wish = KeyRequest {
-        organisation_id: visitor.organisation(),
-        name: Name::new(old.name).map_err(|_| PageError::BadForm)?,
-        expires_at: None,
-        replaces: Some(Replacement { key: old.id, ends_after }),
-        id: form.id.parse().map_err(|_| PageError::BadForm)?,
-        random: edge::random(),
-    };
-    let made = create_key(keys.as_ref(), &format, wish, &visitor.deed()).await;
     show_made(&visitor, made, &base)
 }
 
@@ -259,43 +160,6 @@ impl From<ManageKeysError> for PageError {
     }
 }
 
-impl KeyRow {
-    fn new(key: &KeyRecord, all: &[KeyRecord], format: &KeyFormat, now: OffsetDateTime) -> Self {
-        let (status, status_class, status_at) = match (key.revoked_at, key.expires_at) {
-            (Some(at), _) => ("Revoked", "revoked", Some(at)),
-            (None, Some(at)) if at <= now => ("Expired", "expired", Some(at)),
-            (None, Some(at)) => ("Active, expires", "active", Some(at)),
-            (None, None) => ("Active", "active", None),
-        };
-        let is_over = status_class != "active";
-        let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "an operator".to_owned());
-        let successor = all.iter().find(|other| other.replaces == Some(key.id) && other.revoked_at.is_none());
-        let replacement = match (successor, key.replaces) {
-            _ if is_over => None,
-            (Some(successor), _) if successor.last_used_at.is_none() => Some("In use until its replacement is"),
-            (Some(_), _) => Some("Its replacement is in use"),
-            (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement, not in use yet"),
-            (None, _) => None,
-        };
-        Self {
-            id: key.id.to_string(),
-            name: key.name.clone(),
-            hint: format!("{}…{}", format.head(), key.hint),
-            created_at: exact(key.created_at),
-            created_by: by(&key.created_by),
-            last_used_at: key.last_used_at.map(relative),
-            status,
-            status_class,
-            status_at: status_at.map(exact),
-            revoked_by: key.revoked_at.map(|_| by(&key.revoked_by)),
-            replacement,
-            can_be_replaced: successor.is_none(),
-            sent_in_clear: key.sent_in_clear_at.is_some() && !is_over,
-            is_over,
-        }
-    }
-}
-
 impl<'a> CreatedKeyPage<'a> {
     fn new(shell: Shell, made: &'a IssuedKey, base: &BaseUrl) -> Self {
         let (key, url) = (made.key.expose(), format!("{}/api/v1/patients", base.0));
@@ -315,7 +179,7 @@ impl<'a> CreatedKeyPage<'a> {
 }
 
 /// Shows a key that was just made, this once.
-fn show_made(
+pub(crate) fn show_made(
     visitor: &Visitor,
     made: Result<IssuedKey, ManageKeysError>,
     base: &BaseUrl,

@@ -7,9 +7,11 @@ mod api_keys;
 mod assets;
 mod guard;
 mod invitations;
+mod key_list;
 mod members;
 mod moment;
 mod page_error;
+mod replace_key;
 mod session_cookie;
 mod shell;
 mod sign_in;
@@ -45,15 +47,15 @@ pub fn configure(application: &mut web::ServiceConfig) {
         .route("/sign-out", web::post().to(sign_in::sign_out))
         .route("/invitations/{token}", web::get().to(invitations::page))
         .route("/invitations/{token}", web::post().to(invitations::submit))
-        .route("/settings/api-keys", web::get().to(api_keys::list))
+        .route("/settings/api-keys", web::get().to(key_list::page))
         .route("/settings/api-keys", web::post().to(api_keys::create))
         .route("/settings/api-keys/new", web::get().to(api_keys::form))
         .route("/settings/api-keys/{id}", web::get().to(usage::page))
         .route("/settings/api-keys/{id}/first-use", web::get().to(api_keys::first_use))
         .route("/settings/api-keys/{id}/revoke", web::get().to(api_keys::confirm_revoke))
         .route("/settings/api-keys/{id}/revoke", web::post().to(api_keys::revoke))
-        .route("/settings/api-keys/{id}/replace", web::get().to(api_keys::confirm_replace))
-        .route("/settings/api-keys/{id}/replace", web::post().to(api_keys::replace))
+        .route("/settings/api-keys/{id}/replace", web::get().to(replace_key::page))
+        .route("/settings/api-keys/{id}/replace", web::post().to(replace_key::submit))
         .route("/settings/members", web::get().to(members::list))
         .route("/settings/members", web::post().to(members::invite))
         .route("/settings/members/{id}/remove", web::get().to(members::confirm_remove))

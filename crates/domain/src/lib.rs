@@ -14,6 +14,7 @@ mod name;
 mod password;
 mod password_hasher;
 mod patient;
+mod patient_draft;
 mod patient_register;
 mod rules;
 mod safe_retry;
@@ -45,7 +46,8 @@ pub use member_store::{Credentials, Invitation, Joined, MemberRecord, MemberStor
 pub use name::{Name, NameError};
 pub use password::{Password, PasswordError, PasswordHash};
 pub use password_hasher::PasswordHasher;
-pub use patient::{FieldFault, NewPatient, Patient, PatientDraft, Sent};
+pub use patient::{NewPatient, Patient};
+pub use patient_draft::{FieldFault, PatientDraft, Sent};
 pub use patient_register::{PatientRegister, Registered, Registration, SafeRetry};
 pub use safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest};
 pub use session_store::{NewSession, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn};
