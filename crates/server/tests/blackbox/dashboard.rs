@@ -471,3 +471,59 @@ fn pictures() {
         save(name);
     }
 }
+
+#[test]
+fn no_page_keeps_anybody_out() {
+    let Some(browser) = Browser::start() else { return };
+    let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/node_modules/axe-core/axe.min.js");
+    let Ok(axe) = std::fs::read_to_string(axe) else {
+        assert!(std::env::var_os("CI").is_none(), "the check of accessibility needs axe-core: see .ci/run");
+        eprintln!(
+            "skipped: the check of accessibility needs axe-core (npm install --no-save --prefix target/axe axe-core@4)"
+        );
+        return;
+    };
+    let clinic = Clinic::open();
+    let check = |what: &str| {
+        for scheme in ["light", "dark"] {
+            let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+            browser.tell("Emulation.setEmulatedMedia", &media);
+            let _ = browser.run(&axe);
+            let _ = browser.run("window.found = null; axe.run().then((all) => { window.found = all.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html).join(' ')); })");
+            intake_test_support::wait_for("axe", || !browser.run("return window.found").is_null());
+            assert_eq!(browser.run("return window.found"), json!([]), "{what} in {scheme}");
+        }
+    };
+    browser.open(&clinic.page("/sign-in"));
+    check("sign in");
+    let invitation = clinic.invitation("ada@clinic.example");
+    browser.open(&invitation);
+    check("invitation");
+    browser.fill("Your name", "Ada");
+    browser.fill("Password", PASSWORD);
+    browser.press("Join");
+    browser.wait_for("There is no API key yet.");
+    check("no keys");
+    browser.press("Create API key");
+    check("create");
+    browser.fill("Name", "Front desk");
+    browser.press("Create key");
+    browser.wait_for("won't be shown again");
+    check("created");
+    browser.press("Done");
+    check("keys");
+    browser.press("Replace");
+    check("replace");
+    browser.back();
+    browser.press("Revoke");
+    check("revoke");
+    browser.press("Revoke key");
+    browser.wait_for("Revoked");
+    check("a revoked key");
+    browser.press("Front desk");
+    check("usage");
+    for path in ["/settings/members", "/settings/activity", "/settings/account", "/nothing", "/invitations/used"] {
+        browser.open(&clinic.page(path));
+        check(path);
+    }
+}

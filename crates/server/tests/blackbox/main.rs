@@ -1,5 +1,5 @@
 //! Black-box tests: the real program over real HTTPS with a real PostgreSQL. One file for each promise.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking and say why")]
 
 mod authentication;
 mod body;
