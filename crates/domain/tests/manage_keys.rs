@@ -4,7 +4,7 @@
 use futures_util::FutureExt;
 use intake_domain::{
     Actor, AddedKey, AuditEntryId, Deed, Environment, KeyFormat, KeyId, KeyRequest, ManageKeysError, MockKeyStore,
-    Name, OrganisationId, create_key, create_organisation, list_keys, revoke_key,
+    Name, OrganisationId, Replacement, create_key, create_organisation, list_keys, revoke_key,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -59,6 +59,22 @@ fn a_wish_that_was_fulfilled_before_shows_no_second_key() {
     keys.expect_add_key().returning(|_, _| Ok(AddedKey::AlreadyThere));
     let result = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once");
     assert!(matches!(result, Err(ManageKeysError::AlreadyMade)));
+}
+
+#[test]
+fn a_key_takes_the_place_of_an_active_one_alone() {
+    let replaces = Some(Replacement { key: KeyId::new(NOW, [9; 10]), ends_after: time::Duration::HOUR });
+    for (added, is_made) in [(AddedKey::Added, true), (AddedKey::NothingToReplace, false)] {
+        let mut keys = MockKeyStore::new();
+        keys.expect_add_key().times(1).returning(move |stored, _| {
+            assert_eq!(stored.replaces, replaces);
+            Ok(added)
+        });
+        let wish = KeyRequest { replaces, ..wish() };
+        let result = create_key(&keys, &format(), wish, &deed()).now_or_never().expect("mocks answer at once");
+        assert_eq!(result.is_ok(), is_made);
+        assert!(is_made || matches!(result, Err(ManageKeysError::NothingToReplace)));
+    }
 }
 
 #[test]
