@@ -1,5 +1,5 @@
-//! How often the database is asked: once for a valid patient, once for anything refused after its key was read, never for
-//! a key that is none. Counted on the wire, between the service and PostgreSQL.
+//! What passes between the service and PostgreSQL. It is asked once for a valid patient, once for anything refused after its
+//! key was read, never for a key that is none: counted on the wire. And an answer that gets lost there costs nothing.
 
 use intake_domain::Environment;
 use intake_infra::SERVICE_ROLE;
@@ -39,4 +39,25 @@ fn a_valid_patient_costs_one_round_trip_and_a_refusal_one_lookup() {
         };
         assert_eq!((0..3).map(round).min(), Some(20 * expected), "for {status}");
     }
+}
+
+#[test]
+fn a_lost_answer_loses_nothing_and_doubles_nothing() {
+    let database = TestDatabase::new();
+    let counter = RoundTripCounter::before(&database.socket_folder());
+    let service = program().database_urls(&counter.url(SERVICE_ROLE, database.name()), &database.owner).start();
+    let clinic = Clinic::open(&database.service, Environment::Development);
+    let (_, key) = clinic.key();
+    let mut created = 0;
+    // The cut may hit the thread that writes the uses of keys instead: then once more.
+    while !service.output().contains("the database is away") {
+        assert_eq!(service.create(&key, &patient()).status, 201);
+        std::thread::sleep(std::time::Duration::from_millis(1_500));
+        counter.cut_next_answer();
+        let response = service.create(&key, &patient());
+        created += 2;
+        assert_eq!((response.status, response.header("idempotent-replayed")), (201, None));
+        assert_eq!(database.count("patients"), created, "stored before the cut, and not once more after it");
+    }
+    assert!(service.output().contains("the database is back"));
 }
