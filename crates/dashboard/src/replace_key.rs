@@ -23,7 +23,7 @@ struct ReplacePage {
     id: String,
     new_id: String,
     name: String,
-    choices: &'static [(&'static str, &'static str)],
+    choices: &'static [(&'static str, &'static str, Duration)],
 }
 
 #[derive(Deserialize)]
@@ -34,8 +34,12 @@ pub(crate) struct ReplaceForm {
 }
 
 /// How long a key may be good after its replacement was first used.
-const CHOICES: [(&str, &str); 4] =
-    [("now", "at once"), ("1h", "after 1 hour"), ("24h", "after 24 hours"), ("7d", "after 7 days")];
+const CHOICES: [(&str, &str, Duration); 4] = [
+    ("now", "at once", Duration::ZERO),
+    ("1h", "after 1 hour", Duration::HOUR),
+    ("24h", "after 24 hours", Duration::DAY),
+    ("7d", "after 7 days", Duration::WEEK),
+];
 
 pub(crate) async fn page(
     visitor: Visitor,
@@ -59,13 +63,8 @@ pub(crate) async fn submit(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let old = own_key(&visitor, &id, keys.as_ref()).await?;
-    let ends_after = match form.ends_after.as_str() {
-        "now" => Duration::ZERO,
-        "1h" => Duration::HOUR,
-        "24h" => Duration::DAY,
-        "7d" => Duration::WEEK,
-        _ => return Err(PageError::BadForm),
-    };
+    let choice = CHOICES.iter().find(|(value, ..)| *value == form.ends_after);
+    let &(_, _, ends_after) = choice.ok_or(PageError::BadForm)?;
     let wish = KeyRequest {
         organisation_id: visitor.organisation(),
         name: Name::new(old.name).map_err(|_| PageError::BadForm)?,

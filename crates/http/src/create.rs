@@ -53,7 +53,7 @@ pub(crate) async fn create(
     let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
     doors.keys.note_answer(&digest, edge::now(), response.status().as_u16(), &fields);
     if let Some((policy, standing)) = standing {
-        add_header(&mut response, RATE_LIMIT_POLICY, &policy);
+        add_header(&mut response, RATE_LIMIT_POLICY, policy);
         add_header(&mut response, RATE_LIMIT, &standing.header());
     }
     response

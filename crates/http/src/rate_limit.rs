@@ -56,7 +56,8 @@ impl std::error::Error for RateLimitError {}
 
 /// The buckets of all API keys.
 pub struct RateLimiter {
-    rate: Rate,
+    /// The same for every request, so written once.
+    policy: String,
     buckets: TokenBuckets<KeyDigest>,
 }
 
@@ -64,7 +65,9 @@ impl RateLimiter {
     /// Full buckets for everyone.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
-        Self { rate, buckets: TokenBuckets::new(Duration::from_secs(1) / rate.per_second.get(), rate.burst) }
+        let Rate { per_second, burst } = rate;
+        let policy = format!("\"default\";q={burst};w={}", burst.get().div_ceil(per_second.get()));
+        Self { policy, buckets: TokenBuckets::new(Duration::from_secs(1) / per_second.get(), burst) }
     }
 
     /// Takes a token from the key's bucket, if there is one.
@@ -73,9 +76,8 @@ impl RateLimiter {
     }
 
     /// The standing policy, as a header: `"default";q=1000;w=10`.
-    pub(crate) fn policy(&self) -> String {
-        let Rate { per_second, burst } = self.rate;
-        format!("\"default\";q={burst};w={}", burst.get().div_ceil(per_second.get()))
+    pub(crate) fn policy(&self) -> &str {
+        &self.policy
     }
 }
 

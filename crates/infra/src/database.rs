@@ -21,7 +21,7 @@ const MAX_WAITING: usize = 4_096;
 /// How long to wait for a pooled connection before looking at the deadline again. r2d2's own back-off grows to half of it.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two tries while the database is away: soon enough to go unnoticed when it is back.
-const RETRY_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A pool of connections to the database.
 #[derive(Clone)]

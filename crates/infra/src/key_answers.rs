@@ -74,11 +74,13 @@ impl KeyAnswers {
 pub(crate) struct Gathered(HashMap<Counted, i64>);
 
 impl Gathered {
+    /// Whether nothing was counted: then there is nobody to connect for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds the counts to those that are stored. Keys that nobody has are left out.
     pub(crate) fn write(&self, connection: &mut PgConnection) -> QueryResult<()> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
         let (mut keys, mut days, mut statuses, mut fields, mut counts) = (vec![], vec![], vec![], vec![], vec![]);
         for ((key, day, status, field), count) in &self.0 {
             keys.push(key.as_bytes().as_slice());

@@ -160,6 +160,9 @@ impl Drop for KeyUseWriter {
 /// Counts that cannot be written are kept for the next time.
 fn write_answers(connection: &mut Option<PgConnection>, url: &DatabaseUrl, answers: &KeyAnswers) {
     let gathered = answers.take();
+    if gathered.is_empty() {
+        return;
+    }
     let written = connected(connection, url).and_then(|connection| Ok(gathered.write(connection)?));
     if let Err(error) = written {
         tracing::debug!(error = %error, "the counts of answers could not be written; they are kept");

@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::{Receiver, RecvError};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
@@ -12,14 +12,13 @@ use intake_domain::{Registration, StoreError};
 
 use super::Job;
 use super::batch::{Answer, store};
+use crate::database::RETRY_PAUSE;
 use crate::database_url::DatabaseUrl;
 use crate::diesel_errors::{Failure, discreet, failure};
 use crate::key_uses::KeyUses;
 
 /// Large enough to share a commit among all who wait on a busy day, small enough to be stored in a few milliseconds.
 const BATCH_MAX: usize = 256;
-/// Between two tries while the database is away: soon enough to go unnoticed when it is back.
-const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// The statement is planned once for each connection, when tables may still be empty: without this the plan of an empty
 /// table would read whole tables later on.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
