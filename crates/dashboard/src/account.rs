@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::SessionStore;
+use intake_domain::{MemberStore, SessionStore, recovery_codes_left};
 
 use crate::page_error::PageError;
 use crate::shell::{Shell, show};
@@ -16,11 +16,14 @@ use crate::visitor::Visitor;
 struct AccountPage {
     shell: Shell,
     email: String,
+    codes_left: Option<u32>,
 }
 
-pub(crate) async fn page(visitor: Visitor) -> Result<HttpResponse, PageError> {
-    let email = visitor.signed_in.member.email.to_string();
-    show(StatusCode::OK, &AccountPage { shell: Shell::new("account", &visitor), email })
+pub(crate) async fn page(visitor: Visitor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+    let member = &visitor.signed_in.member;
+    let codes_left = recovery_codes_left(members.as_ref(), member).await?;
+    let email = member.email.to_string();
+    show(StatusCode::OK, &AccountPage { shell: Shell::new("account", &visitor), email, codes_left })
 }
 
 pub(crate) async fn sign_out_everywhere(

@@ -53,7 +53,8 @@ pub(crate) async fn page(
 
 impl From<AuditEntry> for EntryRow {
     fn from(entry: AuditEntry) -> Self {
-        let nobody = if entry.action == Action::SignInFailed { "Somebody" } else { "An operator" };
+        let is_strange = matches!(entry.action, Action::SignInFailed | Action::CodeFailed);
+        let nobody = if is_strange { "Somebody" } else { "An operator" };
         Self {
             at: exact(entry.at),
             actor: entry.actor.unwrap_or_else(|| nobody.to_owned()),
@@ -70,8 +71,13 @@ fn told(action: Action) -> &'static str {
         Action::MemberJoined => "joined as",
         Action::MemberRemoved => "removed",
         Action::SignedIn => "signed in as",
+        Action::SignedInByRecoveryCode => "signed in with a recovery code as",
         Action::SignInFailed => "gave a wrong password for",
+        Action::CodeFailed => "gave the right password and a wrong code for",
         Action::SignedOut => "signed out as",
+        Action::SecondFactorTurnedOn => "turned on two-step sign-in for",
+        Action::SecondFactorTurnedOff => "turned off two-step sign-in for",
+        Action::RecoveryCodesReplaced => "took new recovery codes for",
         Action::KeyCreated => "created the key",
         Action::KeyReplaced => "created a replacement for the key",
         Action::KeyRevoked => "revoked the key",

@@ -11,7 +11,9 @@ mod key_list;
 mod members;
 mod moment;
 mod page_error;
+mod qr_code;
 mod replace_key;
+mod second_factor;
 mod session_cookie;
 mod shell;
 mod sign_in;
@@ -44,6 +46,8 @@ pub fn configure(application: &mut web::ServiceConfig) {
         .route("/", web::get().to(api_keys::home))
         .route("/sign-in", web::get().to(sign_in::page))
         .route("/sign-in", web::post().to(sign_in::submit))
+        .route("/sign-in/code", web::get().to(sign_in::code_page))
+        .route("/sign-in/code", web::post().to(sign_in::submit_code))
         .route("/sign-out", web::post().to(sign_in::sign_out))
         .route("/invitations/{token}", web::get().to(invitations::page))
         .route("/invitations/{token}", web::post().to(invitations::submit))
@@ -62,6 +66,12 @@ pub fn configure(application: &mut web::ServiceConfig) {
         .route("/settings/members/{id}/remove", web::post().to(members::remove))
         .route("/settings/activity", web::get().to(activity::page))
         .route("/settings/account", web::get().to(account::page))
+        .route("/settings/account/second-factor", web::get().to(second_factor::page))
+        .route("/settings/account/second-factor", web::post().to(second_factor::turn_on))
+        .route("/settings/account/second-factor/turn-off", web::get().to(second_factor::confirm_turn_off))
+        .route("/settings/account/second-factor/turn-off", web::post().to(second_factor::turn_off))
+        .route("/settings/account/recovery-codes", web::get().to(second_factor::confirm_replace))
+        .route("/settings/account/recovery-codes", web::post().to(second_factor::replace))
         .route("/settings/account/sign-out-everywhere", web::post().to(account::sign_out_everywhere))
         .route("/assets/{name}", web::get().to(assets::asset))
         .default_service(web::to(not_found));

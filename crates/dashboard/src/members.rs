@@ -35,6 +35,7 @@ struct MemberRow {
     name: String,
     email: String,
     joined_at: String,
+    has_second_factor: bool,
     is_me: bool,
 }
 
@@ -127,6 +128,7 @@ impl MemberRow {
             name: member.name,
             email: member.email,
             joined_at: exact(member.joined_at),
+            has_second_factor: member.has_second_factor,
             is_me: member.id == me,
         }
     }

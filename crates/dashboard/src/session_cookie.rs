@@ -1,25 +1,37 @@
-//! The cookie that carries a session's token: for this host alone, over HTTPS alone, out of reach for scripts.
+//! The cookies that carry a token, of a session or of a sign-in that waits for its code: for this host alone, over HTTPS
+//! alone, out of reach for scripts.
 
 use actix_web::http::header::{COOKIE, HeaderMap};
-use intake_domain::{SESSION_LIMIT, Token};
+use intake_domain::{CODE_LIMIT, SESSION_LIMIT, Token};
+use time::Duration;
 
-/// Browsers take a name with this beginning only if it is secure, for the whole path and for no other host.
-const NAME: &str = "__Host-intake-session";
-
-/// The token that came along, if it has the shape of one.
-pub(crate) fn token(headers: &HeaderMap) -> Option<Token> {
-    let cookies = headers.get_all(COOKIE).filter_map(|value| value.to_str().ok());
-    let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| *name == NAME).find_map(|(_, value)| Token::parse(value))
+/// One of the cookies. Browsers take a name that begins with `__Host-` only if the cookie is secure, for the whole path and
+/// for no other host.
+pub(crate) struct TokenCookie {
+    name: &'static str,
+    life: Duration,
 }
 
-/// Hands the token to the browser.
-pub(crate) fn set(token: &Token) -> String {
-    let seconds = SESSION_LIMIT.whole_seconds();
-    format!("{NAME}={}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age={seconds}", token.expose())
-}
+pub(crate) const SESSION: TokenCookie = TokenCookie { name: "__Host-intake-session", life: SESSION_LIMIT };
+pub(crate) const WAITING: TokenCookie = TokenCookie { name: "__Host-intake-waiting", life: CODE_LIMIT };
 
-/// Takes it away.
-pub(crate) fn clear() -> String {
-    format!("{NAME}=; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=0")
+impl TokenCookie {
+    /// The token that came along, if it has the shape of one.
+    pub(crate) fn token(&self, headers: &HeaderMap) -> Option<Token> {
+        let cookies = headers.get_all(COOKIE).filter_map(|value| value.to_str().ok());
+        let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.filter(|(name, _)| *name == self.name).find_map(|(_, value)| Token::parse(value))
+    }
+
+    /// Hands the token to the browser.
+    pub(crate) fn set(&self, token: &Token) -> String {
+        let Self { name, life } = self;
+        let seconds = life.whole_seconds();
+        format!("{name}={}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age={seconds}", token.expose())
+    }
+
+    /// Takes it away.
+    pub(crate) fn clear(&self) -> String {
+        format!("{}=; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=0", self.name)
+    }
 }

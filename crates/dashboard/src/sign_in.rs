@@ -1,18 +1,21 @@
-//! Signing in and out.
+//! Signing in, with a code where the member has a second factor, and out.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::SET_COOKIE;
+use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::{Data, Form};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{Actor, MemberStore, PasswordHasher, SessionStore, Token};
+use intake_domain::{
+    Actor, AwaitedMember, Finished, MemberStore, PasswordHasher, SessionStore, SignIn, Token, awaited_member,
+    finish_sign_in,
+};
 use intake_http::edge;
 use serde::Deserialize;
 
 use crate::page_error::PageError;
 use crate::session_cookie;
 use crate::shell::{lead_to, show};
-use crate::throttle::Throttle;
+use crate::throttle::{Throttle, told};
 use crate::visitor::{Visitor, deed};
 
 #[derive(Template)]
@@ -20,6 +23,20 @@ use crate::visitor::{Visitor, deed};
 struct SignInPage<'a> {
     email: &'a str,
     alert: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "sign_in_code.html")]
+struct CodePage {
+    form_token: String,
+    code_error: Option<&'static str>,
+    alert: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CodeForm {
+    form_token: String,
+    code: String,
 }
 
 #[derive(Deserialize)]
@@ -51,17 +68,56 @@ pub(crate) async fn submit(
     let SignInForm { email, password } = form.into_inner();
     let deed = deed(&request, Actor::Stranger);
     if let Some(wait) = throttle.wait(&email, deed.address) {
-        let alert = format!("Too many attempts. Try again in {} seconds.", wait.as_secs() + 1);
-        return show(StatusCode::TOO_MANY_REQUESTS, &SignInPage { email: &email, alert: Some(alert) });
+        return show(StatusCode::TOO_MANY_REQUESTS, &SignInPage { email: &email, alert: Some(told(wait)) });
     }
     let token = Token::new(edge::random());
     let (members, sessions, hasher) = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
     let pair = (email.as_str(), password.as_str());
-    if intake_domain::sign_in(members, sessions, hasher, pair, &token, deed).await?.is_none() {
-        let alert = Some("Email or password is wrong".to_owned());
-        return show(StatusCode::UNAUTHORIZED, &SignInPage { email: &email, alert });
+    match intake_domain::sign_in(members, sessions, hasher, pair, &token, deed).await? {
+        SignIn::SignedIn(_) => Ok(signed_in_under(&token)),
+        SignIn::CodeNeeded => {
+            let mut response = HttpResponse::SeeOther();
+            response.insert_header((LOCATION, "/sign-in/code"));
+            Ok(response.insert_header((SET_COOKIE, session_cookie::WAITING.set(&token))).finish())
+        }
+        SignIn::Wrong => {
+            let alert = Some("Email or password is wrong".to_owned());
+            show(StatusCode::UNAUTHORIZED, &SignInPage { email: &email, alert })
+        }
     }
-    Ok(signed_in_under(&token))
+}
+
+pub(crate) async fn code_page(
+    request: HttpRequest,
+    sessions: Data<dyn SessionStore>,
+) -> Result<HttpResponse, PageError> {
+    let (waiting, _) = waiting(&request, sessions.as_ref()).await?;
+    show(StatusCode::OK, &CodePage { form_token: waiting.form_token(), code_error: None, alert: None })
+}
+
+pub(crate) async fn submit_code(
+    request: HttpRequest,
+    form: Form<CodeForm>,
+    sessions: Data<dyn SessionStore>,
+    throttle: Data<Throttle>,
+) -> Result<HttpResponse, PageError> {
+    let (waiting, awaited) = waiting(&request, sessions.as_ref()).await?;
+    let page = CodePage { form_token: waiting.form_token(), code_error: None, alert: None };
+    if form.form_token != page.form_token {
+        return Err(PageError::StaleForm);
+    }
+    if let Some(wait) = throttle.wait_for_code(awaited.member.id) {
+        return show(StatusCode::TOO_MANY_REQUESTS, &CodePage { alert: Some(told(wait)), ..page });
+    }
+    let (session, deed) = (Token::new(edge::random()), deed(&request, Actor::Stranger));
+    match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &form.code, &session, deed).await? {
+        Finished::SignedIn => Ok(signed_in_under(&session)),
+        Finished::WrongCode => {
+            let code_error = Some("The code is wrong, or was used before.");
+            show(StatusCode::UNAUTHORIZED, &CodePage { code_error, ..page })
+        }
+        Finished::Over => Err(PageError::SignInFirst),
+    }
 }
 
 pub(crate) async fn sign_out(
@@ -74,16 +130,23 @@ pub(crate) async fn sign_out(
     Ok(signed_out())
 }
 
+/// The sign-in of this browser that waits for its code.
+async fn waiting(request: &HttpRequest, sessions: &dyn SessionStore) -> Result<(Token, AwaitedMember), PageError> {
+    let token = session_cookie::WAITING.token(request.headers()).ok_or(PageError::SignInFirst)?;
+    let awaited = awaited_member(sessions, &token, edge::now()).await?.ok_or(PageError::SignInFirst)?;
+    Ok((token, awaited))
+}
+
 /// Leads a member who has just signed in to the keys.
 pub(crate) fn signed_in_under(token: &Token) -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
-    response.insert_header(("Location", "/settings/api-keys"));
-    response.insert_header((SET_COOKIE, session_cookie::set(token))).finish()
+    response.insert_header((LOCATION, "/settings/api-keys"));
+    response.insert_header((SET_COOKIE, session_cookie::SESSION.set(token))).finish()
 }
 
 /// Leads whoever has just signed out back to the beginning.
 pub(crate) fn signed_out() -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
-    response.insert_header(("Location", "/sign-in"));
-    response.insert_header((SET_COOKIE, session_cookie::clear())).finish()
+    response.insert_header((LOCATION, "/sign-in"));
+    response.insert_header((SET_COOKIE, session_cookie::SESSION.clear())).finish()
 }

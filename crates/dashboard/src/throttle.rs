@@ -1,21 +1,26 @@
 //! How often somebody may try a password: per account and address, so that a stranger elsewhere never locks the owner out,
-//! and per address, so that nobody tries one password on every account.
+//! and per address, so that nobody tries one password on every account. Codes are few, so tries of them are counted for each
+//! member wherever they come from: only who knows the password gets so far.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use intake_domain::MemberId;
 use intake_http::TokenBuckets;
 
 const PER_ACCOUNT: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const PER_ACCOUNT_INTERVAL: Duration = Duration::from_secs(30);
 const PER_ADDRESS: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const PER_ADDRESS_INTERVAL: Duration = Duration::from_secs(3);
+const CODES: NonZeroU32 = NonZeroU32::new(10).unwrap();
+const CODES_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The tries of everyone.
 pub struct Throttle {
     accounts: TokenBuckets<(String, Option<IpAddr>)>,
     addresses: TokenBuckets<Option<IpAddr>>,
+    codes: TokenBuckets<MemberId>,
 }
 
 impl Throttle {
@@ -25,6 +30,7 @@ impl Throttle {
         Self {
             accounts: TokenBuckets::new(PER_ACCOUNT_INTERVAL, PER_ACCOUNT),
             addresses: TokenBuckets::new(PER_ADDRESS_INTERVAL, PER_ADDRESS),
+            codes: TokenBuckets::new(CODES_INTERVAL, CODES),
         }
     }
 
@@ -33,6 +39,16 @@ impl Throttle {
         let by_address = self.addresses.take(&address).wait;
         by_address.or_else(|| self.accounts.take(&(account.to_lowercase(), address)).wait)
     }
+
+    /// The same of a code.
+    pub(crate) fn wait_for_code(&self, member: MemberId) -> Option<Duration> {
+        self.codes.take(&member).wait
+    }
+}
+
+/// What somebody is told who tried too often.
+pub(crate) fn told(wait: Duration) -> String {
+    format!("Too many attempts. Try again in {} seconds.", wait.as_secs() + 1)
 }
 
 impl Default for Throttle {

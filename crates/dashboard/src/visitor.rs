@@ -51,7 +51,7 @@ impl FromRequest for Visitor {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
         Box::pin(async move {
-            let token = session_cookie::token(request.headers()).ok_or(PageError::SignInFirst)?;
+            let token = session_cookie::SESSION.token(request.headers()).ok_or(PageError::SignInFirst)?;
             let sessions = request.app_data::<Data<dyn SessionStore>>().ok_or(PageError::Unexpected)?;
             let signed_in = signed_in(sessions.as_ref(), &token, edge::now()).await?;
             let signed_in = signed_in.ok_or(PageError::SignInFirst)?;

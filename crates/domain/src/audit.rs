@@ -17,10 +17,20 @@ pub enum Action {
     MemberRemoved,
     /// A member signed in.
     SignedIn,
+    /// A member signed in with a recovery code in place of its authenticator app.
+    SignedInByRecoveryCode,
     /// A wrong password was given for a member.
     SignInFailed,
+    /// The right password was given for a member, and a wrong code.
+    CodeFailed,
     /// A member ended a session, or all of them.
     SignedOut,
+    /// From now on a member signs in with a code too.
+    SecondFactorTurnedOn,
+    /// From now on a member signs in by password alone.
+    SecondFactorTurnedOff,
+    /// A member took new recovery codes; the old ones are worth nothing.
+    RecoveryCodesReplaced,
     /// A key was made.
     KeyCreated,
     /// A key was made that takes the place of another.
@@ -31,13 +41,18 @@ pub enum Action {
 
 impl Action {
     /// Every action, with the name it is stored under.
-    const NAMES: [(Self, &'static str); 9] = [
+    const NAMES: [(Self, &'static str); 14] = [
         (Self::MemberInvited, "member_invited"),
         (Self::MemberJoined, "member_joined"),
         (Self::MemberRemoved, "member_removed"),
         (Self::SignedIn, "signed_in"),
+        (Self::SignedInByRecoveryCode, "signed_in_by_recovery_code"),
         (Self::SignInFailed, "sign_in_failed"),
+        (Self::CodeFailed, "code_failed"),
         (Self::SignedOut, "signed_out"),
+        (Self::SecondFactorTurnedOn, "second_factor_turned_on"),
+        (Self::SecondFactorTurnedOff, "second_factor_turned_off"),
+        (Self::RecoveryCodesReplaced, "recovery_codes_replaced"),
         (Self::KeyCreated, "key_created"),
         (Self::KeyReplaced, "key_replaced"),
         (Self::KeyRevoked, "key_revoked"),

@@ -8,6 +8,7 @@ mod ids;
 mod key_store;
 mod manage_keys;
 mod manage_members;
+mod manage_second_factor;
 mod member;
 mod member_store;
 mod name;
@@ -18,6 +19,7 @@ mod patient_draft;
 mod patient_register;
 mod rules;
 mod safe_retry;
+mod second_factor;
 mod session_store;
 mod sign_in;
 mod store_error;
@@ -41,8 +43,14 @@ pub use manage_members::{
     INVITATION_LIFE, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members, open_invitation,
     remove_member,
 };
+pub use manage_second_factor::{
+    SecondFactorError, SecondFactorRequest, recovery_codes_left, replace_recovery_codes, reset_second_factor,
+    turn_off_second_factor, turn_on_second_factor,
+};
 pub use member::{EmailAddress, EmailAddressError, Member};
-pub use member_store::{Credentials, Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, Removed};
+pub use member_store::{
+    Credentials, Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, NewSecondFactor, Removed,
+};
 pub use name::{Name, NameError};
 pub use password::{Password, PasswordError, PasswordHash};
 pub use password_hasher::PasswordHasher;
@@ -50,8 +58,11 @@ pub use patient::{NewPatient, Patient};
 pub use patient_draft::{FieldFault, PatientDraft, Sent};
 pub use patient_register::{PatientRegister, Registered, Registration, SafeRetry};
 pub use safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest};
-pub use session_store::{NewSession, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn};
-pub use sign_in::{sign_in, sign_out, sign_out_everywhere, signed_in};
+pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
+pub use session_store::{
+    AwaitedMember, CODE_LIMIT, Finished, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn,
+};
+pub use sign_in::{SignIn, awaited_member, finish_sign_in, sign_in, sign_out, sign_out_everywhere, signed_in};
 pub use store_error::{Source, StoreError};
 pub use timestamp::timestamp;
 pub use token::{Token, TokenDigest};

@@ -7,6 +7,7 @@ use crate::audit::Deed;
 use crate::ids::{MemberId, OrganisationId};
 use crate::member::{EmailAddress, Member};
 use crate::password::PasswordHash;
+use crate::second_factor::TotpSecret;
 use crate::session_store::NewSession;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
@@ -73,6 +74,19 @@ pub struct Credentials {
     pub member: Member,
     /// Of its password.
     pub password: PasswordHash,
+    /// Whether a code is needed besides.
+    pub has_second_factor: bool,
+}
+
+/// A second factor to be turned on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSecondFactor {
+    /// Shared with the member's app.
+    pub secret: TotpSecret,
+    /// Of the code by which the member showed that its app has the secret: used up.
+    pub used_step: i64,
+    /// Of the recovery codes.
+    pub recovery_codes: Vec<TokenDigest>,
 }
 
 /// A member as its organisation sees it.
@@ -86,6 +100,8 @@ pub struct MemberRecord {
     pub email: String,
     /// When it joined.
     pub joined_at: OffsetDateTime,
+    /// Whether it signs in with a code besides the password.
+    pub has_second_factor: bool,
 }
 
 /// Members and invitations. Whatever changes something records the deed in the same transaction.
@@ -115,4 +131,21 @@ pub trait MemberStore: Send + Sync {
 
     /// Removes a member of the organisation and ends its sessions.
     async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError>;
+
+    /// How many recovery codes the member has left. None: it has no second factor.
+    async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;
+
+    /// Gives the member a second factor. False: it has one.
+    async fn turn_on(&self, member: &Member, factor: &NewSecondFactor, deed: &Deed) -> Result<bool, StoreError>;
+
+    /// Takes the member's second factor away. False: it has none.
+    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<bool, StoreError>;
+
+    /// Puts these recovery codes in the place of those the member has. False: it has no second factor.
+    async fn replace_recovery_codes(
+        &self,
+        member: &Member,
+        codes: &[TokenDigest],
+        deed: &Deed,
+    ) -> Result<bool, StoreError>;
 }

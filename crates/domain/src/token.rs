@@ -31,7 +31,7 @@ impl Token {
     /// What the service keeps of it.
     #[must_use]
     pub fn digest(&self) -> TokenDigest {
-        TokenDigest(Sha256::digest(self.0.as_bytes()).into())
+        TokenDigest::of(&self.0)
     }
 
     /// What a form of this session must bring along: known to whoever holds the token alone, and no way back to it.
@@ -56,11 +56,16 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The SHA-256 of a token.
+/// The SHA-256 of a token, or of a recovery code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenDigest([u8; 32]);
 
 impl TokenDigest {
+    /// Of any secret that has too many possible values to be guessed.
+    pub(crate) fn of(secret: &str) -> Self {
+        Self(Sha256::digest(secret.as_bytes()).into())
+    }
+
     /// The 32 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {

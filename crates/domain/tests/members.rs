@@ -3,9 +3,9 @@
 
 use futures_util::FutureExt;
 use intake_domain::{
-    Actor, AuditEntryId, Credentials, Deed, EmailAddress, Invitation, JoinError, JoinRequest, Joined, Member, MemberId,
-    MockMemberStore, MockPasswordHasher, MockSessionStore, Name, NameError, OrganisationId, PasswordError,
-    PasswordHash, Token, invite_member, join, sign_in,
+    Action, Actor, AuditEntryId, Credentials, Deed, EmailAddress, Invitation, JoinError, JoinRequest, Joined, Member,
+    MemberId, MockMemberStore, MockPasswordHasher, MockSessionStore, Name, NameError, OrganisationId, PasswordError,
+    PasswordHash, SignIn, Token, invite_member, join, sign_in,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -126,17 +126,17 @@ fn try_to_sign_in(
     sessions: &MockSessionStore,
     hasher: &MockPasswordHasher,
     email: &str,
-) -> Option<Member> {
+) -> SignIn {
     let token = Token::new([2; 32]);
     let signed_in = sign_in(members, sessions, hasher, (email, PASSWORD), &token, deed());
     signed_in.now_or_never().expect("mocks answer at once").unwrap()
 }
 
-fn members_with_ada() -> MockMemberStore {
+fn members_with_ada(has_second_factor: bool) -> MockMemberStore {
     let mut members = MockMemberStore::new();
-    members.expect_credentials().returning(|email| {
+    members.expect_credentials().returning(move |email| {
         let is_ada = email.folded() == "ada@clinic.example";
-        Ok(is_ada.then(|| Credentials { member: ada(), password: hash() }))
+        Ok(is_ada.then(|| Credentials { member: ada(), password: hash(), has_second_factor }))
     });
     members
 }
@@ -154,19 +154,41 @@ fn the_right_pair_starts_a_session_in_the_members_own_name() {
         assert_eq!(recorded.actor, Actor::Member(ada().id, "Ada".to_owned()));
         Ok(())
     });
-    assert_eq!(try_to_sign_in(&members_with_ada(), &sessions, &hasher, "ADA@clinic.example"), Some(ada()));
+    let signed_in = try_to_sign_in(&members_with_ada(false), &sessions, &hasher, "ADA@clinic.example");
+    assert_eq!(signed_in, SignIn::SignedIn(ada()));
+}
+
+#[test]
+fn the_right_pair_is_half_of_it_where_there_is_a_second_factor() {
+    let mut hasher = MockPasswordHasher::new();
+    hasher.expect_matches().returning(|_, _| Ok(true));
+    let mut sessions = MockSessionStore::new();
+    sessions.expect_start().never();
+    sessions.expect_await_code().times(1).returning(|waiting| {
+        assert_eq!(
+            (waiting.token, waiting.member_id, waiting.started_at),
+            (Token::new([2; 32]).digest(), ada().id, NOW)
+        );
+        Ok(())
+    });
+    let signed_in = try_to_sign_in(&members_with_ada(true), &sessions, &hasher, "ada@clinic.example");
+    assert_eq!(signed_in, SignIn::CodeNeeded);
 }
 
 #[test]
 fn a_wrong_password_is_recorded_and_starts_nothing() {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().times(1).returning(|_, _| Ok(false));
+    hasher.expect_matches().times(2).returning(|_, _| Ok(false));
     let mut sessions = MockSessionStore::new();
-    sessions.expect_note_failure().times(1).returning(|member, recorded| {
-        assert_eq!((member, &recorded.actor), (&ada(), &Actor::Stranger));
+    sessions.expect_note_failure().times(2).returning(|member, action, recorded| {
+        assert_eq!((member, action, &recorded.actor), (&ada(), Action::SignInFailed, &Actor::Stranger));
         Ok(())
     });
-    assert_eq!(try_to_sign_in(&members_with_ada(), &sessions, &hasher, "ada@clinic.example"), None);
+    // Whether there is a second factor, only the right password tells.
+    for has_second_factor in [false, true] {
+        let members = members_with_ada(has_second_factor);
+        assert_eq!(try_to_sign_in(&members, &sessions, &hasher, "ada@clinic.example"), SignIn::Wrong);
+    }
 }
 
 #[test]
@@ -174,6 +196,7 @@ fn an_unknown_address_takes_as_long_as_a_wrong_password() {
     for email in ["eve@clinic.example", "no address", ""] {
         let mut hasher = MockPasswordHasher::new();
         hasher.expect_matches().times(1).withf(|_, stored| stored.is_none()).returning(|_, _| Ok(false));
-        assert_eq!(try_to_sign_in(&members_with_ada(), &MockSessionStore::new(), &hasher, email), None);
+        let members = members_with_ada(false);
+        assert_eq!(try_to_sign_in(&members, &MockSessionStore::new(), &hasher, email), SignIn::Wrong);
     }
 }

@@ -14,6 +14,7 @@ pub mod migrations;
 mod password_hasher;
 mod patient_register;
 mod schema;
+mod second_factor;
 mod session_store;
 
 pub use audit_log::PostgresAuditLog;

@@ -5,7 +5,8 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
     Action, Actor, Credentials, Deed, EmailAddress, Invitation, Joined, Member, MemberId, MemberRecord, MemberStore,
-    Name, NewInvitation, NewMember, NewSession, OrganisationId, PasswordHash, Removed, StoreError, TokenDigest,
+    Name, NewInvitation, NewMember, NewSecondFactor, NewSession, OrganisationId, PasswordHash, Removed, StoreError,
+    TokenDigest,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -14,6 +15,7 @@ use crate::audit_log::record;
 use crate::database::Database;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::schema::{invitations, members, organisations};
+use crate::second_factor;
 use crate::session_store::insert_session;
 
 /// The port [`MemberStore`] over PostgreSQL.
@@ -90,11 +92,13 @@ impl MemberStore for PostgresMemberStore {
         let folded = email.folded();
         let found = self.0.run(move |connection| {
             let member = members::table.filter(members::email_folded.eq(&folded));
-            member.select((MemberRow::as_select(), members::password_hash)).first(connection).optional()
+            let columns = (MemberRow::as_select(), members::password_hash, members::totp_secret.is_not_null());
+            member.select(columns).first(connection).optional()
         });
-        let found: Option<(MemberRow, String)> = found.await?;
-        let credentials = found
-            .map(|(member, hash)| Ok(Credentials { member: member.try_into()?, password: PasswordHash::new(hash) }));
+        let found: Option<(MemberRow, String, bool)> = found.await?;
+        let credentials = found.map(|(member, hash, has_second_factor)| {
+            Ok(Credentials { member: member.try_into()?, password: PasswordHash::new(hash), has_second_factor })
+        });
         credentials.transpose()
     }
 
@@ -103,16 +107,19 @@ impl MemberStore for PostgresMemberStore {
         let found = self.0.run(move |connection| {
             let oldest_first =
                 members::table.filter(members::organisation_id.eq(id)).order((members::joined_at, members::id));
-            let columns = (members::id, members::name, members::email, members::joined_at);
-            oldest_first.select(columns).load::<(Uuid, String, String, OffsetDateTime)>(connection)
+            let columns =
+                (members::id, members::name, members::email, members::joined_at, members::totp_secret.is_not_null());
+            oldest_first.select(columns).load::<(Uuid, String, String, OffsetDateTime, bool)>(connection)
         });
-        let record = |(id, name, email, joined_at): (Uuid, String, String, OffsetDateTime)| MemberRecord {
+        let found = found.await?.into_iter();
+        let records = found.map(|(id, name, email, joined_at, has_second_factor)| MemberRecord {
             id: id.into(),
             name,
             email,
             joined_at,
-        };
-        Ok(found.await?.into_iter().map(record).collect())
+            has_second_factor,
+        });
+        Ok(records.collect())
     }
 
     async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError> {
@@ -134,6 +141,31 @@ impl MemberStore for PostgresMemberStore {
             })
         });
         removed.await
+    }
+
+    async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError> {
+        let id = *member.as_uuid();
+        self.0.run(move |connection| second_factor::recovery_codes_left(connection, id)).await
+    }
+
+    async fn turn_on(&self, member: &Member, factor: &NewSecondFactor, deed: &Deed) -> Result<bool, StoreError> {
+        let (member, factor, deed) = (member.clone(), factor.clone(), deed.clone());
+        self.0.run(move |connection| second_factor::turn_on(connection, &member, &factor, &deed)).await
+    }
+
+    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<bool, StoreError> {
+        let (member, deed) = (member.clone(), deed.clone());
+        self.0.run(move |connection| second_factor::turn_off(connection, &member, &deed)).await
+    }
+
+    async fn replace_recovery_codes(
+        &self,
+        member: &Member,
+        codes: &[TokenDigest],
+        deed: &Deed,
+    ) -> Result<bool, StoreError> {
+        let (member, codes, deed) = (member.clone(), codes.to_vec(), deed.clone());
+        self.0.run(move |connection| second_factor::replace_recovery_codes(connection, &member, &codes, &deed)).await
     }
 }
 
@@ -211,6 +243,6 @@ fn join(
 }
 
 /// What was valid when it was stored is not any more: a defect, not the caller's fault.
-fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+pub(crate) fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
     StoreError::Unexpected(error.into())
 }

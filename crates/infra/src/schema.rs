@@ -41,6 +41,15 @@ diesel::table! {
         name -> Text,
         password_hash -> Text,
         joined_at -> Timestamptz,
+        totp_secret -> Nullable<Binary>,
+        totp_used_step -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    recovery_codes (member_id, digest) {
+        member_id -> Uuid,
+        digest -> Binary,
     }
 }
 
@@ -60,6 +69,14 @@ diesel::table! {
         member_id -> Uuid,
         started_at -> Timestamptz,
         last_used_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    waiting_sign_ins (token_digest) {
+        token_digest -> Binary,
+        member_id -> Uuid,
+        started_at -> Timestamptz,
     }
 }
 
@@ -118,7 +135,8 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(api_keys, key_uses);
-diesel::allow_tables_to_appear_in_same_query!(invitations, members, organisations, sessions);
+diesel::allow_tables_to_appear_in_same_query!(invitations, members, organisations, sessions, waiting_sign_ins);
 diesel::joinable!(invitations -> organisations (organisation_id));
 diesel::joinable!(members -> organisations (organisation_id));
 diesel::joinable!(sessions -> members (member_id));
+diesel::joinable!(waiting_sign_ins -> members (member_id));

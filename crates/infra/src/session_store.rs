@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Deed, Member, NewSession, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn, StoreError,
-    TokenDigest,
+    Action, AwaitedMember, CODE_LIMIT, Deed, Finished, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
+    SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -13,7 +13,8 @@ use uuid::Uuid;
 use crate::audit_log::record;
 use crate::database::Database;
 use crate::member_store::MemberRow;
-use crate::schema::{members, organisations, sessions};
+use crate::schema::{members, organisations, sessions, waiting_sign_ins};
+use crate::second_factor;
 
 /// How exactly the last use of a session is known: one write in so long, not one a page.
 const USE_PRECISION: Duration = Duration::minutes(5);
@@ -49,13 +50,42 @@ impl SessionStore for PostgresSessionStore {
         started.await
     }
 
-    async fn note_failure(&self, member: &Member, deed: &Deed) -> Result<(), StoreError> {
+    async fn note_failure(&self, member: &Member, action: Action, deed: &Deed) -> Result<(), StoreError> {
         let (member, deed) = (member.clone(), deed.clone());
         let noted = self.0.run(move |connection| {
             let organisation = *member.organisation_id.as_uuid();
-            record(connection, organisation, Action::SignInFailed, member.email.as_str(), &deed)
+            record(connection, organisation, action, member.email.as_str(), &deed)
         });
         noted.await
+    }
+
+    async fn await_code(&self, sign_in: &NewSession) -> Result<(), StoreError> {
+        let sign_in = sign_in.clone();
+        self.0.run(move |connection| second_factor::await_code(connection, &sign_in)).await
+    }
+
+    async fn awaited(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<AwaitedMember>, StoreError> {
+        let digest = *token.as_bytes();
+        let found = self.0.run(move |connection| {
+            let waiting = waiting_sign_ins::table.find(digest.as_slice()).inner_join(members::table);
+            let alive = waiting.filter(waiting_sign_ins::started_at.gt(now - CODE_LIMIT));
+            let columns = (MemberRow::as_select(), members::totp_secret);
+            alive.select(columns).first::<(MemberRow, Option<Vec<u8>>)>(connection).optional()
+        });
+        let Some((member, secret)) = found.await? else { return Ok(None) };
+        let secret = secret.and_then(|bytes| TotpSecret::from_bytes(&bytes));
+        secret.map(|secret| Ok(AwaitedMember { member: member.try_into()?, secret })).transpose()
+    }
+
+    async fn finish(
+        &self,
+        waiting: &TokenDigest,
+        proof: Proof,
+        session: &NewSession,
+        deed: &Deed,
+    ) -> Result<Finished, StoreError> {
+        let (waiting, session, deed) = (*waiting, session.clone(), deed.clone());
+        self.0.run(move |connection| second_factor::finish(connection, &waiting, proof, &session, &deed)).await
     }
 
     async fn holder(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<SignedIn>, StoreError> {

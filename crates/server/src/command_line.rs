@@ -108,6 +108,17 @@ pub(crate) enum MemberCommand {
         #[command(flatten)]
         output: Output,
     },
+    /// Turns off two-step sign-in for a member who lost both telephone and recovery codes
+    ResetSecondFactor {
+        /// Where the member belongs
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+        organisation: OrganisationId,
+        /// By which the member signs in
+        #[arg(long)]
+        email: EmailAddress,
+        #[command(flatten)]
+        output: Output,
+    },
 }
 
 #[derive(Args)]

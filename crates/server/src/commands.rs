@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use intake_domain::{
     Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, Name, OrganisationId, Token, create_key,
-    create_organisation, invite_member, list_keys, list_organisations, revoke_key, timestamp,
+    create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key, timestamp,
 };
 use intake_infra::migrations::{assert_environment, assert_service_role, grant_service_role, migrate};
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
@@ -33,6 +33,11 @@ pub(crate) fn run(command: Command, configuration: &Configuration) -> anyhow::Re
         Command::Member(MemberCommand::Invite { organisation, email, output }) => {
             with_database(configuration, async |database| {
                 invite(organisation, email, &output, &PostgresMemberStore::new(database), configuration).await
+            })
+        }
+        Command::Member(MemberCommand::ResetSecondFactor { organisation, email, output }) => {
+            with_database(configuration, async |database| {
+                reset(organisation, email, &output, &PostgresMemberStore::new(database)).await
             })
         }
         // Both are run before there is a database to open.
@@ -139,6 +144,21 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
             tell(&output, &value, &format!("Key {key} is revoked since {revoked_at}."))
         }
     }
+}
+
+async fn reset(
+    organisation: OrganisationId,
+    email: EmailAddress,
+    output: &Output,
+    members: &PostgresMemberStore,
+) -> anyhow::Result<()> {
+    let reset = reset_second_factor(members, organisation, &email, &deed()).await?;
+    let was_on = reset.with_context(|| format!("organisation {organisation} has no member {email}"))?;
+    let text = match was_on {
+        true => format!("{email} signs in by password alone from now on."),
+        false => format!("{email} signs in by password alone already."),
+    };
+    tell(output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
 }
 
 async fn invite(

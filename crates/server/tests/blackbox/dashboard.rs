@@ -2,25 +2,26 @@
 
 use std::process::Command;
 
-use intake_domain::{ApiKey, Environment, KeyFormat};
+use intake_domain::{ApiKey, Environment, KeyFormat, TotpSecret};
+use intake_http::edge;
 use intake_test_support::{Browser, Service, ServiceBuilder, TestDatabase, patient};
 use serde_json::{Value, json};
 
 use crate::{assert_unauthorised, service};
 
-const PASSWORD: &str = "correct horse battery staple";
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
 const TAB: &str = "\u{E004}";
 const ENTER: &str = "\u{E007}";
 
 /// A service with an organisation that has no member yet.
-struct Clinic {
-    service: Service,
-    database: TestDatabase,
+pub(crate) struct Clinic {
+    pub(crate) service: Service,
+    pub(crate) database: TestDatabase,
     organisation: String,
 }
 
 impl Clinic {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let database = TestDatabase::new();
         let service = service(&database).start();
         let clinic = intake_test_support::Clinic::open(&database.service, Environment::Development);
@@ -31,7 +32,7 @@ impl Clinic {
         format!("https://localhost:{}", self.service.https.unwrap().port())
     }
 
-    fn page(&self, path: &str) -> String {
+    pub(crate) fn page(&self, path: &str) -> String {
         self.base() + path
     }
 
@@ -47,7 +48,7 @@ impl Clinic {
         value["link"].as_str().unwrap().to_owned()
     }
 
-    fn join(&self, browser: &Browser, name: &str, email: &str) {
+    pub(crate) fn join(&self, browser: &Browser, name: &str, email: &str) {
         browser.open(&self.invitation(email));
         browser.fill("Your name", name);
         browser.fill("Password", PASSWORD);
@@ -55,7 +56,20 @@ impl Clinic {
         browser.wait_for("API keys");
     }
 
-    fn sign_in(&self, browser: &Browser, email: &str, password: &str) {
+    /// As the member who is signed in; `look` is called while the page is there.
+    fn turn_on_second_factor(&self, browser: &Browser, look: impl FnOnce()) {
+        browser.open(&self.page("/settings/account/second-factor"));
+        browser.wait_for("Scan this");
+        look();
+        let secret = browser.run("return document.querySelector('[name=secret]').value");
+        let secret = TotpSecret::from_base32(secret.as_str().unwrap()).unwrap();
+        browser.fill("Code that the app shows", &secret.code_at(edge::now()));
+        browser.fill("Your password", PASSWORD);
+        browser.press("Turn on");
+        browser.wait_for("they won't be shown again");
+    }
+
+    pub(crate) fn sign_in(&self, browser: &Browser, email: &str, password: &str) {
         browser.open(&self.page("/sign-in"));
         browser.fill("Email", email);
         browser.fill("Password", password);
@@ -378,10 +392,19 @@ fn no_page_is_wider_than_a_phone() {
         browser.open(&clinic.page(path));
         assert!(width() <= 360, "{} at {path}", width());
     }
-    browser.open(&clinic.page("/settings/api-keys"));
+    let narrow = || assert!(width() <= 360, "{} at {}", width(), browser.url());
+    clinic.turn_on_second_factor(&browser, narrow);
+    narrow();
+    for path in ["/settings/account", "/settings/account/recovery-codes"] {
+        browser.open(&clinic.page(path));
+        narrow();
+    }
     browser.press("Sign out");
-    browser.wait_for("Sign in");
-    assert!(width() <= 360, "{} at {}", width(), browser.url());
+    browser.wait_for("New here?");
+    narrow();
+    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
+    browser.wait_for("Enter your code");
+    narrow();
 }
 
 #[test]
@@ -470,6 +493,13 @@ fn pictures() {
         browser.open(&clinic.page(path));
         save(name);
     }
+    clinic.turn_on_second_factor(&browser, || save("second-factor"));
+    save("recovery-codes");
+    browser.press("Sign out");
+    browser.wait_for("New here?");
+    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
+    browser.wait_for("Enter your code");
+    save("code");
 }
 
 #[test]
@@ -526,4 +556,15 @@ fn no_page_keeps_anybody_out() {
         browser.open(&clinic.page(path));
         check(path);
     }
+    clinic.turn_on_second_factor(&browser, || check("two-step sign-in"));
+    check("recovery codes");
+    for path in ["/settings/account", "/settings/account/recovery-codes", "/settings/account/second-factor/turn-off"] {
+        browser.open(&clinic.page(path));
+        check(path);
+    }
+    browser.press("Sign out");
+    browser.wait_for("New here?");
+    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
+    browser.wait_for("Enter your code");
+    check("code");
 }

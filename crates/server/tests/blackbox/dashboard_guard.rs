@@ -5,15 +5,16 @@ use intake_domain::Environment;
 use intake_test_support::{Client, Response, Service, TestDatabase, request, wait_for};
 use serde_json::Value;
 
+use crate::dashboard::PASSWORD;
 use crate::service;
 
-const PASSWORD: &str = "correct horse battery staple";
-
 /// Every page, with the method that it takes; `{key}` and `{member}` stand for ids of the organisation.
-const ROUTES: [(&str, &str); 21] = [
+const ROUTES: [(&str, &str); 29] = [
     ("GET", "/"),
     ("GET", "/sign-in"),
     ("POST", "/sign-in"),
+    ("GET", "/sign-in/code"),
+    ("POST", "/sign-in/code"),
     ("POST", "/sign-out"),
     ("GET", "/invitations/{token}"),
     ("POST", "/invitations/{token}"),
@@ -32,30 +33,36 @@ const ROUTES: [(&str, &str); 21] = [
     ("POST", "/settings/members/{member}/remove"),
     ("GET", "/settings/activity"),
     ("GET", "/settings/account"),
+    ("GET", "/settings/account/second-factor"),
+    ("POST", "/settings/account/second-factor"),
+    ("GET", "/settings/account/second-factor/turn-off"),
+    ("POST", "/settings/account/second-factor/turn-off"),
+    ("GET", "/settings/account/recovery-codes"),
+    ("POST", "/settings/account/recovery-codes"),
 ];
 /// Changes what is already ended in the other tests.
 const LAST_ROUTE: (&str, &str) = ("POST", "/settings/account/sign-out-everywhere");
 
-struct House {
-    service: Service,
-    database: TestDatabase,
+pub(crate) struct House {
+    pub(crate) service: Service,
+    pub(crate) database: TestDatabase,
 }
 
 /// A member with a session, as a program without a browser.
-struct Guest {
-    client: Client,
-    cookie: String,
+pub(crate) struct Guest {
+    pub(crate) client: Client,
+    pub(crate) cookie: String,
     form_token: String,
 }
 
 impl House {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let database = TestDatabase::new();
         Self { service: service(&database).start(), database }
     }
 
     /// Makes an organisation with one member, who is signed in.
-    fn guest(&self, email: &str) -> (Guest, intake_test_support::Clinic) {
+    pub(crate) fn guest(&self, email: &str) -> (Guest, intake_test_support::Clinic) {
         let clinic = intake_test_support::Clinic::open(&self.database.service, Environment::Development);
         let id = clinic.organisation.to_string();
         let arguments = ["member", "invite", "--json", "--organisation", &id, "--email", email];
@@ -79,17 +86,17 @@ impl Guest {
         Self { client, cookie, form_token }
     }
 
-    fn get(&self, path: &str) -> Response {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.client.send(&request("GET", path, &[("Cookie", &self.cookie), ("Accept", "text/html")], b""))
     }
 
-    fn post(&self, path: &str, form: &str) -> Response {
+    pub(crate) fn post(&self, path: &str, form: &str) -> Response {
         let form = format!("form_token={}&{form}", self.form_token);
         post(&self.client, path, &[("Cookie", &self.cookie)], &form)
     }
 }
 
-fn post(client: &Client, path: &str, headers: &[(&str, &str)], form: &str) -> Response {
+pub(crate) fn post(client: &Client, path: &str, headers: &[(&str, &str)], form: &str) -> Response {
     let mut headers = headers.to_vec();
     headers.push(("Content-Type", "application/x-www-form-urlencoded"));
     client.send(&request("POST", path, &headers, form.as_bytes()))
@@ -166,7 +173,10 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
         {
             let path = path.replace("{key}", &key.to_string()).replace("{member}", &key.to_string());
             let headers = [("Cookie", cookie), ("Content-Type", "application/x-www-form-urlencoded")];
-            let form = format!("form_token={}&name=k&email=e%40e.co&id={key}&ends_after=now", guest.form_token);
+            let form = format!(
+                "form_token={}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x",
+                guest.form_token
+            );
             let body = if method == "POST" { form.as_bytes() } else { b"" };
             let response = guest.client.send(&request(method, &path, &headers, body));
             assert_eq!((response.status, response.header("location")), (303, Some("/sign-in")), "{method} {path}");
@@ -233,7 +243,8 @@ fn a_form_of_another_session_changes_nothing() {
         }
         let path = path.replace("{key}", &key.to_string()).replace("{member}", &key.to_string());
         for token in ["", "x", eve.form_token.as_str()] {
-            let form = format!("form_token={token}&name=k&email=e%40e.co&id={key}&ends_after=now");
+            let form =
+                format!("form_token={token}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x");
             let response = post(&ada.client, &path, &[("Cookie", &ada.cookie)], &form);
             assert_eq!(response.status, 403, "{path}");
             assert!(response.text().contains("out of date"), "{path}");

@@ -19,6 +19,7 @@ mod privacy;
 mod rate_limit;
 mod round_trips;
 mod stopping;
+mod two_step_sign_in;
 mod values;
 
 use intake_domain::{ApiKey, Environment};

@@ -1,0 +1,157 @@
+//! Getting, using and losing a second factor against mocked ports.
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use futures_util::FutureExt;
+use intake_domain::{
+    Action, Actor, AuditEntryId, AwaitedMember, Credentials, Deed, Finished, Member, MemberId, MockMemberStore,
+    MockPasswordHasher, MockSessionStore, Name, OrganisationId, PasswordHash, Proof, RecoveryCode, SecondFactorError,
+    SecondFactorRequest, Token, TotpSecret, finish_sign_in, replace_recovery_codes, reset_second_factor,
+    turn_off_second_factor, turn_on_second_factor,
+};
+use time::OffsetDateTime;
+use time::macros::datetime;
+use uuid::Uuid;
+
+const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
+const PASSWORD: &str = "correct horse battery";
+
+fn deed() -> Deed {
+    Deed { entry_id: AuditEntryId::new(NOW, [4; 10]), actor: Actor::Stranger, address: None, at: NOW }
+}
+
+fn organisation() -> OrganisationId {
+    Uuid::from_u128(1).into()
+}
+
+fn ada() -> Member {
+    Member {
+        id: MemberId::new(NOW, [1; 10]),
+        organisation_id: organisation(),
+        name: Name::new("Ada").unwrap(),
+        email: "ada@clinic.example".parse().unwrap(),
+    }
+}
+
+fn secret() -> TotpSecret {
+    TotpSecret::new([7; 20])
+}
+
+fn codes() -> [RecoveryCode; 2] {
+    [RecoveryCode::new([1; 10]), RecoveryCode::new([2; 10])]
+}
+
+/// Ada is known, by a password that one hasher knows.
+fn house() -> (MockMemberStore, MockPasswordHasher) {
+    let mut members = MockMemberStore::new();
+    members.expect_credentials().returning(|email| {
+        let password = PasswordHash::new("$argon2id$ada".to_owned());
+        let is_ada = *email == ada().email;
+        Ok(is_ada.then(|| Credentials { member: ada(), password, has_second_factor: true }))
+    });
+    let mut hasher = MockPasswordHasher::new();
+    hasher.expect_matches().returning(|presented, stored| Ok(presented == PASSWORD && stored.is_some()));
+    (members, hasher)
+}
+
+fn try_to_turn_on(
+    members: &MockMemberStore,
+    hasher: &MockPasswordHasher,
+    code: &str,
+    password: &str,
+) -> Result<(), SecondFactorError> {
+    let (codes, deed, ada) = (codes(), deed(), ada());
+    let request = SecondFactorRequest { secret: secret(), code, password, recovery_codes: &codes };
+    turn_on_second_factor(members, hasher, &ada, request, &deed).now_or_never().expect("mocks answer at once")
+}
+
+fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Finished {
+    let awaited = AwaitedMember { member: ada(), secret: secret() };
+    let (waiting, session) = (Token::new([1; 32]), Token::new([2; 32]));
+    let finished = finish_sign_in(sessions, &awaited, &waiting, code, &session, deed());
+    finished.now_or_never().expect("mocks answer at once").unwrap()
+}
+
+#[test]
+fn code_and_password_turn_it_on_and_use_the_code_up() {
+    let (mut members, hasher) = house();
+    members.expect_turn_on().times(1).returning(|member, factor, recorded| {
+        assert_eq!((member, &factor.secret, recorded), (&ada(), &secret(), &deed()));
+        assert_eq!(factor.used_step, NOW.unix_timestamp() / 30);
+        assert_eq!(factor.recovery_codes, codes().map(|code| code.digest()));
+        Ok(true)
+    });
+    try_to_turn_on(&members, &hasher, &secret().code_at(NOW), PASSWORD).unwrap();
+}
+
+#[test]
+fn nothing_is_turned_on_by_a_wrong_code_or_password_or_twice() {
+    let (mut members, hasher) = house();
+    members.expect_turn_on().never();
+    let right = secret().code_at(NOW);
+    let wrong = if right == "000000" { "000001" } else { "000000" };
+    assert!(matches!(try_to_turn_on(&members, &hasher, wrong, PASSWORD), Err(SecondFactorError::WrongCode)));
+    assert!(matches!(try_to_turn_on(&members, &hasher, &right, "guess"), Err(SecondFactorError::WrongPassword)));
+    let (mut members, hasher) = house();
+    members.expect_turn_on().times(1).returning(|_, _, _| Ok(false));
+    assert!(matches!(try_to_turn_on(&members, &hasher, &right, PASSWORD), Err(SecondFactorError::SoAlready)));
+}
+
+#[test]
+fn turning_off_and_new_codes_take_the_password() {
+    let (mut members, hasher) = house();
+    members.expect_turn_off().times(1).returning(|member, _| Ok(*member == ada()));
+    members.expect_replace_recovery_codes().times(1).returning(|member, digests, _| {
+        assert_eq!(digests, codes().map(|code| code.digest()));
+        Ok(*member == ada())
+    });
+    let (ada, codes, deed) = (ada(), codes(), deed());
+    for (password, is_right) in [("guess", false), (PASSWORD, true)] {
+        let off = turn_off_second_factor(&members, &hasher, &ada, password, &deed).now_or_never().unwrap();
+        let new = replace_recovery_codes(&members, &hasher, &ada, password, &codes, &deed).now_or_never().unwrap();
+        for result in [off, new] {
+            assert_eq!(result.is_ok(), is_right);
+            assert!(is_right || matches!(result, Err(SecondFactorError::WrongPassword)));
+        }
+    }
+}
+
+#[test]
+fn an_operator_turns_it_off_for_a_member_of_that_organisation_alone() {
+    let (mut members, _) = house();
+    members.expect_turn_off().times(1).returning(|_, _| Ok(true));
+    let reset = |organisation: OrganisationId, email: &str| {
+        let email = email.parse().unwrap();
+        reset_second_factor(&members, organisation, &email, &deed()).now_or_never().unwrap().unwrap()
+    };
+    assert_eq!(reset(Uuid::from_u128(2).into(), "ada@clinic.example"), None);
+    assert_eq!(reset(organisation(), "eve@clinic.example"), None);
+    assert_eq!(reset(organisation(), "ada@clinic.example"), Some(true));
+}
+
+#[test]
+fn the_code_of_the_app_finishes_a_sign_in_under_a_new_token() {
+    let mut sessions = MockSessionStore::new();
+    sessions.expect_finish().times(1).returning(|waiting, proof, session, recorded| {
+        assert_eq!(*waiting, Token::new([1; 32]).digest());
+        assert_eq!(proof, Proof::Step(NOW.unix_timestamp() / 30));
+        assert_eq!((session.token, session.member_id), (Token::new([2; 32]).digest(), ada().id));
+        assert_eq!(recorded.actor, Actor::Member(ada().id, "Ada".to_owned()));
+        Ok(Finished::SignedIn)
+    });
+    assert_eq!(try_to_finish(&sessions, &secret().code_at(NOW)), Finished::SignedIn);
+}
+
+#[test]
+fn anything_else_is_tried_as_a_recovery_code_and_a_failure_is_recorded() {
+    let code = codes()[0].expose().to_uppercase();
+    let mut sessions = MockSessionStore::new();
+    sessions.expect_finish().times(1).returning(|_, proof, _, _| {
+        assert_eq!(proof, Proof::RecoveryCode(codes()[0].digest()));
+        Ok(Finished::WrongCode)
+    });
+    sessions.expect_note_failure().times(1).returning(|member, action, recorded| {
+        assert_eq!((member, action, &recorded.actor), (&ada(), Action::CodeFailed, &Actor::Stranger));
+        Ok(())
+    });
+    assert_eq!(try_to_finish(&sessions, &code), Finished::WrongCode);
+}
