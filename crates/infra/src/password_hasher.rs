@@ -1,53 +1,62 @@
-//! Argon2id on blocking threads, a few at once: a flood of sign-ins waits in line and never slows the API.
+//! Argon2id on one thread that steps back for others: a flood of sign-ins waits in line and never slows the API.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use argon2::password_hash::PasswordHasher as _;
 use argon2::{Algorithm, Argon2, Params, PasswordVerifier, Version};
 use async_trait::async_trait;
 use intake_domain::{Password, PasswordHash, PasswordHasher, StoreError};
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 
 /// OWASP's first choice: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
-/// One of two cores stays free for patients.
-const AT_ONCE: usize = 1;
 /// Four bytes for each character of the longest password.
 const MAX_PRESENTED: usize = Password::MAX_CHARACTERS * 4;
+/// About a tenth of what a thread of the API gets when every core is busy, and a whole core when one is free.
+const NICENESS: i32 = 10;
+/// A second or two of work; whoever comes when the line is full is told so at once.
+const LINE_LENGTH: usize = 64;
 /// Whoever waits longer is told to come back.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
+/// One password on its way through the line.
+type Turn = Box<dyn FnOnce() + Send>;
+
 /// The port [`PasswordHasher`] with Argon2id.
 pub struct Argon2Hasher {
-    turns: Arc<Semaphore>,
+    line: SyncSender<Turn>,
 }
 
 impl Argon2Hasher {
-    /// A hasher with a line of its own.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { turns: Arc::new(Semaphore::new(AT_ONCE)) }
+    /// Starts the thread, which ends when this is dropped.
+    pub fn start() -> std::io::Result<Self> {
+        let (line, turns) = sync_channel::<Turn>(LINE_LENGTH);
+        std::thread::Builder::new().name("password-hasher".to_owned()).spawn(move || {
+            // Best effort: without it, hashing takes one core as any other work would.
+            let _ = rustix::process::nice(NICENESS);
+            for turn in turns {
+                turn();
+            }
+        })?;
+        Ok(Self { line })
     }
 
     async fn in_turn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let turn = tokio::time::timeout(MAX_WAIT, Arc::clone(&self.turns).acquire_owned()).await;
-        let turn = turn.map_err(|_| StoreError::Overloaded)?.map_err(|error| StoreError::Unexpected(error.into()))?;
-        let done = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            work()
-        });
-        done.await.map_err(|error| StoreError::Unexpected(error.into()))?
-    }
-}
-
-impl Default for Argon2Hasher {
-    fn default() -> Self {
-        Self::new()
+        let (answer, answered) = oneshot::channel();
+        let turn = move || {
+            if !answer.is_closed() {
+                let _ = answer.send(work());
+            }
+        };
+        self.line.try_send(Box::new(turn)).map_err(|_| StoreError::Overloaded)?;
+        let done = tokio::time::timeout(MAX_WAIT, answered).await.map_err(|_| StoreError::Overloaded)?;
+        done.map_err(|error| StoreError::Unexpected(error.into()))?
     }
 }
 

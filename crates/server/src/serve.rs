@@ -78,7 +78,7 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
         members: Arc::clone(&members),
         sessions: Arc::new(PostgresSessionStore::new(database.clone())),
         log: Arc::new(PostgresAuditLog::new(database)),
-        hasher: Arc::new(Argon2Hasher::new()),
+        hasher: Arc::new(Argon2Hasher::start()?),
     };
     let api = api_server(configuration, (listeners.https, listeners.http), ports, &base, counts)?;
     if configuration.environment == Environment::Development {

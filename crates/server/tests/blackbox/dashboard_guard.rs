@@ -319,6 +319,59 @@ fn too_many_wrong_passwords_are_slowed_down_without_locking_the_owner_out() {
 }
 
 #[test]
+fn a_flood_of_sign_ins_waits_in_line_and_patients_do_not() {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::{Duration, Instant};
+
+    let database = TestDatabase::new();
+    let house = House { service: service(&database).setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1").start(), database };
+    let (guest, clinic) = house.guest("ada@clinic.example");
+    drop(guest);
+    let (_, key) = clinic.key();
+    let median_of_many = || {
+        let mut times: Vec<Duration> = (0..50)
+            .map(|_| {
+                let started = Instant::now();
+                assert_eq!(house.service.create(&key, &intake_test_support::patient()).status, 201);
+                started.elapsed()
+            })
+            .collect();
+        times.sort_unstable();
+        times[25]
+    };
+    let calm = median_of_many();
+    let is_over = AtomicBool::new(false);
+    let (statuses, flooded) = std::thread::scope(|scope| {
+        // More than the line takes, each from an address of its own.
+        let flood: Vec<_> = (0..100)
+            .map(|number| {
+                let (is_over, client) = (&is_over, house.service.plain_client());
+                scope.spawn(move || {
+                    let mut statuses = Vec::new();
+                    for round in 0_u16.. {
+                        if is_over.load(Relaxed) {
+                            break;
+                        }
+                        let address = format!("2001:db8::{number:x}:{round:x}");
+                        let headers = [("X-Forwarded-Proto", "https"), ("X-Forwarded-For", address.as_str())];
+                        let form = "email=ada%40clinic.example&password=wrong+wrong+wrong";
+                        statuses.push(post(&client, "/sign-in", &headers, form).status);
+                    }
+                    statuses
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(300));
+        let flooded = median_of_many();
+        is_over.store(true, Relaxed);
+        (flood.into_iter().flat_map(|one| one.join().unwrap()).collect::<Vec<_>>(), flooded)
+    });
+    assert!(statuses.contains(&503) && statuses.contains(&401), "{statuses:?}");
+    assert!(statuses.iter().all(|status| [401, 503].contains(status)), "{statuses:?}");
+    assert!(flooded < calm * 10 + Duration::from_millis(100), "{calm:?} and {flooded:?} in the flood");
+}
+
+#[test]
 fn the_record_can_only_be_added_to() {
     use diesel::Connection;
     use diesel::connection::SimpleConnection;
