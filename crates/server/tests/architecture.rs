@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// For each crate: which of our own it may build on, and what it must never name.
-const RULES: [(&str, &[&str], &[&str]); 6] = [
+const RULES: [(&str, &[&str], &[&str]); 7] = [
     (
         "intake-domain",
         &[],
@@ -18,6 +18,7 @@ const RULES: [(&str, &[&str], &[&str]); 6] = [
     ("intake-dashboard", &["intake-domain", "intake-http"], &["diesel", "diesel_migrations", "pq-sys", "r2d2", "clap"]),
     ("intake", &["intake-dashboard", "intake-domain", "intake-http", "intake-infra"], &["diesel", "pq-sys", "r2d2"]),
     ("intake-test-support", &["intake-domain", "intake-infra"], &[]),
+    ("intake-bench", &["intake-domain", "intake-infra", "intake-test-support"], &[]),
 ];
 
 fn dependencies() -> BTreeMap<String, Vec<String>> {

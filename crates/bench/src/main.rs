@@ -1,0 +1,139 @@
+//! `just bench`: how many patients a second the service stores durably, how long each takes and what it costs, beside what
+//! pgbench reaches on the same PostgreSQL in the same run. Ratios within one run hold on a noisy machine; figures do not.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
+
+mod chart;
+mod load;
+mod open_loop;
+mod pgbench;
+mod report;
+mod requests;
+mod stage;
+mod usage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+
+use crate::load::Listener;
+use crate::report::{Measured, Report, median};
+use crate::stage::Stage;
+
+/// PostgreSQL takes no more clients than this; beyond it pgbench can only fall.
+const PGBENCH_CLIENTS_MAX: usize = 190;
+/// Shown to matter: one client, a few, a busy day, an attack.
+const CONNECTIONS: [usize; 5] = [1, 8, 32, 128, 512];
+/// Of the open loop: enough that none waits for another.
+const OPEN_LOOP_CONNECTIONS: usize = 64;
+
+/// Measures intake beside pgbench
+#[derive(Parser)]
+struct Arguments {
+    /// How often everything is measured; medians are told
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// How long each measurement takes
+    #[arg(long, default_value_t = 6)]
+    seconds: u64,
+    /// How many patients the large table holds; 0 leaves it out
+    #[arg(long, default_value_t = 10_000_000)]
+    rows: u64,
+    /// The numbers of connections, instead of 1, 8, 32, 128 and 512
+    #[arg(long, value_delimiter = ',')]
+    connections: Vec<usize>,
+    /// The program to measure, instead of the one beside this
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// A setting of the service, for example that of its log
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// Where table and chart are written
+    #[arg(long, default_value = "target/bench")]
+    output: PathBuf,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    load::ensure_installed()?;
+    let beside = std::env::current_exe()?.with_file_name("intake");
+    let program = arguments.program.clone().unwrap_or(beside);
+    anyhow::ensure!(program.exists(), "{} is not there: cargo build --release", program.display());
+    let report = measure(&arguments, &program)?;
+    let text = report.to_text();
+    println!("\n{text}");
+    fs::create_dir_all(&arguments.output)?;
+    let (table, drawing) = (arguments.output.join("report.md"), arguments.output.join("creates.svg"));
+    fs::write(&table, &text)?;
+    fs::write(&drawing, chart::draw(&report))?;
+    println!("Written: {} and {}", table.display(), drawing.display());
+    Ok(())
+}
+
+fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
+    let time = Duration::from_secs(arguments.seconds);
+    let connections: &[usize] = if arguments.connections.is_empty() { &CONNECTIONS } else { &arguments.connections };
+    let mut stage = Stage::build(program, &arguments.settings)?;
+    let mut report = Report { start: stage.median_start(5)?, ..Report::default() };
+
+    let mut pgbench_runs = vec![Vec::new(); connections.len()];
+    let mut https_runs = vec![Vec::new(); connections.len()];
+    let mut plain_runs = vec![Vec::new(); connections.len()];
+    for round in 1..=arguments.rounds {
+        let runs = pgbench_runs.iter_mut().zip(&mut https_runs).zip(&mut plain_runs);
+        for (&count, ((pgbench, https), plain)) in connections.iter().zip(runs) {
+            eprintln!("round {round}, {count} connections");
+            pgbench.push(stage.pgbench(count.min(PGBENCH_CLIENTS_MAX), time)?);
+            https.push(stage.load(Listener::Https, count, time)?);
+            plain.push(stage.load(Listener::Plain, count, time)?);
+        }
+    }
+    let runs = pgbench_runs.into_iter().zip(https_runs).zip(plain_runs);
+    for (&connections, ((pgbench, https), plain)) in connections.iter().zip(runs) {
+        report.measured.push(Measured {
+            connections,
+            pgbench: pgbench::median(&pgbench),
+            https: load::median(&https),
+            plain: load::median(&plain),
+        });
+    }
+    report.peak_memory = stage.peak_memory()?;
+
+    let peak = report.measured.iter().map(|one| one.plain.creates).fold(0.0, f64::max);
+    let mut tails = Vec::new();
+    for round in 1..=arguments.rounds {
+        eprintln!("round {round}, open loop at half the peak rate");
+        tails.push(stage.open_loop(peak / 2.0, OPEN_LOOP_CONNECTIONS, time)?);
+    }
+    report.open_loop = open_loop::median(&tails);
+    report.commit_latency = median((0..arguments.rounds).map(|_| stage.commit_latency()).collect::<Result<_, _>>()?);
+
+    if arguments.rows > 0 {
+        measure_large_table(arguments, &mut stage, &mut report, time)?;
+    }
+    Ok(report)
+}
+
+/// The rate on an empty table and on a large one, in turns where that is possible: emptying the large one again would take
+/// as long as filling it, so the empty one comes first and the rounds are as many.
+fn measure_large_table(
+    arguments: &Arguments,
+    stage: &mut Stage,
+    report: &mut Report,
+    time: Duration,
+) -> anyhow::Result<()> {
+    let rate = |stage: &mut Stage| -> anyhow::Result<f64> {
+        let runs = (0..arguments.rounds).map(|_| stage.load(Listener::Plain, 128, time));
+        Ok(load::median(&runs.collect::<Result<Vec<_>, _>>()?).creates)
+    };
+    stage.empty_table()?;
+    eprintln!("an empty table");
+    let empty = rate(stage)?;
+    eprintln!("filling the table with {} patients", arguments.rows);
+    stage.fill_table(arguments.rows).context("the large table cannot be filled")?;
+    let full = rate(stage)?;
+    report.large_table = Some((arguments.rows, full / empty));
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! What is measured: a private PostgreSQL as it comes, the service in front of it, and the load. After every run the table
+//! must hold what was acknowledged and no more, but for requests that were under way when the load ended.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{ApiKey, Environment};
+use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
+use intake_infra::{DatabaseUrl, Prepared, prepare};
+use intake_test_support::{Client, Clinic, Service, ServiceBuilder, WithCount};
+use tempfile::TempDir;
+
+use crate::load::{self, Listener};
+use crate::open_loop::{self, Tail};
+use crate::{pgbench, report, requests, usage};
+
+/// As many clinics as a service of this size may have at work at once.
+const ORGANISATIONS: usize = 10;
+/// Commits that the median of one is taken of.
+const COMMITS: usize = 500;
+/// wrk leaves when its time is over; what it had sent by then is stored a moment later.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Everything that takes part.
+pub(crate) struct Stage {
+    // In the order in which they must end.
+    service: Service,
+    builder: Box<dyn Fn() -> ServiceBuilder>,
+    urls: Prepared,
+    keys: Vec<ApiKey>,
+    requests: PathBuf,
+    postgres: EmbeddedPostgres,
+    folder: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn build(program: &Path, settings: &[String]) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("intake-bench-").tempdir()?;
+        let postgres = EmbeddedPostgres::start(&Settings {
+            folder: folder.path().join("postgres"),
+            durability: Durability::Full,
+            programs: None,
+            user: std::process::id(),
+        })?;
+        let urls = prepare(&postgres, "bench")?;
+        let clinics: Vec<Clinic> =
+            (0..ORGANISATIONS).map(|_| Clinic::open(&urls.service, Environment::Development)).collect();
+        let keys: Vec<ApiKey> = clinics.iter().map(|clinic| clinic.key().1).collect();
+        let lines = requests::bodies(keys.len())
+            .filter_map(|(key, body)| keys.get(key).map(|key| format!("{}\t{body}\n", key.expose())));
+        let requests = folder.path().join("requests.tsv");
+        fs::write(&requests, lines.collect::<String>())?;
+
+        let (program, data) = (program.to_string_lossy().into_owned(), folder.path().join("data"));
+        let settings: Vec<(String, String)> = settings
+            .iter()
+            .map(|setting| setting.split_once('=').context("--set takes NAME=VALUE"))
+            .map(|pair| pair.map(|(name, value)| (name.to_owned(), value.to_owned())))
+            .collect::<anyhow::Result<_>>()?;
+        let (service_url, owner_url) = (urls.service.clone(), urls.owner.clone());
+        let builder = move || {
+            let builder = ServiceBuilder::in_folder(&program, &data)
+                .database_urls(&service_url, &owner_url)
+                .setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
+                // Counted and told in every answer, and never reached.
+                .setting("INTAKE_RATE_LIMIT", "1000000/1000000");
+            settings.iter().fold(builder, |builder, (name, value)| builder.setting(name, value))
+        };
+        let service = builder().start();
+        Ok(Self { service, builder: Box::new(builder), urls, keys, requests, postgres, folder })
+    }
+
+    /// From the start of the program to the first probe that finds it ready.
+    pub(crate) fn median_start(&mut self, times: usize) -> anyhow::Result<Duration> {
+        let mut starts = Vec::new();
+        for _ in 0..times {
+            anyhow::ensure!(self.service.stop().success(), "the service does not stop well");
+            let started = Instant::now();
+            self.service = (self.builder)().start();
+            anyhow::ensure!(self.service.probe("/readyz").status == 200, "the service is not ready");
+            starts.push(started.elapsed().as_secs_f64());
+        }
+        Ok(Duration::from_secs_f64(report::median(starts)))
+    }
+
+    pub(crate) fn pgbench(&mut self, clients: usize, time: Duration) -> anyhow::Result<pgbench::Run> {
+        self.settle()?;
+        let (program, url) = (self.program("pgbench")?, self.urls.owner.expose());
+        pgbench::run(&program, url, self.folder.path(), clients, time, ORGANISATIONS)
+    }
+
+    /// Sends as much as so many connections can, and checks that every acknowledged patient is there and no other.
+    pub(crate) fn load(&mut self, listener: Listener, connections: usize, time: Duration) -> anyhow::Result<load::Run> {
+        self.settle()?;
+        let url = match listener {
+            Listener::Https => format!("https://{}/api/v1/patients", self.service.https.context("no HTTPS")?),
+            Listener::Plain => format!("http://{}/api/v1/patients", self.service.http.context("no plain HTTP")?),
+        };
+        let (rows, acknowledged) = (self.rows()?, self.acknowledged());
+        let (service, postgres) = (self.service_cpu()?, self.postgres_cpu()?);
+        let seen = load::run(&url, &self.requests, connections, time)?;
+        std::thread::sleep(SETTLE);
+        let (service, postgres) = (self.service_cpu()? - service, self.postgres_cpu()? - postgres);
+        let (rows, acknowledged) = (self.rows()? - rows, self.acknowledged() - acknowledged);
+        // What was under way when wrk left, one request for each connection at most, is stored and answered to nobody.
+        let created = seen.answers - seen.refused;
+        anyhow::ensure!(
+            created <= acknowledged && acknowledged <= rows && rows <= created + u64::try_from(connections)?,
+            "wrk saw {created} patients acknowledged, the service acknowledged {acknowledged}, and {rows} are stored"
+        );
+        let (per_second, each) = (seen.time.as_secs_f64(), 1e6 / rows as f64);
+        Ok(load::Run {
+            creates: created as f64 / per_second,
+            p50: seen.p50,
+            p99: seen.p99,
+            service_cpu: service.as_secs_f64() * each,
+            postgres_cpu: postgres.as_secs_f64() * each,
+        })
+    }
+
+    /// Sends at a fixed rate over plain HTTP, and checks the table as well.
+    pub(crate) fn open_loop(&mut self, rate: f64, connections: usize, time: Duration) -> anyhow::Result<Tail> {
+        self.settle()?;
+        let client = Client::plain(self.service.http.context("no plain HTTP")?);
+        let requests = requests::whole(&self.keys, &[("X-Forwarded-Proto", "https")]);
+        let rows = self.rows()?;
+        let outcome = open_loop::run(&client, &requests, rate, connections, time)?;
+        let rows = self.rows()? - rows;
+        anyhow::ensure!(
+            rows == outcome.created,
+            "{} patients were acknowledged and {rows} are stored",
+            outcome.created
+        );
+        Ok(outcome.tail)
+    }
+
+    /// How long PostgreSQL takes for one insert and its commit, in milliseconds: the median, over one connection.
+    pub(crate) fn commit_latency(&mut self) -> anyhow::Result<f64> {
+        self.settle()?;
+        let mut connection = self.connect()?;
+        connection.batch_execute("CREATE TABLE IF NOT EXISTS commits (at timestamptz)")?;
+        let mut times = Vec::new();
+        for _ in 0..COMMITS {
+            let started = Instant::now();
+            connection.batch_execute("INSERT INTO commits VALUES (now())")?;
+            times.push(started.elapsed().as_secs_f64() * 1e3);
+        }
+        Ok(report::median(times))
+    }
+
+    pub(crate) fn peak_memory(&self) -> anyhow::Result<u64> {
+        usage::peak_memory(self.service.process())
+    }
+
+    pub(crate) fn empty_table(&mut self) -> anyhow::Result<()> {
+        Ok(self.connect()?.batch_execute("TRUNCATE patients; VACUUM patients; CHECKPOINT")?)
+    }
+
+    /// Stores that many patients, of the same organisations, as if they had come over years.
+    pub(crate) fn fill_table(&mut self, rows: u64) -> anyhow::Result<()> {
+        self.connect()?.batch_execute(&format!(
+            "INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, email,
+                address_line1, suburb, state, postcode, country, created_at, updated_at)
+             SELECT organisations.id, (lpad(to_hex(1700000000000 + number), 12, '0') || '7' || substr(random, 1, 3) || '8' || substr(random, 4, 15))::uuid,
+                'Ada', 'Lovelace', '+61412345678', '1985-12-10', 'ada@example.com', '12 Analytical Street', 'Carlton', 'VIC',
+                '3053', 'AU', now(), now()
+             FROM (SELECT number, md5(number::text) AS random FROM generate_series(1, {rows}) AS number) AS numbers
+             JOIN (SELECT id, row_number() OVER () AS place FROM organisations) AS organisations
+                ON place = 1 + number % {ORGANISATIONS};
+             VACUUM ANALYZE patients; CHECKPOINT"
+        ))?;
+        Ok(())
+    }
+
+    /// Every run begins with a database that has nothing left to do.
+    fn settle(&mut self) -> anyhow::Result<()> {
+        std::thread::sleep(SETTLE);
+        Ok(self.connect()?.batch_execute("CHECKPOINT")?)
+    }
+
+    fn rows(&self) -> anyhow::Result<u64> {
+        let count = diesel::sql_query("SELECT count(*) AS count FROM patients");
+        Ok(u64::try_from(count.get_result::<WithCount>(&mut self.connect()?)?.count)?)
+    }
+
+    /// As the service counts them.
+    fn acknowledged(&self) -> u64 {
+        let metrics = self.service.probe("/metrics").text();
+        let count = metrics.lines().find_map(|line| line.strip_prefix("intake_answers_total{status=\"201\"} "));
+        count.and_then(|count| count.parse().ok()).unwrap_or_default()
+    }
+
+    fn service_cpu(&self) -> anyhow::Result<Duration> {
+        usage::of_process(self.service.process())
+    }
+
+    fn postgres_cpu(&self) -> anyhow::Result<Duration> {
+        let file = fs::read_to_string(self.data_folder().join("postmaster.pid"))?;
+        usage::of_family(file.lines().next().unwrap_or_default().parse()?)
+    }
+
+    fn data_folder(&self) -> PathBuf {
+        self.folder.path().join("postgres/data")
+    }
+
+    /// One of PostgreSQL's programs, beside the running server.
+    fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let options = fs::read_to_string(self.data_folder().join("postmaster.opts"))?;
+        let server = options.split_whitespace().next().context("postmaster.opts is empty")?;
+        Ok(Path::new(server).with_file_name(name))
+    }
+
+    fn connect(&self) -> anyhow::Result<PgConnection> {
+        let url: DatabaseUrl = self.postgres.owner_url("bench");
+        Ok(PgConnection::establish(url.expose())?)
+    }
+}

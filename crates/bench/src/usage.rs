@@ -1,0 +1,50 @@
+//! What processes cost, read from `/proc`.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::Context;
+
+/// Processor time of a process so far, and of its children that have ended.
+fn times(process: u32) -> Option<(u64, u64, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may hold anything.
+    let rest = stat.rsplit_once(')')?.1;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
+    let parent = u32::try_from(number(1)?).ok()?;
+    Some((number(11)? + number(12)?, number(13)? + number(14)?, parent))
+}
+
+/// Processor time that a process has used.
+pub(crate) fn of_process(process: u32) -> anyhow::Result<Duration> {
+    let (own, _, _) = times(process).context("the process has gone")?;
+    Ok(ticks(own))
+}
+
+/// Processor time that a server has used with all its children, those that have ended included.
+pub(crate) fn of_family(head: u32) -> anyhow::Result<Duration> {
+    let (own, ended, _) = times(head).context("the server has gone")?;
+    let mut all = own + ended;
+    for entry in fs::read_dir("/proc")? {
+        let Some(process) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some((own, ended, parent)) = times(process)
+            && parent == head
+        {
+            all += own + ended;
+        }
+    }
+    Ok(ticks(all))
+}
+
+/// The most memory that a process has held so far, in bytes.
+pub(crate) fn peak_memory(process: u32) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kibibytes * 1024)
+}
+
+fn ticks(count: u64) -> Duration {
+    Duration::from_secs(count) / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100)
+}
