@@ -29,6 +29,12 @@ struct Job {
     answer: oneshot::Sender<Result<Registered, StoreError>>,
 }
 
+impl Job {
+    fn safe_retry_key(&self) -> Option<&str> {
+        self.registration.retry.as_ref().map(|retry| retry.key.as_str())
+    }
+}
+
 /// The port [`PatientRegister`] over PostgreSQL.
 pub struct PostgresPatientRegister {
     queue: SyncSender<Job>,

@@ -1,17 +1,21 @@
 //! The one statement: authenticates every request of a batch and stores the patients of those whose key is active.
 
+use std::collections::HashMap;
+
 use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
-use diesel::sql_types::{Array, BigInt, Binary, Bool, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::Registration;
+use diesel::sql_types::{Array, Binary, Bool, Date, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{KeyDigest, Registration};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// A batch as PostgreSQL takes it: one array for each column.
+/// A batch as PostgreSQL takes it: the keys, each once, and one array for each column of the rows.
 #[derive(Default)]
 pub(super) struct InsertBatch<'a> {
     key_digests: Vec<&'a [u8]>,
+    /// Of each row, the place of its key, from 1.
+    key_numbers: Vec<i32>,
     ids: Vec<Uuid>,
     first_names: Vec<&'a str>,
     last_names: Vec<&'a str>,
@@ -29,27 +33,39 @@ pub(super) struct InsertBatch<'a> {
     request_digests: Vec<Option<&'a [u8]>>,
 }
 
-/// What became of one row of a batch.
+/// What became of a batch: one line, so that nothing depends on the order in which rows come back.
 #[derive(Queryable)]
 pub(super) struct Outcome {
-    /// The row's place in the batch, from 1.
-    pub(super) ordinal: i64,
-    /// The key's id; none: no such key.
-    pub(super) key_id: Option<Uuid>,
-    pub(super) organisation_id: Option<Uuid>,
-    pub(super) is_revoked: bool,
-    pub(super) has_expired: bool,
-    /// Whether the row was stored by this run of the statement.
-    pub(super) is_created: bool,
+    /// For each key its id; none: no such key.
+    pub(super) key_ids: Vec<Option<Uuid>>,
+    pub(super) organisation_ids: Vec<Option<Uuid>>,
+    pub(super) are_revoked: Vec<bool>,
+    pub(super) have_expired: Vec<bool>,
+    /// The ids of the rows that were stored by this run of the statement.
+    pub(super) created: Option<Vec<Uuid>>,
+}
+
+impl InsertBatch<'_> {
+    /// For each row the place of its key in the arrays of the outcome.
+    pub(super) fn key_places(&self) -> Vec<usize> {
+        self.key_numbers.iter().map(|number| usize::try_from(number - 1).unwrap_or(usize::MAX)).collect()
+    }
 }
 
 impl<'a> FromIterator<&'a Registration> for InsertBatch<'a> {
     fn from_iter<T: IntoIterator<Item = &'a Registration>>(registrations: T) -> Self {
         let mut batch = Self::default();
+        let mut numbers: HashMap<&KeyDigest, i32> = HashMap::new();
         for registration in registrations {
             let patient = &registration.patient;
             let retry = registration.retry.as_ref();
-            batch.key_digests.push(registration.key.as_bytes());
+            // A batch is far smaller than any number.
+            let next = i32::try_from(numbers.len() + 1).unwrap_or(i32::MAX);
+            let number = *numbers.entry(&registration.key).or_insert_with(|| {
+                batch.key_digests.push(registration.key.as_bytes());
+                next
+            });
+            batch.key_numbers.push(number);
             batch.ids.push(*registration.id.as_uuid());
             batch.first_names.push(patient.first_name());
             batch.last_names.push(patient.last_name());
@@ -72,8 +88,31 @@ impl<'a> FromIterator<&'a Registration> for InsertBatch<'a> {
 
 impl QueryFragment<Pg> for InsertBatch<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        out.push_sql("WITH input AS (SELECT * FROM unnest(");
+        // Each key is looked at once, however many rows bring it along: what is known of the keys is one line of arrays,
+        // and a row finds its organisation by its key's place in them.
+        out.push_sql(
+            "WITH keys AS (
+                SELECT array_agg(api_keys.id ORDER BY number) AS ids,
+                    array_agg(organisation_id ORDER BY number) AS organisation_ids,
+                    array_agg(revoked_at IS NOT NULL ORDER BY number) AS are_revoked,
+                    array_agg(coalesce(expires_at <= now(), false) ORDER BY number) AS have_expired,
+                    array_agg(CASE WHEN revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+                        THEN organisation_id END ORDER BY number) AS open_organisation_ids
+                FROM unnest(",
+        );
         out.push_bind_param::<Array<Binary>, _>(&self.key_digests)?;
+        out.push_sql(
+            ") WITH ORDINALITY AS asked (digest, number) LEFT JOIN api_keys USING (digest)
+            ), created AS (
+                INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, email,
+                    address_line1, address_line2, suburb, state, postcode, country, idempotency_key, request_digest,
+                    created_at, updated_at)
+                SELECT open_organisation_ids[key_number], id, first_name, last_name, phone_number, date_of_birth, email,
+                    address_line1, address_line2, suburb, state, postcode, country, idempotency_key, request_digest,
+                    created_at, created_at
+                FROM keys, unnest(",
+        );
+        out.push_bind_param::<Array<Integer>, _>(&self.key_numbers)?;
         out.push_sql(", ");
         out.push_bind_param::<Array<SqlUuid>, _>(&self.ids)?;
         for texts in [&self.first_names, &self.last_names, &self.phone_numbers] {
@@ -101,30 +140,13 @@ impl QueryFragment<Pg> for InsertBatch<'_> {
         out.push_sql(", ");
         out.push_bind_param::<Array<Timestamptz>, _>(&self.created_at)?;
         out.push_sql(
-            ") WITH ORDINALITY AS row (key_digest, id, first_name, last_name, phone_number, date_of_birth, email,
-                address_line1, address_line2, suburb, state, postcode, country, idempotency_key, request_digest,
-                created_at, ordinal)
-            ), judged AS (
-                SELECT input.*, api_keys.id AS key_id, api_keys.organisation_id,
-                    api_keys.revoked_at IS NOT NULL AS is_revoked,
-                    coalesce(api_keys.expires_at <= now(), false) AS has_expired
-                FROM input LEFT JOIN api_keys ON api_keys.digest = input.key_digest
-            ), created AS (
-                INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, email,
-                    address_line1, address_line2, suburb, state, postcode, country, idempotency_key, request_digest,
-                    created_at, updated_at)
-                SELECT organisation_id, id, first_name, last_name, phone_number, date_of_birth, email,
-                    address_line1, address_line2, suburb, state, postcode, country, idempotency_key, request_digest,
-                    created_at, created_at
-                FROM judged
-                WHERE key_id IS NOT NULL AND NOT is_revoked AND NOT has_expired
-                ORDER BY organisation_id, idempotency_key, id
+            ") AS row (key_number, id, first_name, last_name, phone_number, date_of_birth, email, address_line1,
+                address_line2, suburb, state, postcode, country, idempotency_key, request_digest, created_at)
+                WHERE open_organisation_ids[key_number] IS NOT NULL
                 ON CONFLICT DO NOTHING
-                RETURNING organisation_id, id
+                RETURNING id
             )
-            SELECT judged.ordinal, judged.key_id, judged.organisation_id, judged.is_revoked, judged.has_expired,
-                created.id IS NOT NULL
-            FROM judged LEFT JOIN created USING (organisation_id, id)",
+            SELECT ids, organisation_ids, are_revoked, have_expired, (SELECT array_agg(id) FROM created) FROM keys",
         );
         Ok(())
     }
@@ -138,7 +160,8 @@ impl QueryId for InsertBatch<'_> {
 }
 
 impl Query for InsertBatch<'_> {
-    type SqlType = (BigInt, Nullable<SqlUuid>, Nullable<SqlUuid>, Bool, Bool, Bool);
+    type SqlType =
+        (Array<Nullable<SqlUuid>>, Array<Nullable<SqlUuid>>, Array<Bool>, Array<Bool>, Nullable<Array<SqlUuid>>);
 }
 
 impl RunQueryDsl<PgConnection> for InsertBatch<'_> {}

@@ -119,6 +119,8 @@ fn take_waiting(jobs: &Mutex<Receiver<Job>>) -> Result<Vec<Job>, RecvError> {
     let jobs = jobs.lock().unwrap_or_else(PoisonError::into_inner);
     let mut batch = vec![jobs.recv()?];
     batch.extend(jobs.try_iter().take(BATCH_MAX - 1));
+    // Two batches that hold the same keys of safe retry take them in one order, and never wait for each other in a circle.
+    batch.sort_by(|one, other| one.safe_retry_key().cmp(&other.safe_retry_key()));
     Ok(batch)
 }
 
