@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use crate::api_key::ApiKey;
+use crate::api_key::KeyDigest;
 use crate::ids::{OrganisationId, PatientId};
-use crate::key_store::{KeyHolder, KeyRefusal, KeyStanding, KeyStore};
+use crate::key_store::{KeyHolder, KeyRefusal, KeyStanding};
 use crate::patient::Patient;
 use crate::patient_draft::{FieldFault, PatientDraft};
 use crate::patient_register::{PatientRegister, Registered, Registration, SafeRetry};
@@ -16,8 +16,8 @@ use crate::store_error::StoreError;
 /// A request to create a patient, with the id and the moment that the service gives it.
 #[derive(Debug)]
 pub struct PatientRequest<'a> {
-    /// The caller's key.
-    pub key: &'a ApiKey,
+    /// Of the caller's key.
+    pub key: KeyDigest,
     /// What was sent.
     pub draft: PatientDraft<'a>,
     /// Present if the caller asked for safe retry.
@@ -79,20 +79,19 @@ pub enum CreatePatientError {
 /// one look at the key, because a key that opens nothing is the first thing to say.
 pub async fn create_patient(
     register: &dyn PatientRegister,
-    keys: &dyn KeyStore,
     request: PatientRequest<'_>,
 ) -> Result<CreatedPatient, CreatePatientError> {
     let PatientRequest { key, draft, idempotency_key, id, now } = request;
     let patient = match draft.validate(now) {
         Ok(patient) => patient,
         Err(faults) => {
-            authenticate(keys, key).await?;
+            authenticate(register, &key, now).await?;
             return Err(CreatePatientError::Invalid(faults));
         }
     };
     let retry = idempotency_key.map(|key| SafeRetry { key, digest: RequestDigest::new(id, &patient) });
     let created_at = in_milliseconds(now);
-    let registration = Arc::new(Registration { key: key.digest(), id, patient, created_at, retry });
+    let registration = Arc::new(Registration { key, id, patient, created_at, retry });
     match register.create(Arc::clone(&registration)).await? {
         Registered::Created(organisation_id) => {
             Ok(CreatedPatient { registration, id, organisation_id, created_at, replayed: false })
@@ -108,8 +107,12 @@ pub async fn create_patient(
 }
 
 /// Finds who stands behind a key, for requests that fail before there is a patient to create.
-pub async fn authenticate(keys: &dyn KeyStore, key: &ApiKey) -> Result<KeyHolder, CreatePatientError> {
-    match keys.standing(&key.digest()).await? {
+pub async fn authenticate(
+    register: &dyn PatientRegister,
+    key: &KeyDigest,
+    now: OffsetDateTime,
+) -> Result<KeyHolder, CreatePatientError> {
+    match register.standing(key, now).await? {
         KeyStanding::Active(holder) => Ok(holder),
         KeyStanding::Refused(refusal) => Err(CreatePatientError::KeyRefused(refusal)),
     }

@@ -137,9 +137,6 @@ pub enum KeyStanding {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyStore: Send + Sync {
-    /// What the key is worth at this moment. Never answered from memory: a revoked key is refused at once.
-    async fn standing(&self, key: &KeyDigest) -> Result<KeyStanding, StoreError>;
-
     /// Notes, some time later, that this key was seen on a connection that was not encrypted.
     fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime);
 

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use crate::api_key::KeyDigest;
 use crate::ids::{OrganisationId, PatientId};
-use crate::key_store::KeyRefusal;
+use crate::key_store::{KeyRefusal, KeyStanding};
 use crate::patient::NewPatient;
 use crate::safe_retry::{IdempotencyKey, RequestDigest};
 use crate::store_error::StoreError;
@@ -64,4 +64,8 @@ pub trait PatientRegister: Send + Sync {
     /// Creates the patient if its key is active at that moment, decided in one step with the creation itself. When this
     /// returns [`Registered::Created`], the patient survives any crash.
     async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError>;
+
+    /// What the key is worth to a request of that moment, for one that creates nothing. Never answered from memory: a
+    /// revoked key is refused at once.
+    async fn standing(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<KeyStanding, StoreError>;
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use intake_domain::{
     ApiKey, CreatePatientError, CreatedPatient, Environment, KeyFormat, KeyHolder, KeyId, KeyRefusal, KeyStanding,
-    MockKeyStore, MockPatientRegister, OrganisationId, PatientDraft, PatientId, PatientRequest, Registered,
-    RequestDigest, StoreError, create_patient,
+    MockPatientRegister, OrganisationId, PatientDraft, PatientId, PatientRequest, Registered, RequestDigest,
+    StoreError, create_patient,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -35,14 +35,14 @@ fn draft(first_name: &str) -> PatientDraft<'_> {
 
 fn create(
     register: &MockPatientRegister,
-    keys: &MockKeyStore,
     draft: PatientDraft<'_>,
     retry: Option<&str>,
 ) -> Result<CreatedPatient, CreatePatientError> {
     let key = key();
     let idempotency_key = retry.map(|key| key.parse().unwrap());
-    let request = PatientRequest { key: &key, draft, idempotency_key, id: PatientId::new(NOW, [1; 10]), now: NOW };
-    create_patient(register, keys, request).now_or_never().expect("mocks answer at once")
+    let request =
+        PatientRequest { key: key.digest(), draft, idempotency_key, id: PatientId::new(NOW, [1; 10]), now: NOW };
+    create_patient(register, request).now_or_never().expect("mocks answer at once")
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_valid_draft_costs_one_step_and_no_lookup() {
         assert!(registration.retry.is_none());
         Ok(Registered::Created(organisation()))
     });
-    let created = create(&register, &MockKeyStore::new(), draft("Ada"), None).unwrap();
+    let created = create(&register, draft("Ada"), None).unwrap();
     let patient = created.patient();
     assert_eq!(patient.organisation_id, organisation());
     assert_eq!(patient.id, PatientId::new(NOW, [1; 10]));
@@ -66,13 +66,14 @@ fn a_valid_draft_costs_one_step_and_no_lookup() {
 
 #[test]
 fn a_faulty_draft_never_reaches_the_register() {
-    let mut keys = MockKeyStore::new();
+    let mut register = MockPatientRegister::new();
     let holder = KeyHolder { key_id: KeyId::new(NOW, [0; 10]), organisation_id: organisation() };
-    keys.expect_standing()
+    register
+        .expect_standing()
         .times(1)
-        .withf(|digest| *digest == key().digest())
-        .returning(move |_| Ok(KeyStanding::Active(holder)));
-    match create(&MockPatientRegister::new(), &keys, draft(""), None) {
+        .withf(|digest, now| (*digest, *now) == (key().digest(), NOW))
+        .returning(move |_, _| Ok(KeyStanding::Active(holder)));
+    match create(&register, draft(""), None) {
         Err(CreatePatientError::Invalid(faults)) => assert_eq!(faults[0].field, Some("firstName")),
         other => panic!("{other:?}"),
     }
@@ -81,9 +82,9 @@ fn a_faulty_draft_never_reaches_the_register() {
 #[test]
 fn a_stranger_with_a_faulty_draft_learns_only_that_the_key_is_refused() {
     for refusal in [KeyRefusal::Unknown, KeyRefusal::Revoked, KeyRefusal::Expired] {
-        let mut keys = MockKeyStore::new();
-        keys.expect_standing().times(1).returning(move |_| Ok(KeyStanding::Refused(refusal)));
-        match create(&MockPatientRegister::new(), &keys, draft(""), None) {
+        let mut register = MockPatientRegister::new();
+        register.expect_standing().times(1).returning(move |_, _| Ok(KeyStanding::Refused(refusal)));
+        match create(&register, draft(""), None) {
             Err(CreatePatientError::KeyRefused(told)) => assert_eq!(told, refusal),
             other => panic!("{other:?}"),
         }
@@ -94,7 +95,7 @@ fn a_stranger_with_a_faulty_draft_learns_only_that_the_key_is_refused() {
 fn the_register_refuses_a_key_that_is_not_active() {
     let mut register = MockPatientRegister::new();
     register.expect_create().returning(|_| Ok(Registered::Refused(KeyRefusal::Revoked)));
-    let result = create(&register, &MockKeyStore::new(), draft("Ada"), None);
+    let result = create(&register, draft("Ada"), None);
     assert!(matches!(result, Err(CreatePatientError::KeyRefused(KeyRefusal::Revoked))));
 }
 
@@ -102,12 +103,12 @@ fn the_register_refuses_a_key_that_is_not_active() {
 fn a_failing_store_is_passed_on() {
     let mut register = MockPatientRegister::new();
     register.expect_create().returning(|_| Err(StoreError::Overloaded));
-    let result = create(&register, &MockKeyStore::new(), draft("Ada"), None);
+    let result = create(&register, draft("Ada"), None);
     assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Overloaded))));
 
-    let mut keys = MockKeyStore::new();
-    keys.expect_standing().returning(|_| Err(StoreError::Unavailable("gone".into())));
-    let result = create(&MockPatientRegister::new(), &keys, draft(""), None);
+    let mut register = MockPatientRegister::new();
+    register.expect_standing().returning(|_, _| Err(StoreError::Unavailable("gone".into())));
+    let result = create(&register, draft(""), None);
     assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Unavailable(_)))));
 }
 
@@ -126,7 +127,7 @@ fn a_repeated_request_gets_the_first_patient() {
     let first_id = PatientId::new(NOW, [9; 10]);
     let digest = RequestDigest::new(first_id, &draft("Ada").validate(NOW).unwrap());
     let register = register_with_a_past(first_id, *digest.as_bytes());
-    let created = create(&register, &MockKeyStore::new(), draft("Ada"), Some("order-7")).unwrap();
+    let created = create(&register, draft("Ada"), Some("order-7")).unwrap();
     assert!(created.replayed());
     assert_eq!(created.patient().id, first_id);
     assert_eq!(created.patient().created_at, datetime!(2024-01-01 0:00 UTC));
@@ -138,7 +139,7 @@ fn another_patient_under_the_same_idempotency_key_is_refused() {
     let first_id = PatientId::new(NOW, [9; 10]);
     let digest = RequestDigest::new(first_id, &draft("Ada").validate(NOW).unwrap());
     let register = register_with_a_past(first_id, *digest.as_bytes());
-    let result = create(&register, &MockKeyStore::new(), draft("Grace"), Some("order-7"));
+    let result = create(&register, draft("Grace"), Some("order-7"));
     assert!(matches!(result, Err(CreatePatientError::DifferentPatient)));
 }
 
@@ -164,6 +165,6 @@ fn the_stored_digest_tells_every_field_apart() {
             seen.push(*retry.digest.as_bytes());
             Ok(Registered::Created(organisation()))
         });
-        create(&register, &MockKeyStore::new(), draft, Some("order-7")).unwrap();
+        create(&register, draft, Some("order-7")).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use actix_web::web::{Bytes, Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::FutureExt;
 use intake_domain::{
-    ApiKey, IdempotencyKey, KeyFormat, KeyStore, PatientDraft, PatientId, PatientRegister, PatientRequest,
+    IdempotencyKey, KeyDigest, KeyFormat, KeyStore, PatientDraft, PatientId, PatientRegister, PatientRequest,
     authenticate, create_patient,
 };
 
@@ -19,12 +19,6 @@ use crate::{bearer, body, content_type, created, decode, edge};
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-
-/// The two ports that the route leads to.
-struct Doors {
-    register: Data<dyn PatientRegister>,
-    keys: Data<dyn KeyStore>,
-}
 
 pub(crate) async fn create(
     request: HttpRequest,
@@ -41,17 +35,16 @@ pub(crate) async fn create(
     };
     let digest = key.digest();
     let standing = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&digest)));
-    let doors = Doors { register, keys };
     let answer = match standing {
         Some((_, Standing { wait: Some(wait), .. })) => {
             body::discard(payload).await;
             Err(Problem::RateExceeded(wait))
         }
-        _ => serve_safely(headers, payload, &doors, &key).await,
+        _ => serve_safely(headers, payload, register.as_ref(), &digest).await,
     };
     let fields = answer.as_ref().err().map(Problem::fields).unwrap_or_default();
     let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
-    doors.keys.note_answer(&digest, edge::now(), response.status().as_u16(), &fields);
+    keys.note_answer(&digest, edge::now(), response.status().as_u16(), &fields);
     if let Some((policy, standing)) = standing {
         add_header(&mut response, RATE_LIMIT_POLICY, policy);
         add_header(&mut response, RATE_LIMIT, &standing.header());
@@ -69,26 +62,31 @@ pub(crate) async fn refuse(problem: &Problem, request: &HttpRequest, payload: Pa
 async fn serve_safely(
     headers: &HeaderMap,
     payload: Payload,
-    doors: &Doors,
-    key: &ApiKey,
+    register: &dyn PatientRegister,
+    key: &KeyDigest,
 ) -> Result<HttpResponse, Problem> {
-    let answer = AssertUnwindSafe(serve(headers, payload, doors, key)).catch_unwind().await;
+    let answer = AssertUnwindSafe(serve(headers, payload, register, key)).catch_unwind().await;
     answer.unwrap_or_else(|_| Err(Problem::Unexpected("the handler panicked".into())))
 }
 
-async fn serve(headers: &HeaderMap, payload: Payload, doors: &Doors, key: &ApiKey) -> Result<HttpResponse, Problem> {
+async fn serve(
+    headers: &HeaderMap,
+    payload: Payload,
+    register: &dyn PatientRegister,
+    key: &KeyDigest,
+) -> Result<HttpResponse, Problem> {
     let body = match receive(headers, payload).await {
         Ok(body) => body,
-        Err(problem) => return Err(after_authentication(doors, key, problem).await),
+        Err(problem) => return Err(after_authentication(register, key, problem).await),
     };
     let (draft, idempotency_key) = match understand(headers, &body) {
         Ok(understood) => understood,
-        Err(problem) => return Err(after_authentication(doors, key, problem).await),
+        Err(problem) => return Err(after_authentication(register, key, problem).await),
     };
     let now = edge::now();
     let id = PatientId::new(now, edge::random());
-    let request = PatientRequest { key, draft, idempotency_key, id, now };
-    let created = create_patient(doors.register.as_ref(), doors.keys.as_ref(), request).await?;
+    let request = PatientRequest { key: *key, draft, idempotency_key, id, now };
+    let created = create_patient(register, request).await?;
     created::respond(&created)
 }
 
@@ -121,8 +119,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Proble
 }
 
 /// What to tell a caller whose request failed: that, or, to one whose key opens nothing, only so.
-async fn after_authentication(doors: &Doors, key: &ApiKey, problem: Problem) -> Problem {
-    match authenticate(doors.keys.as_ref(), key).await {
+async fn after_authentication(register: &dyn PatientRegister, key: &KeyDigest, problem: Problem) -> Problem {
+    match authenticate(register, key, edge::now()).await {
         Ok(_) => problem,
         Err(refused) => refused.into(),
     }

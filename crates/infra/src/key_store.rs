@@ -2,12 +2,10 @@
 
 use async_trait::async_trait;
 use diesel::data_types::PgInterval;
-use diesel::dsl::now;
 use diesel::prelude::*;
-use diesel::sql_types::Timestamptz;
 use intake_domain::{
-    Action, AddedKey, AnswerCount, Deed, KeyDigest, KeyHolder, KeyId, KeyRecord, KeyRefusal, KeyStanding, KeyStore,
-    NewKey, Organisation, OrganisationId, StoreError,
+    Action, AddedKey, AnswerCount, Deed, KeyDigest, KeyId, KeyRecord, KeyStore, NewKey, Organisation, OrganisationId,
+    StoreError,
 };
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -34,27 +32,6 @@ impl PostgresKeyStore {
 
 #[async_trait]
 impl KeyStore for PostgresKeyStore {
-    async fn standing(&self, key: &KeyDigest) -> Result<KeyStanding, StoreError> {
-        let digest = *key.as_bytes();
-        let found = self.database.run(move |connection| {
-            // The database's clock decides, as it does when a patient is created.
-            let key = api_keys::table.filter(api_keys::digest.eq(digest.as_slice()));
-            key.select((HolderRow::as_select(), now.into_sql::<Timestamptz>())).first(connection).optional()
-        });
-        let Some((key, asked_at)): Option<(HolderRow, OffsetDateTime)> = found.await? else {
-            return Ok(KeyStanding::Refused(KeyRefusal::Unknown));
-        };
-        if key.revoked_at.is_some() {
-            return Ok(KeyStanding::Refused(KeyRefusal::Revoked));
-        }
-        if key.expires_at.is_some_and(|end| end <= asked_at) {
-            return Ok(KeyStanding::Refused(KeyRefusal::Expired));
-        }
-        let holder = KeyHolder { key_id: key.id.into(), organisation_id: key.organisation_id.into() };
-        self.uses.note(holder, asked_at);
-        Ok(KeyStanding::Active(holder))
-    }
-
     fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime) {
         self.uses.note_sent_in_clear(key, at);
     }
@@ -204,15 +181,6 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
 
 fn microseconds(duration: time::Duration) -> i64 {
     i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX)
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = api_keys)]
-struct HolderRow {
-    id: Uuid,
-    organisation_id: Uuid,
-    expires_at: Option<OffsetDateTime>,
-    revoked_at: Option<OffsetDateTime>,
 }
 
 #[derive(Queryable, Selectable)]

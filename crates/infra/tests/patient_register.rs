@@ -117,7 +117,7 @@ async fn a_key_that_is_not_active_creates_nothing() {
         [(revoked, KeyRefusal::Revoked), (expired, KeyRefusal::Expired), (unknown, KeyRefusal::Unknown)]
     {
         assert_eq!(clinic.register.create(registration(key, 1, None)).await.unwrap(), Registered::Refused(refusal));
-        assert_eq!(clinic.keys.standing(&key).await.unwrap(), KeyStanding::Refused(refusal));
+        assert_eq!(clinic.register.standing(&key, NOW).await.unwrap(), KeyStanding::Refused(refusal));
     }
     assert_eq!(clinic.patients(), 0);
 }
@@ -128,7 +128,7 @@ async fn a_key_with_time_left_is_active() {
     let (key_id, key) = clinic.key(1, Some(datetime!(2999-01-01 0:00 UTC))).await;
     let created = clinic.register.create(registration(key, 1, None)).await.unwrap();
     assert_eq!(created, Registered::Created(clinic.organisation));
-    match clinic.keys.standing(&key).await.unwrap() {
+    match clinic.register.standing(&key, NOW).await.unwrap() {
         KeyStanding::Active(holder) => {
             assert_eq!((holder.key_id, holder.organisation_id), (key_id, clinic.organisation));
         }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeyStanding, KeyStore, MemberStore, Name, OrganisationId, Token, create_key,
-    create_organisation, invite_member, list_members, list_organisations,
+    KeyFormat, KeyId, KeyRequest, KeyStanding, KeyStore, MemberStore, Name, OrganisationId, PatientRegister, Token,
+    create_key, create_organisation, invite_member, list_members, list_organisations,
 };
 
 use crate::commands::deed;
@@ -27,13 +27,14 @@ pub(crate) fn key_file(data_dir: &Path) -> PathBuf {
 /// replaced.
 pub(crate) async fn ensure_demo(
     keys: &dyn KeyStore,
+    register: &dyn PatientRegister,
     format: &KeyFormat,
     data_dir: &Path,
 ) -> anyhow::Result<OrganisationId> {
     let file = key_file(data_dir);
     if let Ok(text) = fs::read_to_string(&file)
         && let Ok(key) = format.parse(text.trim())
-        && let KeyStanding::Active(holder) = keys.standing(&key.digest()).await?
+        && let KeyStanding::Active(holder) = register.standing(&key.digest(), edge::now()).await?
     {
         return Ok(holder.organisation_id);
     }

@@ -59,9 +59,11 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
     let clinic = match &backend.embedded {
         Some(_) => {
             let _lock = lock(&configuration.data_dir)?;
-            // Looking at the demo key is no use of it.
-            let keys = PostgresKeyStore::new(database.clone(), KeyUses::default());
-            Some(first_run::ensure_demo(&keys, &configuration.key_format, &configuration.data_dir).await?)
+            // Looking at the demo key is no use of it: noted where nobody writes it down.
+            let unnoted = KeyUses::default();
+            let register = PostgresPatientRegister::start(&backend.service, configuration.deadline, &unnoted)?;
+            let (format, folder) = (&configuration.key_format, &configuration.data_dir);
+            Some(first_run::ensure_demo(keys.as_ref(), &register, format, folder).await?)
         }
         None => None,
     };

@@ -1,5 +1,5 @@
 //! The port to the register over PostgreSQL: requests wait in a bounded queue, a few writers take all that waits and store
-//! it with one statement. An idle service stores batches of one, without delay; a busy one shares each commit among many.
+//! it with one statement; who only asks about a key goes along. An idle service stores batches of one, without delay; a busy one shares each commit among many.
 
 mod batch;
 mod statement;
@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use intake_domain::{PatientRegister, Registered, Registration, StoreError};
+use intake_domain::{KeyDigest, KeyStanding, PatientRegister, Registered, Registration, StoreError};
+use time::OffsetDateTime;
 use tokio::sync::oneshot;
 
 use crate::database_url::DatabaseUrl;
@@ -22,16 +23,55 @@ const WRITERS: usize = 2;
 /// A few seconds of work at full speed; whoever comes when it is full is told so at once.
 const QUEUE_LENGTH: usize = 8_192;
 
+/// What a request wants.
+enum Wish {
+    /// A patient.
+    Create(Arc<Registration>),
+    /// To know what its key is worth, and no more: its moment, and its key.
+    Look(OffsetDateTime, KeyDigest),
+}
+
+impl Wish {
+    fn key(&self) -> &KeyDigest {
+        match self {
+            Self::Create(registration) => &registration.key,
+            Self::Look(_, key) => key,
+        }
+    }
+
+    fn moment(&self) -> OffsetDateTime {
+        match self {
+            Self::Create(registration) => registration.created_at,
+            Self::Look(moment, _) => *moment,
+        }
+    }
+
+    fn registration(&self) -> Option<&Registration> {
+        match self {
+            Self::Create(registration) => Some(registration),
+            Self::Look(..) => None,
+        }
+    }
+}
+
+/// What became of a wish.
+struct Answer {
+    /// What its key is worth.
+    standing: KeyStanding,
+    /// What became of the patient, if there was one and the key was, or had been, good for it.
+    registered: Option<Registered>,
+}
+
 /// One request on its way through the queue.
 struct Job {
-    registration: Arc<Registration>,
+    wish: Wish,
     deadline: Instant,
-    answer: oneshot::Sender<Result<Registered, StoreError>>,
+    answer: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
 impl Job {
     fn safe_retry_key(&self) -> Option<&str> {
-        self.registration.retry.as_ref().map(|retry| retry.key.as_str())
+        Some(self.wish.registration()?.retry.as_ref()?.key.as_str())
     }
 }
 
@@ -56,12 +96,11 @@ impl PostgresPatientRegister {
     }
 }
 
-#[async_trait]
-impl PatientRegister for PostgresPatientRegister {
-    async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError> {
+impl PostgresPatientRegister {
+    async fn ask(&self, wish: Wish) -> Result<Answer, StoreError> {
         let deadline = Instant::now() + self.deadline;
         let (answer, answered) = oneshot::channel();
-        match self.queue.try_send(Job { registration, deadline, answer }) {
+        match self.queue.try_send(Job { wish, deadline, answer }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => return Err(StoreError::Overloaded),
             Err(TrySendError::Disconnected(_)) => return Err(StoreError::Unexpected("no writer is left".into())),
@@ -71,5 +110,21 @@ impl PatientRegister for PostgresPatientRegister {
             Ok(Err(dropped)) => Err(StoreError::Unexpected(dropped.into())),
             Err(elapsed) => Err(StoreError::Unavailable(elapsed.into())),
         }
+    }
+}
+
+#[async_trait]
+impl PatientRegister for PostgresPatientRegister {
+    async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError> {
+        let Answer { standing, registered } = self.ask(Wish::Create(registration)).await?;
+        match (registered, standing) {
+            (Some(registered), _) => Ok(registered),
+            (None, KeyStanding::Refused(refusal)) => Ok(Registered::Refused(refusal)),
+            (None, KeyStanding::Active(_)) => Err(StoreError::Unexpected("a patient was left out".into())),
+        }
+    }
+
+    async fn standing(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<KeyStanding, StoreError> {
+        Ok(self.ask(Wish::Look(now, *key)).await?.standing)
     }
 }

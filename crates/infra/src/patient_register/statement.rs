@@ -6,15 +6,19 @@ use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::{Array, Binary, Bool, Date, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{KeyDigest, Registration};
+use intake_domain::KeyDigest;
 use time::OffsetDateTime;
 use uuid::Uuid;
+
+use super::Wish;
 
 /// A batch as PostgreSQL takes it: the keys, each once, and one array for each column of the rows.
 #[derive(Default)]
 pub(super) struct InsertBatch<'a> {
     key_digests: Vec<&'a [u8]>,
-    /// Of each row, the place of its key, from 1.
+    /// For each wish the place of its key.
+    key_places: Vec<usize>,
+    /// The same for each row, as PostgreSQL counts: from 1.
     key_numbers: Vec<i32>,
     ids: Vec<Uuid>,
     first_names: Vec<&'a str>,
@@ -46,26 +50,33 @@ pub(super) struct Outcome {
 }
 
 impl InsertBatch<'_> {
-    /// For each row the place of its key in the arrays of the outcome.
+    /// For each wish the place of its key in the arrays of the outcome.
     pub(super) fn key_places(&self) -> Vec<usize> {
-        self.key_numbers.iter().map(|number| usize::try_from(number - 1).unwrap_or(usize::MAX)).collect()
+        self.key_places.clone()
+    }
+
+    /// How many patients the batch would create.
+    pub(super) fn rows(&self) -> usize {
+        self.ids.len()
     }
 }
 
-impl<'a> FromIterator<&'a Registration> for InsertBatch<'a> {
-    fn from_iter<T: IntoIterator<Item = &'a Registration>>(registrations: T) -> Self {
+impl<'a> FromIterator<&'a Wish> for InsertBatch<'a> {
+    fn from_iter<T: IntoIterator<Item = &'a Wish>>(wishes: T) -> Self {
         let mut batch = Self::default();
-        let mut numbers: HashMap<&KeyDigest, i32> = HashMap::new();
-        for registration in registrations {
+        let mut places: HashMap<&KeyDigest, usize> = HashMap::new();
+        for wish in wishes {
+            let next = places.len();
+            let place = *places.entry(wish.key()).or_insert_with(|| {
+                batch.key_digests.push(wish.key().as_bytes());
+                next
+            });
+            batch.key_places.push(place);
+            let Some(registration) = wish.registration() else { continue };
             let patient = &registration.patient;
             let retry = registration.retry.as_ref();
             // A batch is far smaller than any number.
-            let next = i32::try_from(numbers.len() + 1).unwrap_or(i32::MAX);
-            let number = *numbers.entry(&registration.key).or_insert_with(|| {
-                batch.key_digests.push(registration.key.as_bytes());
-                next
-            });
-            batch.key_numbers.push(number);
+            batch.key_numbers.push(i32::try_from(place + 1).unwrap_or(i32::MAX));
             batch.ids.push(*registration.id.as_uuid());
             batch.first_names.push(patient.first_name());
             batch.last_names.push(patient.last_name());

@@ -8,10 +8,10 @@ use std::time::Instant;
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Registration, StoreError};
+use intake_domain::{KeyStanding, StoreError};
 
-use super::Job;
-use super::batch::{Answer, store};
+use super::batch::store;
+use super::{Answer, Job, Wish};
 use crate::database::RETRY_PAUSE;
 use crate::database_url::DatabaseUrl;
 use crate::diesel_errors::{Failure, discreet, failure};
@@ -90,8 +90,8 @@ impl Writer {
             Some(connection) => connection,
             None => self.connection.insert(connect(&self.url)?),
         };
-        let registrations: Vec<&Registration> = batch.iter().map(|job| job.registration.as_ref()).collect();
-        store(connection, &registrations).map_err(|error| match failure(&error) {
+        let wishes: Vec<&Wish> = batch.iter().map(|job| &job.wish).collect();
+        store(connection, &wishes).map_err(|error| match failure(&error) {
             Failure::Passing => Interruption::Away(discreet(error)),
             Failure::Refused => Interruption::Refused(error),
         })
@@ -99,10 +99,10 @@ impl Writer {
 
     fn tell(&self, batch: Vec<Job>, answers: Vec<Answer>) {
         for (job, answer) in batch.into_iter().zip(answers) {
-            if let Some(holder) = answer.holder {
-                self.uses.note(holder, job.registration.created_at);
+            if let KeyStanding::Active(holder) = answer.standing {
+                self.uses.note(holder, job.wish.moment());
             }
-            let _ = job.answer.send(Ok(answer.registered));
+            let _ = job.answer.send(Ok(answer));
         }
     }
 }
