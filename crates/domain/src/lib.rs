@@ -64,7 +64,7 @@ pub use session_store::{
 };
 pub use sign_in::{SignIn, awaited_member, finish_sign_in, sign_in, sign_out, sign_out_everywhere, signed_in};
 pub use store_error::{Source, StoreError};
-pub use timestamp::timestamp;
+pub use timestamp::{day, timestamp};
 pub use token::{Token, TokenDigest};
 
 #[cfg(feature = "mocks")]

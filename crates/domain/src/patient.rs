@@ -9,36 +9,60 @@ use crate::ids::{OrganisationId, PatientId};
 /// A patient that keeps every rule, not yet created. Made by [`PatientDraft::validate`](crate::PatientDraft::validate) alone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewPatient {
-    pub(crate) first_name: String,
-    pub(crate) last_name: String,
-    pub(crate) phone_number: String,
-    pub(crate) date_of_birth: Date,
-    pub(crate) email: Option<String>,
-    pub(crate) address_line1: Option<String>,
-    pub(crate) address_line2: Option<String>,
-    pub(crate) suburb: Option<String>,
-    pub(crate) state: Option<String>,
-    pub(crate) postcode: Option<String>,
-    pub(crate) country: Option<String>,
+    date_of_birth: Date,
+    /// Every text behind the one before: a patient is one piece of memory, not ten.
+    texts: String,
+    /// Where each text is, in the order of [`Text`]; none: there is no such text.
+    places: [Option<(u32, u32)>; TEXTS],
+}
+
+/// How many texts a patient has at most.
+pub(crate) const TEXTS: usize = 10;
+
+/// A patient's texts, in their order.
+#[derive(Clone, Copy)]
+enum Text {
+    FirstName,
+    LastName,
+    PhoneNumber,
+    Email,
+    AddressLine1,
+    AddressLine2,
+    Suburb,
+    State,
+    Postcode,
+    Country,
 }
 
 impl NewPatient {
+    /// A patient of these texts, which keep every rule.
+    pub(crate) fn new(date_of_birth: Date, values: [Option<&str>; TEXTS]) -> Self {
+        let mut texts = String::with_capacity(values.iter().flatten().map(|text| text.len()).sum());
+        let places = values.map(|text| {
+            let start = texts.len();
+            texts.push_str(text?);
+            // The rules allow far less.
+            Some((u32::try_from(start).ok()?, u32::try_from(texts.len()).ok()?))
+        });
+        Self { date_of_birth, texts, places }
+    }
+
     /// First name, as sent.
     #[must_use]
     pub fn first_name(&self) -> &str {
-        &self.first_name
+        self.text(Text::FirstName).unwrap_or_default()
     }
 
     /// Last name, as sent.
     #[must_use]
     pub fn last_name(&self) -> &str {
-        &self.last_name
+        self.text(Text::LastName).unwrap_or_default()
     }
 
     /// Phone number in E.164 format.
     #[must_use]
     pub fn phone_number(&self) -> &str {
-        &self.phone_number
+        self.text(Text::PhoneNumber).unwrap_or_default()
     }
 
     /// Date of birth.
@@ -50,43 +74,48 @@ impl NewPatient {
     /// Email address, as sent.
     #[must_use]
     pub fn email(&self) -> Option<&str> {
-        self.email.as_deref()
+        self.text(Text::Email)
     }
 
     /// First line of the street address, as sent.
     #[must_use]
     pub fn address_line1(&self) -> Option<&str> {
-        self.address_line1.as_deref()
+        self.text(Text::AddressLine1)
     }
 
     /// Second line of the street address, as sent.
     #[must_use]
     pub fn address_line2(&self) -> Option<&str> {
-        self.address_line2.as_deref()
+        self.text(Text::AddressLine2)
     }
 
     /// Suburb or city, as sent.
     #[must_use]
     pub fn suburb(&self) -> Option<&str> {
-        self.suburb.as_deref()
+        self.text(Text::Suburb)
     }
 
     /// State or province, as sent.
     #[must_use]
     pub fn state(&self) -> Option<&str> {
-        self.state.as_deref()
+        self.text(Text::State)
     }
 
     /// Postal code, as sent.
     #[must_use]
     pub fn postcode(&self) -> Option<&str> {
-        self.postcode.as_deref()
+        self.text(Text::Postcode)
     }
 
     /// Country code.
     #[must_use]
     pub fn country(&self) -> Option<&str> {
-        self.country.as_deref()
+        self.text(Text::Country)
+    }
+
+    fn text(&self, text: Text) -> Option<&str> {
+        let (start, end) = self.places.get(text as usize).copied().flatten()?;
+        self.texts.get(start as usize..end as usize)
     }
 }
 

@@ -136,19 +136,20 @@ impl<'a> PatientDraft<'a> {
             return Err(faults_in_order(&report));
         }
         let incomplete = || vec![FieldFault::whole("is incomplete")];
-        Ok(NewPatient {
-            date_of_birth: text(&self.date_of_birth).and_then(rules::parse_date).ok_or_else(incomplete)?,
-            first_name: owned(self.first_name).ok_or_else(incomplete)?,
-            last_name: owned(self.last_name).ok_or_else(incomplete)?,
-            phone_number: owned(self.phone_number).ok_or_else(incomplete)?,
-            email: owned(self.email),
-            address_line1: owned(self.address_line1),
-            address_line2: owned(self.address_line2),
-            suburb: owned(self.suburb),
-            state: owned(self.state),
-            postcode: owned(self.postcode),
-            country: owned(self.country),
-        })
+        let date_of_birth = text(&self.date_of_birth).and_then(rules::parse_date).ok_or_else(incomplete)?;
+        let texts = [
+            &self.first_name,
+            &self.last_name,
+            &self.phone_number,
+            &self.email,
+            &self.address_line1,
+            &self.address_line2,
+            &self.suburb,
+            &self.state,
+            &self.postcode,
+            &self.country,
+        ];
+        Ok(NewPatient::new(date_of_birth, texts.map(text)))
     }
 }
 
@@ -176,13 +177,6 @@ impl FieldFault {
 fn text<'a>(sent: &'a Sent<'_>) -> Option<&'a str> {
     match sent {
         Sent::Text(text) => Some(text),
-        Sent::Nothing | Sent::NotText => None,
-    }
-}
-
-fn owned(sent: Sent<'_>) -> Option<String> {
-    match sent {
-        Sent::Text(text) => Some(text.into_owned()),
         Sent::Nothing | Sent::NotText => None,
     }
 }

@@ -1,14 +1,12 @@
 //! The answer of 201: the request's own values, its id, organisation and timestamps.
 
 use actix_web::HttpResponse;
-use intake_domain::{CreatedPatient, Patient, Source, timestamp};
+use intake_domain::{CreatedPatient, Patient, Source, day, timestamp};
 use serde::Serialize;
-use time::format_description::BorrowedFormatItem;
-use time::macros::format_description;
+use uuid::fmt::Hyphenated;
 
 use crate::problem::Problem;
 
-const DATE: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]");
 /// An ordinary patient with its envelope, so that the buffer seldom grows.
 const USUAL_SIZE: usize = 640;
 
@@ -24,7 +22,7 @@ struct Meta {}
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
-    id: String,
+    id: &'a str,
     first_name: &'a str,
     last_name: &'a str,
     phone_number: &'a str,
@@ -38,10 +36,10 @@ struct Data<'a> {
     state: Option<&'a str>,
     postcode: Option<&'a str>,
     country: Option<&'a str>,
-    organisation_id: String,
+    organisation_id: &'a str,
     is_identified: bool,
-    created_at: String,
-    updated_at: String,
+    created_at: &'a str,
+    updated_at: &'a str,
 }
 
 /// Answers with the patient, byte for byte the same each time it is asked for.
@@ -56,23 +54,25 @@ pub(crate) fn respond(created: &CreatedPatient) -> Result<HttpResponse, Problem>
 
 fn body(patient: &Patient<'_>) -> Result<Vec<u8>, Source> {
     let details = patient.details;
+    let (mut id, mut organisation_id) = ([0; Hyphenated::LENGTH], [0; Hyphenated::LENGTH]);
+    let (created_at, updated_at) = (timestamp(patient.created_at), timestamp(patient.updated_at));
     let data = Data {
-        id: patient.id.to_string(),
+        id: patient.id.as_uuid().hyphenated().encode_lower(&mut id),
         first_name: details.first_name(),
         last_name: details.last_name(),
         phone_number: details.phone_number(),
         email: details.email(),
-        date_of_birth: details.date_of_birth().format(DATE)?,
+        date_of_birth: day(details.date_of_birth()),
         address_line1: details.address_line1(),
         address_line2: details.address_line2(),
         suburb: details.suburb(),
         state: details.state(),
         postcode: details.postcode(),
         country: details.country(),
-        organisation_id: patient.organisation_id.to_string(),
+        organisation_id: patient.organisation_id.as_uuid().hyphenated().encode_lower(&mut organisation_id),
         is_identified: Patient::IS_IDENTIFIED,
-        created_at: timestamp(patient.created_at),
-        updated_at: timestamp(patient.updated_at),
+        created_at: &created_at,
+        updated_at: &updated_at,
     };
     let mut body = Vec::with_capacity(USUAL_SIZE);
     serde_json::to_writer(&mut body, &Body { data, meta: Meta {} })?;

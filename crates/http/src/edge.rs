@@ -1,7 +1,22 @@
 //! Where the clock is read and random bytes are drawn, for everything further in to take as values.
 #![expect(clippy::disallowed_methods, reason = "this is the edge")]
 
+use std::cell::RefCell;
+
 use time::OffsetDateTime;
+
+/// Drawn from the operating system at once: a call for each id would cost more than the id.
+const POOL_SIZE: usize = 1_024;
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; POOL_SIZE], used: POOL_SIZE }) };
+}
+
+/// Random bytes that nobody has had yet.
+struct Pool {
+    bytes: [u8; POOL_SIZE],
+    used: usize,
+}
 
 /// This moment.
 #[must_use]
@@ -9,14 +24,45 @@ pub fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }
 
-/// Random bytes from the operating system.
+/// Random bytes of the operating system, each handed out once.
 ///
 /// # Panics
 /// If the system has none to give: then no id can be trusted to be new, and every request must fail.
-#[expect(clippy::expect_used, reason = "there is no safe way on without random bytes")]
 #[must_use]
 pub fn random<const LENGTH: usize>() -> [u8; LENGTH] {
-    let mut bytes = [0; LENGTH];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-    bytes
+    POOL.with_borrow_mut(Pool::take)
+}
+
+impl Pool {
+    #[expect(clippy::expect_used, reason = "there is no safe way on without random bytes")]
+    fn take<const LENGTH: usize>(&mut self) -> [u8; LENGTH] {
+        if self.used + LENGTH > POOL_SIZE {
+            getrandom::fill(&mut self.bytes).expect("the operating system gives random bytes");
+            self.used = 0;
+        }
+        let mut taken = [0; LENGTH];
+        if let Some(unused) = self.bytes.get_mut(self.used..self.used + LENGTH) {
+            // Nothing that became a secret stays behind.
+            taken.swap_with_slice(unused);
+        }
+        self.used += LENGTH;
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_bytes_are_handed_out_twice_and_none_stay_behind() {
+        let mut seen = HashSet::new();
+        for _ in 0..1_000 {
+            assert!(seen.insert(random::<10>().to_vec()));
+            assert!(seen.insert(random::<32>().to_vec()));
+        }
+        POOL.with_borrow(|pool| assert!(pool.bytes[..pool.used].iter().all(|byte| *byte == 0)));
+    }
 }

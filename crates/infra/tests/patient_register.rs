@@ -33,7 +33,7 @@ impl Clinic {
         let database = TestDatabase::new();
         let uses = KeyUses::default();
         let keys = PostgresKeyStore::new(Database::new(&database.service, DEADLINE), uses.clone());
-        let register = PostgresPatientRegister::start(&database.service, DEADLINE, &uses).unwrap();
+        let register = PostgresPatientRegister::start(&database.service, None, DEADLINE, &uses).unwrap();
         let organisation = Organisation { id: Uuid::from_u128(1).into(), name: Name::new("Clinic").unwrap() };
         keys.add_organisation(&organisation).await.unwrap();
         Self { database, keys, register, uses, organisation: organisation.id }

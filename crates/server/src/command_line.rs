@@ -172,6 +172,9 @@ pub(crate) struct SettingFlags {
     /// How long a request may wait for the database (INTAKE_DEADLINE=5s)
     #[arg(long, global = true, value_name = "TIME")]
     pub(crate) deadline: Option<String>,
+    /// Connections that store patients (INTAKE_WRITERS; one for each four cores)
+    #[arg(long, global = true, value_name = "COUNT")]
+    pub(crate) writers: Option<String>,
     /// The base of links that are printed (INTAKE_PUBLIC_URL=https://localhost:8443)
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) public_url: Option<String>,

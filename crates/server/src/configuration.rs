@@ -4,6 +4,7 @@
 use std::env::VarError;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,6 +20,8 @@ use crate::command_line::SettingFlags;
 
 /// Where a service is that was told to take any free port, if nothing else is known.
 const USUAL_HTTPS_PORT: u16 = 8443;
+/// Far more than ever helped, and fewer than any PostgreSQL takes.
+const WRITERS_MAX: usize = 64;
 
 /// The program's settings.
 pub(crate) struct Configuration {
@@ -36,6 +39,8 @@ pub(crate) struct Configuration {
     pub(crate) key_format: KeyFormat,
     pub(crate) rate_limit: RateLimit,
     pub(crate) deadline: Duration,
+    /// None: as many as suit the machine.
+    pub(crate) writers: Option<NonZeroUsize>,
     /// None: where the HTTPS listener is.
     pub(crate) public_url: Option<String>,
     pub(crate) log: Targets,
@@ -80,6 +85,7 @@ impl Configuration {
             key_format: KeyFormat::new(&prefix, environment),
             rate_limit: settings.get("INTAKE_RATE_LIMIT", flags.rate_limit.as_ref(), "100/1000")?,
             deadline: settings.get::<Span>("INTAKE_DEADLINE", flags.deadline.as_ref(), "5s")?.0,
+            writers: settings.optional::<Writers>("INTAKE_WRITERS", flags.writers.as_ref())?.map(|writers| writers.0),
             public_url: settings.optional::<Link>("INTAKE_PUBLIC_URL", flags.public_url.as_ref())?.map(|link| link.0),
             log: settings.get::<Log>("INTAKE_LOG", flags.log.as_ref(), "info")?.0,
         };
@@ -206,6 +212,18 @@ impl FromStr for Proxies {
     }
 }
 
+/// How many connections store patients.
+struct Writers(NonZeroUsize);
+
+impl FromStr for Writers {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let count = text.parse().ok().filter(|count: &NonZeroUsize| count.get() <= WRITERS_MAX);
+        count.map(Self).ok_or("must be a number from 1 to 64")
+    }
+}
+
 /// A time span in `ms`, `s` or `m`.
 struct Span(Duration);
 
@@ -313,6 +331,8 @@ mod tests {
             ("INTAKE_ADMIN_ADDR", ""),
             ("INTAKE_KEY_PREFIX", "Intake"),
             ("INTAKE_RATE_LIMIT", "fast"),
+            ("INTAKE_WRITERS", "0"),
+            ("INTAKE_WRITERS", "65"),
             ("INTAKE_DEADLINE", "5"),
             ("INTAKE_DEADLINE", "0s"),
             ("INTAKE_PUBLIC_URL", "http://intake.example"),

@@ -20,6 +20,10 @@ use clap::Parser;
 use command_line::{Command, CommandLine};
 use configuration::Configuration;
 
+/// Chosen by measuring: see docs/performance.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The exit status of a failed run; wrong usage ends with 2.
 const FAILED: u8 = 1;
 

@@ -61,7 +61,7 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
             let _lock = lock(&configuration.data_dir)?;
             // Looking at the demo key is no use of it: noted where nobody writes it down.
             let unnoted = KeyUses::default();
-            let register = PostgresPatientRegister::start(&backend.service, configuration.deadline, &unnoted)?;
+            let register = PostgresPatientRegister::start(&backend.service, None, configuration.deadline, &unnoted)?;
             let (format, folder) = (&configuration.key_format, &configuration.data_dir);
             Some(first_run::ensure_demo(keys.as_ref(), &register, format, folder).await?)
         }
@@ -74,8 +74,9 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
     let admin_addr = listeners.admin.local_addr()?;
     let counts = web::Data::new(AnswerCounts::default());
     let admin = admin_server(listeners.admin, database.clone(), counts.clone())?;
+    let Configuration { writers, deadline, .. } = *configuration;
     let ports = Ports {
-        register: Arc::new(PostgresPatientRegister::start(&backend.service, configuration.deadline, &uses)?),
+        register: Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &uses)?),
         keys,
         members: Arc::clone(&members),
         sessions: Arc::new(PostgresSessionStore::new(database.clone())),

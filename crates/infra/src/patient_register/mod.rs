@@ -5,6 +5,7 @@ mod batch;
 mod statement;
 mod writer;
 
+use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,8 +19,11 @@ use crate::database_url::DatabaseUrl;
 use crate::key_uses::KeyUses;
 use writer::Writer;
 
-/// More writers made less throughput on two cores: they wait for the same log.
-const WRITERS: usize = 2;
+/// One core in four: a writer keeps PostgreSQL busy that waits for its log, and every further one shares the same patients
+/// among more and smaller batches (docs/performance.md).
+const CORES_PER_WRITER: usize = 4;
+/// Beyond this many nothing was measured.
+const USUAL_WRITERS_MAX: usize = 4;
 /// A few seconds of work at full speed; whoever comes when it is full is told so at once.
 const QUEUE_LENGTH: usize = 8_192;
 
@@ -82,12 +86,19 @@ pub struct PostgresPatientRegister {
 }
 
 impl PostgresPatientRegister {
-    /// Starts the writers, which end when this is dropped and everything that waits is answered. `deadline` bounds the
-    /// wait of each request.
-    pub fn start(url: &DatabaseUrl, deadline: Duration, uses: &KeyUses) -> std::io::Result<Self> {
+    /// Starts the writers, as many as told or as suit the machine, which end when this is dropped and everything that waits
+    /// is answered. `deadline` bounds the wait of each request.
+    pub fn start(
+        url: &DatabaseUrl,
+        writers: Option<NonZeroUsize>,
+        deadline: Duration,
+        uses: &KeyUses,
+    ) -> std::io::Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let writers = writers.map_or((cores / CORES_PER_WRITER).clamp(1, USUAL_WRITERS_MAX), NonZeroUsize::get);
         let (queue, jobs) = sync_channel(QUEUE_LENGTH);
         let jobs: Arc<Mutex<Receiver<Job>>> = Arc::new(Mutex::new(jobs));
-        for number in 0..WRITERS {
+        for number in 0..writers {
             let writer = Writer::new(url.clone(), uses.clone());
             let jobs = Arc::clone(&jobs);
             std::thread::Builder::new().name(format!("writer-{number}")).spawn(move || writer.run(&jobs))?;
