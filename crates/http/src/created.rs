@@ -52,7 +52,7 @@ pub(crate) fn respond(created: &CreatedPatient) -> Result<HttpResponse, Problem>
     Ok(response.content_type("application/json").body(body))
 }
 
-fn body(patient: &Patient<'_>) -> Result<Vec<u8>, Source> {
+pub(crate) fn body(patient: &Patient<'_>) -> Result<Vec<u8>, Source> {
     let details = patient.details;
     let (mut id, mut organisation_id) = ([0; Hyphenated::LENGTH], [0; Hyphenated::LENGTH]);
     let (created_at, updated_at) = (timestamp(patient.created_at), timestamp(patient.updated_at));

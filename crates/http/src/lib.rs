@@ -22,6 +22,22 @@ pub use rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter, Standing, Tok
 
 use problem::Problem;
 
+/// Two parts for the benchmarks, which see what is public alone.
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench {
+    use intake_domain::{NewPatient, Patient};
+    use time::OffsetDateTime;
+
+    pub fn decode_and_validate(body: &[u8], now: OffsetDateTime) -> Option<NewPatient> {
+        crate::decode::draft(body).ok()?.validate(now).ok()
+    }
+
+    pub fn write_answer(patient: &Patient<'_>) -> Option<Vec<u8>> {
+        crate::created::body(patient).ok()
+    }
+}
+
 /// The document that describes this interface to programs: OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 

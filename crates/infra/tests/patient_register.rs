@@ -73,6 +73,10 @@ fn registration(key: intake_domain::KeyDigest, number: u8, retry: Option<&str>) 
         date_of_birth: "2000-02-29".into(),
         email: "zoe@example.com".into(),
         address_line1: "".into(),
+        suburb: "Carlton".into(),
+        state: "VIC".into(),
+        postcode: "3053".into(),
+        country: "AU".into(),
         ..PatientDraft::default()
     };
     let id = PatientId::new(NOW, [number; 10]);
@@ -86,8 +90,13 @@ fn registration(key: intake_domain::KeyDigest, number: u8, retry: Option<&str>) 
 async fn an_active_key_creates_in_its_own_organisation() {
     let clinic = Clinic::open().await;
     let (_, key) = clinic.key(1, None).await;
-    let created = clinic.register.create(registration(key, 1, None)).await.unwrap();
-    assert_eq!(created, Registered::Created(clinic.organisation));
+    let create = |number| clinic.register.create(registration(key, number, None));
+    // One alone, and several at once: both forms of the statement store the same.
+    let alone = create(1).await;
+    let (a, b, c, d) = tokio::join!(create(2), create(3), create(4), create(5));
+    for created in [alone, a, b, c, d] {
+        assert_eq!(created.unwrap(), Registered::Created(clinic.organisation));
+    }
 
     #[derive(QueryableByName)]
     struct Row {
@@ -95,15 +104,17 @@ async fn an_active_key_creates_in_its_own_organisation() {
         text: String,
     }
     let query = "SELECT concat_ws('|', organisation_id, id, first_name, last_name, phone_number, date_of_birth, email,
-        address_line1, address_line2 IS NULL, created_at = updated_at, created_at AT TIME ZONE 'UTC') AS text FROM patients";
-    let row: Row = diesel::sql_query(query).get_result(&mut clinic.database.connect()).unwrap();
-    let id = PatientId::new(NOW, [1; 10]);
-    assert_eq!(
-        row.text,
+        address_line1, address_line2 IS NULL, suburb, state, postcode, country, created_at = updated_at,
+        created_at AT TIME ZONE 'UTC', idempotency_key, request_digest) AS text FROM patients ORDER BY id";
+    let rows: Vec<Row> = diesel::sql_query(query).load(&mut clinic.database.connect()).unwrap();
+    let texts: Vec<_> = rows.into_iter().map(|row| row.text).collect();
+    let expected = (1..=5).map(|number| {
+        let id = PatientId::new(NOW, [number; 10]);
         format!(
-            "00000000-0000-0000-0000-000000000001|{id}|Zoë|O'Brien|+61412345678|2000-02-29|zoe@example.com||t|t|2025-12-03 10:30:00.123"
+            "00000000-0000-0000-0000-000000000001|{id}|Zoë|O'Brien|+61412345678|2000-02-29|zoe@example.com||t|Carlton|VIC|3053|AU|t|2025-12-03 10:30:00.123"
         )
-    );
+    });
+    assert_eq!(texts, expected.collect::<Vec<_>>());
 }
 
 #[tokio::test]

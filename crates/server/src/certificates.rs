@@ -24,10 +24,12 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) fn server_config(files: TlsFiles) -> anyhow::Result<ServerConfig> {
     let certificate = Arc::new(CurrentCertificate(RwLock::new(read(&files)?)));
     watch(files, Arc::clone(&certificate))?;
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_cert_resolver(certificate);
+    // Whoever comes back brings its session along, sealed: it costs no signature and nobody has to remember it.
+    config.ticketer = ring::Ticketer::new()?;
     Ok(config)
 }
 

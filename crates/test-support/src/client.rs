@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
 use serde_json::Value;
 
 /// Longer than any answer may take.
@@ -83,15 +83,28 @@ impl Client {
         socket.set_read_timeout(Some(TIMEOUT))?;
         socket.set_nodelay(true)?;
         let stream = socket.try_clone()?;
-        let stream: Box<dyn Stream> = match &self.tls {
+        let stream: Box<dyn Stream> = match self.session() {
             None => Box::new(stream),
-            Some(config) => {
-                let name = ServerName::try_from("localhost").expect("a name");
-                let session = ClientConnection::new(Arc::clone(config), name).expect("a TLS session");
-                Box::new(StreamOwned::new(session, stream))
-            }
+            Some(session) => Box::new(StreamOwned::new(session, stream)),
         };
         Ok(Connection { stream, socket, unread: Vec::new() })
+    }
+
+    /// Opens a TLS session and gives whether it went on with an earlier one.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        let mut session = self.session().expect("a client that speaks TLS");
+        let mut socket = TcpStream::connect(self.address).expect("the service takes connections");
+        while session.is_handshaking() {
+            session.complete_io(&mut socket).expect("the handshake succeeds");
+        }
+        session.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    fn session(&self) -> Option<ClientConnection> {
+        let name = ServerName::try_from("localhost").expect("a name");
+        let config = self.tls.as_ref()?;
+        Some(ClientConnection::new(Arc::clone(config), name).expect("a TLS session"))
     }
 
     /// Sends one request over a connection of its own.

@@ -5,7 +5,7 @@ use intake_domain::{KeyHolder, KeyRefusal, KeyStanding, OrganisationId, Register
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::statement::{InsertBatch, Outcome};
+use super::statement::{InsertBatch, InsertOne, Outcome, OutcomeOfOne};
 use super::{Answer, Wish};
 use crate::schema::patients;
 
@@ -14,7 +14,10 @@ use crate::schema::patients;
 pub(super) fn store(connection: &mut PgConnection, wishes: &[&Wish]) -> QueryResult<Vec<Answer>> {
     let statement: InsertBatch<'_> = wishes.iter().copied().collect();
     let (places, rows) = (statement.key_places(), statement.rows());
-    let outcome: Outcome = statement.get_result(connection)?;
+    let outcome: Outcome = match wishes {
+        [Wish::Create(_)] => InsertOne(statement).get_result::<OutcomeOfOne>(connection).optional()?.into(),
+        _ => statement.get_result(connection)?,
+    };
     let created = outcome.created.as_deref().unwrap_or_default();
     let are_all_created = created.len() == rows;
     let answers = wishes.iter().zip(places).map(|(wish, place)| {

@@ -144,3 +144,14 @@ fn files_that_are_no_certificate_stop_the_start() {
         assert!(complaint.lines().last().unwrap().starts_with("intake: INTAKE_TLS_CERT: "), "{complaint}");
     }
 }
+
+#[test]
+fn a_client_that_comes_back_goes_on_with_its_tls_session() {
+    let door = Door::open();
+    let client = door.service.client();
+    assert!(!client.resumes(), "the first time there is nothing to go on with");
+    // The tickets come behind the handshake, with the first answer.
+    assert_eq!(client.send(&create_request(&door.key, &[], patient().to_string().as_bytes())).status, 201);
+    assert!(client.resumes());
+    assert!(!door.service.client().resumes(), "another client begins anew");
+}
