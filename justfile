@@ -14,10 +14,20 @@ test *arguments:
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --locked -- --deny warnings
+    cargo clippy --package intake-http --all-targets --features bench --locked -- --deny warnings
 
 # Formats the code
 fmt:
     cargo fmt --all
+
+# Measures against pgbench in one run, about 20 minutes: `just bench --rounds 1 --rows 0` is quick. Table and chart: target/bench
+bench *arguments:
+    cargo build --release --locked --package intake --package intake-bench
+    target/release/intake-bench {{ arguments }}
+
+# Measures what the service computes for a request, apart from network and database
+bench-parts *arguments:
+    cargo bench --locked --package intake-http --features bench --bench request -- {{ arguments }}
 
 # Exactly what CI runs
 ci:

@@ -100,6 +100,8 @@ fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
         });
     }
     report.peak_memory = stage.peak_memory()?;
+    eprintln!("connections over TLS");
+    report.tls_connections = (stage.tls_connection(false)?, stage.tls_connection(true)?);
 
     let peak = report.measured.iter().map(|one| one.plain.creates).fold(0.0, f64::max);
     let mut tails = Vec::new();

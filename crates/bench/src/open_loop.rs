@@ -1,11 +1,20 @@
 //! The open loop: requests leave at fixed moments, whether or not earlier ones are answered, as those of many independent
-//! clients do. Latency counts from the moment a request should have left, so a stall is not hidden by what it held up.
+//! clients do. Latency counts from the moment a request should have left, so a stall is not hidden by what it held up. One
+//! thread drives all connections: a thread for each would take the cores from the service. (wrk has no open loop.)
 
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use intake_test_support::Client;
+use anyhow::Context;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
 
 use crate::report;
+
+/// Whatever is missing after so long is not coming.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One run, in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,49 +31,110 @@ pub(crate) struct Outcome {
     pub(crate) created: u64,
 }
 
-/// Sends at that rate over so many connections, each of which has its own share of the moments.
+struct Lane {
+    socket: TcpStream,
+    answer: Vec<u8>,
+    /// When the request that is under way should have left.
+    due: Instant,
+}
+
+struct Loop<'a> {
+    lanes: Vec<Lane>,
+    free: Vec<usize>,
+    /// Requests whose moment came when every lane was busy.
+    late: VecDeque<Instant>,
+    requests: std::iter::Cycle<std::slice::Iter<'a, Vec<u8>>>,
+    latencies: Vec<Duration>,
+    created: u64,
+    ready: OwnedFd,
+}
+
+/// Sends at that rate over so many connections.
 pub(crate) fn run(
-    client: &Client,
+    address: SocketAddr,
     requests: &[Vec<u8>],
     rate: f64,
     connections: usize,
     time: Duration,
 ) -> anyhow::Result<Outcome> {
-    let pause = Duration::from_secs_f64(connections as f64 / rate);
-    let start = Instant::now() + Duration::from_millis(200);
-    let share = |number: usize| {
-        let mut connection = client.try_connect()?;
-        let mut latencies = Vec::new();
-        let mut created = 0_u64;
-        let first = start + pause.mul_f64(number as f64 / connections as f64);
-        for (moment, request) in requests.iter().cycle().skip(number * 7).enumerate() {
-            let due = first + pause.mul_f64(moment as f64);
-            if due > start + time {
-                break;
-            }
-            std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            connection.try_write(request)?;
-            let status = connection.try_read(true)?.status;
-            latencies.push(due.elapsed());
-            created += u64::from(status == 201);
-        }
-        Ok::<_, std::io::Error>((latencies, created))
-    };
-    let shares = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..connections).map(|number| scope.spawn(move || share(number))).collect();
-        let joined = threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a client panicked")));
-        joined.collect::<anyhow::Result<Vec<_>>>()
-    })?;
-    let (mut latencies, mut created) = (Vec::new(), 0);
-    for share in shares {
-        let (some, count) = share?;
-        latencies.extend(some);
-        created += count;
+    let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let mut lanes = Vec::new();
+    for number in 0..connections {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        epoll::add(&ready, &socket, epoll::EventData::new_u64(u64::try_from(number)?), epoll::EventFlags::IN)?;
+        lanes.push(Lane { socket, answer: Vec::new(), due: Instant::now() });
     }
+    let free = (0..connections).collect();
+    let (late, latencies) = (VecDeque::new(), Vec::new());
+    let requests = requests.iter().cycle();
+    let mut open = Loop { lanes, free, late, requests, latencies, created: 0, ready };
+    let sent = open.drive(Duration::from_secs_f64(1.0 / rate), time)?;
+    let Loop { mut latencies, created, .. } = open;
+    anyhow::ensure!(latencies.len() == sent, "{} of {sent} requests were answered", latencies.len());
     latencies.sort_unstable();
     let at = |share: usize| latencies.get(latencies.len() * share / 1000).map_or(0.0, |one| one.as_secs_f64() * 1e3);
-    let rate = latencies.len() as f64 / time.as_secs_f64();
+    let rate = sent as f64 / time.as_secs_f64();
     Ok(Outcome { tail: Tail { rate, p50: at(500), p99: at(990), p999: at(999) }, created })
+}
+
+impl Loop<'_> {
+    /// Gives how many requests left.
+    fn drive(&mut self, pause: Duration, time: Duration) -> anyhow::Result<usize> {
+        let start = Instant::now();
+        let mut next = start;
+        let mut sent = 0;
+        let mut events = Vec::with_capacity(self.lanes.len());
+        while next < start + time || self.latencies.len() < sent {
+            let now = Instant::now();
+            while next <= now && next < start + time {
+                self.late.push_back(next);
+                next += pause;
+                sent += 1;
+            }
+            while let Some(lane) = self.free.pop_if(|_| !self.late.is_empty()) {
+                self.send(lane)?;
+            }
+            anyhow::ensure!(now < start + time + PATIENCE, "answers are missing");
+            let wait = if next < start + time { next.saturating_duration_since(Instant::now()) } else { PATIENCE };
+            events.clear();
+            epoll::wait(&self.ready, rustix::buffer::spare_capacity(&mut events), Some(&wait.try_into()?))?;
+            for event in &events {
+                self.receive(usize::try_from(event.data.u64())?)?;
+            }
+        }
+        Ok(sent)
+    }
+
+    fn send(&mut self, number: usize) -> anyhow::Result<()> {
+        let lane = self.lanes.get_mut(number).context("a lane")?;
+        lane.due = self.late.pop_front().context("a request")?;
+        Ok(lane.socket.write_all(self.requests.next().context("requests")?)?)
+    }
+
+    fn receive(&mut self, number: usize) -> anyhow::Result<()> {
+        let lane = self.lanes.get_mut(number).context("a lane")?;
+        let mut part = [0; 4096];
+        let length = lane.socket.read(&mut part)?;
+        anyhow::ensure!(length > 0, "the service closed a connection");
+        lane.answer.extend_from_slice(part.get(..length).unwrap_or_default());
+        if !is_whole(&lane.answer) {
+            return Ok(());
+        }
+        self.latencies.push(lane.due.elapsed());
+        self.created += u64::from(lane.answer.starts_with(b"HTTP/1.1 201 "));
+        lane.answer.clear();
+        self.free.push(number);
+        Ok(())
+    }
+}
+
+/// Whether head and body are there.
+fn is_whole(answer: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(answer) else { return false };
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| body.len() >= length)
 }
 
 pub(crate) fn median(runs: &[Tail]) -> Tail {

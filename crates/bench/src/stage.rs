@@ -12,7 +12,7 @@ use diesel::prelude::*;
 use intake_domain::{ApiKey, Environment};
 use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
 use intake_infra::{DatabaseUrl, Prepared, prepare};
-use intake_test_support::{Client, Clinic, Service, ServiceBuilder, WithCount};
+use intake_test_support::{Clinic, Service, ServiceBuilder, WithCount, request};
 use tempfile::TempDir;
 
 use crate::load::{self, Listener};
@@ -23,6 +23,8 @@ use crate::{pgbench, report, requests, usage};
 const ORGANISATIONS: usize = 10;
 /// Commits that the median of one is taken of.
 const COMMITS: usize = 500;
+/// Connections that the cost of one over TLS is taken of.
+const TLS_CONNECTIONS: u32 = 1_000;
 /// wrk leaves when its time is over; what it had sent by then is stored a moment later.
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -126,10 +128,10 @@ impl Stage {
     /// Sends at a fixed rate over plain HTTP, and checks the table as well.
     pub(crate) fn open_loop(&mut self, rate: f64, connections: usize, time: Duration) -> anyhow::Result<Tail> {
         self.settle()?;
-        let client = Client::plain(self.service.http.context("no plain HTTP")?);
+        let address = self.service.http.context("no plain HTTP")?;
         let requests = requests::whole(&self.keys, &[("X-Forwarded-Proto", "https")]);
         let rows = self.rows()?;
-        let outcome = open_loop::run(&client, &requests, rate, connections, time)?;
+        let outcome = open_loop::run(address, &requests, rate, connections, time)?;
         let rows = self.rows()? - rows;
         anyhow::ensure!(
             rows == outcome.created,
@@ -151,6 +153,18 @@ impl Stage {
             times.push(started.elapsed().as_secs_f64() * 1e3);
         }
         Ok(report::median(times))
+    }
+
+    /// Processor time of the service for a connection over TLS with one small answer, in microseconds.
+    pub(crate) fn tls_connection(&self, is_resumed: bool) -> anyhow::Result<f64> {
+        let small = request("GET", "/nothing", &[], b"");
+        let known = self.service.client();
+        let before = self.service_cpu()?;
+        for _ in 0..TLS_CONNECTIONS {
+            let client = if is_resumed { known.clone() } else { self.service.client() };
+            anyhow::ensure!(client.send(&small).status == 404, "a page at /nothing");
+        }
+        Ok((self.service_cpu()? - before).as_secs_f64() * 1e6 / f64::from(TLS_CONNECTIONS))
     }
 
     pub(crate) fn peak_memory(&self) -> anyhow::Result<u64> {
