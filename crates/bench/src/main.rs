@@ -15,12 +15,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Parser;
 
 use crate::load::Listener;
 use crate::report::{Measured, Report, median};
-use crate::stage::Stage;
+use crate::stage::{Ground, Stage};
 
 /// PostgreSQL takes no more clients than this; beyond it pgbench can only fall.
 const PGBENCH_CLIENTS_MAX: usize = 190;
@@ -75,7 +74,8 @@ fn main() -> anyhow::Result<()> {
 fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
     let time = Duration::from_secs(arguments.seconds);
     let connections: &[usize] = if arguments.connections.is_empty() { &CONNECTIONS } else { &arguments.connections };
-    let mut stage = Stage::build(program, &arguments.settings)?;
+    let ground = Ground::prepare()?;
+    let mut stage = Stage::build(&ground, "bench", program, &arguments.settings)?;
     let mut report = Report { start: stage.median_start(5)?, ..Report::default() };
 
     let mut pgbench_runs = vec![Vec::new(); connections.len()];
@@ -113,29 +113,22 @@ fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
     report.commit_latency = median((0..arguments.rounds).map(|_| stage.commit_latency()).collect::<Result<_, _>>()?);
 
     if arguments.rows > 0 {
-        measure_large_table(arguments, &mut stage, &mut report, time)?;
+        let mut large = Stage::build(&ground, "large", program, &arguments.settings)?;
+        eprintln!("filling a table with {} patients", arguments.rows);
+        large.fill_table(arguments.rows)?;
+        report.large_table = Some((arguments.rows, large_to_empty(arguments.rounds, &mut stage, &mut large, time)?));
     }
     Ok(report)
 }
 
-/// The rate on an empty table and on a large one, in turns where that is possible: emptying the large one again would take
-/// as long as filling it, so the empty one comes first and the rounds are as many.
-fn measure_large_table(
-    arguments: &Arguments,
-    stage: &mut Stage,
-    report: &mut Report,
-    time: Duration,
-) -> anyhow::Result<()> {
-    let rate = |stage: &mut Stage| -> anyhow::Result<f64> {
-        let runs = (0..arguments.rounds).map(|_| stage.load(Listener::Plain, 128, time));
-        Ok(load::median(&runs.collect::<Result<Vec<_>, _>>()?).creates)
-    };
-    stage.empty_table()?;
-    eprintln!("an empty table");
-    let empty = rate(stage)?;
-    eprintln!("filling the table with {} patients", arguments.rows);
-    stage.fill_table(arguments.rows).context("the large table cannot be filled")?;
-    let full = rate(stage)?;
-    report.large_table = Some((arguments.rows, full / empty));
-    Ok(())
+/// The rate on a large table as a share of that on an empty one, in turns.
+fn large_to_empty(rounds: usize, empty: &mut Stage<'_>, large: &mut Stage<'_>, time: Duration) -> anyhow::Result<f64> {
+    let (mut empty_runs, mut large_runs) = (Vec::new(), Vec::new());
+    for round in 1..=rounds {
+        eprintln!("round {round}, an empty and a large table");
+        empty.empty_table()?;
+        empty_runs.push(empty.load(Listener::Plain, 128, time)?);
+        large_runs.push(large.load(Listener::Plain, 128, time)?);
+    }
+    Ok(load::median(&large_runs).creates / load::median(&empty_runs).creates)
 }

@@ -11,7 +11,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{ApiKey, Environment};
 use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
-use intake_infra::{DatabaseUrl, Prepared, prepare};
+use intake_infra::{Prepared, prepare};
 use intake_test_support::{Clinic, Service, ServiceBuilder, WithCount, request};
 use tempfile::TempDir;
 
@@ -28,20 +28,15 @@ const TLS_CONNECTIONS: u32 = 1_000;
 /// wrk leaves when its time is over; what it had sent by then is stored a moment later.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Everything that takes part.
-pub(crate) struct Stage {
-    // In the order in which they must end.
-    service: Service,
-    builder: Box<dyn Fn() -> ServiceBuilder>,
-    urls: Prepared,
-    keys: Vec<ApiKey>,
-    requests: PathBuf,
+/// A private PostgreSQL, durable as it comes.
+pub(crate) struct Ground {
+    // Ends before its folder.
     postgres: EmbeddedPostgres,
     folder: TempDir,
 }
 
-impl Stage {
-    pub(crate) fn build(program: &Path, settings: &[String]) -> anyhow::Result<Self> {
+impl Ground {
+    pub(crate) fn prepare() -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("intake-bench-").tempdir()?;
         let postgres = EmbeddedPostgres::start(&Settings {
             folder: folder.path().join("postgres"),
@@ -49,16 +44,56 @@ impl Stage {
             programs: None,
             user: std::process::id(),
         })?;
-        let urls = prepare(&postgres, "bench")?;
+        Ok(Self { postgres, folder })
+    }
+
+    fn data_folder(&self) -> PathBuf {
+        self.folder.path().join("postgres/data")
+    }
+
+    /// One of PostgreSQL's programs, beside the running server.
+    fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let options = fs::read_to_string(self.data_folder().join("postmaster.opts"))?;
+        let server = options.split_whitespace().next().context("postmaster.opts is empty")?;
+        Ok(Path::new(server).with_file_name(name))
+    }
+
+    fn cpu(&self) -> anyhow::Result<Duration> {
+        let file = fs::read_to_string(self.data_folder().join("postmaster.pid"))?;
+        usage::of_family(file.lines().next().unwrap_or_default().parse()?)
+    }
+}
+
+/// A database of it, and the service in front.
+pub(crate) struct Stage<'a> {
+    ground: &'a Ground,
+    service: Service,
+    builder: Box<dyn Fn() -> ServiceBuilder>,
+    urls: Prepared,
+    keys: Vec<ApiKey>,
+    requests: PathBuf,
+    folder: PathBuf,
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) fn build(
+        ground: &'a Ground,
+        database: &str,
+        program: &Path,
+        settings: &[String],
+    ) -> anyhow::Result<Self> {
+        let folder = ground.folder.path().join(database);
+        fs::create_dir(&folder)?;
+        let urls = prepare(&ground.postgres, database)?;
         let clinics: Vec<Clinic> =
             (0..ORGANISATIONS).map(|_| Clinic::open(&urls.service, Environment::Development)).collect();
         let keys: Vec<ApiKey> = clinics.iter().map(|clinic| clinic.key().1).collect();
         let lines = requests::bodies(keys.len())
             .filter_map(|(key, body)| keys.get(key).map(|key| format!("{}\t{body}\n", key.expose())));
-        let requests = folder.path().join("requests.tsv");
+        let requests = folder.join("requests.tsv");
         fs::write(&requests, lines.collect::<String>())?;
 
-        let (program, data) = (program.to_string_lossy().into_owned(), folder.path().join("data"));
+        let (program, data) = (program.to_string_lossy().into_owned(), folder.join("data"));
         let settings: Vec<(String, String)> = settings
             .iter()
             .map(|setting| setting.split_once('=').context("--set takes NAME=VALUE"))
@@ -74,7 +109,7 @@ impl Stage {
             settings.iter().fold(builder, |builder, (name, value)| builder.setting(name, value))
         };
         let service = builder().start();
-        Ok(Self { service, builder: Box::new(builder), urls, keys, requests, postgres, folder })
+        Ok(Self { ground, service, builder: Box::new(builder), urls, keys, requests, folder })
     }
 
     /// From the start of the program to the first probe that finds it ready.
@@ -92,8 +127,8 @@ impl Stage {
 
     pub(crate) fn pgbench(&mut self, clients: usize, time: Duration) -> anyhow::Result<pgbench::Run> {
         self.settle()?;
-        let (program, url) = (self.program("pgbench")?, self.urls.owner.expose());
-        pgbench::run(&program, url, self.folder.path(), clients, time, ORGANISATIONS)
+        let (program, url) = (self.ground.program("pgbench")?, self.urls.owner.expose());
+        pgbench::run(&program, url, &self.folder, clients, time, ORGANISATIONS)
     }
 
     /// Sends as much as so many connections can, and checks that every acknowledged patient is there and no other.
@@ -104,10 +139,10 @@ impl Stage {
             Listener::Plain => format!("http://{}/api/v1/patients", self.service.http.context("no plain HTTP")?),
         };
         let (rows, acknowledged) = (self.rows()?, self.acknowledged());
-        let (service, postgres) = (self.service_cpu()?, self.postgres_cpu()?);
+        let (service, postgres) = (self.service_cpu()?, self.ground.cpu()?);
         let seen = load::run(&url, &self.requests, connections, time)?;
         std::thread::sleep(SETTLE);
-        let (service, postgres) = (self.service_cpu()? - service, self.postgres_cpu()? - postgres);
+        let (service, postgres) = (self.service_cpu()? - service, self.ground.cpu()? - postgres);
         let (rows, acknowledged) = (self.rows()? - rows, self.acknowledged() - acknowledged);
         // What was under way when wrk left, one request for each connection at most, is stored and answered to nobody.
         let created = seen.answers - seen.refused;
@@ -172,7 +207,7 @@ impl Stage {
     }
 
     pub(crate) fn empty_table(&mut self) -> anyhow::Result<()> {
-        Ok(self.connect()?.batch_execute("TRUNCATE patients; VACUUM patients; CHECKPOINT")?)
+        Ok(self.connect()?.batch_execute("TRUNCATE patients")?)
     }
 
     /// Stores that many patients, of the same organisations, as if they had come over years.
@@ -185,10 +220,9 @@ impl Stage {
                 '3053', 'AU', now(), now()
              FROM (SELECT number, md5(number::text) AS random FROM generate_series(1, {rows}) AS number) AS numbers
              JOIN (SELECT id, row_number() OVER () AS place FROM organisations) AS organisations
-                ON place = 1 + number % {ORGANISATIONS};
-             VACUUM ANALYZE patients; CHECKPOINT"
+                ON place = 1 + number % {ORGANISATIONS}"
         ))?;
-        Ok(())
+        Ok(self.connect()?.batch_execute("VACUUM ANALYZE patients")?)
     }
 
     /// Every run begins with a database that has nothing left to do.
@@ -213,24 +247,7 @@ impl Stage {
         usage::of_process(self.service.process())
     }
 
-    fn postgres_cpu(&self) -> anyhow::Result<Duration> {
-        let file = fs::read_to_string(self.data_folder().join("postmaster.pid"))?;
-        usage::of_family(file.lines().next().unwrap_or_default().parse()?)
-    }
-
-    fn data_folder(&self) -> PathBuf {
-        self.folder.path().join("postgres/data")
-    }
-
-    /// One of PostgreSQL's programs, beside the running server.
-    fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let options = fs::read_to_string(self.data_folder().join("postmaster.opts"))?;
-        let server = options.split_whitespace().next().context("postmaster.opts is empty")?;
-        Ok(Path::new(server).with_file_name(name))
-    }
-
     fn connect(&self) -> anyhow::Result<PgConnection> {
-        let url: DatabaseUrl = self.postgres.owner_url("bench");
-        Ok(PgConnection::establish(url.expose())?)
+        Ok(PgConnection::establish(self.urls.owner.expose())?)
     }
 }
