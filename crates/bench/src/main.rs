@@ -85,7 +85,7 @@ fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
         let runs = pgbench_runs.iter_mut().zip(&mut https_runs).zip(&mut plain_runs);
         for (&count, ((pgbench, https), plain)) in connections.iter().zip(runs) {
             eprintln!("round {round}, {count} connections");
-            pgbench.push(stage.pgbench(count.min(PGBENCH_CLIENTS_MAX), time)?);
+            pgbench.push(stage.pgbench()?.run(count.min(PGBENCH_CLIENTS_MAX), time)?);
             https.push(stage.load(Listener::Https, count, time)?);
             plain.push(stage.load(Listener::Plain, count, time)?);
         }
@@ -104,12 +104,15 @@ fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
     report.tls_connections = (stage.tls_connection(false)?, stage.tls_connection(true)?);
 
     let peak = report.measured.iter().map(|one| one.plain.creates).fold(0.0, f64::max);
-    let mut tails = Vec::new();
+    let pgbench_peak = report.measured.iter().map(|one| one.pgbench.creates).fold(0.0, f64::max);
+    let (mut tails, mut pgbench_tails) = (Vec::new(), Vec::new());
     for round in 1..=arguments.rounds {
-        eprintln!("round {round}, open loop at half the peak rate");
+        eprintln!("round {round}, open loops, each at half its peak rate");
         tails.push(stage.open_loop(peak / 2.0, OPEN_LOOP_CONNECTIONS, time)?);
+        pgbench_tails.push(stage.pgbench()?.tail(pgbench_peak / 2.0, OPEN_LOOP_CONNECTIONS, time)?);
     }
     report.open_loop = open_loop::median(&tails);
+    report.pgbench_tail = median(pgbench_tails);
     report.commit_latency = median((0..arguments.rounds).map(|_| stage.commit_latency()).collect::<Result<_, _>>()?);
 
     if arguments.rows > 0 {

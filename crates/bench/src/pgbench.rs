@@ -1,7 +1,7 @@
 //! What PostgreSQL does without a service in front: pgbench, single-row prepared inserts of the same columns, each its own
 //! transaction.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -27,35 +27,65 @@ pub(crate) struct Run {
     pub(crate) latency: f64,
 }
 
-/// Inserts as fast as that many clients can.
-pub(crate) fn run(
-    program: &Path,
-    connection: &str,
-    folder: &Path,
-    clients: usize,
-    time: Duration,
-    organisations: usize,
-) -> anyhow::Result<Run> {
-    let script = folder.join("insert.sql");
-    std::fs::write(&script, SCRIPT)?;
-    let output = Command::new(program)
-        .args(["--no-vacuum", "--protocol=prepared"])
-        .arg(format!("--client={clients}"))
-        .arg(format!("--jobs={}", clients.min(2)))
-        .arg(format!("--time={}", time.as_secs()))
-        .arg(format!("--define=organisations={organisations}"))
-        .arg("--file")
-        .arg(&script)
-        .arg(connection)
-        .output()
-        .context("pgbench does not run")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    anyhow::ensure!(output.status.success(), "pgbench: {}", String::from_utf8_lossy(&output.stderr));
-    let number = |before: &str| -> anyhow::Result<f64> {
-        let rest = text.split_once(before).with_context(|| format!("pgbench says nothing of {before}: {text}"))?.1;
-        Ok(rest.split_whitespace().next().unwrap_or_default().parse()?)
-    };
-    Ok(Run { creates: number("tps = ")?, latency: number("latency average = ")? })
+/// What pgbench needs to know.
+pub(crate) struct Pgbench<'a> {
+    pub(crate) program: PathBuf,
+    pub(crate) connection: &'a str,
+    /// For its script and its log.
+    pub(crate) folder: &'a Path,
+    pub(crate) organisations: usize,
+}
+
+impl Pgbench<'_> {
+    /// Inserts as fast as that many clients can.
+    pub(crate) fn run(&self, clients: usize, time: Duration) -> anyhow::Result<Run> {
+        let text = self.output(clients, time, &[])?;
+        let number = |before: &str| -> anyhow::Result<f64> {
+            let rest = text.split_once(before).with_context(|| format!("pgbench says nothing of {before}: {text}"))?.1;
+            Ok(rest.split_whitespace().next().unwrap_or_default().parse()?)
+        };
+        Ok(Run { creates: number("tps = ")?, latency: number("latency average = ")? })
+    }
+
+    /// Inserts at fixed moments, so many a second; gives the latency that one in a hundred exceeds, in milliseconds, counted
+    /// from the moment on.
+    pub(crate) fn tail(&self, rate: f64, clients: usize, time: Duration) -> anyhow::Result<f64> {
+        let prefix = self.folder.join("latencies");
+        let prefix = format!("--log-prefix={}", prefix.display());
+        self.output(clients, time, &[&format!("--rate={rate:.0}"), "--log", &prefix])?;
+        let mut latencies = Vec::new();
+        for entry in std::fs::read_dir(self.folder)? {
+            let path = entry?.path();
+            if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("latencies.")) {
+                continue;
+            }
+            let log = std::fs::read_to_string(&path)?;
+            latencies.extend(log.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<u32>().ok()));
+            std::fs::remove_file(path)?;
+        }
+        latencies.sort_unstable();
+        let p99 = latencies.get(latencies.len() * 99 / 100).context("pgbench logged nothing")?;
+        Ok(f64::from(*p99) / 1e3)
+    }
+
+    fn output(&self, clients: usize, time: Duration, more: &[&str]) -> anyhow::Result<String> {
+        let script = self.folder.join("insert.sql");
+        std::fs::write(&script, SCRIPT)?;
+        let output = Command::new(&self.program)
+            .args(["--no-vacuum", "--protocol=prepared"])
+            .arg(format!("--client={clients}"))
+            .arg(format!("--jobs={}", clients.min(2)))
+            .arg(format!("--time={}", time.as_secs()))
+            .arg(format!("--define=organisations={}", self.organisations))
+            .args(more)
+            .arg("--file")
+            .arg(&script)
+            .arg(self.connection)
+            .output()
+            .context("pgbench does not run")?;
+        anyhow::ensure!(output.status.success(), "pgbench: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
 }
 
 pub(crate) fn median(runs: &[Run]) -> Run {

@@ -17,7 +17,8 @@ use tempfile::TempDir;
 
 use crate::load::{self, Listener};
 use crate::open_loop::{self, Tail};
-use crate::{pgbench, report, requests, usage};
+use crate::pgbench::Pgbench;
+use crate::{report, requests, usage};
 
 /// As many clinics as a service of this size may have at work at once.
 const ORGANISATIONS: usize = 10;
@@ -125,10 +126,11 @@ impl<'a> Stage<'a> {
         Ok(Duration::from_secs_f64(report::median(starts)))
     }
 
-    pub(crate) fn pgbench(&mut self, clients: usize, time: Duration) -> anyhow::Result<pgbench::Run> {
+    /// pgbench on this database, which has nothing left to do.
+    pub(crate) fn pgbench(&self) -> anyhow::Result<Pgbench<'_>> {
         self.settle()?;
-        let (program, url) = (self.ground.program("pgbench")?, self.urls.owner.expose());
-        pgbench::run(&program, url, &self.folder, clients, time, ORGANISATIONS)
+        let (program, connection) = (self.ground.program("pgbench")?, self.urls.owner.expose());
+        Ok(Pgbench { program, connection, folder: &self.folder, organisations: ORGANISATIONS })
     }
 
     /// Sends as much as so many connections can, and checks that every acknowledged patient is there and no other.
@@ -226,7 +228,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Every run begins with a database that has nothing left to do.
-    fn settle(&mut self) -> anyhow::Result<()> {
+    fn settle(&self) -> anyhow::Result<()> {
         std::thread::sleep(SETTLE);
         Ok(self.connect()?.batch_execute("CHECKPOINT")?)
     }
