@@ -24,7 +24,7 @@ use writer::Writer;
 const CORES_PER_WRITER: usize = 4;
 /// Beyond this many nothing was measured.
 const USUAL_WRITERS_MAX: usize = 4;
-/// A few seconds of work at full speed; whoever comes when it is full is told so at once.
+/// A fraction of a second of work at full speed; whoever comes when it is full is told so at once.
 const QUEUE_LENGTH: usize = 8_192;
 
 /// What a request wants.
