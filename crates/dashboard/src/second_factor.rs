@@ -117,18 +117,12 @@ pub(crate) async fn turn_off(
     hasher: Data<dyn PasswordHasher>,
     throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    if let Some(wait) = wait(&throttle, &visitor) {
-        return show(StatusCode::TOO_MANY_REQUESTS, &ConfirmPage::turn_off(&visitor, Some(wait)));
-    }
     let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
-    match turn_off_second_factor(members, hasher, member, &form.password, &visitor.deed()).await {
-        Ok(()) => Ok(lead_to("/settings/account")),
-        Err(SecondFactorError::WrongPassword) => {
-            let page = ConfirmPage::turn_off(&visitor, Some(WRONG_PASSWORD.to_owned()));
-            show(StatusCode::UNPROCESSABLE_ENTITY, &page)
-        }
-        Err(error) => led_back(error),
+    let deed = visitor.deed();
+    let change = turn_off_second_factor(members, hasher, member, &form.password, &deed);
+    match confirmed(&visitor, &form, &throttle, ConfirmPage::turn_off, change).await? {
+        Some(page) => Ok(page),
+        None => Ok(lead_to("/settings/account")),
     }
 }
 
@@ -143,19 +137,33 @@ pub(crate) async fn replace(
     hasher: Data<dyn PasswordHasher>,
     throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    if let Some(wait) = wait(&throttle, &visitor) {
-        return show(StatusCode::TOO_MANY_REQUESTS, &ConfirmPage::replace(&visitor, Some(wait)));
-    }
-    let codes = new_codes();
     let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
-    match replace_recovery_codes(members, hasher, member, &form.password, &codes, &visitor.deed()).await {
-        Ok(()) => show_codes(&visitor, &codes),
+    let (codes, deed) = (new_codes(), visitor.deed());
+    let change = replace_recovery_codes(members, hasher, member, &form.password, &codes, &deed);
+    match confirmed(&visitor, &form, &throttle, ConfirmPage::replace, change).await? {
+        Some(page) => Ok(page),
+        None => show_codes(&visitor, &codes),
+    }
+}
+
+/// Makes a change that asks for the password. Gives what to show instead, if it was not made.
+async fn confirmed(
+    visitor: &Visitor,
+    form: &PasswordForm,
+    throttle: &Throttle,
+    page: fn(&Visitor, Option<String>) -> ConfirmPage,
+    change: impl Future<Output = Result<(), SecondFactorError>>,
+) -> Result<Option<HttpResponse>, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    if let Some(wait) = wait(throttle, visitor) {
+        return show(StatusCode::TOO_MANY_REQUESTS, &page(visitor, Some(wait))).map(Some);
+    }
+    match change.await {
+        Ok(()) => Ok(None),
         Err(SecondFactorError::WrongPassword) => {
-            let page = ConfirmPage::replace(&visitor, Some(WRONG_PASSWORD.to_owned()));
-            show(StatusCode::UNPROCESSABLE_ENTITY, &page)
+            show(StatusCode::UNPROCESSABLE_ENTITY, &page(visitor, Some(WRONG_PASSWORD.to_owned()))).map(Some)
         }
-        Err(error) => led_back(error),
+        Err(error) => led_back(error).map(Some),
     }
 }
 
