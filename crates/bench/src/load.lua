@@ -21,7 +21,6 @@ end
 
 function done(summary, latency)
    local errors = summary.errors
-   io.write(string.format("RESULT %d %d %d %d %d %d %d\n", summary.requests, summary.duration, errors.status,
-      errors.connect + errors.read + errors.write + errors.timeout, latency:percentile(50), latency:percentile(99),
-      latency:percentile(99.9)))
+   io.write(string.format("RESULT %d %d %d %d %d %d\n", summary.requests, summary.duration, errors.status,
+      errors.connect + errors.read + errors.write + errors.timeout, latency:percentile(50), latency:percentile(99)))
 end

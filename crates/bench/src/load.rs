@@ -79,7 +79,7 @@ pub(crate) fn run(url: &str, requests: &Path, connections: usize, time: Duration
         .find_map(|line| line.strip_prefix("RESULT "))
         .with_context(|| format!("wrk failed: {text}{}", String::from_utf8_lossy(&output.stderr)))?;
     let numbers: Vec<f64> = result.split(' ').filter_map(|number| number.parse().ok()).collect();
-    let &[answers, microseconds, refused, broken, p50, p99, _] = numbers.as_slice() else {
+    let &[answers, microseconds, refused, broken, p50, p99] = numbers.as_slice() else {
         anyhow::bail!("wrk said: {result}");
     };
     anyhow::ensure!(broken == 0.0, "{broken} connections broke or timed out");

@@ -5,9 +5,9 @@ use intake_test_support::create_request;
 use serde_json::{Value, json};
 
 /// How many different requests take turns.
-pub(crate) const COUNT: usize = 1_000;
+const COUNT: usize = 1_000;
 /// One in so many has a fault.
-pub(crate) const FAULT_EVERY: usize = 20;
+const FAULT_EVERY: usize = 20;
 
 const FIRST_NAMES: [&str; 7] = ["Ada", "Zoë", "Nguyễn", "Mary-Jane", "Ōtani", "Bo", "Alexandrina Victoria"];
 const LAST_NAMES: [&str; 6] = ["Lovelace", "O'Brien", "de la Cruz", "Li", "Papadopoulos", "Ng"];

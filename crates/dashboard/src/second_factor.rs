@@ -84,23 +84,20 @@ pub(crate) async fn turn_on(
     visitor.assert_own_form(&form.form_token)?;
     // Sent along by the page itself, so that the secret is kept nowhere before it is in use.
     let secret = TotpSecret::from_base32(&form.secret).ok_or(PageError::BadForm)?;
-    let mut page = SetUpPage::new(&visitor, &secret)?;
+    let again = |status, code_error, password_error| {
+        show(status, &SetUpPage { code_error, password_error, ..SetUpPage::new(&visitor, &secret)? })
+    };
     if let Some(wait) = wait(&throttle, &visitor) {
-        page.password_error = Some(wait);
-        return show(StatusCode::TOO_MANY_REQUESTS, &page);
+        return again(StatusCode::TOO_MANY_REQUESTS, None, Some(wait));
     }
-    let codes = new_codes();
+    let (codes, secret) = (new_codes(), secret.clone());
     let wish = SecondFactorRequest { secret, code: &form.code, password: &form.password, recovery_codes: &codes };
     let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
     match turn_on_second_factor(members, hasher, member, wish, &visitor.deed()).await {
         Ok(()) => show_codes(&visitor, &codes),
-        Err(SecondFactorError::WrongCode) => {
-            page.code_error = Some(WRONG_CODE);
-            show(StatusCode::UNPROCESSABLE_ENTITY, &page)
-        }
+        Err(SecondFactorError::WrongCode) => again(StatusCode::UNPROCESSABLE_ENTITY, Some(WRONG_CODE), None),
         Err(SecondFactorError::WrongPassword) => {
-            page.password_error = Some(WRONG_PASSWORD.to_owned());
-            show(StatusCode::UNPROCESSABLE_ENTITY, &page)
+            again(StatusCode::UNPROCESSABLE_ENTITY, None, Some(WRONG_PASSWORD.to_owned()))
         }
         Err(error) => led_back(error),
     }
@@ -169,11 +166,10 @@ async fn confirmed(
 
 impl SetUpPage {
     fn new(visitor: &Visitor, secret: &TotpSecret) -> Result<Self, PageError> {
+        let groups = secret.to_groups().to_string();
         let secret = secret.to_base32().to_string();
         let link = link(visitor.signed_in.member.email.as_str(), &secret);
         let image = QrImage::of(&link).map_err(|_| PageError::Unexpected)?;
-        let groups: Vec<&str> = (0..secret.len()).step_by(4).filter_map(|at| secret.get(at..at + 4)).collect();
-        let groups = groups.join(" ");
         let shell = Shell::new("account", visitor);
         Ok(Self { shell, image, link, groups, secret, code_error: None, password_error: None })
     }

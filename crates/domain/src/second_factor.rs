@@ -13,8 +13,6 @@ pub const RECOVERY_CODES: usize = 10;
 
 /// Bytes of a secret, as RFC 4226 recommends.
 const SECRET_LENGTH: usize = 20;
-/// Digits of a recovery code: 80 random bits.
-const RECOVERY_DIGITS: usize = 16;
 
 /// What the service and a member's authenticator app share (RFC 6238). Never printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,6 +43,12 @@ impl TotpSecret {
     #[must_use]
     pub fn to_base32(&self) -> Zeroizing<String> {
         Zeroizing::new(self.0.to_base32())
+    }
+
+    /// The same in groups, as people type it.
+    #[must_use]
+    pub fn to_groups(&self) -> Zeroizing<String> {
+        in_groups(&self.to_base32(), " ")
     }
 
     /// To be stored: the service must be able to compute codes itself.
@@ -86,12 +90,11 @@ impl fmt::Debug for TotpSecret {
 pub struct RecoveryCode(Zeroizing<String>);
 
 impl RecoveryCode {
-    /// A code of these random bits.
+    /// A code of these 80 random bits.
     #[must_use]
     pub fn new(random: [u8; 10]) -> Self {
         let digits = Zeroizing::new(Secret::from(random.to_vec()).to_base32().to_ascii_lowercase());
-        let groups: Vec<&str> = (0..RECOVERY_DIGITS).step_by(4).filter_map(|at| digits.get(at..at + 4)).collect();
-        Self(Zeroizing::new(groups.join("-")))
+        Self(in_groups(&digits, "-"))
     }
 
     /// The code itself, in groups that people can copy. Every call of this is a place where a secret leaves.
@@ -117,6 +120,12 @@ impl fmt::Debug for RecoveryCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RecoveryCode(…)")
     }
+}
+
+/// Groups of four, which people can copy without losing their place.
+fn in_groups(digits: &str, separator: &str) -> Zeroizing<String> {
+    let groups: Vec<&str> = (0..digits.len()).step_by(4).filter_map(|at| digits.get(at..at + 4)).collect();
+    Zeroizing::new(groups.join(separator))
 }
 
 /// Apps show "123 456", and people type what they see.
@@ -172,7 +181,7 @@ mod tests {
     #[test]
     fn a_recovery_code_may_be_typed_as_people_type() {
         let code = RecoveryCode::new([0xA7, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!(code.expose().len(), RECOVERY_DIGITS + 3);
+        assert_eq!(code.expose().len(), 16 + 3);
         let shouted = code.expose().to_uppercase().replace('-', " ");
         assert_eq!(RecoveryCode::digest_of(&shouted), code.digest());
         assert_ne!(RecoveryCode::digest_of(&shouted[1..]), code.digest());
