@@ -5,7 +5,7 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use actix_web::middleware::Next;
-use actix_web::{Error, ResponseError};
+use actix_web::{Error, HttpMessage, ResponseError};
 
 use crate::page_error::PageError;
 
@@ -25,10 +25,14 @@ const HEADERS: [(&str, &str); 5] = [
 ];
 
 pub(crate) async fn guard(
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if is_change {
+        let form = request.take_payload();
+        request.set_payload(intake_http::in_time(form));
+    }
     let mut response = if is_change && !request.path().starts_with("/api/") && is_cross_site(request.headers()) {
         request.into_response(PageError::CrossSite.error_response())
     } else {

@@ -1,12 +1,16 @@
 //! Reading a request's body: never more than a patient can need, never for longer than a client may take.
 
-use std::pin::pin;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
+use actix_web::dev::Payload;
 use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_LENGTH, HeaderMap};
 use actix_web::web::{Bytes, BytesMut};
-use futures_util::{FutureExt, Stream, StreamExt};
+use futures_util::{FutureExt, Stream, StreamExt, stream};
 
 use crate::problem::Problem;
 
@@ -35,6 +39,20 @@ pub(crate) async fn read(headers: &HeaderMap, payload: impl Body) -> Result<Byte
         return whole;
     }
     tokio::time::timeout(BODY_TIMEOUT, whole).await.unwrap_or(Err(Problem::BodyTooSlow))
+}
+
+/// The same body for whoever reads it in another way: it fails when it takes too long to arrive.
+#[must_use]
+pub fn in_time(mut payload: Payload) -> Payload {
+    let mut timer = Box::pin(tokio::time::sleep(BODY_TIMEOUT));
+    let parts = stream::poll_fn(move |context| match payload.poll_next_unpin(context) {
+        Poll::Pending if timer.as_mut().poll(context).is_ready() => {
+            Poll::Ready(Some(Err(PayloadError::Incomplete(Some(io::ErrorKind::TimedOut.into())))))
+        }
+        polled => polled,
+    });
+    let parts: Pin<Box<dyn Stream<Item = _>>> = Box::pin(parts);
+    parts.into()
 }
 
 /// Takes in the body of a request that is refused already, if it is there: left unread, it would cost the client its

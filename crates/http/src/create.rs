@@ -1,12 +1,9 @@
 //! `POST /api/v1/patients`: the checks in their order, the first failure answers. A request that fails after its key was
 //! read costs one look at the key first, because a stranger is told nothing but 401.
 
-use std::panic::AssertUnwindSafe;
-
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::{Bytes, Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use futures_util::FutureExt;
 use intake_domain::{
     IdempotencyKey, KeyDigest, KeyFormat, KeyStore, PatientDraft, PatientId, PatientRegister, PatientRequest,
     authenticate, create_patient,
@@ -40,7 +37,7 @@ pub(crate) async fn create(
             body::discard(payload).await;
             Err(Problem::RateExceeded(wait))
         }
-        _ => serve_safely(headers, payload, register.as_ref(), &digest).await,
+        _ => serve(headers, payload, register.as_ref(), &digest).await,
     };
     let fields = answer.as_ref().err().map(Problem::fields).unwrap_or_default();
     let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
@@ -56,17 +53,6 @@ pub(crate) async fn create(
 pub(crate) async fn refuse(problem: &Problem, request: &HttpRequest, payload: Payload) -> HttpResponse {
     body::discard(payload).await;
     problem.respond(request.headers())
-}
-
-/// A panic must not take the connection, and the worker's other requests, with it.
-async fn serve_safely(
-    headers: &HeaderMap,
-    payload: Payload,
-    register: &dyn PatientRegister,
-    key: &KeyDigest,
-) -> Result<HttpResponse, Problem> {
-    let answer = AssertUnwindSafe(serve(headers, payload, register, key)).catch_unwind().await;
-    answer.unwrap_or_else(|_| Err(Problem::Unexpected("the handler panicked".into())))
 }
 
 async fn serve(

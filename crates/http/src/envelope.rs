@@ -1,21 +1,23 @@
 //! What surrounds every request and answer: HTTPS or nothing, a request id, and the headers that every answer carries.
 
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::error::InternalError;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{ConnectionType, StatusCode};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpRequest, web};
+use actix_web::{Error, HttpRequest, HttpResponse, web};
+use futures_util::FutureExt;
 use intake_domain::{KeyFormat, KeyStore};
 use ipnet::IpNet;
 
-use crate::answer_counts::AnswerCounts;
-use crate::bearer;
-use crate::body;
-use crate::edge;
-use crate::problem::{Cause, Problem};
+use crate::problem::{self, Cause, Problem};
+use crate::progress::Progress;
+use crate::{bearer, body, edge};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -64,26 +66,54 @@ pub async fn envelope(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let progress = request.conn_data::<Rc<Progress>>().cloned();
+    let progress = progress.as_deref();
     let request_id = request_id(request.headers());
-    let is_https = is_https(&request);
+    let is_https = is_https(&request, progress);
     let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
-    let mut response = if is_https {
-        next.call(request).await?.map_into_left_body()
-    } else {
+    let media_type = problem::media_type(request.headers());
+    let is_last = request.head().connection_type() == ConnectionType::Close;
+    let is_welcome = progress.is_none_or(|progress| progress.request_begins(is_last));
+    if !is_https {
         note_key_sent_in_clear(&request);
+    }
+    if !is_https || !is_welcome {
         let (request, payload) = request.into_parts();
         body::discard(payload).await;
-        let refusal = Problem::NotHttps.respond(request.headers());
-        ServiceResponse::new(request, refusal).map_into_right_body()
+        let problem = if is_https { Problem::AfterTheLast } else { Problem::NotHttps };
+        let mut refusal = problem.respond(request.headers());
+        finish(&mut refusal, request_id, is_https, progress);
+        return Ok(ServiceResponse::new(request, refusal).map_into_right_body());
+    }
+    // A panic must not take the connection, and the worker's other requests, with it.
+    let called = AssertUnwindSafe(next.call(request)).catch_unwind().await;
+    let mut failure = match called {
+        Ok(Ok(mut response)) => {
+            if asks_for_upgrade {
+                // No other protocol is spoken here, and what follows on such a connection is not read as requests.
+                response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+            }
+            finish(response.response_mut(), request_id, is_https, progress);
+            return Ok(response.map_into_left_body());
+        }
+        Ok(Err(error)) => error.error_response(),
+        Err(_panic) => Problem::Unexpected("a part of the program panicked".into()).respond_as(media_type),
     };
-    if let Some(counts) = response.request().app_data::<web::Data<AnswerCounts>>() {
-        counts.add(response.status());
+    finish(&mut failure, request_id, is_https, progress);
+    Err(InternalError::from_response("", failure).into())
+}
+
+/// What every answer gets at last.
+pub(crate) fn finish<B>(
+    response: &mut HttpResponse<B>,
+    request_id: HeaderValue,
+    is_https: bool,
+    progress: Option<&Progress>,
+) {
+    if let Some(progress) = progress {
+        progress.request_ends(response.status());
     }
-    log(&request_id, &response);
-    if asks_for_upgrade && is_https {
-        // No other protocol is spoken here, and what follows on such a connection is not read as requests.
-        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
-    }
+    log(&request_id, response);
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, request_id);
     // A page of the dashboard may be stricter, never laxer.
@@ -92,17 +122,16 @@ pub async fn envelope(
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
-    Ok(response)
 }
 
 /// One line for each answer that the service owes an explanation for; with more detail, one for each answer.
-fn log<B>(request_id: &HeaderValue, response: &ServiceResponse<B>) {
+fn log<B>(request_id: &HeaderValue, response: &HttpResponse<B>) {
     let (request_id, status) = (request_id.to_str().unwrap_or_default(), response.status().as_u16());
     if !response.status().is_server_error() {
         tracing::debug!(request_id, status, "answered");
         return;
     }
-    let extensions = response.response().extensions();
+    let extensions = response.extensions();
     let cause = extensions.get::<Cause>().map_or("the service is full", |cause| cause.0.as_str());
     if status == StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
         tracing::error!(request_id, status, cause, "a request failed unexpectedly");
@@ -112,8 +141,8 @@ fn log<B>(request_id: &HeaderValue, response: &ServiceResponse<B>) {
 }
 
 /// The listener decides; a forwarded header counts only when a trusted proxy sends it.
-fn is_https(request: &ServiceRequest) -> bool {
-    if request.app_config().secure() {
+fn is_https(request: &ServiceRequest, progress: Option<&Progress>) -> bool {
+    if progress.is_some_and(|progress| progress.is_secure) {
         return true;
     }
     let proxies = request.app_data::<web::Data<TrustedProxies>>();
@@ -147,6 +176,10 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     if let Some(value) = headers.get(X_REQUEST_ID).filter(is_plain) {
         return value.clone();
     }
+    new_request_id()
+}
+
+pub(crate) fn new_request_id() -> HeaderValue {
     let id = format!("{:032x}", u128::from_be_bytes(edge::random()));
     HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }

@@ -2,8 +2,10 @@
 //! turns requests into calls of the domain's use cases, and whatever comes of them into answers of one shape.
 
 mod answer_counts;
+mod bare_answer;
 mod bearer;
 mod body;
+mod connection;
 mod content_type;
 mod create;
 mod created;
@@ -11,13 +13,17 @@ mod decode;
 pub mod edge;
 mod envelope;
 mod problem;
+mod progress;
 mod rate_limit;
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 pub use answer_counts::AnswerCounts;
+pub use body::in_time;
+pub use connection::Connection;
 pub use envelope::{TrustedProxies, envelope};
+pub use progress::Connections;
 pub use rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter, Standing, TokenBuckets};
 
 use problem::Problem;
@@ -42,7 +48,8 @@ pub mod bench {
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// Adds the interface to an application, which must hold, as `web::Data`: a `dyn PatientRegister`, a `dyn KeyStore`, a
-/// `KeyFormat`, an `Option<RateLimiter>`, `TrustedProxies` and `AnswerCounts`; and which must be wrapped in [`envelope`].
+/// `KeyFormat`, an `Option<RateLimiter>` and `TrustedProxies`; which must be wrapped in [`envelope`], and whose connections
+/// are each a [`Connection`].
 pub fn configure(application: &mut web::ServiceConfig) {
     let patients = web::resource("/api/v1/patients")
         .route(web::post().to(create::create))

@@ -41,6 +41,12 @@ pub(crate) enum Problem {
     ContentTooLarge,
     /// The body did not arrive in time.
     BodyTooSlow,
+    /// The head did not arrive in time.
+    HeadTooSlow,
+    /// The head is larger than any that is needed here.
+    HeadTooLarge,
+    /// A request came behind the one that was to be the connection's last.
+    AfterTheLast,
     /// The body, or a header, is not well formed.
     Malformed(Cow<'static, str>),
     /// Fields break rules.
@@ -76,13 +82,16 @@ struct FieldError<'a> {
 impl Problem {
     /// The answer, in the media type that these request headers ask for.
     pub(crate) fn respond(&self, request: &HeaderMap) -> HttpResponse {
+        self.respond_as(media_type(request))
+    }
+
+    pub(crate) fn respond_as(&self, media_type: &'static str) -> HttpResponse {
         let (status, title, detail) = self.told();
         let errors = match self {
             Self::Invalid(faults) => Some(faults.iter().map(field_error).collect()),
             _ => None,
         };
         let body = Body { r#type: "about:blank", title, status: status.as_u16(), detail, instance: None, errors };
-        let media_type = if accepts_problem_json(request) { PROBLEM_JSON } else { "application/json" };
         let mut response = HttpResponse::build(status);
         response.reason(title).content_type(media_type);
         self.add_headers(&mut response);
@@ -122,6 +131,15 @@ impl Problem {
                 (StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large", "The body must not be larger than 64 KiB")
             }
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "Request Timeout", "The body did not arrive in time"),
+            Self::HeadTooSlow => (StatusCode::REQUEST_TIMEOUT, "Request Timeout", "The head did not arrive in time"),
+            Self::HeadTooLarge => (
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "Request Header Fields Too Large",
+                "The request's head is too large",
+            ),
+            Self::AfterTheLast => {
+                (StatusCode::BAD_REQUEST, "Bad Request", "The request came after one with Connection: close")
+            }
             Self::Malformed(detail) => (StatusCode::BAD_REQUEST, "Bad Request", detail),
             Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "Validation Error", "Validation failed"),
             Self::Full => {
@@ -157,11 +175,16 @@ impl Problem {
             Self::UnsupportedMediaType => {
                 response.insert_header((header::ACCEPT, "application/json"));
             }
-            Self::ContentTooLarge | Self::BodyTooSlow => {
+            Self::ContentTooLarge | Self::BodyTooSlow | Self::AfterTheLast => {
                 // The rest of the body is not wanted.
                 response.force_close();
             }
-            Self::NotFound | Self::Malformed(_) | Self::Invalid(_) | Self::Unexpected(_) => {}
+            Self::HeadTooSlow
+            | Self::HeadTooLarge
+            | Self::NotFound
+            | Self::Malformed(_)
+            | Self::Invalid(_)
+            | Self::Unexpected(_) => {}
         }
     }
 }
@@ -208,12 +231,13 @@ fn add_retry_after(response: &mut HttpResponseBuilder, wait: Duration) {
     response.insert_header((header::RETRY_AFTER, seconds.max(1)));
 }
 
-fn accepts_problem_json(request: &HeaderMap) -> bool {
+/// The media type of an answer that is not 2xx, to whoever sent these headers.
+pub(crate) fn media_type(request: &HeaderMap) -> &'static str {
     let named = |value: &HeaderValue| {
         let accepted = value.to_str().unwrap_or_default().split(',');
         accepted
             .filter_map(|range| range.split(';').next())
             .any(|range| range.trim().eq_ignore_ascii_case(PROBLEM_JSON))
     };
-    request.get_all(header::ACCEPT).any(named)
+    if request.get_all(header::ACCEPT).any(named) { PROBLEM_JSON } else { "application/json" }
 }

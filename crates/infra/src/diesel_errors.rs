@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Passing,
     /// The database refused what was sent: sending it again changes nothing.
     Refused,
+    /// Diesel does not tell: what was sent may be at fault, or the database, whose disk may be full.
+    Unclear,
 }
 
 pub(crate) fn failure(error: &Error) -> Failure {
@@ -25,6 +27,7 @@ pub(crate) fn failure(error: &Error) -> Failure {
             | DatabaseErrorKind::SerializationFailure,
             _,
         ) => Failure::Passing,
+        Error::DatabaseError(DatabaseErrorKind::Unknown, _) => Failure::Unclear,
         _ => Failure::Refused,
     }
 }
@@ -35,7 +38,8 @@ pub(crate) fn is_foreign_key_violation(error: &Error) -> bool {
 
 pub(crate) fn store_error(error: Error) -> StoreError {
     match failure(&error) {
-        Failure::Passing => StoreError::Unavailable(discreet(error)),
+        // What is sent is fit to be stored before it gets here, so the database is the likelier one.
+        Failure::Passing | Failure::Unclear => StoreError::Unavailable(discreet(error)),
         Failure::Refused => StoreError::Unexpected(discreet(error)),
     }
 }

@@ -13,6 +13,7 @@ mod member_store;
 pub mod migrations;
 mod password_hasher;
 mod patient_register;
+pub mod production;
 mod schema;
 mod second_factor;
 mod session_store;

@@ -56,6 +56,9 @@ pub enum SchemaError {
         /// Of the program.
         asked: Environment,
     },
+    /// The server would lose patients that were acknowledged.
+    #[error("a crash of the database could lose acknowledged patients: turn on {0} in its configuration")]
+    Forgetful(String),
     /// Anything else.
     #[error(
         "the schema cannot be read or changed (does the role of DATABASE_URL have its grants? `intake migrate --service-role NAME` gives them)"
@@ -149,10 +152,10 @@ pub fn stamp_environment(url: &DatabaseUrl, environment: Environment) -> Result<
     assert_environment(url, environment)
 }
 
-fn connect(url: &DatabaseUrl) -> Result<PgConnection, SchemaError> {
+pub(crate) fn connect(url: &DatabaseUrl) -> Result<PgConnection, SchemaError> {
     PgConnection::establish(url.expose()).map_err(SchemaError::Unreachable)
 }
 
-fn failed(error: diesel::result::Error) -> SchemaError {
+pub(crate) fn failed(error: diesel::result::Error) -> SchemaError {
     SchemaError::Failed(discreet(error))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
-use intake_http::AnswerCounts;
+use intake_http::{AnswerCounts, Connections};
 use intake_infra::Database;
 
 /// A probe that waits longer has failed anyway.
@@ -29,6 +29,6 @@ async fn ready(database: web::Data<Database>) -> HttpResponse {
     }
 }
 
-async fn metrics(counts: web::Data<AnswerCounts>) -> HttpResponse {
-    HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(counts.to_text())
+async fn metrics(counts: web::Data<AnswerCounts>, connections: web::Data<Connections>) -> HttpResponse {
+    HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(counts.to_text() + &connections.to_text())
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow};
 use intake_domain::Environment;
 use intake_infra::embedded::{Durability, EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::migrations::{assert_environment, assert_migrated, migrate, stamp_environment};
+use intake_infra::production::{assert_durable, excess_of_power};
 use intake_infra::{DatabaseUrl, prepare};
 
 use crate::configuration::Configuration;
@@ -45,6 +46,15 @@ impl Backend {
     /// Finds the database for the service: the first to serve from it decides which environment it belongs to.
     pub(crate) fn open_to_serve(configuration: &Configuration) -> anyhow::Result<Self> {
         let backend = Self::open(configuration)?;
+        if configuration.environment == Environment::Production {
+            assert_durable(&backend.service).context("DATABASE_URL")?;
+            if let Some(excess) = excess_of_power(&backend.service)? {
+                tracing::warn!(
+                    "the role of DATABASE_URL {excess}, so that a flaw of the service could show patients: \
+                     give it a role of its own with `intake migrate --service-role NAME`"
+                );
+            }
+        }
         stamp_environment(&backend.service, configuration.environment)?;
         Ok(backend)
     }

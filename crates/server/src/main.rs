@@ -8,6 +8,7 @@ mod commands;
 mod configuration;
 mod first_run;
 mod greeting;
+mod listeners;
 mod local_ca;
 mod private_file;
 mod serve;

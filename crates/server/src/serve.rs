@@ -1,56 +1,49 @@
 //! The composition root: puts ports and listeners together, serves until a signal comes, and leaves nothing behind.
 
 use std::fs::OpenOptions;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use intake_dashboard::{BaseUrl, Throttle};
 use intake_domain::{AuditLog, Environment, KeyStore, MemberStore, PasswordHasher, PatientRegister, SessionStore};
-use intake_http::{AnswerCounts, RateLimiter, edge, envelope};
+use intake_http::{AnswerCounts, Connections, RateLimiter, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyStore, PostgresMemberStore,
     PostgresPatientRegister, PostgresSessionStore,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustls::ServerConfig;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::backend::{Backend, make_data_dir};
-use crate::configuration::{Configuration, TlsFiles};
-use crate::{admin, certificates, first_run, greeting, local_ca, telemetry};
+use crate::backend::Backend;
+use crate::configuration::Configuration;
+use crate::listeners::{self, ApiListeners, CONNECTIONS_MAX, Listeners};
+use crate::{admin, first_run, greeting, telemetry};
 
-/// From the first byte of a request's head to its last.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// For each worker; connections that never begin their handshake hold a place for three seconds.
-const HANDSHAKES_AT_ONCE: usize = 4_096;
-/// Between two requests of a connection: longer than proxies keep theirs.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// What was accepted has so long to finish when the service stops.
-const SHUTDOWN_TIMEOUT_SECONDS: u64 = 20;
 /// The exit status after a second signal.
 const STOPPED_AT_ONCE: i32 = 130;
 
 pub(crate) fn serve(configuration: &Configuration) -> anyhow::Result<()> {
     telemetry::start(configuration.log.clone());
     configuration.assert_can_serve()?;
-    raise_file_limit();
-    let mut backend = Backend::open_to_serve(configuration)?;
-    if let Some(embedded) = &mut backend.embedded {
-        embedded.keep_alive()?;
-    }
-    let served = actix_web::rt::System::new().block_on(serve_over(configuration, &backend));
-    // The last of its users stops the embedded database here.
-    drop(backend);
-    served
+    actix_web::rt::System::new().block_on(async {
+        // From the first moment on: whoever stops a service that is still starting gets a clean end, too.
+        let signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut backend = Backend::open_to_serve(configuration)?;
+        if let Some(embedded) = &mut backend.embedded {
+            embedded.keep_alive()?;
+        }
+        let served = serve_over(configuration, &backend, signals).await;
+        // The last of its users stops the embedded database here.
+        drop(backend);
+        served
+    })
 }
 
-async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow::Result<()> {
+async fn serve_over(configuration: &Configuration, backend: &Backend, signals: (Signal, Signal)) -> anyhow::Result<()> {
     let uses = KeyUses::default();
     let key_use_writer = KeyUseWriter::start(backend.service.clone(), uses.clone())?;
     let database = Database::new(&backend.service, configuration.deadline);
@@ -68,12 +61,12 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
         None => None,
     };
 
-    let signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let listeners = Listeners::bind(configuration)?;
     let base = configuration.base_url(listeners.https_port());
     let admin_addr = listeners.admin.local_addr()?;
-    let counts = web::Data::new(AnswerCounts::default());
-    let admin = admin_server(listeners.admin, database.clone(), counts.clone())?;
+    let counts = Arc::new(AnswerCounts::default());
+    let connections = Connections::new(CONNECTIONS_MAX, Arc::clone(&counts));
+    let admin = admin_server(listeners.admin, database.clone(), counts, connections.clone())?;
     let Configuration { writers, deadline, .. } = *configuration;
     let ports = Ports {
         register: Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &uses)?),
@@ -83,7 +76,7 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
         log: Arc::new(PostgresAuditLog::new(database)),
         hasher: Arc::new(Argon2Hasher::start()?),
     };
-    let api = api_server(configuration, (listeners.https, listeners.http), ports, &base, counts)?;
+    let api = api_server(configuration, listeners.api, ports, &base, &connections)?;
     if configuration.environment == Environment::Development {
         let invitation = match clinic {
             Some(clinic) => first_run::invite_first_member(members.as_ref(), clinic, &base).await?,
@@ -92,40 +85,6 @@ async fn serve_over(configuration: &Configuration, backend: &Backend) -> anyhow:
         greeting::greet(&configuration.data_dir, &base, admin_addr, clinic.is_some(), invitation)?;
     }
     until_stopped(api, admin, key_use_writer, signals).await
-}
-
-/// Every socket that the service listens on.
-struct Listeners {
-    https: Option<(TcpListener, ServerConfig)>,
-    http: Option<TcpListener>,
-    admin: TcpListener,
-}
-
-impl Listeners {
-    fn bind(configuration: &Configuration) -> anyhow::Result<Self> {
-        let https = match tls_files(configuration)? {
-            Some(files) => {
-                let config = certificates::server_config(files)?;
-                Some((listen("HTTPS", "INTAKE_HTTPS_ADDR", configuration.https_addr)?, config))
-            }
-            None => None,
-        };
-        let http = configuration.http_addr.map(|address| listen("plain HTTP", "INTAKE_HTTP_ADDR", address));
-        let admin = listen("probes", "INTAKE_ADMIN_ADDR", configuration.admin_addr)?;
-        Ok(Self { https, http: http.transpose()?, admin })
-    }
-
-    fn https_port(&self) -> u16 {
-        let address = self.https.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
-        address.map_or(443, |address| address.port())
-    }
-}
-
-fn listen(what: &str, setting: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).with_context(|| format!("{setting}: cannot listen on {address}"))?;
-    let address = listener.local_addr()?;
-    tracing::info!(%address, "listening for {what} on {address}");
-    Ok(listener)
 }
 
 /// Everything that the pages and the API lead to.
@@ -141,11 +100,11 @@ struct Ports {
 /// API and dashboard on their listeners.
 fn api_server(
     configuration: &Configuration,
-    (https, http): (Option<(TcpListener, ServerConfig)>, Option<TcpListener>),
+    listeners: ApiListeners,
     ports: Ports,
     base: &str,
-    counts: web::Data<AnswerCounts>,
-) -> anyhow::Result<Server> {
+    connections: &Connections,
+) -> std::io::Result<Server> {
     let (register, keys) = (web::Data::from(ports.register), web::Data::from(ports.keys));
     let (members, sessions) = (web::Data::from(ports.members), web::Data::from(ports.sessions));
     let (log, hasher) = (web::Data::from(ports.log), web::Data::from(ports.hasher));
@@ -166,57 +125,37 @@ fn api_server(
             .app_data(proxies.clone())
             .app_data(throttle.clone())
             .app_data(base.clone())
-            .app_data(counts.clone())
             .wrap(from_fn(envelope))
             .configure(intake_http::configure)
             .configure(intake_dashboard::configure)
     };
-    let mut server = HttpServer::new(application)
-        .client_request_timeout(HEAD_TIMEOUT)
-        .max_connection_rate(HANDSHAKES_AT_ONCE)
-        .keep_alive(KEEP_ALIVE)
-        .shutdown_timeout(SHUTDOWN_TIMEOUT_SECONDS)
-        .disable_signals();
-    if let Some((listener, config)) = https {
-        server = server.listen_rustls_0_23(listener, config)?;
-    }
-    if let Some(listener) = http {
-        server = server.listen(listener)?;
-    }
-    Ok(server.run())
+    listeners::serve(listeners, connections, application)
 }
 
-fn admin_server(listener: TcpListener, database: Database, counts: web::Data<AnswerCounts>) -> anyhow::Result<Server> {
-    let database = web::Data::new(database);
-    let application =
-        move || App::new().app_data(database.clone()).app_data(counts.clone()).configure(admin::configure);
+fn admin_server(
+    listener: TcpListener,
+    database: Database,
+    counts: Arc<AnswerCounts>,
+    connections: Connections,
+) -> anyhow::Result<Server> {
+    let (database, counts, connections) =
+        (web::Data::new(database), web::Data::from(counts), web::Data::new(connections));
+    let application = move || {
+        App::new()
+            .app_data(database.clone())
+            .app_data(counts.clone())
+            .app_data(connections.clone())
+            .configure(admin::configure)
+    };
     let server = HttpServer::new(application).workers(1).disable_signals().shutdown_timeout(1);
     Ok(server.listen(listener)?.run())
 }
 
-/// The files that the settings name, or, in development, a certificate of our own.
-fn tls_files(configuration: &Configuration) -> anyhow::Result<Option<TlsFiles>> {
-    if configuration.tls_files.is_some() || configuration.environment == Environment::Production {
-        return Ok(configuration.tls_files.clone());
-    }
-    make_data_dir(&configuration.data_dir)?;
-    let _lock = lock(&configuration.data_dir)?;
-    let folder = configuration.data_dir.join("tls");
-    let made = local_ca::certificate(&folder, configuration.https_addr.ip(), edge::now());
-    made.map(Some).with_context(|| format!("no certificate can be made in {}", folder.display()))
-}
-
 /// Services that start together on one data folder prepare it one after the other.
-fn lock(data_dir: &Path) -> anyhow::Result<std::fs::File> {
+pub(crate) fn lock(data_dir: &Path) -> anyhow::Result<std::fs::File> {
     let lock = OpenOptions::new().create(true).truncate(false).write(true).open(data_dir.join("lock"))?;
     lock.lock()?;
     Ok(lock)
-}
-
-/// Every connection is a file, and the usual limit of 1,024 is soon reached. Best effort: the hard limit is the system's.
-fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// Serves until a signal asks to stop, then finishes what was accepted and writes what is left. A second signal ends

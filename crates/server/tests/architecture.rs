@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// For each crate: which of our own it may build on, and what it must never name.
-const RULES: [(&str, &[&str], &[&str]); 7] = [
+const RULES: [(&str, &[&str], &[&str]); 8] = [
     (
         "intake-domain",
         &[],
@@ -19,6 +19,7 @@ const RULES: [(&str, &[&str], &[&str]); 7] = [
     ("intake", &["intake-dashboard", "intake-domain", "intake-http", "intake-infra"], &["diesel", "pq-sys", "r2d2"]),
     ("intake-test-support", &["intake-domain", "intake-infra"], &[]),
     ("intake-bench", &["intake-domain", "intake-infra", "intake-test-support"], &[]),
+    ("intake-torture", &["intake-domain", "intake-infra", "intake-test-support"], &[]),
 ];
 
 fn dependencies() -> BTreeMap<String, Vec<String>> {

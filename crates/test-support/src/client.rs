@@ -158,6 +158,14 @@ impl Connection {
         }
     }
 
+    /// Reads one answer, if it comes in time. What has come so far is kept.
+    pub fn read_within(&mut self, time: Duration) -> io::Result<Response> {
+        self.socket.set_read_timeout(Some(time))?;
+        let answer = self.try_read(true);
+        self.socket.set_read_timeout(Some(TIMEOUT))?;
+        answer
+    }
+
     /// Tells the service that nothing more will come, and goes on reading.
     pub fn finish_writing(&mut self) {
         self.socket.shutdown(Shutdown::Write).expect("the socket is open");

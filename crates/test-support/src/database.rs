@@ -1,4 +1,5 @@
-//! A fast PostgreSQL shared by all tests of a run, and a fresh, migrated database for each test.
+//! A fast PostgreSQL shared by all tests of a run, a durable one for those in production, and a fresh, migrated database for
+//! each test.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -17,6 +18,7 @@ use intake_infra::{DatabaseUrl, SERVICE_ROLE, prepare};
 /// A database of one test's own; gone when dropped.
 pub struct TestDatabase {
     name: String,
+    durability: Durability,
     /// As the owner of the schema.
     pub owner: DatabaseUrl,
     /// As the service.
@@ -27,19 +29,31 @@ impl TestDatabase {
     /// A fresh, migrated database.
     #[must_use]
     pub fn new() -> Self {
-        Self::from(&template_name())
+        Self::from(&template_name(), Durability::None)
+    }
+
+    /// A fresh, migrated database that keeps what it has committed, as production asks of it.
+    #[must_use]
+    pub fn durable() -> Self {
+        Self::from(&template_name(), Durability::Full)
     }
 
     /// A fresh, empty database.
     #[must_use]
     pub fn empty() -> Self {
-        Self::from("template1")
+        Self::from("template1", Durability::None)
+    }
+
+    /// The same, as production asks for it.
+    #[must_use]
+    pub fn empty_and_durable() -> Self {
+        Self::from("template1", Durability::Full)
     }
 
     /// The folder of the server's socket.
     #[must_use]
     pub fn socket_folder(&self) -> PathBuf {
-        folder().join("socket")
+        folder(self.durability).join("socket")
     }
 
     /// The database's name.
@@ -61,12 +75,17 @@ impl TestDatabase {
         connect(&self.owner)
     }
 
-    fn from(template: &str) -> Self {
+    /// Does something to its server as a whole.
+    pub fn administer(&self, sql: &str) {
+        execute(self.durability, sql);
+    }
+
+    fn from(template: &str, durability: Durability) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let cluster = cluster();
+        let cluster = cluster(durability);
         let name = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        execute(&format!("CREATE DATABASE {name} TEMPLATE {template}"));
-        Self { owner: cluster.owner_url(&name), service: cluster.url(SERVICE_ROLE, &name), name }
+        execute(durability, &format!("CREATE DATABASE {name} TEMPLATE {template}"));
+        Self { owner: cluster.owner_url(&name), service: cluster.url(SERVICE_ROLE, &name), name, durability }
     }
 }
 
@@ -86,17 +105,12 @@ impl Default for TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        execute(&format!("DROP DATABASE {} WITH (FORCE)", self.name));
+        execute(self.durability, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
     }
 }
 
-/// Does something to the server as a whole.
-pub fn administer(work: impl FnOnce(&mut PgConnection) -> QueryResult<()>) {
-    work(&mut connect(&cluster().owner_url("postgres"))).expect("the statement runs");
-}
-
-fn execute(sql: &str) {
-    administer(|connection| connection.batch_execute(sql));
+fn execute(durability: Durability, sql: &str) {
+    connect(&cluster(durability).owner_url("postgres")).batch_execute(sql).expect("the statement runs");
 }
 
 fn connect(url: &DatabaseUrl) -> PgConnection {
@@ -104,12 +118,17 @@ fn connect(url: &DatabaseUrl) -> PgConnection {
 }
 
 /// The cluster of this run: shared by all its processes, stopped by its guard when the program that runs them ends.
-fn cluster() -> &'static EmbeddedPostgres {
-    static CLUSTER: OnceLock<EmbeddedPostgres> = OnceLock::new();
-    CLUSTER.get_or_init(|| {
+fn cluster(durability: Durability) -> &'static EmbeddedPostgres {
+    static FAST: OnceLock<EmbeddedPostgres> = OnceLock::new();
+    static DURABLE: OnceLock<EmbeddedPostgres> = OnceLock::new();
+    let cluster = match durability {
+        Durability::None => &FAST,
+        Durability::Full => &DURABLE,
+    };
+    cluster.get_or_init(|| {
         let settings = Settings {
-            folder: folder(),
-            durability: Durability::None,
+            folder: folder(durability),
+            durability,
             programs: None,
             // The program that runs the tests: cargo or nextest.
             user: std::os::unix::process::parent_id(),
@@ -125,9 +144,10 @@ fn cluster() -> &'static EmbeddedPostgres {
 }
 
 /// Below the system's folder for such, where the server's account can reach it; one for each checkout and user.
-fn folder() -> PathBuf {
+fn folder(durability: Durability) -> PathBuf {
+    let kind = if durability == Durability::Full { "durable-" } else { "" };
     let user = fs::metadata("/dev/stdin").or_else(|_| fs::metadata(".")).map_or(0, |metadata| metadata.uid());
-    std::env::temp_dir().join(format!("intake-tests-{user}{}", checkout().to_string_lossy().replace('/', "-")))
+    std::env::temp_dir().join(format!("intake-tests-{kind}{user}{}", checkout().to_string_lossy().replace('/', "-")))
 }
 
 fn checkout() -> &'static Path {

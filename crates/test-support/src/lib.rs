@@ -12,6 +12,6 @@ mod service;
 pub use browser::{Browser, Element};
 pub use client::{Client, Connection, Response, request};
 pub use clinic::{Clinic, patient};
-pub use database::{TestDatabase, WithCount, administer};
+pub use database::{TestDatabase, WithCount};
 pub use round_trips::RoundTripCounter;
 pub use service::{Service, ServiceBuilder, create_request, wait_for};

@@ -97,6 +97,12 @@ impl EmbeddedPostgres {
         Ok(Self { server, users, user: settings.user, watcher: None })
     }
 
+    /// Starts the server again if it has died.
+    pub fn ensure_running(&self) -> Result<(), EmbeddedError> {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if server.is_alive() { Ok(()) } else { join(&mut server, &self.users, self.user) }
+    }
+
     /// Keeps the database alive from now on: a server that dies is started again.
     pub fn keep_alive(&mut self) -> io::Result<()> {
         let (stop, stopped) = channel();

@@ -5,7 +5,7 @@ use intake_domain::{KeyHolder, KeyRefusal, KeyStanding, OrganisationId, Register
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::statement::{InsertBatch, InsertOne, Outcome, OutcomeOfOne};
+use super::statement::{InsertBatch, InsertOne, Outcome, OutcomeOfOne, Rehearsal};
 use super::{Answer, Wish};
 use crate::schema::patients;
 
@@ -37,6 +37,11 @@ pub(super) fn store(connection: &mut PgConnection, wishes: &[&Wish]) -> QueryRes
         Ok(Answer { standing, registered })
     });
     answers.collect()
+}
+
+/// Fails if something in the batch is what the database does not take.
+pub(super) fn rehearse(connection: &mut PgConnection, wishes: &[&Wish]) -> QueryResult<()> {
+    Rehearsal(wishes.iter().copied().collect()).execute(connection).map(drop)
 }
 
 impl Outcome {

@@ -187,6 +187,24 @@ impl Query for InsertBatch<'_> {
 
 impl RunQueryDsl<PgConnection> for InsertBatch<'_> {}
 
+/// The statement, planned and bound with all its values but not run: it fails where they are at fault.
+pub(super) struct Rehearsal<'a>(pub(super) InsertBatch<'a>);
+
+impl QueryFragment<Pg> for Rehearsal<'_> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql("EXPLAIN ");
+        self.0.walk_ast(out.reborrow())
+    }
+}
+
+impl QueryId for Rehearsal<'_> {
+    type QueryId = Rehearsal<'static>;
+
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl RunQueryDsl<PgConnection> for Rehearsal<'_> {}
+
 /// The statement for a batch of one patient.
 pub(super) struct InsertOne<'a>(pub(super) InsertBatch<'a>);
 

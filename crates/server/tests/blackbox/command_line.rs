@@ -184,12 +184,10 @@ fn a_flag_wins_over_its_variable() {
 
 #[test]
 fn migrating_tells_what_was_applied_and_grants_exactly_what_the_service_needs() {
-    let database = TestDatabase::empty();
+    let database = TestDatabase::empty_and_durable();
     let role = format!("role of {}", database.name());
     let create_role = format!("CREATE ROLE \"{role}\" LOGIN");
-    intake_test_support::administer(|connection| {
-        diesel::connection::SimpleConnection::batch_execute(connection, &create_role)
-    });
+    database.administer(&create_role);
     let owner = || program().database_urls(&database.owner, &database.owner);
 
     let nobody = run(owner(), &["migrate", "--service-role", "no such role"]);
@@ -223,9 +221,7 @@ fn migrating_tells_what_was_applied_and_grants_exactly_what_the_service_needs() 
     let drop_role = format!("DROP OWNED BY \"{role}\"");
     diesel::connection::SimpleConnection::batch_execute(&mut database.connect(), &drop_role).unwrap();
     let drop_role = format!("DROP ROLE \"{role}\"");
-    intake_test_support::administer(|connection| {
-        diesel::connection::SimpleConnection::batch_execute(connection, &drop_role)
-    });
+    database.administer(&drop_role);
 }
 
 #[test]

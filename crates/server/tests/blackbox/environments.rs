@@ -1,13 +1,20 @@
 //! Development and production: each with its own kind of key and its own databases.
 
+use diesel::connection::SimpleConnection;
 use intake_domain::Environment;
+use intake_infra::DatabaseUrl;
 use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, create_request, patient};
 
 use crate::{assert_unauthorised, program, service};
 
 /// A service in production, behind a proxy on this machine.
 fn production(database: &TestDatabase) -> ServiceBuilder {
-    service(database).setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
+    program_in_production(&database.service, &database.owner)
+}
+
+fn program_in_production(service: &DatabaseUrl, owner: &DatabaseUrl) -> ServiceBuilder {
+    let builder = program().database_urls(service, owner).setting("INTAKE_ENVIRONMENT", "production");
+    builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
 }
 
 fn complaint(builder: ServiceBuilder) -> String {
@@ -21,7 +28,7 @@ fn complaint(builder: ServiceBuilder) -> String {
 
 #[test]
 fn production_takes_live_keys_and_no_demo_keys() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::durable();
     let service = production(&database).start();
     assert!(service.https.is_none(), "no certificate was given");
     let clinic = Clinic::open(&database.service, Environment::Production);
@@ -47,7 +54,7 @@ fn a_database_belongs_to_one_environment() {
 
 #[test]
 fn only_a_service_decides_which_environment_a_database_belongs_to() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::durable();
     let list = service(&database).argument("organisation").argument("list").run();
     assert!(list.status.success());
     drop(production(&database).start());
@@ -73,10 +80,38 @@ fn production_refuses_to_start_without_what_it_needs() {
 }
 
 #[test]
-fn development_leaves_a_production_database_as_it_is() {
-    use diesel::connection::SimpleConnection;
+fn production_refuses_a_database_that_forgets() {
+    let complaint_of = |database: &TestDatabase| complaint(production(database));
+    let all = complaint_of(&TestDatabase::new());
+    assert!(all.starts_with("intake: DATABASE_URL: a crash of the database could lose acknowledged patients"), "{all}");
+    assert!(all.contains("turn on fsync, full_page_writes, synchronous_commit"), "{all}");
 
-    let database = TestDatabase::new();
+    let database = TestDatabase::durable();
+    database.administer(&format!("ALTER DATABASE {} SET synchronous_commit = off", database.name()));
+    let one = complaint_of(&database);
+    assert!(one.ends_with("turn on synchronous_commit in its configuration"), "{one}");
+    database.administer(&format!("ALTER DATABASE {} SET synchronous_commit = remote_write", database.name()));
+    drop(production(&database).start());
+}
+
+#[test]
+fn production_warns_of_a_role_that_can_read_patients() {
+    let database = TestDatabase::durable();
+    let start = |url| program_in_production(&url, &url).start().output();
+    assert!(!start(database.service.clone()).contains("could show patients"));
+    let warning = start(database.owner.clone());
+    assert!(warning.contains("the role of DATABASE_URL is a superuser"), "{warning}");
+    database.connect().batch_execute("GRANT SELECT (suburb) ON patients TO intake_service").unwrap();
+    let warning = start(database.service.clone());
+    assert!(warning.contains("is granted to read columns that it does not need"), "{warning}");
+    database.connect().batch_execute("ALTER TABLE patients OWNER TO intake_service").unwrap();
+    let warning = start(database.service.clone());
+    assert!(warning.contains("owns the register"), "{warning}");
+}
+
+#[test]
+fn development_leaves_a_production_database_as_it_is() {
+    let database = TestDatabase::durable();
     drop(production(&database).start());
     // As if the program were newer than the database.
     database.connect().batch_execute("DELETE FROM __diesel_schema_migrations").unwrap();

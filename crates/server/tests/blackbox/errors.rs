@@ -1,6 +1,6 @@
 //! Every answer that is not 2xx has one shape, and every answer the same headers.
 
-use intake_test_support::{Response, create_request, patient, request};
+use intake_test_support::{Response, create_request, patient, request, wait_for};
 
 use crate::{Door, assert_problem};
 
@@ -145,12 +145,11 @@ fn a_database_that_cannot_be_reached_is_503_and_a_try_later_succeeds() {
     let door = Door::open_with(|builder| builder.setting("INTAKE_DEADLINE", "500ms"));
     let name = door.database.name().to_owned();
     let admin = |allow: bool| {
-        use diesel::connection::SimpleConnection;
         let sql = format!(
             "ALTER DATABASE {name} ALLOW_CONNECTIONS {allow};
              SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' AND NOT {allow}"
         );
-        intake_test_support::administer(|connection| connection.batch_execute(&sql));
+        door.database.administer(&sql);
     };
     assert_eq!(door.create(&patient()).status, 201);
     admin(false);
@@ -169,6 +168,53 @@ fn a_database_that_cannot_be_reached_is_503_and_a_try_later_succeeds() {
 }
 
 #[test]
+fn a_failover_to_a_server_that_only_reads_is_ridden_out() {
+    let door = Door::open();
+    let name = door.database.name();
+    let set = |value| {
+        format!(
+            "ALTER DATABASE {name} SET default_transaction_read_only = {value};
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        )
+    };
+    assert_eq!(door.create(&patient()).status, 201);
+    door.database.administer(&set("on"));
+    std::thread::scope(|scope| {
+        let created = scope.spawn(|| door.create(&patient()));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert!(!created.is_finished(), "the request waits");
+        door.database.administer(&set("off"));
+        assert_eq!(created.join().unwrap().status, 201);
+    });
+    assert_eq!(door.patients(), 2);
+}
+
+#[test]
+fn a_full_disk_is_ridden_out() {
+    use diesel::connection::SimpleConnection;
+
+    let door = Door::open_with(|builder| builder.setting("INTAKE_DEADLINE", "2s"));
+    // What PostgreSQL says when it cannot make a table longer.
+    let full = "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full';
+        END $$;
+        CREATE TRIGGER full_disk BEFORE INSERT ON patients EXECUTE FUNCTION full_disk()";
+    let mut owner = door.database.connect();
+    owner.batch_execute(full).unwrap();
+    let response = door.create(&patient());
+    let detail = "The service cannot reach its database; try again shortly";
+    assert_problem(&response, 503, "Service Unavailable", detail);
+    std::thread::scope(|scope| {
+        let created = scope.spawn(|| door.create(&patient()));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        owner.batch_execute("DROP TRIGGER full_disk ON patients").unwrap();
+        assert_eq!(created.join().unwrap().status, 201);
+    });
+    assert_eq!(door.patients(), 1);
+    wait_for("its line", || door.service.output().contains("No space left on device"));
+}
+
+#[test]
 fn an_unexpected_failure_is_500_and_tells_nothing() {
     use diesel::connection::SimpleConnection;
 
@@ -179,6 +225,7 @@ fn an_unexpected_failure_is_500_and_tells_nothing() {
     assert_problem(&response, 500, "Internal Server Error", "An unexpected error occurred");
     assert!(!door.service.output().contains("Canary"), "{}", door.service.output());
     let id = response.header("x-request-id").unwrap();
+    wait_for("its line", || door.service.output().contains("a request failed unexpectedly"));
     let output = door.service.output();
     let line = output.lines().find(|line| line.contains("a request failed unexpectedly")).unwrap();
     assert!(line.contains(id) && line.contains("CheckViolation"), "one line tells who and why: {line}");

@@ -18,6 +18,7 @@ mod plain_http;
 mod privacy;
 mod rate_limit;
 mod round_trips;
+mod slow_clients;
 mod stopping;
 mod two_step_sign_in;
 mod values;

@@ -1,0 +1,161 @@
+//! How far a connection has got, and until when it must get on: shared by its stream, which sees the bytes, and by the
+//! requests on it, which know when they begin and end.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use actix_web::http::StatusCode;
+
+use crate::answer_counts::AnswerCounts;
+
+/// From the first byte of a request's head to its last. On a fresh connection the first byte must come within it, too.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two requests: longer than proxies keep theirs.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// The same when many want to be served: idle connections make way.
+const CROWDED_KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// All connections that are open, and how many there may be.
+#[derive(Clone)]
+pub struct Connections {
+    open: Arc<AtomicUsize>,
+    crowd: usize,
+    counts: Arc<AnswerCounts>,
+}
+
+impl Connections {
+    /// Room for that many connections; who is answered on them is counted.
+    #[must_use]
+    pub fn new(most: usize, counts: Arc<AnswerCounts>) -> Self {
+        Self { open: Arc::default(), crowd: most / 4 * 3, counts }
+    }
+
+    /// How many are open, in the text format of Prometheus.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let open = self.open.load(Ordering::Relaxed);
+        format!(
+            "# HELP intake_connections Connections of clients that are open.\n# TYPE intake_connections gauge\nintake_connections {open}\n"
+        )
+    }
+}
+
+/// How far one connection has got.
+pub(crate) struct Progress {
+    pub(crate) is_secure: bool,
+    stage: Cell<Stage>,
+    since: Cell<Instant>,
+    /// The client has announced its last request.
+    is_closing: Cell<bool>,
+    connections: Connections,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// No byte has come yet.
+    Fresh,
+    /// A head has begun.
+    Head,
+    /// A request is served, which has its own limits.
+    Request,
+    /// Between two requests.
+    Idle,
+}
+
+impl Progress {
+    pub(crate) fn new(connections: Connections, is_secure: bool) -> Self {
+        connections.open.fetch_add(1, Ordering::Relaxed);
+        let (stage, since) = (Cell::new(Stage::Fresh), Cell::new(Instant::now()));
+        Self { is_secure, stage, since, is_closing: Cell::new(false), connections }
+    }
+
+    pub(crate) fn bytes_came(&self) {
+        match self.stage.get() {
+            Stage::Fresh | Stage::Idle => self.enter(Stage::Head),
+            Stage::Head | Stage::Request => {}
+        }
+    }
+
+    /// Gives false for a request behind the one that the client said would be its last.
+    pub(crate) fn request_begins(&self, is_last: bool) -> bool {
+        self.stage.set(Stage::Request);
+        !self.is_closing.replace(is_last)
+    }
+
+    pub(crate) fn request_ends(&self, status: StatusCode) {
+        self.connections.counts.add(status);
+        self.enter(Stage::Idle);
+    }
+
+    /// Whether the client has begun a head and not ended it.
+    pub(crate) fn is_in_head(&self) -> bool {
+        self.stage.get() == Stage::Head
+    }
+
+    /// How long the client may take to get on; nothing while it is not its turn.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let time = match self.stage.get() {
+            Stage::Fresh | Stage::Head => HEAD_TIMEOUT,
+            Stage::Idle if self.connections.open.load(Ordering::Relaxed) > self.connections.crowd => CROWDED_KEEP_ALIVE,
+            Stage::Idle => KEEP_ALIVE,
+            Stage::Request => return None,
+        };
+        Some(time.saturating_sub(self.since.get().elapsed()))
+    }
+
+    fn enter(&self, stage: Stage) {
+        self.stage.set(stage);
+        self.since.set(Instant::now());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.connections.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(most: usize) -> Progress {
+        Progress::new(Connections::new(most, Arc::default()), true)
+    }
+
+    #[test]
+    fn a_head_is_timed_from_its_first_byte_on_every_request() {
+        let progress = progress(100);
+        assert!(progress.time_left() <= Some(HEAD_TIMEOUT));
+        for _ in 0..2 {
+            progress.bytes_came();
+            assert!(progress.is_in_head() && progress.time_left() <= Some(HEAD_TIMEOUT));
+            assert!(progress.request_begins(false));
+            progress.bytes_came();
+            assert!(progress.time_left().is_none());
+            progress.request_ends(StatusCode::CREATED);
+            assert!(progress.time_left() > Some(HEAD_TIMEOUT));
+        }
+    }
+
+    #[test]
+    fn idle_connections_make_way_in_a_crowd() {
+        let first = progress(4);
+        first.request_ends(StatusCode::CREATED);
+        assert!(first.time_left() > Some(CROWDED_KEEP_ALIVE));
+        let others: Vec<_> = (0..3).map(|_| Progress::new(first.connections.clone(), true)).collect();
+        assert!(first.time_left() <= Some(CROWDED_KEEP_ALIVE));
+        drop(others);
+        assert!(first.time_left() > Some(CROWDED_KEEP_ALIVE));
+    }
+
+    #[test]
+    fn nothing_follows_the_last_request() {
+        let progress = progress(100);
+        assert!(progress.request_begins(false));
+        assert!(progress.request_begins(true));
+        assert!(!progress.request_begins(false));
+    }
+}

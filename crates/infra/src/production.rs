@@ -1,0 +1,59 @@
+//! What production asks of its database: that it keeps what it has committed, and that the service's role can do no more
+//! than it must.
+
+use diesel::prelude::*;
+use diesel::sql_types::{Bool, Text};
+
+use crate::database_url::DatabaseUrl;
+use crate::migrations::{SchemaError, connect, failed};
+
+/// Settings without which a crash or a power cut loses patients that were acknowledged. `synchronous_commit` has more values
+/// than on and off, and all others wait for this server's disk.
+const DURABILITY: &str = "SELECT name, setting FROM pg_settings
+    WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off' ORDER BY name";
+
+/// What lets a role read patients: being a superuser or the owner, or a grant.
+const POWER: &str = "SELECT
+    (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_superuser,
+    pg_has_role(relowner, 'MEMBER') AS is_owner,
+    EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+        AND attname NOT IN ('organisation_id', 'id', 'idempotency_key', 'request_digest', 'created_at', 'updated_at')
+        AND has_column_privilege(attrelid, attnum, 'SELECT')) AS can_read
+    FROM pg_class WHERE oid = 'patients'::regclass";
+
+#[derive(QueryableByName)]
+struct Setting {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+#[derive(QueryableByName)]
+struct Power {
+    #[diesel(sql_type = Bool)]
+    is_superuser: bool,
+    #[diesel(sql_type = Bool)]
+    is_owner: bool,
+    #[diesel(sql_type = Bool)]
+    can_read: bool,
+}
+
+/// Refuses a server that forgets.
+pub fn assert_durable(url: &DatabaseUrl) -> Result<(), SchemaError> {
+    let off: Vec<Setting> = diesel::sql_query(DURABILITY).load(&mut connect(url)?).map_err(failed)?;
+    if off.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = off.into_iter().map(|setting| setting.name).collect();
+    Err(SchemaError::Forgetful(names.join(", ")))
+}
+
+/// Why this role could read patients, if it could.
+pub fn excess_of_power(url: &DatabaseUrl) -> Result<Option<&'static str>, SchemaError> {
+    let power: Power = diesel::sql_query(POWER).get_result(&mut connect(url)?).map_err(failed)?;
+    Ok(match power {
+        Power { is_superuser: true, .. } => Some("is a superuser"),
+        Power { is_owner: true, .. } => Some("owns the register"),
+        Power { can_read: true, .. } => Some("is granted to read columns that it does not need"),
+        Power { .. } => None,
+    })
+}

@@ -1,0 +1,180 @@
+//! Every socket that the service listens on, and the limits of what comes in through it.
+
+use std::future::ready;
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use actix_http::body::MessageBody;
+use actix_http::{HttpService, KeepAlive, Request, Response};
+use actix_server::GracefulShutdownSignal;
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_tls::accept::max_concurrent_tls_connect;
+use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
+use actix_web::dev::{AppConfig, Server};
+use actix_web::rt::net::TcpStream;
+use anyhow::Context;
+use intake_domain::Environment;
+use intake_http::{Connection, Connections, edge};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::backend::make_data_dir;
+use crate::configuration::{Configuration, TlsFiles};
+use crate::serve::lock;
+use crate::{certificates, local_ca};
+
+/// Open at once: far beyond what clinics' integrations need, and some 400 MiB if all of them are strangers who stall.
+pub(crate) const CONNECTIONS_MAX: usize = 16_384;
+/// Open files that are no connections: the database's, the log, the listeners.
+const OTHER_FILES: usize = 256;
+/// A handshake takes two round trips; who takes longer holds a place for nothing.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A client that is still sending what nobody wants gets so long to read why.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+/// What was accepted has so long to finish when the service stops.
+const SHUTDOWN_TIMEOUT_SECONDS: u64 = 20;
+
+pub(crate) struct Listeners {
+    pub(crate) api: ApiListeners,
+    pub(crate) admin: TcpListener,
+}
+
+/// Where API and dashboard are served, and answered for.
+pub(crate) struct ApiListeners {
+    https: Option<(TcpListener, ServerConfig)>,
+    http: Option<TcpListener>,
+}
+
+impl Listeners {
+    pub(crate) fn bind(configuration: &Configuration) -> anyhow::Result<Self> {
+        let https = match tls_files(configuration)? {
+            Some(files) => {
+                let config = certificates::server_config(files)?;
+                Some((listen("HTTPS", "INTAKE_HTTPS_ADDR", configuration.https_addr)?, config))
+            }
+            None => None,
+        };
+        let http = configuration.http_addr.map(|address| listen("plain HTTP", "INTAKE_HTTP_ADDR", address));
+        let admin = listen("probes", "INTAKE_ADMIN_ADDR", configuration.admin_addr)?;
+        Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin })
+    }
+
+    pub(crate) fn https_port(&self) -> u16 {
+        let address = self.api.https.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
+        address.map_or(443, |address| address.port())
+    }
+}
+
+/// Serves an application over HTTPS and plain HTTP, by as many workers as there are cores.
+pub(crate) fn serve<F, I, S, B>(
+    listeners: ApiListeners,
+    connections: &Connections,
+    application: F,
+) -> std::io::Result<Server>
+where
+    F: Fn() -> I + Clone + Send + 'static,
+    I: IntoServiceFactory<S, Request> + 'static,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error>,
+    S::InitError: std::fmt::Debug,
+    S::Response: Into<Response<B>>,
+    B: MessageBody + 'static,
+{
+    let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let each = connections_max().div_ceil(workers);
+    // Else a few stalled handshakes would keep everyone out.
+    max_concurrent_tls_connect(each);
+    let mut server = Server::build()
+        .workers(workers)
+        .max_concurrent_connections(each)
+        .shutdown_timeout(SHUTDOWN_TIMEOUT_SECONDS)
+        .disable_signals();
+    let stopping = server.graceful_shutdown_signal();
+    if let Some((listener, config)) = listeners.https {
+        let mut handshake = Acceptor::new(config);
+        handshake.set_handshake_timeout(HANDSHAKE_TIMEOUT);
+        let (connections, application, stopping) = (connections.clone(), application.clone(), stopping.clone());
+        server = server.listen("https", listener, move || {
+            let connections = connections.clone();
+            let watch = move |stream: TlsStream<TcpStream>| {
+                let peer = stream.get_ref().0.peer_addr().ok();
+                ready(Ok((Connection::new(stream, &connections, true), peer)))
+            };
+            handshake
+                .clone()
+                .map_err(drop)
+                .and_then(fn_service(watch))
+                .and_then(requests(application(), stopping.clone()))
+        })?;
+    }
+    if let Some(listener) = listeners.http {
+        let connections = connections.clone();
+        server = server.listen("http", listener, move || {
+            let connections = connections.clone();
+            let watch = move |stream: TcpStream| {
+                let peer = stream.peer_addr().ok();
+                ready(Ok((Connection::new(stream, &connections, false), peer)))
+            };
+            fn_service(watch).and_then(requests(application(), stopping.clone()))
+        })?;
+    }
+    Ok(server.run())
+}
+
+/// HTTP/1.1 over one connection. Its limits in time are the connection's own.
+fn requests<T, I, S, B>(
+    application: I,
+    stopping: GracefulShutdownSignal,
+) -> impl ServiceFactory<(Connection<T>, Option<SocketAddr>), Config = (), Response = (), Error = (), InitError = ()>
+where
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error>,
+    S::InitError: std::fmt::Debug,
+    S::Response: Into<Response<B>>,
+    B: MessageBody + 'static,
+{
+    let application = application.into_factory().map_err(|error| error.into().error_response());
+    HttpService::build()
+        .keep_alive(KeepAlive::Os)
+        .client_request_timeout(Duration::ZERO)
+        .client_disconnect_timeout(LINGER_TIMEOUT)
+        .graceful_shutdown_signal(move || {
+            let stopping = stopping.clone();
+            async move { stopping.notified().await }
+        })
+        .on_connect_ext(|connection: &Connection<T>, requests| connection.introduce(requests))
+        .h1(map_config(application, |()| AppConfig::default()))
+        .map_err(drop)
+}
+
+/// Every connection is a file, and the usual limit of 1,024 is soon reached, so it is raised as far as the system lets us.
+fn connections_max() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let files =
+        getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+    CONNECTIONS_MAX.min(files.saturating_sub(OTHER_FILES)).max(1)
+}
+
+fn listen(what: &str, setting: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).with_context(|| format!("{setting}: cannot listen on {address}"))?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "listening for {what} on {address}");
+    Ok(listener)
+}
+
+/// The files that the settings name, or, in development, a certificate of our own.
+fn tls_files(configuration: &Configuration) -> anyhow::Result<Option<TlsFiles>> {
+    if configuration.tls_files.is_some() || configuration.environment == Environment::Production {
+        return Ok(configuration.tls_files.clone());
+    }
+    make_data_dir(&configuration.data_dir)?;
+    let _lock = lock(&configuration.data_dir)?;
+    let folder = configuration.data_dir.join("tls");
+    let made = local_ca::certificate(&folder, configuration.https_addr.ip(), edge::now());
+    made.map(Some).with_context(|| format!("no certificate can be made in {}", folder.display()))
+}

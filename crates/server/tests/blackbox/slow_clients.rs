@@ -1,0 +1,161 @@
+//! Clients that stall, dribble or never read: each is let go in time, and nobody else notices.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use intake_test_support::{Connection, Response, create_request, patient, request, wait_for};
+
+use crate::{Door, assert_problem};
+
+/// Longer than any client may stall.
+const LIMIT: Duration = Duration::from_secs(13);
+
+/// Sends one byte every half second until the service has had enough, and gives its last word.
+fn dribble(connection: &mut Connection, bytes: &[u8]) -> Response {
+    let started = Instant::now();
+    let mut bytes = bytes.iter();
+    loop {
+        connection.write(&[*bytes.next().unwrap()]);
+        match connection.read_within(Duration::from_millis(500)) {
+            Ok(answer) => return answer,
+            Err(error) => assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}"),
+        }
+        assert!(started.elapsed() < LIMIT, "the service is still waiting");
+    }
+}
+
+#[test]
+fn a_dribbled_head_ends_in_time_on_every_request_of_a_connection() {
+    let door = Door::open();
+    let head = create_request(&door.key, &[], b"");
+    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
+    std::thread::scope(|scope| {
+        for earlier_requests in [0, 1, 3] {
+            let (door, head, create) = (&door, &head, &create);
+            scope.spawn(move || {
+                let mut connection = door.service.client().connect();
+                for _ in 0..earlier_requests {
+                    assert_eq!(connection.exchange(create).status, 201);
+                }
+                let answer = dribble(&mut connection, head);
+                assert_problem(&answer, 408, "Request Timeout", "The head did not arrive in time");
+                for header in ["x-request-id", "strict-transport-security", "cache-control", "date"] {
+                    assert!(answer.header(header).is_some(), "{header}");
+                }
+                assert!(connection.is_closed_within(Duration::from_secs(2)));
+            });
+        }
+    });
+    let metrics = door.service.probe("/metrics").text();
+    assert!(metrics.contains("intake_answers_total{status=\"408\"} 3\n"), "{metrics}");
+}
+
+#[test]
+fn a_dribbled_body_ends_in_time() {
+    let door = Door::open();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut connection = door.service.client().connect();
+            connection.write(&create_request(&door.key, &[("Content-Length", "1000")], b""));
+            let answer = dribble(&mut connection, &[b' '; 1000]);
+            assert_problem(&answer, 408, "Request Timeout", "The body did not arrive in time");
+        });
+        scope.spawn(|| {
+            let mut connection = door.service.client().connect();
+            let form = [("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", "1000")];
+            connection.write(&request("POST", "/sign-in", &form, b""));
+            let answer = dribble(&mut connection, &[b'a'; 1000]);
+            assert_eq!(answer.status, 400, "{}", answer.text());
+        });
+    });
+}
+
+#[test]
+fn silence_ends_in_time_before_and_after_the_handshake() {
+    let door = Door::open();
+    let started = Instant::now();
+    let mut unshaken = TcpStream::connect(door.service.https.unwrap()).unwrap();
+    let mut half_shaken = TcpStream::connect(door.service.https.unwrap()).unwrap();
+    half_shaken.write_all(&[22, 3, 1, 2]).unwrap();
+    let mut plain = TcpStream::connect(door.service.http.unwrap()).unwrap();
+    for silent in [&mut unshaken, &mut half_shaken, &mut plain] {
+        silent.set_read_timeout(Some(LIMIT)).unwrap();
+        assert!(matches!(silent.read(&mut [0; 64]), Ok(0)), "closed without a word");
+    }
+    assert!(started.elapsed() < LIMIT, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_client_that_never_reads_is_let_go() {
+    let door = Door::open_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let mut socket = TcpStream::connect(door.service.http.unwrap()).unwrap();
+    socket.set_write_timeout(Some(LIMIT)).unwrap();
+    let requests = request("GET", "/", &[], b"").repeat(1_000);
+    let started = Instant::now();
+    // The answers fill every buffer on the way, then requests are not read any more, then writing fails.
+    while socket.write_all(&requests).is_ok() {
+        assert!(started.elapsed() < Duration::from_secs(60), "the service is still reading");
+    }
+    wait_for("its end", || door.service.probe("/metrics").text().contains("intake_connections 0\n"));
+}
+
+#[test]
+fn idle_connections_stay() {
+    let door = Door::open();
+    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
+    let mut connection = door.service.client().connect();
+    assert_eq!(connection.exchange(&create).status, 201);
+    std::thread::sleep(LIMIT);
+    assert_eq!(connection.exchange(&create).status, 201);
+}
+
+#[test]
+fn what_is_no_http_is_refused_in_the_same_words_as_everything_else() {
+    let door = Door::open();
+    let body = patient().to_string();
+    let twice = [("Content-Length", "5"), ("Content-Length", "6")];
+    let chunked = [("Transfer-Encoding", "chunked"), ("Content-Length", "5")];
+    let no_host = format!("POST /api/v1/patients HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let malformed = [
+        create_request(&door.key, &twice, b"hello"),
+        create_request(&door.key, &chunked, b"hello"),
+        create_request(&door.key, &[("Content-Length", "many")], b"hello"),
+        no_host.into_bytes(),
+        b"\x00\xFF\x13garbage\r\n\r\n".to_vec(),
+        b"GET / HTTP/9.9\r\n\r\n".to_vec(),
+    ];
+    let create = create_request(&door.key, &[], body.as_bytes());
+    for bytes in malformed {
+        // Behind a good request as well as alone.
+        for before in [0, 1] {
+            let mut connection = door.service.client().connect();
+            connection.write(&[create.repeat(before), bytes.clone()].concat());
+            for _ in 0..before {
+                assert_eq!(connection.read().status, 201);
+            }
+            let answer = connection.read();
+            assert_problem(&answer, 400, "Bad Request", "The request is not well-formed HTTP");
+            assert!(answer.header("x-request-id").is_some());
+            assert_eq!(answer.header("connection"), Some("close"));
+            assert!(connection.is_closed_within(Duration::from_secs(2)));
+        }
+    }
+    let large = request("GET", "/", &[("X-Large", &"x".repeat(200_000))], b"");
+    let mut connection = door.service.client().connect();
+    let _ = connection.try_write(&large);
+    let answer = connection.read();
+    assert_problem(&answer, 431, "Request Header Fields Too Large", "The request's head is too large");
+}
+
+#[test]
+fn nothing_that_follows_the_last_request_is_carried_out() {
+    let door = Door::open();
+    let body = patient().to_string();
+    let last = create_request(&door.key, &[("Connection", "close")], body.as_bytes());
+    let mut connection = door.service.client().connect();
+    connection.write(&[last, create_request(&door.key, &[], body.as_bytes())].concat());
+    assert_eq!(connection.read().status, 201);
+    while connection.try_read(true).is_ok() {}
+    assert_eq!(door.patients(), 1);
+}

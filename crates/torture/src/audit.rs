@@ -1,0 +1,131 @@
+//! Holds the register against the journal.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::AddAssign;
+
+use diesel::pg::PgConnection;
+use intake_domain::timestamp;
+
+use crate::journal::{Journal, Kind, Operation, read};
+use crate::people::Row;
+
+/// Examples of what is wrong that are kept.
+const EXAMPLES_MAX: usize = 5;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// Patients that a client was told are stored.
+    pub acknowledged: u64,
+    /// Requests whose outcome a client did not learn.
+    pub unknown: u64,
+    /// Acknowledged and not there.
+    pub lost: u64,
+    /// There more than once.
+    pub doubled: u64,
+    /// There, and refused or never sent.
+    pub phantom: u64,
+    /// There, but not as sent, or not as acknowledged.
+    pub altered: u64,
+    /// There, in another organisation's register.
+    pub misplaced: u64,
+    /// Answers that must never come.
+    pub wrong: u64,
+    /// A few of them, in words.
+    pub examples: Vec<String>,
+}
+
+impl Findings {
+    /// Whether everything is as promised.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        [self.lost, self.doubled, self.phantom, self.altered, self.misplaced, self.wrong].iter().all(|&bad| bad == 0)
+    }
+
+    pub(crate) fn complain(&mut self, what: impl fmt::Display) {
+        if self.examples.len() < EXAMPLES_MAX {
+            self.examples.push(what.to_string());
+        }
+    }
+}
+
+impl AddAssign for Findings {
+    fn add_assign(&mut self, other: Self) {
+        self.acknowledged += other.acknowledged;
+        self.unknown += other.unknown;
+        self.lost += other.lost;
+        self.doubled += other.doubled;
+        self.phantom += other.phantom;
+        self.altered += other.altered;
+        self.misplaced += other.misplaced;
+        self.wrong += other.wrong;
+        for example in other.examples {
+            self.complain(example);
+        }
+    }
+}
+
+/// Reads both to their end. Nothing must be under way any more.
+pub(crate) fn audit(journal: &Journal, register: &mut PgConnection) -> anyhow::Result<Findings> {
+    let operations = read(journal.path())?;
+    let mut found = Findings::default();
+    let mut rows: HashMap<u64, Vec<Row>> = HashMap::new();
+    for row in Row::all(register)? {
+        match row.number() {
+            Some(number) if operations.contains_key(&number) => rows.entry(number).or_default().push(row),
+            _ => {
+                found.phantom += 1;
+                found.complain(format!("patient {} was never sent", row.id));
+            }
+        }
+    }
+    for (&number, operation) in &operations {
+        let rows = rows.get(&number).map_or(&[][..], Vec::as_slice);
+        hold_against(&mut found, number, operation, rows);
+    }
+    Ok(found)
+}
+
+fn hold_against(found: &mut Findings, number: u64, operation: &Operation, rows: &[Row]) {
+    found.unknown += operation.unknown;
+    found.wrong += operation.wrong.len() as u64;
+    for what in &operation.wrong {
+        found.complain(format!("number {number}: {what}"));
+    }
+    let is_refused = operation.refused.is_some() || matches!(operation.kind, Kind::Faulty | Kind::Stranger);
+    if is_refused && !rows.is_empty() {
+        found.phantom += 1;
+        found.complain(format!("number {number} was refused and is there"));
+    }
+    if rows.len() > 1 {
+        found.doubled += 1;
+        found.complain(format!("number {number} is there {} times", rows.len()));
+    }
+    if let Some((id, at)) = &operation.created {
+        found.acknowledged += 1;
+        match rows.iter().find(|row| row.id.to_string() == *id) {
+            None => {
+                found.lost += 1;
+                found.complain(format!("number {number} was acknowledged as {id} and is not there"));
+            }
+            Some(row) if timestamp(row.created_at) != *at => {
+                found.altered += 1;
+                found.complain(format!("number {number} was acknowledged at another moment"));
+            }
+            Some(_) => {}
+        }
+    }
+    for row in rows {
+        let is_same_key =
+            row.idempotency_key == (operation.kind == Kind::Safe).then(|| crate::traffic::retry_key(number));
+        if !row.is_as_sent(number) || !is_same_key {
+            found.altered += 1;
+            found.complain(format!("number {number} is not as it was sent"));
+        }
+        if row.organisation_id != operation.organisation {
+            found.misplaced += 1;
+            found.complain(format!("number {number} is in another organisation"));
+        }
+    }
+}

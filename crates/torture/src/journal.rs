@@ -1,0 +1,136 @@
+//! What was sent and what came of it, one line each, written to disk before anything else happens: the one witness against
+//! which the register is held.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Context;
+use uuid::Uuid;
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Sends a patient once.
+    Once,
+    /// Sends a patient with a key of safe retry until it is acknowledged.
+    Safe,
+    /// Sends a patient that breaks a rule.
+    Faulty,
+    /// Sends a patient with a key that nobody has.
+    Stranger,
+}
+
+/// The journal of one run, being written.
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    created: AtomicU64,
+}
+
+impl Journal {
+    pub(crate) fn begin(path: PathBuf) -> anyhow::Result<Self> {
+        let file = File::options().create_new(true).append(true).open(&path)?;
+        Ok(Self { path, file, created: AtomicU64::new(0) })
+    }
+
+    /// Before the first byte leaves.
+    pub(crate) fn sent(&self, number: u64, organisation: Uuid, kind: Kind) {
+        self.write(format_args!("{number} sent {organisation} {kind:?}"));
+    }
+
+    /// A 201 came, with this id and moment.
+    pub(crate) fn created(&self, number: u64, id: &str, at: &str) {
+        self.write(format_args!("{number} created {id} {at}"));
+        self.created.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Another answer came that tells what has happened.
+    pub(crate) fn refused(&self, number: u64, status: u16) {
+        self.write(format_args!("{number} refused {status}"));
+    }
+
+    /// Nothing came, or an answer that leaves it open.
+    pub(crate) fn unknown(&self, number: u64, why: &str) {
+        self.write(format_args!("{number} unknown {why}"));
+    }
+
+    /// An answer came that must never come.
+    pub(crate) fn wrong(&self, number: u64, what: &str) {
+        self.write(format_args!("{number} wrong {what}"));
+    }
+
+    /// How many were acknowledged so far.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.created.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// One write for each line, so that lines of several clients do not mix.
+    #[expect(clippy::expect_used, reason = "without a witness the run is worth nothing")]
+    fn write(&self, line: std::fmt::Arguments<'_>) {
+        (&self.file).write_all(format!("{line}\n").as_bytes()).expect("the journal can be written");
+    }
+}
+
+/// What a journal says of one number.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) organisation: Uuid,
+    pub(crate) kind: Kind,
+    /// The id and the moment of the acknowledgement.
+    pub(crate) created: Option<(String, String)>,
+    pub(crate) refused: Option<u16>,
+    pub(crate) unknown: u64,
+    pub(crate) wrong: Vec<String>,
+}
+
+/// Reads a journal back.
+pub(crate) fn read(path: &Path) -> anyhow::Result<HashMap<u64, Operation>> {
+    let mut operations = HashMap::new();
+    for line in BufReader::new(File::open(path)?).lines() {
+        let line = line?;
+        note(&mut operations, &line).with_context(|| format!("the journal says: {line}"))?;
+    }
+    Ok(operations)
+}
+
+fn note(operations: &mut HashMap<u64, Operation>, line: &str) -> anyhow::Result<()> {
+    let (number, rest) = line.split_once(' ').context("a number")?;
+    let (event, rest) = rest.split_once(' ').context("an event")?;
+    let number = number.parse()?;
+    if event == "sent" {
+        let (organisation, kind) = rest.split_once(' ').context("an organisation")?;
+        let (organisation, kind) = (organisation.parse()?, kind.parse()?);
+        let operation = Operation { organisation, kind, created: None, refused: None, unknown: 0, wrong: Vec::new() };
+        operations.insert(number, operation);
+        return Ok(());
+    }
+    let operation = operations.get_mut(&number).context("it was never sent")?;
+    match event {
+        "created" => {
+            let (id, at) = rest.split_once(' ').context("an id")?;
+            operation.created = Some((id.to_owned(), at.to_owned()));
+        }
+        "refused" => operation.refused = Some(rest.parse()?),
+        "unknown" => operation.unknown += 1,
+        "wrong" => operation.wrong.push(rest.to_owned()),
+        other => anyhow::bail!("no such event: {other}"),
+    }
+    Ok(())
+}
+
+impl FromStr for Kind {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let all = [Self::Once, Self::Safe, Self::Faulty, Self::Stranger];
+        all.into_iter().find(|kind| format!("{kind:?}") == text).with_context(|| format!("no such kind: {text}"))
+    }
+}

@@ -1,0 +1,66 @@
+//! `just torture`: see the library.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Parser;
+use intake_torture::{Plan, run};
+
+/// Pulls every plug of the service and counts what was lost
+#[derive(Parser)]
+struct Arguments {
+    /// Repeats the chances of an earlier run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How often services are killed
+    #[arg(long, default_value_t = 200)]
+    service_kills: u64,
+    /// How often PostgreSQL is killed
+    #[arg(long, default_value_t = 200)]
+    database_kills: u64,
+    /// How many patients are acknowledged while connections to PostgreSQL are cut
+    #[arg(long, default_value_t = 100_000)]
+    database_cut_patients: u64,
+    /// How many patients are acknowledged while answers are cut
+    #[arg(long, default_value_t = 20_000)]
+    answer_cut_patients: u64,
+    /// How often 64 clients race with one Idempotency-Key
+    #[arg(long, default_value_t = 200)]
+    races: u64,
+    /// How many keys are revoked while they are used
+    #[arg(long, default_value_t = 10_000)]
+    revocations: u64,
+    /// How often the power is cut (needs root, XFS and loop devices)
+    #[arg(long, default_value_t = 50)]
+    power_cuts: u64,
+    /// The program to torture, instead of the one beside this
+    #[arg(long)]
+    program: Option<PathBuf>,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let beside = std::env::current_exe()?.with_file_name("intake");
+    let program = arguments.program.unwrap_or(beside);
+    anyhow::ensure!(program.exists(), "{} is not there: cargo build --release", program.display());
+    #[expect(clippy::disallowed_methods, reason = "any number will do")]
+    let seed =
+        arguments.seed.map_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map(|time| time.as_secs()), Ok)?;
+    println!("seed {seed}");
+    let plan = Plan {
+        program,
+        seed,
+        service_kills: arguments.service_kills,
+        database_kills: arguments.database_kills,
+        database_cut_patients: arguments.database_cut_patients,
+        answer_cut_patients: arguments.answer_cut_patients,
+        races: arguments.races,
+        revocations: arguments.revocations,
+        power_cuts: arguments.power_cuts,
+    };
+    let verdict = run(&plan, |step| eprintln!("{step}"))?;
+    println!("\n{}", verdict.to_text());
+    Ok(if verdict.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,102 @@
+//! Power cuts: a disk of our own, a file with XFS in it, that forgets everything which was not synced. Needs root, loop
+//! devices and XFS's programs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::geteuid;
+
+use crate::arena::kill;
+
+/// Sparse: only what is written takes room.
+const SIZE: u64 = 4 * 1024 * 1024 * 1024;
+/// Killed processes let go of their files a moment later.
+const RELEASE: Duration = Duration::from_secs(20);
+
+/// A disk whose power can be cut.
+pub(crate) struct Disk {
+    image: PathBuf,
+    mount: PathBuf,
+}
+
+/// Why there can be no power cuts here, if so.
+pub(crate) fn is_missing() -> Option<&'static str> {
+    let is_there = |program: &str| Command::new(program).arg("-V").output().is_ok();
+    if !geteuid().is_root() {
+        return Some("they need root");
+    }
+    if !is_there("mkfs.xfs") || !is_there("xfs_io") {
+        return Some("they need the programs of XFS (Debian: apt install xfsprogs)");
+    }
+    if !Path::new("/dev/loop-control").exists() { Some("they need loop devices") } else { None }
+}
+
+impl Disk {
+    pub(crate) fn make(folder: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let disk = Self { image: folder.join("disk.xfs"), mount: folder.join("disk") };
+        fs::File::create(&disk.image)?.set_len(SIZE)?;
+        fs::create_dir(&disk.mount)?;
+        run("mkfs.xfs", &["-q", &disk.image.to_string_lossy()])?;
+        disk.mount()?;
+        Ok(disk)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.mount
+    }
+
+    /// Everything that was not synced is gone, and so is whoever was at work on it. Then the power comes back.
+    pub(crate) fn cut_power(&self) -> anyhow::Result<()> {
+        run("xfs_io", &["-x", "-c", "shutdown", &self.mount.to_string_lossy()])?;
+        self.unmount()?;
+        self.mount()
+    }
+
+    fn mount(&self) -> anyhow::Result<()> {
+        run("mount", &["-o", "loop", &self.image.to_string_lossy(), &self.mount.to_string_lossy()])
+    }
+
+    fn unmount(&self) -> anyhow::Result<()> {
+        let until = Instant::now() + RELEASE;
+        loop {
+            self.users().into_iter().for_each(kill);
+            match run("umount", &[&self.mount.to_string_lossy()]) {
+                Ok(()) => return Ok(()),
+                Err(error) if Instant::now() > until => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// The processes, but for this one, that work in a folder of the disk or have a file of it open.
+    fn users(&self) -> Vec<u32> {
+        let leads_here = |link: &Path| fs::read_link(link).is_ok_and(|target| target.starts_with(&self.mount));
+        let uses = |process: &Path| {
+            let mut files = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+            leads_here(&process.join("cwd")) || files.any(|file| leads_here(&file.path()))
+        };
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbered = processes.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())));
+        numbered
+            .filter(|(number, path): &(u32, PathBuf)| *number != std::process::id() && uses(path))
+            .map(|(number, _)| number)
+            .collect()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = self.unmount();
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    let output = Command::new(program).args(arguments).output().with_context(|| format!("{program} does not run"))?;
+    let reason = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "{program} {}: {}", arguments.join(" "), reason.trim());
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! The clients: each sends patients over connections of its own to either service, keeps the journal, and tries again where
+//! that is safe, until it knows.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use intake_domain::ApiKey;
+use intake_test_support::{Connection, Response, create_request};
+use serde_json::{Value, json};
+
+use crate::arena::{Arena, INSTANCES};
+use crate::journal::{Journal, Kind};
+use crate::people::patient;
+use crate::random::Random;
+
+/// Between two tries: a service that is gone comes back in a moment.
+const PAUSE: (u64, u64) = (5, 30);
+/// When all faults are over, everything must be known soon.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// One acknowledged patient in so many is sent once more, to see the same answer.
+const REPLAY_ONE_IN: u64 = 10;
+
+/// Clients at work.
+pub(crate) struct Traffic<'a> {
+    arena: &'a Arena,
+    journal: &'a Journal,
+    seed: u64,
+    numbers: AtomicU64,
+    is_over: AtomicBool,
+    /// Nothing will come of it any more.
+    is_abandoned: AtomicBool,
+}
+
+/// The key of safe retry of a number.
+pub(crate) fn retry_key(number: u64) -> String {
+    format!("torture-{number}")
+}
+
+impl<'a> Traffic<'a> {
+    pub(crate) fn new(arena: &'a Arena, journal: &'a Journal, seed: u64) -> Self {
+        Self {
+            arena,
+            journal,
+            seed,
+            numbers: AtomicU64::new(1),
+            is_over: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
+        }
+    }
+
+    /// Lets so many clients work while the faults strike, and until everything is known that can be.
+    pub(crate) fn during<T>(&self, clients: u64, faults: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..clients).map(|client| scope.spawn(move || self.work(client))).collect();
+            let struck = faults();
+            self.is_abandoned.store(struck.is_err(), Ordering::Relaxed);
+            self.is_over.store(true, Ordering::Relaxed);
+            for client in all {
+                client.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+            }
+            struck
+        })
+    }
+
+    fn work(&self, client: u64) -> anyhow::Result<()> {
+        let mut sender = Sender { traffic: self, random: Random::new(self.seed, client), lanes: Default::default() };
+        while !self.is_over.load(Ordering::Relaxed) {
+            sender.send_one()?;
+        }
+        Ok(())
+    }
+}
+
+/// One client.
+struct Sender<'a> {
+    traffic: &'a Traffic<'a>,
+    random: Random,
+    lanes: [Option<Connection>; INSTANCES],
+}
+
+impl Sender<'_> {
+    fn send_one(&mut self) -> anyhow::Result<()> {
+        let journal = self.traffic.journal;
+        let number = self.traffic.numbers.fetch_add(1, Ordering::Relaxed);
+        let kind = match self.random.below(20) {
+            0 => Kind::Faulty,
+            1 => Kind::Stranger,
+            2..=10 => Kind::Once,
+            _ => Kind::Safe,
+        };
+        let clinics = &self.traffic.arena.clinics;
+        let choice = usize::try_from(self.random.below(clinics.len() as u64))?;
+        let Some((clinic, keys)) = clinics.get(choice) else { return Ok(()) };
+        let key = keys.get(usize::try_from(self.random.below(keys.len() as u64))?);
+        let unknown_key = clinic.unknown_key();
+        let key = if kind == Kind::Stranger { Some(&unknown_key) } else { key };
+        let Some(request) = key.map(|key| request(key, number, kind)) else { return Ok(()) };
+        journal.sent(number, clinic.organisation.to_string().parse()?, kind);
+        let mut since_over = None;
+        loop {
+            let answer = self.try_once(&request);
+            let Some(answer) = self.settle(number, kind, answer) else { return Ok(()) };
+            if kind != Kind::Safe {
+                return Ok(());
+            }
+            if let Some(acknowledged) = answer {
+                return self.replay(number, &request, &acknowledged);
+            }
+            if self.traffic.is_abandoned.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if self.traffic.is_over.load(Ordering::Relaxed) {
+                let since: &mut Instant = since_over.get_or_insert_with(Instant::now);
+                if since.elapsed() > PATIENCE {
+                    journal.wrong(number, "all faults are over, and it is still not known");
+                    return Ok(());
+                }
+            }
+            std::thread::sleep(self.random.milliseconds(PAUSE.0, PAUSE.1));
+        }
+    }
+
+    /// Notes what an answer says. Gives nothing when that is the end of it; else the acknowledgement, if it is one.
+    fn settle(&self, number: u64, kind: Kind, answer: std::io::Result<Response>) -> Option<Option<Response>> {
+        let journal = self.traffic.journal;
+        let expected = match kind {
+            Kind::Once | Kind::Safe => 201,
+            Kind::Faulty => 422,
+            Kind::Stranger => 401,
+        };
+        match answer {
+            Err(error) => journal.unknown(number, &format!("{:?}", error.kind())),
+            // The database was away for too long; the patient may be stored when it is back.
+            Ok(answer) if answer.status == 503 => journal.unknown(number, "503"),
+            Ok(answer) if answer.status != expected => {
+                journal.wrong(number, &format!("{} instead of {expected}: {}", answer.status, answer.text()));
+                return None;
+            }
+            Ok(answer) if expected == 201 => {
+                if !acknowledge(journal, number, &answer) {
+                    journal.wrong(number, "the answer holds another patient");
+                }
+                return Some(Some(answer));
+            }
+            Ok(answer) => {
+                journal.refused(number, answer.status);
+                return None;
+            }
+        }
+        Some(None)
+    }
+
+    /// Now and then: the same request again, from anywhere, must get the same answer.
+    fn replay(&mut self, number: u64, request: &[u8], acknowledged: &Response) -> anyhow::Result<()> {
+        if !self.random.one_in(REPLAY_ONE_IN) {
+            return Ok(());
+        }
+        if let Ok(again) = self.try_once(request)
+            && again.status != 503
+            && (again.status != 201
+                || again.body != acknowledged.body
+                || again.header("idempotent-replayed") != Some("true"))
+        {
+            self.traffic.journal.wrong(number, &format!("sent again: {} {}", again.status, again.text()));
+        }
+        Ok(())
+    }
+
+    fn try_once(&mut self, request: &[u8]) -> std::io::Result<Response> {
+        let instance = usize::from(self.random.one_in(2));
+        let Some(lane) = self.lanes.get_mut(instance) else { return Err(std::io::ErrorKind::NotFound.into()) };
+        let connection = match lane {
+            Some(connection) => connection,
+            None => {
+                let client = self.traffic.arena.client(instance).map_err(std::io::Error::other)?;
+                lane.insert(client.try_connect()?)
+            }
+        };
+        let answer = connection.try_write(request).and_then(|()| connection.try_read(true));
+        if answer.as_ref().map_or(true, |answer| answer.header("connection") == Some("close")) {
+            *lane = None;
+        }
+        answer
+    }
+}
+
+fn request(key: &ApiKey, number: u64, kind: Kind) -> Vec<u8> {
+    let mut body = patient(number);
+    if kind == Kind::Faulty
+        && let Some(phone) = body.get_mut("phoneNumber")
+    {
+        *phone = json!("0412 345 678");
+    }
+    let retry_key = retry_key(number);
+    let retry = [("Idempotency-Key", retry_key.as_str())];
+    let headers = if kind == Kind::Safe { &retry[..] } else { &[] };
+    create_request(key, headers, body.to_string().as_bytes())
+}
+
+/// Notes what an acknowledgement says. False if that is another patient than the one that was sent.
+pub(crate) fn acknowledge(journal: &Journal, number: u64, answer: &Response) -> bool {
+    let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let data = |member: &str| told.get("data")?.get(member);
+    let text = |member: &str| data(member).and_then(Value::as_str).unwrap_or("?").to_owned();
+    journal.created(number, &text("id"), &text("createdAt"));
+    let sent = patient(number);
+    sent.as_object().is_some_and(|sent| sent.iter().all(|(member, value)| data(member) == Some(value)))
+}
