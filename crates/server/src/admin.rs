@@ -6,6 +6,8 @@ use actix_web::{HttpResponse, web};
 use intake_http::{AnswerCounts, Connections};
 use intake_infra::Database;
 
+use crate::certificates::CertificateEnd;
+
 /// A probe that waits longer has failed anyway.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -29,6 +31,11 @@ async fn ready(database: web::Data<Database>) -> HttpResponse {
     }
 }
 
-async fn metrics(counts: web::Data<AnswerCounts>, connections: web::Data<Connections>) -> HttpResponse {
-    HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(counts.to_text() + &connections.to_text())
+async fn metrics(
+    counts: web::Data<AnswerCounts>,
+    connections: web::Data<Connections>,
+    certificate_end: web::Data<CertificateEnd>,
+) -> HttpResponse {
+    let text = counts.to_text() + &connections.to_text() + &certificate_end.to_text();
+    HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(text)
 }

@@ -4,36 +4,81 @@
 use std::fmt;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, anyhow};
+use intake_http::edge;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use time::OffsetDateTime;
 
+use crate::certificate_files::{Certificate, read};
 use crate::configuration::TlsFiles;
 
 /// How often to look at the files.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Time enough to find out why nobody has renewed it.
+const WARN_BEFORE: time::Duration = time::Duration::days(14);
+/// Between two warnings.
+const WARN_INTERVAL: time::Duration = time::Duration::DAY;
+
+/// When the certificate in use ends, for operators to watch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CertificateEnd(Arc<AtomicI64>);
+
+impl CertificateEnd {
+    /// In the text format of Prometheus; nothing where there is no certificate.
+    pub(crate) fn to_text(&self) -> String {
+        match self.0.load(Ordering::Relaxed) {
+            0 => String::new(),
+            end => format!(
+                "# HELP intake_certificate_end_seconds When the TLS certificate ends, in seconds since 1970.\n\
+                 # TYPE intake_certificate_end_seconds gauge\nintake_certificate_end_seconds {end}\n"
+            ),
+        }
+    }
+}
 
 /// TLS 1.2 and 1.3 with the certificate of these files, whatever becomes of them.
-pub(crate) fn server_config(files: TlsFiles) -> anyhow::Result<ServerConfig> {
-    let certificate = Arc::new(CurrentCertificate(RwLock::new(read(&files)?)));
-    watch(files, Arc::clone(&certificate))?;
+pub(crate) fn server_config(files: TlsFiles, end: &CertificateEnd) -> anyhow::Result<ServerConfig> {
+    let certificate = read(&files, edge::now())?;
+    let current =
+        Arc::new(CurrentCertificate { certified: RwLock::new(Arc::clone(&certificate.certified)), end: end.clone() });
+    current.take(certificate);
+    watch(files, Arc::clone(&current))?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_cert_resolver(certificate);
+        .with_cert_resolver(current);
     // Whoever comes back brings its session along, sealed: it costs no signature and nobody has to remember it.
     config.ticketer = ring::Ticketer::new()?;
     Ok(config)
 }
 
-struct CurrentCertificate(RwLock<Arc<CertifiedKey>>);
+struct CurrentCertificate {
+    certified: RwLock<Arc<CertifiedKey>>,
+    end: CertificateEnd,
+}
+
+impl CurrentCertificate {
+    fn take(&self, certificate: Certificate) {
+        *self.certified.write().unwrap_or_else(PoisonError::into_inner) = certificate.certified;
+        self.end.0.store(certificate.ends_at.unix_timestamp(), Ordering::Relaxed);
+    }
+
+    /// Warns when the end is near.
+    fn warn(&self, now: OffsetDateTime) {
+        let left = time::Duration::seconds(self.end.0.load(Ordering::Relaxed) - now.unix_timestamp());
+        if left.is_negative() {
+            tracing::error!("the certificate has expired: clients will not connect");
+        } else if left < WARN_BEFORE {
+            tracing::warn!(days = left.whole_days(), "the certificate ends soon");
+        }
+    }
+}
 
 impl fmt::Debug for CurrentCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,36 +88,28 @@ impl fmt::Debug for CurrentCertificate {
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(&self.certified.read().unwrap_or_else(PoisonError::into_inner)))
     }
-}
-
-fn read(files: &TlsFiles) -> anyhow::Result<Arc<CertifiedKey>> {
-    let (certificate, key) = (files.certificate.display(), files.key.display());
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.certificate)
-        .and_then(Iterator::collect)
-        .map_err(|error| anyhow!("INTAKE_TLS_CERT: {certificate} cannot be read: {error}"))?;
-    if chain.is_empty() {
-        return Err(anyhow!("INTAKE_TLS_CERT: {certificate} holds no certificate"));
-    }
-    let private = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|error| anyhow!("INTAKE_TLS_KEY: {key} cannot be read: {error}"))?;
-    let certified = CertifiedKey::from_der(chain, private, &ring::default_provider());
-    certified.map(Arc::new).with_context(|| format!("INTAKE_TLS_KEY: {key} does not fit {certificate}"))
 }
 
 fn watch(files: TlsFiles, current: Arc<CurrentCertificate>) -> std::io::Result<()> {
     let mut seen = changed(&files);
     let look = move || {
+        let mut warned_at = OffsetDateTime::UNIX_EPOCH;
         loop {
+            let now = edge::now();
+            if now > warned_at + WARN_INTERVAL {
+                current.warn(now);
+                warned_at = now;
+            }
             std::thread::sleep(WATCH_INTERVAL);
             let found = changed(&files);
             if found == seen {
                 continue;
             }
-            match read(&files) {
+            match read(&files, edge::now()) {
                 Ok(certificate) => {
-                    *current.0.write().unwrap_or_else(PoisonError::into_inner) = certificate;
+                    current.take(certificate);
                     tracing::info!("the certificate was renewed");
                 }
                 Err(error) => tracing::error!("the renewed certificate cannot be used, the old one stays: {error:#}"),

@@ -21,6 +21,7 @@ use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::backend::make_data_dir;
+use crate::certificates::CertificateEnd;
 use crate::configuration::{Configuration, TlsFiles};
 use crate::serve::lock;
 use crate::{certificates, local_ca};
@@ -39,6 +40,7 @@ const SHUTDOWN_TIMEOUT_SECONDS: u64 = 20;
 pub(crate) struct Listeners {
     pub(crate) api: ApiListeners,
     pub(crate) admin: TcpListener,
+    pub(crate) certificate_end: CertificateEnd,
 }
 
 /// Where API and dashboard are served, and answered for.
@@ -49,16 +51,17 @@ pub(crate) struct ApiListeners {
 
 impl Listeners {
     pub(crate) fn bind(configuration: &Configuration) -> anyhow::Result<Self> {
+        let certificate_end = CertificateEnd::default();
         let https = match tls_files(configuration)? {
             Some(files) => {
-                let config = certificates::server_config(files)?;
+                let config = certificates::server_config(files, &certificate_end)?;
                 Some((listen("HTTPS", "INTAKE_HTTPS_ADDR", configuration.https_addr)?, config))
             }
             None => None,
         };
         let http = configuration.http_addr.map(|address| listen("plain HTTP", "INTAKE_HTTP_ADDR", address));
         let admin = listen("probes", "INTAKE_ADMIN_ADDR", configuration.admin_addr)?;
-        Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin })
+        Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin, certificate_end })
     }
 
     pub(crate) fn https_port(&self) -> u16 {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod backend;
+mod certificate_files;
 mod certificates;
 mod command_line;
 mod commands;

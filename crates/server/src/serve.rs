@@ -19,6 +19,7 @@ use intake_infra::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::backend::Backend;
+use crate::certificates::CertificateEnd;
 use crate::configuration::Configuration;
 use crate::listeners::{self, ApiListeners, CONNECTIONS_MAX, Listeners};
 use crate::{admin, first_run, greeting, telemetry};
@@ -66,7 +67,8 @@ async fn serve_over(configuration: &Configuration, backend: &Backend, signals: (
     let admin_addr = listeners.admin.local_addr()?;
     let counts = Arc::new(AnswerCounts::default());
     let connections = Connections::new(CONNECTIONS_MAX, Arc::clone(&counts));
-    let admin = admin_server(listeners.admin, database.clone(), counts, connections.clone())?;
+    let admin =
+        admin_server(listeners.admin, database.clone(), counts, connections.clone(), listeners.certificate_end)?;
     let Configuration { writers, deadline, .. } = *configuration;
     let ports = Ports {
         register: Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &uses)?),
@@ -132,19 +134,22 @@ fn api_server(
     listeners::serve(listeners, connections, application)
 }
 
+/// Probes and metrics on a listener of their own.
 fn admin_server(
     listener: TcpListener,
     database: Database,
     counts: Arc<AnswerCounts>,
     connections: Connections,
+    certificate_end: CertificateEnd,
 ) -> anyhow::Result<Server> {
-    let (database, counts, connections) =
-        (web::Data::new(database), web::Data::from(counts), web::Data::new(connections));
+    let (database, counts) = (web::Data::new(database), web::Data::from(counts));
+    let (connections, certificate_end) = (web::Data::new(connections), web::Data::new(certificate_end));
     let application = move || {
         App::new()
             .app_data(database.clone())
             .app_data(counts.clone())
             .app_data(connections.clone())
+            .app_data(certificate_end.clone())
             .configure(admin::configure)
     };
     let server = HttpServer::new(application).workers(1).disable_signals().shutdown_timeout(1);

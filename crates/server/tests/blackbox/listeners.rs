@@ -97,25 +97,6 @@ fn one_connection_serves_many_requests() {
 }
 
 #[test]
-fn a_renewed_certificate_is_taken_without_a_restart_and_a_broken_one_is_not() {
-    let (first, second) = (program().start(), program().start());
-    let tls = |of: &intake_test_support::Service, file: &str| of.data_dir().join("tls").join(file);
-    let is_of_second = || {
-        let client = intake_test_support::Client::tls(first.https.unwrap(), &tls(&second, "ca.pem"));
-        let mut connection = client.connect();
-        connection.try_write(&request("GET", "/", &[], b"")).is_ok_and(|()| connection.try_read(true).is_ok())
-    };
-    assert!(!is_of_second());
-    std::fs::write(tls(&first, "cert.pem"), "no certificate").unwrap();
-    intake_test_support::wait_for("the complaint", || first.output().contains("the old one stays"));
-    assert_eq!(first.client().send(&request("GET", "/nothing", &[], b"")).status, 404, "the old one serves on");
-    for file in ["key.pem", "cert.pem"] {
-        std::fs::copy(tls(&second, file), tls(&first, file)).unwrap();
-    }
-    intake_test_support::wait_for("the new certificate", is_of_second);
-}
-
-#[test]
 fn who_asks_for_another_protocol_is_served_in_this_one() {
     let door = Door::open();
     for upgrade in ["websocket", "h2c"] {
@@ -124,24 +105,6 @@ fn who_asks_for_another_protocol_is_served_in_this_one() {
         connection.write(&create_request(&door.key, &headers, patient().to_string().as_bytes()));
         assert_eq!(connection.read().status, 201, "{upgrade}");
         assert!(connection.is_closed_within(Duration::from_secs(5)), "{upgrade}");
-    }
-}
-
-#[test]
-fn files_that_are_no_certificate_stop_the_start() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("cert.pem");
-    std::fs::write(&file, "no certificate").unwrap();
-    let door = Door::open();
-    for (certificate, key) in [(folder.path().join("none.pem"), file.clone()), (file.clone(), file.clone())] {
-        let output = program()
-            .database(&door.database)
-            .setting("INTAKE_TLS_CERT", &certificate)
-            .setting("INTAKE_TLS_KEY", &key)
-            .run();
-        assert_eq!(output.status.code(), Some(1));
-        let complaint = String::from_utf8(output.stderr).unwrap();
-        assert!(complaint.lines().last().unwrap().starts_with("intake: INTAKE_TLS_CERT: "), "{complaint}");
     }
 }
 

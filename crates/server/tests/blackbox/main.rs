@@ -3,6 +3,7 @@
 
 mod authentication;
 mod body;
+mod certificates;
 mod command_line;
 mod dashboard;
 mod dashboard_guard;
