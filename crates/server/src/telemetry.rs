@@ -33,3 +33,40 @@ fn note_panic(panic: &PanicHookInfo<'_>) {
         std::process::exit(VITAL_THREAD_FAILED);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_is_logged_without_what_it_says() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            std::panic::set_hook(Box::new(note_panic));
+            let panicked = std::panic::catch_unwind(|| panic!("Canary-Bird cannot be stored"));
+            drop(std::panic::take_hook());
+            assert!(panicked.is_err());
+        });
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("a part of the program failed") && text.contains("telemetry.rs"), "{text}");
+        assert!(!text.contains("Canary"), "{text}");
+    }
+}
