@@ -58,7 +58,7 @@ mod tests {
     fn a_panic_is_logged_without_what_it_says() {
         let log = Log::default();
         let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+        let subscriber = fmt().json().with_writer(move || writer.clone()).finish();
         tracing::subscriber::with_default(subscriber, || {
             std::panic::set_hook(Box::new(note_panic));
             let panicked = std::panic::catch_unwind(|| panic!("Canary-Bird cannot be stored"));

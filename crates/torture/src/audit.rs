@@ -129,3 +129,65 @@ fn hold_against(found: &mut Findings, number: u64, operation: &Operation, rows: 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use time::OffsetDateTime;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::people::as_stored;
+    use crate::traffic::retry_key;
+
+    const CLINIC: Uuid = Uuid::from_u128(1);
+
+    fn row(number: u64) -> Row {
+        Row {
+            organisation_id: CLINIC,
+            id: Uuid::from_u128(number.into()),
+            created_at: OffsetDateTime::UNIX_EPOCH,
+            idempotency_key: Some(retry_key(number)),
+            patient: as_stored(number).to_string(),
+        }
+    }
+
+    fn acknowledged(number: u64) -> Operation {
+        let created = (row(number).id.to_string(), timestamp(OffsetDateTime::UNIX_EPOCH));
+        let (kind, refused, unknown, wrong) = (Kind::Safe, None, 0, Vec::new());
+        Operation { organisation: CLINIC, kind, created: Some(created), refused, unknown, wrong }
+    }
+
+    fn held(operation: &Operation, rows: &[Row]) -> Findings {
+        let mut found = Findings::default();
+        hold_against(&mut found, 7, operation, rows);
+        found
+    }
+
+    #[test]
+    fn what_is_as_promised_is_good() {
+        assert!(held(&acknowledged(7), &[row(7)]).is_good());
+        let unknown = Operation { created: None, unknown: 1, ..acknowledged(7) };
+        assert!(held(&unknown, &[]).is_good() && held(&unknown, &[row(7)]).is_good());
+    }
+
+    #[test]
+    fn everything_else_is_seen() {
+        assert_eq!(held(&acknowledged(7), &[]).lost, 1);
+        assert_eq!(held(&acknowledged(7), &[Row { id: Uuid::nil(), ..row(7) }]).lost, 1);
+        assert_eq!(held(&acknowledged(7), &[row(7), row(7)]).doubled, 1);
+        let refused = Operation { created: None, refused: Some(401), ..acknowledged(7) };
+        assert_eq!(held(&refused, &[row(7)]).phantom, 1);
+        let faulty = Operation { created: None, kind: Kind::Faulty, ..acknowledged(7) };
+        assert_eq!(held(&faulty, &[row(7)]).phantom, 1);
+        let altered = [
+            Row { patient: as_stored(8).to_string(), ..row(7) },
+            Row { idempotency_key: None, ..row(7) },
+            Row { created_at: OffsetDateTime::UNIX_EPOCH + time::Duration::SECOND, ..row(7) },
+        ];
+        for row in altered {
+            assert_eq!(held(&acknowledged(7), &[row]).altered, 1);
+        }
+        assert_eq!(held(&acknowledged(7), &[Row { organisation_id: Uuid::nil(), ..row(7) }]).misplaced, 1);
+        assert_eq!(held(&Operation { wrong: vec!["500".to_owned()], ..acknowledged(7) }, &[row(7)]).wrong, 1);
+    }
+}

@@ -7,8 +7,8 @@ use intake_infra::embedded::Durability;
 
 use crate::arena::{Arena, Ground, INSTANCES};
 use crate::audit::{Findings, audit};
+use crate::disk::Disk;
 use crate::journal::Journal;
-use crate::power::Disk;
 use crate::races;
 use crate::random::Random;
 use crate::traffic::Traffic;
@@ -17,6 +17,8 @@ use crate::traffic::Traffic;
 const CLIENTS: u64 = 24;
 /// Of undisturbed work between two faults.
 const WORK: (u64, u64) = (30, 250);
+/// How long a disk stays full.
+const FULL: (u64, u64) = (300, 1_500);
 /// Cuts on the way to the database: of what it is sent, a few batches; of what it answers, a few answers.
 const DATABASE_CUTS: (u64, u64) = (150_000, 8_000);
 /// Cuts in answers: a few of them.
@@ -122,6 +124,23 @@ impl Scene<'_> {
             for _ in 0..times {
                 std::thread::sleep(random.milliseconds(WORK.0, WORK.1));
                 disk.cut_power()?;
+                ground.restart()?;
+            }
+            Ok(times)
+        })
+    }
+
+    /// Fills the disk under PostgreSQL, which may end over it, and makes room again.
+    pub(crate) fn fill_disk(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
+        let disk = Disk::make(&self.folder.join("full"))?;
+        let ground = Ground::prepare(disk.path(), Durability::Full)?;
+        // Ends before its disk.
+        self.play(&ground, "full_disk", |_, _, random| {
+            for _ in 0..times {
+                std::thread::sleep(random.milliseconds(WORK.0, WORK.1));
+                disk.fill()?;
+                std::thread::sleep(random.milliseconds(FULL.0, FULL.1));
+                disk.empty()?;
                 ground.restart()?;
             }
             Ok(times)

@@ -3,10 +3,10 @@
 
 mod arena;
 mod audit;
+mod disk;
 mod faults;
 mod journal;
 mod people;
-mod power;
 mod proxy;
 mod races;
 mod random;
@@ -44,6 +44,8 @@ pub struct Plan {
     pub races: u64,
     /// How many keys are revoked while they are used.
     pub revocations: u64,
+    /// How often the disk is filled.
+    pub disk_fills: u64,
     /// How often the power is cut.
     pub power_cuts: u64,
 }
@@ -72,8 +74,8 @@ pub fn run(plan: &Plan, tell: impl Fn(&str)) -> anyhow::Result<Verdict> {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711))?;
     let scene = Scene { program: &plan.program, folder: folder.path(), seed: plan.seed };
     let mut verdict = Verdict::default();
-    let missing = power::is_missing().filter(|_| plan.power_cuts > 0);
-    verdict.left_out.extend(missing.map(|why| format!("power cuts: {why}")));
+    let missing = disk::is_missing();
+    verdict.left_out.extend(missing.map(|why| format!("a full disk and power cuts: {why}")));
 
     let mut step = |fault, is_control, act: &mut dyn FnMut() -> anyhow::Result<(u64, Findings)>| {
         tell(fault);
@@ -83,7 +85,7 @@ pub fn run(plan: &Plan, tell: impl Fn(&str)) -> anyhow::Result<Verdict> {
         anyhow::Ok(())
     };
     step("PostgreSQL killed, synchronous_commit off", true, &mut || Ok((1, scene.control_kill()?)))?;
-    if plan.power_cuts > 0 && missing.is_none() {
+    if missing.is_none() {
         step("power cut, fsync off", true, &mut || Ok((1, scene.control_power()?)))?;
     }
     let ground = Ground::prepare(folder.path(), Durability::Full)?;
@@ -93,7 +95,8 @@ pub fn run(plan: &Plan, tell: impl Fn(&str)) -> anyhow::Result<Verdict> {
     step("answer cut", false, &mut || scene.cut_answers(&ground, plan.answer_cut_patients))?;
     step("64 clients, one Idempotency-Key", false, &mut || scene.race(&ground, plan.races))?;
     step("key revoked in use", false, &mut || scene.revoke(&ground, plan.revocations))?;
-    if plan.power_cuts > 0 && missing.is_none() {
+    if missing.is_none() {
+        step("disk full", false, &mut || scene.fill_disk(plan.disk_fills))?;
         step("power cut", false, &mut || scene.cut_power(plan.power_cuts))?;
     }
     Ok(verdict)

@@ -32,6 +32,9 @@ struct Arguments {
     /// How many keys are revoked while they are used
     #[arg(long, default_value_t = 10_000)]
     revocations: u64,
+    /// How often the disk is filled (needs root, XFS and loop devices)
+    #[arg(long, default_value_t = 20)]
+    disk_fills: u64,
     /// How often the power is cut (needs root, XFS and loop devices)
     #[arg(long, default_value_t = 50)]
     power_cuts: u64,
@@ -58,6 +61,7 @@ fn main() -> anyhow::Result<ExitCode> {
         answer_cut_patients: arguments.answer_cut_patients,
         races: arguments.races,
         revocations: arguments.revocations,
+        disk_fills: arguments.disk_fills,
         power_cuts: arguments.power_cuts,
     };
     let verdict = run(&plan, |step| eprintln!("{step}"))?;

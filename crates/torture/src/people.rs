@@ -41,7 +41,7 @@ pub(crate) struct Row {
     #[diesel(sql_type = Nullable<Text>)]
     pub(crate) idempotency_key: Option<String>,
     #[diesel(sql_type = Text)]
-    patient: String,
+    pub(crate) patient: String,
 }
 
 impl Row {
@@ -64,10 +64,15 @@ impl Row {
     }
 
     pub(crate) fn is_as_sent(&self, number: u64) -> bool {
-        let mut expected = patient(number);
-        if let Some(members) = expected.as_object_mut() {
-            members.insert("isUpdated".to_owned(), false.into());
-        }
-        serde_json::from_str::<Value>(&self.patient).is_ok_and(|stored| stored == expected)
+        serde_json::from_str::<Value>(&self.patient).is_ok_and(|stored| stored == as_stored(number))
     }
+}
+
+/// The patient of a number as a row must hold it.
+pub(crate) fn as_stored(number: u64) -> Value {
+    let mut expected = patient(number);
+    if let Some(members) = expected.as_object_mut() {
+        members.insert("isUpdated".to_owned(), false.into());
+    }
+    expected
 }

@@ -39,9 +39,11 @@ pub(super) fn store(connection: &mut PgConnection, wishes: &[&Wish]) -> QueryRes
     answers.collect()
 }
 
-/// Fails if something in the batch is what the database does not take.
-pub(super) fn rehearse(connection: &mut PgConnection, wishes: &[&Wish]) -> QueryResult<()> {
-    Rehearsal(wishes.iter().copied().collect()).execute(connection).map(drop)
+/// Whether something in the batch is what the database does not take: then it cannot even be rehearsed, while a batch of
+/// nothing can.
+pub(super) fn is_at_fault(connection: &mut PgConnection, wishes: &[&Wish]) -> bool {
+    let mut rehearse = |wishes: &[&Wish]| Rehearsal(wishes.iter().copied().collect()).execute(connection);
+    rehearse(wishes).is_err() && rehearse(&[]).is_ok()
 }
 
 impl Outcome {

@@ -10,7 +10,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{KeyStanding, StoreError};
 
-use super::batch::{rehearse, store};
+use super::batch::{is_at_fault, store};
 use super::{Answer, Job, Wish};
 use crate::database::RETRY_PAUSE;
 use crate::database_url::DatabaseUrl;
@@ -94,10 +94,8 @@ impl Writer {
         store(connection, &wishes).map_err(|error| match failure(&error) {
             Failure::Passing => Interruption::Away(discreet(error)),
             Failure::Refused => Interruption::Refused(error),
-            Failure::Unclear => match rehearse(connection, &wishes).as_ref().map_err(failure) {
-                Ok(()) | Err(Failure::Passing) => Interruption::Away(discreet(error)),
-                Err(Failure::Refused | Failure::Unclear) => Interruption::Refused(error),
-            },
+            Failure::Unclear if is_at_fault(connection, &wishes) => Interruption::Refused(error),
+            Failure::Unclear => Interruption::Away(discreet(error)),
         })
     }
 

@@ -21,6 +21,7 @@ mod rate_limit;
 mod round_trips;
 mod slow_clients;
 mod stopping;
+mod torture;
 mod two_step_sign_in;
 mod values;
 

@@ -1,5 +1,5 @@
-//! Power cuts: a disk of our own, a file with XFS in it, that forgets everything which was not synced. Needs root, loop
-//! devices and XFS's programs.
+//! A disk of our own, a file with XFS in it: its power can be cut, so that it forgets everything which was not synced, and it
+//! can be filled to the last byte. Needs root, loop devices and XFS's programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::process::geteuid;
 
 use crate::arena::kill;
@@ -16,22 +17,23 @@ const SIZE: u64 = 4 * 1024 * 1024 * 1024;
 /// Killed processes let go of their files a moment later.
 const RELEASE: Duration = Duration::from_secs(20);
 
-/// A disk whose power can be cut.
+/// The disk.
 pub(crate) struct Disk {
     image: PathBuf,
     mount: PathBuf,
 }
 
-/// Why there can be no power cuts here, if so.
+/// Why there can be no such disk here, if so.
 pub(crate) fn is_missing() -> Option<&'static str> {
     let is_there = |program: &str| Command::new(program).arg("-V").output().is_ok();
     if !geteuid().is_root() {
-        return Some("they need root");
+        return Some("it needs root");
     }
     if !is_there("mkfs.xfs") || !is_there("xfs_io") {
-        return Some("they need the programs of XFS (Debian: apt install xfsprogs)");
+        return Some("it needs the programs of XFS (Debian: apt install xfsprogs)");
     }
-    if !Path::new("/dev/loop-control").exists() { Some("they need loop devices") } else { None }
+    let has_loop_device = run("losetup", &["--find"]).is_ok();
+    (!has_loop_device).then_some("it needs loop devices")
 }
 
 impl Disk {
@@ -54,6 +56,28 @@ impl Disk {
         run("xfs_io", &["-x", "-c", "shutdown", &self.mount.to_string_lossy()])?;
         self.unmount()?;
         self.mount()
+    }
+
+    /// Takes all room that is left.
+    pub(crate) fn fill(&self) -> anyhow::Result<()> {
+        let ballast = fs::File::create(self.ballast())?;
+        let (mut size, mut step) = (0, SIZE / 4);
+        while step >= 4_096 {
+            match fallocate(&ballast, FallocateFlags::empty(), size, step) {
+                Ok(()) => size += step,
+                Err(_) => step /= 2,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives it back.
+    pub(crate) fn empty(&self) -> anyhow::Result<()> {
+        Ok(fs::remove_file(self.ballast())?)
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.mount.join("ballast")
     }
 
     fn mount(&self) -> anyhow::Result<()> {
