@@ -1,0 +1,116 @@
+//! The application in this process, with mocks behind its ports that know one member, for targets that speak HTTP.
+
+use std::sync::Arc;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{Service, ServiceResponse};
+use actix_web::http::StatusCode;
+use actix_web::middleware::from_fn;
+use actix_web::rt::{System, SystemRunner};
+use actix_web::test::{TestRequest, init_service};
+use actix_web::{App, Error, web};
+use intake_dashboard::{BaseUrl, Throttle};
+use intake_domain::{
+    AddedKey, AuditLog, Environment, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
+    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, PatientRegister,
+    SessionStore, SignedIn, Token,
+};
+use intake_http::{RateLimiter, TrustedProxies, envelope};
+use uuid::Uuid;
+
+/// The application, ready to be called.
+pub struct Application {
+    system: SystemRunner,
+    call: Call,
+}
+
+type Call = Box<dyn Fn(&SystemRunner, TestRequest) -> StatusCode>;
+
+/// The session of the one member.
+pub fn session() -> Token {
+    Token::new([7; 32])
+}
+
+impl Application {
+    /// Trusts the proxies of this one network.
+    pub fn start(proxies: &str) -> Self {
+        let system = System::new();
+        let proxies = TrustedProxies::new(vec![proxies.parse().expect("a network")]);
+        let application = App::new()
+            .app_data(web::Data::from(Arc::new(MockPatientRegister::new()) as Arc<dyn PatientRegister>))
+            .app_data(web::Data::from(keys()))
+            .app_data(web::Data::from(members()))
+            .app_data(web::Data::from(sessions()))
+            .app_data(web::Data::from(Arc::new(MockAuditLog::new()) as Arc<dyn AuditLog>))
+            .app_data(web::Data::from(hasher()))
+            .app_data(web::Data::new(KeyFormat::new(&"intake".parse().expect("a prefix"), Environment::Development)))
+            .app_data(web::Data::new(None::<RateLimiter>))
+            .app_data(web::Data::new(proxies))
+            .app_data(web::Data::new(Throttle::new()))
+            .app_data(web::Data::new(BaseUrl("https://localhost".to_owned())))
+            .wrap(from_fn(envelope))
+            .configure(intake_http::configure)
+            .configure(intake_dashboard::configure);
+        let service = system.block_on(init_service(application));
+        Self { system, call: Box::new(move |system, request| call(system, &service, request)) }
+    }
+
+    /// Gives the status of the answer. A panic on the way ends the process, although the application would survive it.
+    pub fn status(&self, request: TestRequest) -> StatusCode {
+        (self.call)(&self.system, request)
+    }
+}
+
+fn call<B: MessageBody>(
+    system: &SystemRunner,
+    service: &impl Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
+    request: TestRequest,
+) -> StatusCode {
+    match system.block_on(service.call(request.to_request())) {
+        Ok(answer) => answer.status(),
+        Err(error) => error.error_response().status(),
+    }
+}
+
+fn keys() -> Arc<dyn KeyStore> {
+    let mut keys = MockKeyStore::new();
+    keys.expect_note_sent_in_clear().returning(|_, _| ());
+    keys.expect_note_answer().returning(|_, _, _, _| ());
+    keys.expect_add_key().returning(|_, _| Ok(AddedKey::Added));
+    keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
+    Arc::new(keys)
+}
+
+fn members() -> Arc<dyn MemberStore> {
+    let mut members = MockMemberStore::new();
+    members.expect_credentials().returning(|_| Ok(None));
+    members.expect_invitation().returning(|_, _| Ok(None));
+    members.expect_invite().returning(|_, _| Ok(true));
+    members.expect_members().returning(|_| Ok(Vec::new()));
+    members.expect_recovery_codes_left().returning(|_| Ok(None));
+    Arc::new(members)
+}
+
+fn sessions() -> Arc<dyn SessionStore> {
+    let mut sessions = MockSessionStore::new();
+    sessions.expect_awaited().returning(|_, _| Ok(None));
+    sessions.expect_end().returning(|_, _| Ok(()));
+    sessions.expect_end_all().returning(|_, _| Ok(()));
+    sessions.expect_holder().returning(|token, _| {
+        let member = Member {
+            id: Uuid::from_u128(1).into(),
+            organisation_id: Uuid::from_u128(2).into(),
+            name: Name::new("Ada").expect("a name"),
+            email: "ada@example.com".parse().expect("an address"),
+        };
+        let is_known = *token == session().digest();
+        Ok(is_known.then(|| SignedIn { member, organisation_name: "Clinic".to_owned() }))
+    });
+    Arc::new(sessions)
+}
+
+fn hasher() -> Arc<dyn PasswordHasher> {
+    let mut hasher = MockPasswordHasher::new();
+    hasher.expect_matches().returning(|_, _| Ok(false));
+    Arc::new(hasher)
+}
