@@ -22,15 +22,18 @@ const RULES: [(&str, &[&str], &[&str]); 8] = [
     ("intake-torture", &["intake-domain", "intake-infra", "intake-test-support"], &[]),
 ];
 
-fn dependencies() -> BTreeMap<String, Vec<String>> {
+fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--manifest-path"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .output()
         .unwrap();
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn dependencies() -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
-    for package in metadata["packages"].as_array().unwrap() {
+    for package in metadata()["packages"].as_array().unwrap() {
         let normal = package["dependencies"].as_array().unwrap().iter().filter(|one| one["kind"].is_null());
         let names = normal.map(|one| one["name"].as_str().unwrap().to_owned()).collect();
         all.insert(package["name"].as_str().unwrap().to_owned(), names);
@@ -58,4 +61,21 @@ fn dependencies_point_inward_only() {
             assert!(!found.iter().any(|found| found == forbidden), "{name} names {forbidden}");
         }
     }
+}
+
+#[test]
+fn cargo_run_knows_which_program_is_meant() {
+    let metadata = metadata();
+    let is_default =
+        |package: &&Value| metadata["workspace_default_members"].as_array().unwrap().contains(&package["id"]);
+    let programs: Vec<_> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(is_default)
+        .flat_map(|package| package["targets"].as_array().unwrap())
+        .filter(|target| target["kind"][0] == "bin")
+        .map(|target| &target["name"])
+        .collect();
+    assert_eq!(programs, ["intake"]);
 }
