@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod chart;
+mod crowd;
 mod load;
 mod open_loop;
 mod pgbench;
@@ -43,6 +44,9 @@ struct Arguments {
     /// The numbers of connections, instead of 1, 8, 32, 128 and 512
     #[arg(long, value_delimiter = ',')]
     connections: Vec<usize>,
+    /// Measures only what a crowd of clients and stalled ones do to others
+    #[arg(long)]
+    crowd: bool,
     /// The program to measure, instead of the one beside this
     #[arg(long)]
     program: Option<PathBuf>,
@@ -60,15 +64,28 @@ fn main() -> anyhow::Result<()> {
     let beside = std::env::current_exe()?.with_file_name("intake");
     let program = arguments.program.clone().unwrap_or(beside);
     anyhow::ensure!(program.exists(), "{} is not there: cargo build --release", program.display());
+    fs::create_dir_all(&arguments.output)?;
+    if arguments.crowd {
+        let table = measure_crowd(&arguments, &program)?;
+        println!("\n{table}");
+        return Ok(fs::write(arguments.output.join("crowd.md"), table)?);
+    }
     let report = measure(&arguments, &program)?;
     let text = report.to_text();
     println!("\n{text}");
-    fs::create_dir_all(&arguments.output)?;
     let (table, drawing) = (arguments.output.join("report.md"), arguments.output.join("creates.svg"));
     fs::write(&table, &text)?;
     fs::write(&drawing, chart::draw(&report))?;
     println!("Written: {} and {}", table.display(), drawing.display());
     Ok(())
+}
+
+fn measure_crowd(arguments: &Arguments, program: &Path) -> anyhow::Result<String> {
+    let ground = Ground::prepare()?;
+    let mut fast = Stage::build(&ground, "fast", program, &arguments.settings)?;
+    let impatient = [&arguments.settings[..], &["INTAKE_DEADLINE=500ms".to_owned()]].concat();
+    let mut slow = Stage::build(&ground, "slow", program, &impatient)?;
+    crowd::measure(&mut fast, &mut slow, arguments.rounds, Duration::from_secs(arguments.seconds))
 }
 
 fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {

@@ -2,6 +2,7 @@
 //! must hold what was acknowledged and no more, but for requests that were under way when the load ended.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -137,8 +138,8 @@ impl<'a> Stage<'a> {
     pub(crate) fn load(&mut self, listener: Listener, connections: usize, time: Duration) -> anyhow::Result<load::Run> {
         self.settle()?;
         let url = match listener {
-            Listener::Https => format!("https://{}/api/v1/patients", self.service.https.context("no HTTPS")?),
-            Listener::Plain => format!("http://{}/api/v1/patients", self.service.http.context("no plain HTTP")?),
+            Listener::Https => format!("https://{}/api/v1/patients", self.https()?),
+            Listener::Plain => format!("http://{}/api/v1/patients", self.plain()?),
         };
         let (rows, acknowledged) = (self.rows()?, self.acknowledged());
         let (service, postgres) = (self.service_cpu()?, self.ground.cpu()?);
@@ -165,7 +166,7 @@ impl<'a> Stage<'a> {
     /// Sends at a fixed rate over plain HTTP, and checks the table as well.
     pub(crate) fn open_loop(&mut self, rate: f64, connections: usize, time: Duration) -> anyhow::Result<Tail> {
         self.settle()?;
-        let address = self.service.http.context("no plain HTTP")?;
+        let address = self.plain()?;
         let requests = requests::whole(&self.keys, &[("X-Forwarded-Proto", "https")]);
         let rows = self.rows()?;
         let outcome = open_loop::run(address, &requests, rate, connections, time)?;
@@ -225,6 +226,36 @@ impl<'a> Stage<'a> {
                 ON place = 1 + number % {ORGANISATIONS}"
         ))?;
         Ok(self.connect()?.batch_execute("VACUUM ANALYZE patients")?)
+    }
+
+    /// Makes each statement that stores patients take a tenth of a second longer.
+    pub(crate) fn slow_down(&mut self) -> anyhow::Result<()> {
+        Ok(self.connect()?.batch_execute(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN PERFORM pg_sleep(0.1); RETURN NULL; END $$;
+             CREATE TRIGGER slow AFTER INSERT ON patients FOR EACH STATEMENT EXECUTE FUNCTION slow()",
+        )?)
+    }
+
+    /// Acknowledged patients a second over so many connections, whatever becomes of all other requests.
+    pub(crate) fn created_a_second(&self, connections: usize, time: Duration) -> anyhow::Result<f64> {
+        let url = format!("http://{}/api/v1/patients", self.plain()?);
+        let seen = load::run(&url, &self.requests, connections, time)?;
+        Ok((seen.answers - seen.refused) as f64 / seen.time.as_secs_f64())
+    }
+
+    pub(crate) fn plain(&self) -> anyhow::Result<SocketAddr> {
+        self.service.http.context("no plain HTTP")
+    }
+
+    pub(crate) fn https(&self) -> anyhow::Result<SocketAddr> {
+        self.service.https.context("no HTTPS")
+    }
+
+    /// A request as a proxy sends it.
+    pub(crate) fn request(&self) -> anyhow::Result<Vec<u8>> {
+        let requests = requests::whole(&self.keys, &[("X-Forwarded-Proto", "https")]);
+        requests.into_iter().nth(1).context("requests")
     }
 
     /// Every run begins with a database that has nothing left to do.

@@ -1,6 +1,7 @@
 //! The port to the register over PostgreSQL: requests wait in a bounded queue, a few writers take all that waits and store
 //! it with one statement; who only asks about a key goes along. An idle service stores batches of one, without delay; a busy one shares each commit among many.
 
+mod backlog;
 mod batch;
 mod statement;
 mod writer;
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::database_url::DatabaseUrl;
 use crate::key_uses::KeyUses;
+use backlog::Backlog;
 use writer::Writer;
 
 /// One core in four: a writer keeps PostgreSQL busy that waits for its log, and every further one shares the same patients
@@ -24,8 +26,8 @@ use writer::Writer;
 const CORES_PER_WRITER: usize = 4;
 /// Beyond this many nothing was measured.
 const USUAL_WRITERS_MAX: usize = 4;
-/// A fraction of a second of work at full speed; whoever comes when it is full is told so at once.
-const QUEUE_LENGTH: usize = 8_192;
+/// As many as there may be connections, each of which waits for one answer at a time: half a second of work at full speed.
+const QUEUE_LENGTH: usize = 16_384;
 
 /// What a request wants.
 enum Wish {
@@ -82,6 +84,7 @@ impl Job {
 /// The port [`PatientRegister`] over PostgreSQL.
 pub struct PostgresPatientRegister {
     queue: SyncSender<Job>,
+    backlog: Arc<Backlog>,
     deadline: Duration,
 }
 
@@ -98,17 +101,19 @@ impl PostgresPatientRegister {
         let writers = writers.map_or((cores / CORES_PER_WRITER).clamp(1, USUAL_WRITERS_MAX), NonZeroUsize::get);
         let (queue, jobs) = sync_channel(QUEUE_LENGTH);
         let jobs: Arc<Mutex<Receiver<Job>>> = Arc::new(Mutex::new(jobs));
+        let backlog = Arc::new(Backlog::new(writers));
         for number in 0..writers {
-            let writer = Writer::new(url.clone(), uses.clone());
+            let writer = Writer::new(url.clone(), uses.clone(), Arc::clone(&backlog));
             let jobs = Arc::clone(&jobs);
             std::thread::Builder::new().name(format!("writer-{number}")).spawn(move || writer.run(&jobs))?;
         }
-        Ok(Self { queue, deadline })
+        Ok(Self { queue, backlog, deadline })
     }
 }
 
 impl PostgresPatientRegister {
     async fn ask(&self, wish: Wish) -> Result<Answer, StoreError> {
+        let _place = self.backlog.enter(self.deadline)?;
         let deadline = Instant::now() + self.deadline;
         let (answer, answered) = oneshot::channel();
         match self.queue.try_send(Job { wish, deadline, answer }) {

@@ -2,7 +2,7 @@
 //! that is away by sending the same batch again: the ids in it make that harmless.
 
 use std::sync::mpsc::{Receiver, RecvError};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use diesel::connection::SimpleConnection;
@@ -10,6 +10,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{KeyStanding, StoreError};
 
+use super::backlog::Backlog;
 use super::batch::{is_at_fault, store};
 use super::{Answer, Job, Wish};
 use crate::database::RETRY_PAUSE;
@@ -18,7 +19,7 @@ use crate::diesel_errors::{Failure, discreet, failure};
 use crate::key_uses::KeyUses;
 
 /// Large enough to share a commit among all who wait on a busy day, small enough to be stored in a few milliseconds.
-const BATCH_MAX: usize = 256;
+pub(super) const BATCH_MAX: usize = 256;
 /// The statement is planned once for each connection, when tables may still be empty: without this the plan of an empty
 /// table would read whole tables later on.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
@@ -26,14 +27,15 @@ const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seq
 pub(super) struct Writer {
     url: DatabaseUrl,
     uses: KeyUses,
+    backlog: Arc<Backlog>,
     connection: Option<PgConnection>,
     /// Whether the database was away at the last try: told once, not at every try.
     is_away: bool,
 }
 
 impl Writer {
-    pub(super) fn new(url: DatabaseUrl, uses: KeyUses) -> Self {
-        Self { url, uses, connection: None, is_away: false }
+    pub(super) fn new(url: DatabaseUrl, uses: KeyUses, backlog: Arc<Backlog>) -> Self {
+        Self { url, uses, backlog, connection: None, is_away: false }
     }
 
     /// Works until the register is gone and the queue is empty.
@@ -54,6 +56,7 @@ impl Writer {
             }
             let error = match self.try_store(&batch) {
                 Ok(answers) => {
+                    self.backlog.note(now.elapsed());
                     if std::mem::take(&mut self.is_away) {
                         tracing::info!("the database is back");
                     }

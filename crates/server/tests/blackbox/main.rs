@@ -15,6 +15,7 @@ mod idempotency;
 mod key_life_cycle;
 mod listeners;
 mod order_of_checks;
+mod overload;
 mod plain_http;
 mod privacy;
 mod rate_limit;

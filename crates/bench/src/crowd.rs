@@ -1,0 +1,167 @@
+//! `just bench --crowd`: ten times more clients than can be served, a database too slow for them, and clients that stall. What
+//! is measured is what others notice of it.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use intake_test_support::Client;
+
+use crate::load::{self, Listener};
+use crate::report::median;
+use crate::stage::Stage;
+
+/// As many clients as keep service and database busy, and ten times more.
+const SATURATED: usize = 512;
+const CROWD: usize = 5_120;
+/// How many clients stall.
+const STALLED: usize = 5_000;
+/// Longer than any of them may.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Of the open loop, and of the one client that looks how long a refusal takes.
+const CONNECTIONS: usize = 64;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What was found, in one table.
+pub(crate) fn measure(
+    fast: &mut Stage<'_>,
+    slow: &mut Stage<'_>,
+    rounds: usize,
+    time: Duration,
+) -> anyhow::Result<String> {
+    let mut table = String::from("| What | Measured | Must |\n|---|---:|---:|\n");
+    let (mut saturated, mut crowded) = (Vec::new(), Vec::new());
+    for round in 1..=rounds {
+        eprintln!("round {round}, {SATURATED} and {CROWD} connections");
+        saturated.push(fast.load(Listener::Plain, SATURATED, time)?);
+        crowded.push(fast.load(Listener::Plain, CROWD, time)?);
+    }
+    let (saturated, crowded) = (load::median(&saturated), load::median(&crowded));
+    let _ = writeln!(
+        table,
+        "| creates a second at {CROWD} connections ÷ at {SATURATED} | {:.0} ÷ {:.0} = {:.2} | 0.9 |\n\
+         | p99 at {CROWD} connections | {:.0} ms | |",
+        crowded.creates,
+        saturated.creates,
+        crowded.creates / saturated.creates,
+        crowded.p99
+    );
+
+    slow.slow_down()?;
+    let (address, request) = (slow.plain()?, slow.request()?);
+    let (mut saturated, mut crowded, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 1..=rounds {
+        eprintln!("round {round}, a slow database, {SATURATED} and {CROWD} connections");
+        saturated.push(slow.created_a_second(SATURATED, time)?);
+        let look = |is_over: &AtomicBool| refused(address, &request, is_over);
+        let (rate, told) = during(look, || slow.created_a_second(CROWD, time))?;
+        crowded.push(rate);
+        refusals.extend(told);
+    }
+    let (saturated, crowded) = (median(saturated), median(crowded));
+    anyhow::ensure!(!refusals.is_empty(), "nobody was refused");
+    refusals.sort_by(f64::total_cmp);
+    let at = |share: usize| refusals.get(refusals.len() * share / 100).copied().unwrap_or_default();
+    let _ = writeln!(
+        table,
+        "| the same before a slow database | {crowded:.0} ÷ {saturated:.0} = {:.2} | 0.9 |\n\
+         | refusals there ({}): median, p99 | {:.1} ms, {:.1} ms | 50 ms |",
+        crowded / saturated,
+        refusals.len(),
+        at(50),
+        at(99)
+    );
+
+    let (mut alone, mut beside, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+    let rate = 5_000.0;
+    for round in 1..=rounds {
+        eprintln!("round {round}, without and with {STALLED} stalled connections");
+        alone.push(fast.open_loop(rate, CONNECTIONS, time)?.p99);
+        let started = Instant::now();
+        let stalled = stall(fast)?;
+        beside.push(fast.open_loop(rate, CONNECTIONS, time)?.p99);
+        wait_until_closed(stalled)?;
+        gone.push(started.elapsed().as_secs_f64());
+    }
+    let (alone, beside) = (median(alone), median(beside));
+    let _ = writeln!(
+        table,
+        "| p99 at {rate:.0} requests a second, with ÷ without {STALLED} stalled connections | {beside:.2} ms ÷ {alone:.2} ms = {:.2} | 1.5 |\n\
+         | all of them opened and closed again after | {:.1} s | 15 s |",
+        beside / alone,
+        median(gone)
+    );
+    Ok(table)
+}
+
+/// Does one thing while another lasts.
+fn during<A: Send, B>(
+    beside: impl FnOnce(&AtomicBool) -> anyhow::Result<A> + Send,
+    work: impl FnOnce() -> anyhow::Result<B>,
+) -> anyhow::Result<(B, A)> {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| beside(&is_over));
+        let done = work();
+        is_over.store(true, Ordering::Relaxed);
+        let beside = beside.join().map_err(|_| anyhow::anyhow!("a client panicked"))?;
+        Ok((done?, beside?))
+    })
+}
+
+/// One client asks again and again: how long refusals take, in milliseconds.
+fn refused(address: SocketAddr, request: &[u8], is_over: &AtomicBool) -> anyhow::Result<Vec<f64>> {
+    let mut connection = Client::plain(address).try_connect()?;
+    let mut times = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        connection.try_write(request)?;
+        let answer = connection.try_read(true)?;
+        if answer.status == 503 && answer.text().contains("is full") {
+            times.push(asked.elapsed().as_secs_f64() * 1e3);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(times)
+}
+
+/// Clients that begin and do not go on: a handshake, a head or a body, over TLS and in clear.
+fn stall(stage: &Stage<'_>) -> anyhow::Result<Vec<TcpStream>> {
+    let (plain, https) = (stage.plain()?, stage.https()?);
+    let request = stage.request()?;
+    let half = request.get(..request.len() / 4).context("half a head")?;
+    let without_end = request.get(..request.len() - 5).context("half a body")?;
+    let begin = |address: SocketAddr, bytes: &[u8]| -> anyhow::Result<TcpStream> {
+        let mut socket = TcpStream::connect(address)?;
+        socket.write_all(bytes)?;
+        Ok(socket)
+    };
+    (0..STALLED)
+        .map(|number| match number % 5 {
+            0 => begin(https, &[]),
+            1 => begin(https, &[22, 3, 1, 2]),
+            2 => begin(plain, &[]),
+            3 => begin(plain, half),
+            _ => begin(plain, without_end),
+        })
+        .collect()
+}
+
+fn wait_until_closed(stalled: Vec<TcpStream>) -> anyhow::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    for mut socket in stalled {
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        socket.set_read_timeout(Some(left))?;
+        // A word of farewell may come first.
+        let mut words = Vec::new();
+        match socket.read_to_end(&mut words) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
+            Err(error) => anyhow::bail!("a stalled connection is still open: {error}"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! How many requests wait for the database, and whether another one would wait too long: then it is better told so at once.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use intake_domain::StoreError;
+
+use super::writer::BATCH_MAX;
+
+/// Of each new time so much counts, as one in so many.
+const SMOOTHING: u64 = 2;
+
+pub(super) struct Backlog {
+    writers: usize,
+    waiting: AtomicUsize,
+    /// How long storing a batch takes, in microseconds, as things go.
+    batch_time: AtomicU64,
+}
+
+/// Somebody's place among those who wait, until dropped.
+pub(super) struct Place<'a>(&'a Backlog);
+
+impl Backlog {
+    pub(super) fn new(writers: usize) -> Self {
+        Self { writers, waiting: AtomicUsize::new(0), batch_time: AtomicU64::new(0) }
+    }
+
+    /// A place, unless everything that is ahead will take longer than this. While the database is away nothing is foreseen:
+    /// it may be back at any moment.
+    pub(super) fn enter(&self, deadline: Duration) -> Result<Place<'_>, StoreError> {
+        let place = Place(self);
+        let ahead = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let batches = (ahead / (BATCH_MAX * self.writers)) as u64;
+        let wait = Duration::from_micros(self.batch_time.load(Ordering::Relaxed).saturating_mul(batches));
+        if wait > deadline { Err(StoreError::Overloaded) } else { Ok(place) }
+    }
+
+    /// A batch was stored.
+    pub(super) fn note(&self, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let known = self.batch_time.load(Ordering::Relaxed);
+        let smooth = known - known / SMOOTHING + time / SMOOTHING;
+        self.batch_time.store(smooth, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEADLINE: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn who_would_wait_too_long_is_refused_until_others_have_left() {
+        let backlog = Backlog::new(1);
+        for _ in 0..100 {
+            backlog.note(Duration::from_millis(600));
+        }
+        let mut places: Vec<_> = (0..2 * BATCH_MAX).map(|_| backlog.enter(DEADLINE).unwrap()).collect();
+        for _ in 0..3 {
+            assert!(matches!(backlog.enter(DEADLINE), Err(StoreError::Overloaded)));
+        }
+        places.pop();
+        assert!(backlog.enter(DEADLINE).is_ok());
+    }
+
+    #[test]
+    fn as_long_as_nothing_is_known_nobody_is_refused() {
+        let backlog = Backlog::new(1);
+        let places: Vec<_> = (0..100 * BATCH_MAX).map(|_| backlog.enter(DEADLINE)).collect();
+        assert!(places.iter().all(Result::is_ok));
+    }
+}
