@@ -20,7 +20,7 @@ lint:
 fmt:
     cargo fmt --all
 
-# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick. Table and chart: target/bench
+# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick, `just bench --crowd` measures overload and stalled clients. Table and chart: target/bench
 bench *arguments:
     cargo build --release --locked --package intake --package intake-bench
     target/release/intake-bench {{ arguments }}
@@ -29,7 +29,7 @@ bench *arguments:
 bench-parts *arguments:
     cargo bench --locked --package intake-http --features bench --bench request -- {{ arguments }}
 
-# Pulls every plug and counts what was lost, about 20 minutes: `just torture --help` tells how to shorten it
+# Pulls every plug and counts what was lost, about 6 minutes: `just torture --help` tells how to shorten it
 torture *arguments:
     cargo build --release --locked --package intake --package intake-torture
     target/release/intake-torture {{ arguments }}

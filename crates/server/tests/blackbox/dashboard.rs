@@ -148,7 +148,7 @@ fn a_key_is_replaced_without_a_gap() {
     assert_eq!(clinic.service.create(&old, &patient()).status, 201, "good until the new one is used");
 
     assert_eq!(clinic.service.create(&new, &patient()).status, 201);
-    intake_test_support::wait_for("the old key's end", || clinic.service.create(&old, &patient()).status == 401);
+    wait_for("the old key's end", || clinic.service.create(&old, &patient()).status == 401);
     assert_eq!(clinic.service.create(&new, &patient()).status, 201);
     browser.open(&clinic.page("/settings/api-keys"));
     browser.wait_for("Expired");
