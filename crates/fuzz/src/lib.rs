@@ -32,8 +32,9 @@ pub fn session() -> Token {
 }
 
 impl Application {
-    /// Trusts the proxies of this one network.
-    pub fn start(proxies: &str) -> Self {
+    /// Trusts the proxies of this one network. Lives on to the very end, because it cannot be taken apart in the order in
+    /// which threads end.
+    pub fn start(proxies: &str) -> &'static Self {
         let system = System::new();
         let proxies = TrustedProxies::new(vec![proxies.parse().expect("a network")]);
         let application = App::new()
@@ -52,7 +53,7 @@ impl Application {
             .configure(intake_http::configure)
             .configure(intake_dashboard::configure);
         let service = system.block_on(init_service(application));
-        Self { system, call: Box::new(move |system, request| call(system, &service, request)) }
+        Box::leak(Box::new(Self { system, call: Box::new(move |system, request| call(system, &service, request)) }))
     }
 
     /// Gives the status of the answer. A panic on the way ends the process, although the application would survive it.

@@ -17,7 +17,7 @@ const FORMS: [&str; 9] = [
     "/settings/account/sign-out-everywhere",
 ];
 
-thread_local!(static APPLICATION: Application = Application::start("127.0.0.0/8"));
+thread_local!(static APPLICATION: &'static Application = Application::start("127.0.0.0/8"));
 
 fuzz_target!(|input: (u8, bool, bool, &[u8], &[u8])| {
     let (form, is_member, is_own, cookie, body) = input;

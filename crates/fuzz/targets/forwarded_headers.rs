@@ -7,7 +7,7 @@ use actix_web::test::TestRequest;
 use intake_fuzz::Application;
 use libfuzzer_sys::fuzz_target;
 
-thread_local!(static APPLICATION: Application = Application::start("10.0.0.0/8"));
+thread_local!(static APPLICATION: &'static Application = Application::start("10.0.0.0/8"));
 
 /// Whether the peer is trusted, and the values of three headers.
 type Input<'a> = (bool, Vec<&'a [u8]>, Vec<&'a [u8]>, &'a [u8]);

@@ -1,6 +1,7 @@
 //! What is tortured: a database of a PostgreSQL of our own, two services in front of it with connections that can be cut on
 //! both sides, and two organisations with their keys.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -101,7 +102,7 @@ impl Arena {
     pub(crate) fn open(ground: &Ground, name: &str, program: &Path, folder: &Path, seed: u64) -> anyhow::Result<Self> {
         let urls = ground.database(name)?;
         let socket = ground.folder.join("socket/.s.PGSQL.5432");
-        let database_proxy = Proxy::before(Upstream::Unix(socket), Random::new(seed, 1_000))?;
+        let database_proxy = Proxy::before(Upstream::Unix(socket), own_host(), Random::new(seed, 1_000))?;
         let url = format!("postgres://{SERVICE_ROLE}@{}/{name}", database_proxy.address);
         let url: DatabaseUrl = url.parse().map_err(|_| anyhow!("{url} is no address of a database"))?;
         let through_proxy = Prepared { service: url, owner: urls.owner.clone() };
@@ -162,7 +163,7 @@ impl Door {
         let program = program.to_string_lossy().into_owned();
         let service = start(&program, &data_dir, &urls)?;
         let address = Arc::new(Mutex::new(service.https.context("an HTTPS listener")?));
-        let proxy = Proxy::before(Upstream::Tcp(Arc::clone(&address)), Random::new(seed, 2_000))?;
+        let proxy = Proxy::before(Upstream::Tcp(Arc::clone(&address)), Ipv4Addr::LOCALHOST, Random::new(seed, 2_000))?;
         Ok(Self { program, data_dir, urls, service: Mutex::new(service), address, proxy })
     }
 
@@ -174,6 +175,12 @@ impl Door {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner) = service.https.context("an HTTPS listener")?;
         Ok(())
     }
+}
+
+/// An address of this machine that nobody else uses, so that what is sent to it can be dropped.
+fn own_host() -> Ipv4Addr {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, 77, high, low.max(1))
 }
 
 fn start(program: &str, data_dir: &Path, urls: &Prepared) -> anyhow::Result<Service> {

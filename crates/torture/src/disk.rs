@@ -118,7 +118,7 @@ impl Drop for Disk {
     }
 }
 
-fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+pub(crate) fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     let output = Command::new(program).args(arguments).output().with_context(|| format!("{program} does not run"))?;
     let reason = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "{program} {}: {}", arguments.join(" "), reason.trim());

@@ -11,12 +11,15 @@ use crate::disk::Disk;
 use crate::journal::Journal;
 use crate::races;
 use crate::random::Random;
+use crate::route::Dropping;
 use crate::traffic::Traffic;
 
 /// Enough for batches of some size, few enough for two cores.
 const CLIENTS: u64 = 24;
 /// Of undisturbed work between two faults.
 const WORK: (u64, u64) = (30, 250);
+/// How long packets are dropped.
+const DROPPED: (u64, u64) = (200, 6_000);
 /// How long a disk stays full.
 const FULL: (u64, u64) = (300, 1_500);
 /// Cuts on the way to the database: of what it is sent, a few batches; of what it answers, a few answers.
@@ -83,6 +86,19 @@ impl Scene<'_> {
             wait_for(journal, patients);
             arena.database_proxy.cut_every(0, 0);
             Ok(arena.database_proxy.count())
+        })
+    }
+
+    /// Drops every packet between services and database for a while, which may be longer than a connection bears.
+    pub(crate) fn drop_packets(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
+        self.play(ground, "drop_packets", |arena, _, random| {
+            for _ in 0..times {
+                std::thread::sleep(random.milliseconds(WORK.0, WORK.1));
+                let dropping = Dropping::to(arena.database_proxy.address.ip())?;
+                std::thread::sleep(random.milliseconds(DROPPED.0, DROPPED.1));
+                drop(dropping);
+            }
+            Ok(times)
         })
     }
 

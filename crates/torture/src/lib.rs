@@ -10,6 +10,7 @@ mod people;
 mod proxy;
 mod races;
 mod random;
+mod route;
 mod traffic;
 
 use std::fmt::Write;
@@ -38,6 +39,8 @@ pub struct Plan {
     pub database_kills: u64,
     /// How many patients are acknowledged while connections to the database are cut.
     pub database_cut_patients: u64,
+    /// How often packets to PostgreSQL are dropped for a while.
+    pub packet_drops: u64,
     /// How many patients are acknowledged while answers are cut.
     pub answer_cut_patients: u64,
     /// How often 64 clients race with one key of safe retry.
@@ -74,8 +77,9 @@ pub fn run(plan: &Plan, tell: impl Fn(&str)) -> anyhow::Result<Verdict> {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711))?;
     let scene = Scene { program: &plan.program, folder: folder.path(), seed: plan.seed };
     let mut verdict = Verdict::default();
-    let missing = disk::is_missing();
-    verdict.left_out.extend(missing.map(|why| format!("a full disk and power cuts: {why}")));
+    let (no_disk, no_route) = (disk::is_missing(), route::is_missing());
+    verdict.left_out.extend(no_disk.map(|why| format!("a full disk and power cuts: {why}")));
+    verdict.left_out.extend(no_route.map(|why| format!("dropped packets: {why}")));
 
     let mut step = |fault, is_control, act: &mut dyn FnMut() -> anyhow::Result<(u64, Findings)>| {
         tell(fault);
@@ -85,17 +89,20 @@ pub fn run(plan: &Plan, tell: impl Fn(&str)) -> anyhow::Result<Verdict> {
         anyhow::Ok(())
     };
     step("PostgreSQL killed, synchronous_commit off", true, &mut || Ok((1, scene.control_kill()?)))?;
-    if missing.is_none() {
+    if no_disk.is_none() {
         step("power cut, fsync off", true, &mut || Ok((1, scene.control_power()?)))?;
     }
     let ground = Ground::prepare(folder.path(), Durability::Full)?;
     step("service killed", false, &mut || scene.kill_services(&ground, plan.service_kills))?;
     step("PostgreSQL killed", false, &mut || scene.kill_database(&ground, plan.database_kills))?;
     step("connection to PostgreSQL cut", false, &mut || scene.cut_database(&ground, plan.database_cut_patients))?;
+    if no_route.is_none() {
+        step("packets to PostgreSQL dropped", false, &mut || scene.drop_packets(&ground, plan.packet_drops))?;
+    }
     step("answer cut", false, &mut || scene.cut_answers(&ground, plan.answer_cut_patients))?;
     step("64 clients, one Idempotency-Key", false, &mut || scene.race(&ground, plan.races))?;
     step("key revoked in use", false, &mut || scene.revoke(&ground, plan.revocations))?;
-    if missing.is_none() {
+    if no_disk.is_none() {
         step("disk full", false, &mut || scene.fill_disk(plan.disk_fills))?;
         step("power cut", false, &mut || scene.cut_power(plan.power_cuts))?;
     }

@@ -23,6 +23,9 @@ struct Arguments {
     /// How many patients are acknowledged while connections to PostgreSQL are cut
     #[arg(long, default_value_t = 100_000)]
     database_cut_patients: u64,
+    /// How often packets to PostgreSQL are dropped for a while (needs root and ip)
+    #[arg(long, default_value_t = 10)]
+    packet_drops: u64,
     /// How many patients are acknowledged while answers are cut
     #[arg(long, default_value_t = 20_000)]
     answer_cut_patients: u64,
@@ -58,6 +61,7 @@ fn main() -> anyhow::Result<ExitCode> {
         service_kills: arguments.service_kills,
         database_kills: arguments.database_kills,
         database_cut_patients: arguments.database_cut_patients,
+        packet_drops: arguments.packet_drops,
         answer_cut_patients: arguments.answer_cut_patients,
         races: arguments.races,
         revocations: arguments.revocations,

@@ -2,7 +2,7 @@
 //! message, or between a commit and its answer.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +32,8 @@ struct Cuts {
 }
 
 impl Proxy {
-    pub(crate) fn before(upstream: Upstream, random: Random) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
+    pub(crate) fn before(upstream: Upstream, host: Ipv4Addr, random: Random) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((host, 0))?;
         let address = listener.local_addr()?;
         let every = [AtomicU64::new(0), AtomicU64::new(0)];
         let cuts = Arc::new(Cuts { every, random: Mutex::new(random), count: AtomicU64::new(0) });

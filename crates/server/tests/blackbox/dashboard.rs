@@ -171,7 +171,7 @@ fn a_replaced_key_has_the_time_that_was_chosen() {
     assert_eq!(clinic.service.create(&new, &patient()).status, 201);
     let set =
         "api_keys WHERE expires_at BETWEEN now() + interval '23 hours 59 minutes' AND now() + interval '24 hours'";
-    intake_test_support::wait_for("the end to be set", || clinic.database.count(set) == 1);
+    wait_for("the end to be set", || clinic.database.count(set) == 1);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn the_use_of_a_key_is_charted_with_the_reasons_of_refusals() {
     }
     let _ = clinic.service.create(&key, &crate::patient_with("email", "Canary"));
     let _ = clinic.service.create_with(&key, &[], b"{");
-    intake_test_support::wait_for("the counts", || clinic.database.count("key_answers") == 4);
+    wait_for("the counts", || clinic.database.count("key_answers") == 4);
     browser.press("Done");
     browser.press("Front desk");
     browser.wait_for("3 accepted");
@@ -418,7 +418,7 @@ fn the_first_start_prints_an_invitation_that_leads_to_the_dashboard() {
         output.lines().find(|line| line.starts_with("https://") && line.contains("/invitations/")).map(str::to_owned)
     };
     let mut service = start();
-    intake_test_support::wait_for("the link", || link(&service).is_some());
+    wait_for("the link", || link(&service).is_some());
     browser.open(&link(&service).unwrap());
     browser.wait_for("Join Demo Clinic");
     browser.fill("Your name", "Ada");
@@ -427,7 +427,7 @@ fn the_first_start_prints_an_invitation_that_leads_to_the_dashboard() {
     browser.wait_for("Demo key");
     assert!(service.stop().success());
     let service = start();
-    intake_test_support::wait_for("the greeting", || service.output().contains("intake is ready"));
+    wait_for("the greeting", || service.output().contains("intake is ready"));
     assert_eq!(link(&service), None, "there is a member by now");
 }
 
@@ -521,7 +521,7 @@ fn no_page_keeps_anybody_out() {
             browser.tell("Emulation.setEmulatedMedia", &media);
             let _ = browser.run(&axe);
             let _ = browser.run("window.found = null; axe.run().then((all) => { window.found = all.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html).join(' ')); })");
-            intake_test_support::wait_for("axe", || !browser.run("return window.found").is_null());
+            wait_for("axe", || !browser.run("return window.found").is_null());
             assert_eq!(browser.run("return window.found"), json!([]), "{what} in {scheme}");
         }
     };

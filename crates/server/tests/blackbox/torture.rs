@@ -12,6 +12,7 @@ fn nothing_is_lost_and_nothing_doubled_when_plugs_are_pulled() {
         service_kills: 4,
         database_kills: 6,
         database_cut_patients: 1_000,
+        packet_drops: 1,
         answer_cut_patients: 300,
         races: 10,
         revocations: 50,
