@@ -4,13 +4,12 @@
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use intake_test_support::Client;
 
 use crate::load::{self, Listener};
+use crate::open_loop;
 use crate::report::median;
 use crate::stage::Stage;
 
@@ -21,9 +20,9 @@ const CROWD: usize = 5_120;
 const STALLED: usize = 5_000;
 /// Longer than any of them may.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Of the open loop, and of the one client that looks how long a refusal takes.
+/// Of the open loops: enough that none waits for another.
 const CONNECTIONS: usize = 64;
-const PAUSE: Duration = Duration::from_millis(10);
+const LANES: usize = 4_096;
 
 /// What was found, in one table.
 pub(crate) fn measure(
@@ -43,36 +42,34 @@ pub(crate) fn measure(
     let _ = writeln!(
         table,
         "| creates a second at {CROWD} connections ÷ at {SATURATED} | {:.0} ÷ {:.0} = {:.2} | 0.9 |\n\
-         | p99 at {CROWD} connections | {:.0} ms | |",
+         | p99 at {CROWD} connections; service's processor time for a patient there ÷ at {SATURATED} | {:.0} ms; {:.1} ÷ {:.1} µs | |",
         crowded.creates,
         saturated.creates,
         crowded.creates / saturated.creates,
-        crowded.p99
+        crowded.p99,
+        crowded.service_cpu,
+        saturated.service_cpu
     );
 
     slow.slow_down()?;
-    let (address, request) = (slow.plain()?, slow.request()?);
-    let (mut saturated, mut crowded, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut peak, mut goodput, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=rounds {
-        eprintln!("round {round}, a slow database, {SATURATED} and {CROWD} connections");
-        saturated.push(slow.created_a_second(SATURATED, time)?);
-        let look = |is_over: &AtomicBool| refused(address, &request, is_over);
-        let (rate, told) = during(look, || slow.created_a_second(CROWD, time))?;
-        crowded.push(rate);
-        refusals.extend(told);
+        eprintln!("round {round}, ten times more than a slow database can store");
+        let saturated = slow.load(Listener::Plain, SATURATED, time)?.creates;
+        let outcome = slow.overload(10.0 * saturated, LANES, time)?;
+        peak.push(saturated);
+        goodput.push(outcome.created as f64 / time.as_secs_f64());
+        refusals.push(outcome.refusals);
     }
-    let (saturated, crowded) = (median(saturated), median(crowded));
-    anyhow::ensure!(!refusals.is_empty(), "nobody was refused");
-    refusals.sort_by(f64::total_cmp);
-    let at = |share: usize| refusals.get(refusals.len() * share / 100).copied().unwrap_or_default();
+    let (peak, goodput, refusals) = (median(peak), median(goodput), open_loop::median(&refusals));
     let _ = writeln!(
         table,
-        "| the same before a slow database | {crowded:.0} ÷ {saturated:.0} = {:.2} | 0.9 |\n\
-         | refusals there ({}): median, p99 | {:.1} ms, {:.1} ms | 50 ms |",
-        crowded / saturated,
-        refusals.len(),
-        at(50),
-        at(99)
+        "| creates a second of a slow database at 10 × its peak ÷ that | {goodput:.0} ÷ {peak:.0} = {:.2} | 0.9 |\n\
+         | the {:.0} refusals a second then: p50, p99 | {:.1} ms, {:.1} ms | 50 ms |",
+        goodput / peak,
+        refusals.rate,
+        refusals.p50,
+        refusals.p99
     );
 
     let (mut alone, mut beside, mut gone) = (Vec::new(), Vec::new(), Vec::new());
@@ -95,37 +92,6 @@ pub(crate) fn measure(
         median(gone)
     );
     Ok(table)
-}
-
-/// Does one thing while another lasts.
-fn during<A: Send, B>(
-    beside: impl FnOnce(&AtomicBool) -> anyhow::Result<A> + Send,
-    work: impl FnOnce() -> anyhow::Result<B>,
-) -> anyhow::Result<(B, A)> {
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(|| beside(&is_over));
-        let done = work();
-        is_over.store(true, Ordering::Relaxed);
-        let beside = beside.join().map_err(|_| anyhow::anyhow!("a client panicked"))?;
-        Ok((done?, beside?))
-    })
-}
-
-/// One client asks again and again: how long refusals take, in milliseconds.
-fn refused(address: SocketAddr, request: &[u8], is_over: &AtomicBool) -> anyhow::Result<Vec<f64>> {
-    let mut connection = Client::plain(address).try_connect()?;
-    let mut times = Vec::new();
-    while !is_over.load(Ordering::Relaxed) {
-        let asked = Instant::now();
-        connection.try_write(request)?;
-        let answer = connection.try_read(true)?;
-        if answer.status == 503 && answer.text().contains("is full") {
-            times.push(asked.elapsed().as_secs_f64() * 1e3);
-        }
-        std::thread::sleep(PAUSE);
-    }
-    Ok(times)
 }
 
 /// Clients that begin and do not go on: a handshake, a head or a body, over TLS and in clear.

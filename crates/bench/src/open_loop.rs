@@ -29,6 +29,8 @@ pub(crate) struct Tail {
 pub(crate) struct Outcome {
     pub(crate) tail: Tail,
     pub(crate) created: u64,
+    /// Of the answers that are 503, if any.
+    pub(crate) refusals: Tail,
 }
 
 struct Lane {
@@ -40,11 +42,13 @@ struct Lane {
 
 struct Loop<'a> {
     lanes: Vec<Lane>,
-    free: Vec<usize>,
+    /// In turns, so that none is idle for so long that the service closes it.
+    free: VecDeque<usize>,
     /// Requests whose moment came when every lane was busy.
     late: VecDeque<Instant>,
     requests: std::iter::Cycle<std::slice::Iter<'a, Vec<u8>>>,
     latencies: Vec<Duration>,
+    refusals: Vec<Duration>,
     created: u64,
     ready: OwnedFd,
 }
@@ -66,16 +70,19 @@ pub(crate) fn run(
         lanes.push(Lane { socket, answer: Vec::new(), due: Instant::now() });
     }
     let free = (0..connections).collect();
-    let (late, latencies) = (VecDeque::new(), Vec::new());
     let requests = requests.iter().cycle();
-    let mut open = Loop { lanes, free, late, requests, latencies, created: 0, ready };
+    let (late, latencies, refusals) = (VecDeque::new(), Vec::new(), Vec::new());
+    let mut open = Loop { lanes, free, late, requests, latencies, refusals, created: 0, ready };
     let sent = open.drive(Duration::from_secs_f64(1.0 / rate), time)?;
-    let Loop { mut latencies, created, .. } = open;
+    let Loop { latencies, refusals, created, .. } = open;
     anyhow::ensure!(latencies.len() == sent, "{} of {sent} requests were answered", latencies.len());
+    Ok(Outcome { tail: tail(latencies, time), created, refusals: tail(refusals, time) })
+}
+
+fn tail(mut latencies: Vec<Duration>, time: Duration) -> Tail {
     latencies.sort_unstable();
     let at = |share: usize| latencies.get(latencies.len() * share / 1000).map_or(0.0, |one| one.as_secs_f64() * 1e3);
-    let rate = sent as f64 / time.as_secs_f64();
-    Ok(Outcome { tail: Tail { rate, p50: at(500), p99: at(990), p999: at(999) }, created })
+    Tail { rate: latencies.len() as f64 / time.as_secs_f64(), p50: at(500), p99: at(990), p999: at(999) }
 }
 
 impl Loop<'_> {
@@ -92,7 +99,9 @@ impl Loop<'_> {
                 next += pause;
                 sent += 1;
             }
-            while let Some(lane) = self.free.pop_if(|_| !self.late.is_empty()) {
+            while !self.late.is_empty()
+                && let Some(lane) = self.free.pop_front()
+            {
                 self.send(lane)?;
             }
             anyhow::ensure!(now < start + time + PATIENCE, "answers are missing");
@@ -121,10 +130,14 @@ impl Loop<'_> {
         if !is_whole(&lane.answer) {
             return Ok(());
         }
-        self.latencies.push(lane.due.elapsed());
+        let latency = lane.due.elapsed();
+        self.latencies.push(latency);
+        if lane.answer.starts_with(b"HTTP/1.1 503 ") {
+            self.refusals.push(latency);
+        }
         self.created += u64::from(lane.answer.starts_with(b"HTTP/1.1 201 "));
         lane.answer.clear();
-        self.free.push(number);
+        self.free.push_back(number);
         Ok(())
     }
 }

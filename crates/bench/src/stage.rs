@@ -237,11 +237,10 @@ impl<'a> Stage<'a> {
         )?)
     }
 
-    /// Acknowledged patients a second over so many connections, whatever becomes of all other requests.
-    pub(crate) fn created_a_second(&self, connections: usize, time: Duration) -> anyhow::Result<f64> {
-        let url = format!("http://{}/api/v1/patients", self.plain()?);
-        let seen = load::run(&url, &self.requests, connections, time)?;
-        Ok((seen.answers - seen.refused) as f64 / seen.time.as_secs_f64())
+    /// Sends at a fixed rate over plain HTTP, far more than can be stored.
+    pub(crate) fn overload(&self, rate: f64, connections: usize, time: Duration) -> anyhow::Result<open_loop::Outcome> {
+        let requests = requests::whole(&self.keys, &[("X-Forwarded-Proto", "https")]);
+        open_loop::run(self.plain()?, &requests, rate, connections, time)
     }
 
     pub(crate) fn plain(&self) -> anyhow::Result<SocketAddr> {

@@ -28,6 +28,9 @@ use crate::{certificates, local_ca};
 
 /// Open at once: far beyond what clinics' integrations need, and some 400 MiB if all of them are strangers who stall.
 pub(crate) const CONNECTIONS_MAX: usize = 16_384;
+/// Connections that nobody has looked at yet: the usual 128 are soon full when many come at once, and whoever finds no room
+/// tries again a second later.
+const BACKLOG: i32 = 4_096;
 /// Open files that are no connections: the database's, the log, the listeners.
 const OTHER_FILES: usize = 256;
 /// A handshake takes two round trips; who takes longer holds a place for nothing.
@@ -165,6 +168,7 @@ fn connections_max() -> usize {
 
 fn listen(what: &str, setting: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).with_context(|| format!("{setting}: cannot listen on {address}"))?;
+    rustix::net::listen(&listener, BACKLOG)?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening for {what} on {address}");
     Ok(listener)
