@@ -108,6 +108,13 @@ impl ServiceBuilder {
         self.command.stdin(Stdio::null()).output().expect("the program runs")
     }
 
+    /// Starts the program and waits for nothing.
+    #[must_use]
+    pub fn spawn(mut self) -> Child {
+        self.command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.command.spawn().expect("the program runs")
+    }
+
     /// Starts the service and waits until it listens.
     #[must_use]
     pub fn start(self) -> Service {

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use intake_domain::{ApiKey, Environment, KeyFormat};
 use intake_test_support::{Response, Service, ServiceBuilder, patient, wait_for};
@@ -190,6 +191,19 @@ fn twenty_commands_may_start_it_at_once() {
     let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 20);
     wait_for("the end of all", || processes(folder.path()).is_empty());
+}
+
+#[test]
+fn a_service_that_is_stopped_while_it_starts_ends_cleanly() {
+    let folder = tempfile::tempdir().unwrap();
+    for pause in [100, 400, 800] {
+        let mut service = in_folder(folder.path()).spawn();
+        std::thread::sleep(Duration::from_millis(pause));
+        let status = Command::new("kill").args(["-s", "TERM", &service.id().to_string()]).status().unwrap();
+        assert!(status.success());
+        assert_eq!(service.wait().unwrap().code(), Some(0), "after {pause} ms");
+        wait_for("the end of all", || processes(folder.path()).is_empty());
+    }
 }
 
 #[test]
