@@ -9,9 +9,9 @@ use diesel::sql_types::Text;
 use intake_domain::{
     Actor, AuditEntryId, Deed, Environment, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeyStanding,
     KeyStore, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Registered, Registration,
-    RequestDigest, SafeRetry, create_key, revoke_key,
+    RequestDigest, SafeRetry, StoreError, create_key, revoke_key,
 };
-use intake_infra::{Database, KeyUseWriter, KeyUses, PostgresKeyStore, PostgresPatientRegister};
+use intake_infra::{Database, DatabaseUrl, KeyUseWriter, KeyUses, PostgresKeyStore, PostgresPatientRegister};
 use intake_test_support::TestDatabase;
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -215,6 +215,28 @@ async fn a_batch_answers_each_of_its_requests() {
         assert_eq!(registered, expected, "{number}");
     }
     assert_eq!(clinic.patients(), 150);
+}
+
+#[tokio::test]
+async fn whoever_is_out_of_time_is_told_that_the_database_is_away() {
+    let nobody = tempfile::tempdir().unwrap();
+    let url = DatabaseUrl::on_socket(&nobody.path().to_string_lossy(), "intake_service", "intake");
+    let deadline = Duration::from_millis(100);
+    let uses = KeyUses::default();
+    let register = Arc::new(PostgresPatientRegister::start(&url, None, deadline, &uses).unwrap());
+    let key = format().mint([1; 32]).digest();
+    // So many that the writer lets go of some in the very moment in which their time is over here.
+    let asked = (0..300).map(|number| {
+        let register = Arc::clone(&register);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_micros(number * 700)).await;
+            register.standing(&key, NOW).await
+        })
+    });
+    for answer in asked.collect::<Vec<_>>() {
+        let answer = answer.await.unwrap();
+        assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+    }
 }
 
 #[tokio::test]

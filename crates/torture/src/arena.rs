@@ -142,6 +142,14 @@ impl Arena {
         self.doors.iter().map(|door| door.proxy.count()).sum()
     }
 
+    /// What the services have to say about answers that nobody expected.
+    pub(crate) fn unexpected(&self) -> Option<String> {
+        let output = |door: &Door| door.service.lock().unwrap_or_else(PoisonError::into_inner).output();
+        let outputs: Vec<String> = self.doors.iter().map(output).collect();
+        let mut lines = outputs.iter().flat_map(|output| output.lines());
+        lines.find(|line| line.contains("a request failed unexpectedly")).map(str::to_owned)
+    }
+
     /// As the owner of the register.
     pub(crate) fn register(&self) -> anyhow::Result<PgConnection> {
         Ok(PgConnection::establish(self.urls.owner.expose())?)

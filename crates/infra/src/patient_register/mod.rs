@@ -123,7 +123,8 @@ impl PostgresPatientRegister {
         }
         match tokio::time::timeout_at(deadline.into(), answered).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(dropped)) => Err(StoreError::Unexpected(dropped.into())),
+            // A writer lets go of what is out of time, by a clock that may be a moment ahead of the one here.
+            Ok(Err(dropped)) => Err(StoreError::Unavailable(dropped.into())),
             Err(elapsed) => Err(StoreError::Unavailable(elapsed.into())),
         }
     }
