@@ -38,7 +38,7 @@ torture *arguments:
 fuzz target seconds="600":
     @# Leaks are not looked for: actix's router keeps the names of its routes on purpose.
     mkdir -p crates/fuzz/seeds/{{ target }} crates/fuzz/corpus/{{ target }}
-    RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir crates/fuzz --target-dir target/fuzz {{ target }} crates/fuzz/corpus/{{ target }} crates/fuzz/seeds/{{ target }} -- -max_total_time={{ seconds }} -detect_leaks=0
+    ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir crates/fuzz --target-dir target/fuzz {{ target }} crates/fuzz/corpus/{{ target }} crates/fuzz/seeds/{{ target }} -- -max_total_time={{ seconds }}
 
 # Exactly what CI runs
 ci:
