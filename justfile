@@ -29,7 +29,7 @@ bench *arguments:
 bench-parts *arguments:
     cargo bench --locked --package intake-http --features bench --bench request -- {{ arguments }}
 
-# Pulls every plug and counts what was lost, about 6 minutes: `just torture --help` tells how to shorten it
+# Pulls every plug and counts what was lost, about 8 minutes: `just torture --help` tells how to shorten it
 torture *arguments:
     cargo build --release --locked --package intake --package intake-torture
     target/release/intake-torture {{ arguments }}
