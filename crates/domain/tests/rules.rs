@@ -276,7 +276,9 @@ proptest! {
         phone in r"\+[1-9][0-9]{1,14}",
         birth in (1850..2025_i32, 1..=366_u16).prop_filter_map("a day", |(y, d)| time::Date::from_ordinal_date(y, d).ok()),
         email in ("[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]{1,30}", label(), label()).prop_map(|(l, a, b)| format!("{l}@{a}.{b}")),
-        line in text_of_at_most(255),
+        lines in [text_of_at_most(255), text_of_at_most(255)],
+        suburb in text_of_at_most(100),
+        state in text_of_at_most(50),
         postcode in text_of_at_most(20),
         country in prop_oneof![Just(None), Just(Some("AU"))],
     ) {
@@ -286,10 +288,12 @@ proptest! {
             phone_number: phone.as_str().into(),
             date_of_birth: birth.to_string().into(),
             email: email.as_str().into(),
-            address_line1: line.as_str().into(),
+            address_line1: lines[0].as_str().into(),
+            address_line2: lines[1].as_str().into(),
+            suburb: suburb.as_str().into(),
+            state: state.as_str().into(),
             postcode: postcode.as_str().into(),
             country: country.map(Sent::from).unwrap_or_default(),
-            ..PatientDraft::default()
         };
         let patient = draft.validate(NOW).unwrap();
         prop_assert_eq!(patient.first_name(), name.as_str());
@@ -297,7 +301,10 @@ proptest! {
         prop_assert_eq!(patient.phone_number(), phone);
         prop_assert_eq!(patient.date_of_birth(), birth);
         prop_assert_eq!(patient.email(), Some(email.as_str()));
-        prop_assert_eq!(patient.address_line1(), Some(line.as_str()));
+        prop_assert_eq!(patient.address_line1(), Some(lines[0].as_str()));
+        prop_assert_eq!(patient.address_line2(), Some(lines[1].as_str()));
+        prop_assert_eq!(patient.suburb(), Some(suburb.as_str()));
+        prop_assert_eq!(patient.state(), Some(state.as_str()));
         prop_assert_eq!(patient.postcode(), Some(postcode.as_str()));
         prop_assert_eq!(patient.country(), country);
     }
