@@ -88,8 +88,8 @@ pub struct KeyRecord {
     pub sent_in_clear_at: Option<OffsetDateTime>,
 }
 
-/// Who stands behind an active key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whose key it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyHolder {
     /// The key's id.
     pub key_id: KeyId,

@@ -21,7 +21,7 @@ const CROWDED_KEEP_ALIVE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Connections {
     open: Arc<AtomicUsize>,
-    crowd: usize,
+    most: usize,
     counts: Arc<AnswerCounts>,
 }
 
@@ -29,7 +29,18 @@ impl Connections {
     /// Room for that many connections; who is answered on them is counted.
     #[must_use]
     pub fn new(most: usize, counts: Arc<AnswerCounts>) -> Self {
-        Self { open: Arc::default(), crowd: most / 4 * 3, counts }
+        Self { open: Arc::default(), most, counts }
+    }
+
+    /// How many there may be.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Whether idle ones should make way.
+    fn are_crowded(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > self.most / 4 * 3
     }
 
     /// How many are open, in the text format of Prometheus.
@@ -98,7 +109,7 @@ impl Progress {
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let time = match self.stage.get() {
             Stage::Fresh | Stage::Head => HEAD_TIMEOUT,
-            Stage::Idle if self.connections.open.load(Ordering::Relaxed) > self.connections.crowd => CROWDED_KEEP_ALIVE,
+            Stage::Idle if self.connections.are_crowded() => CROWDED_KEEP_ALIVE,
             Stage::Idle => KEEP_ALIVE,
             Stage::Request => return None,
         };

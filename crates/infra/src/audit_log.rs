@@ -31,12 +31,26 @@ impl AuditLog for PostgresAuditLog {
     ) -> Result<Vec<AuditEntry>, StoreError> {
         let id = *organisation.as_uuid();
         let found = self.0.run(move |connection| {
-            let newest_first = audit_entries::table
-                .filter(audit_entries::organisation_id.eq(id))
-                .filter(audit_entries::id.lt(before.map_or(Uuid::max(), |before| *before.as_uuid())))
-                .order(audit_entries::id.desc())
-                .limit(limit.into());
-            newest_first.select(EntryRow::as_select()).load(connection)
+            let of_organisation = audit_entries::table.filter(audit_entries::organisation_id.eq(id));
+            // The moment is the database's, the id may say another one.
+            let cursor = match before {
+                Some(before) => of_organisation
+                    .filter(audit_entries::id.eq(before.as_uuid()))
+                    .select((audit_entries::at, audit_entries::id))
+                    .first::<(OffsetDateTime, Uuid)>(connection)
+                    .optional()?,
+                None => None,
+            };
+            let newest_first = of_organisation
+                .order((audit_entries::at.desc(), audit_entries::id.desc()))
+                .limit(limit.into())
+                .select(EntryRow::as_select());
+            let Some((at, id)) = cursor else {
+                // A cursor that names nothing has nothing before it.
+                return if before.is_some() { Ok(Vec::new()) } else { newest_first.load(connection) };
+            };
+            let is_older = audit_entries::at.lt(at).or(audit_entries::at.eq(at).and(audit_entries::id.lt(id)));
+            newest_first.filter(is_older).load(connection)
         });
         Ok(found.await?.into_iter().filter_map(|row| row.into_entry(organisation)).collect())
     }
@@ -53,7 +67,6 @@ pub(crate) fn record(
     let row = (
         audit_entries::organisation_id.eq(organisation),
         audit_entries::id.eq(deed.entry_id.as_uuid()),
-        audit_entries::at.eq(deed.at),
         audit_entries::action.eq(action.as_str()),
         audit_entries::actor.eq(name_of(&deed.actor)),
         audit_entries::subject.eq(subject),

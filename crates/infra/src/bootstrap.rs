@@ -8,7 +8,8 @@ use diesel::sql_types::Text;
 
 use crate::database_url::DatabaseUrl;
 use crate::embedded::EmbeddedPostgres;
-use crate::migrations::{SchemaError, grant_service_role, migrate};
+use crate::grants::grant_service_role;
+use crate::migrations::{SchemaError, failed, migrate};
 
 /// The role that the service connects as.
 pub const SERVICE_ROLE: &str = "intake_service";
@@ -27,7 +28,6 @@ pub fn prepare(server: &EmbeddedPostgres, database: &str) -> Result<Prepared, Sc
     let _lock = server.lock().map_err(|error| SchemaError::Failed(error.into()))?;
     let mut connection =
         PgConnection::establish(server.owner_url("postgres").expose()).map_err(SchemaError::Unreachable)?;
-    let failed = |error: diesel::result::Error| SchemaError::Failed(error.into());
     let is_there = |connection: &mut PgConnection, query: &str, name: &str| {
         diesel::sql_query(query).bind::<Text, _>(name).execute(connection).map(|found| found > 0).map_err(failed)
     };
@@ -40,6 +40,9 @@ pub fn prepare(server: &EmbeddedPostgres, database: &str) -> Result<Prepared, Sc
     let prepared = Prepared { owner: server.owner_url(database), service: server.url(SERVICE_ROLE, database) };
     migrate(&prepared.owner)?;
     // Every time: an earlier start may have been killed in between.
-    grant_service_role(&prepared.owner, SERVICE_ROLE)?;
-    Ok(prepared)
+    match grant_service_role(&prepared.owner, SERVICE_ROLE) {
+        // A newer program has granted what it needs, which is no less.
+        Ok(()) | Err(SchemaError::Newer(_)) => Ok(prepared),
+        Err(error) => Err(error),
+    }
 }

@@ -1,51 +1,73 @@
-//! The pool behind everything that is not on the way of a valid patient: key lookups, key and organisation management.
-//! Work runs on blocking threads, as many at once as there are connections, and rides out a lost connection until its
-//! deadline. All work given to it may be run twice.
+//! The pool behind everything that is not on the way of a patient: key and organisation management, members, sessions. Work
+//! runs on blocking threads, as many at once as there are connections, and rides out a lost connection until its deadline.
+//! Work that hangs is left behind with its connection and done again over a new one, so all of it may be run twice.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use diesel::QueryResult;
+use diesel::connection::TransactionManager;
 use diesel::pg::PgConnection;
-use diesel::r2d2::{ConnectionManager, Pool};
-use diesel::{Connection, QueryResult};
-use intake_domain::StoreError;
-use tokio::sync::Semaphore;
+use intake_domain::{Source, StoreError};
+use r2d2::{ManageConnection, Pool};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep_until, timeout_at};
 
+use crate::connect::{ConnectError, RETRY_PAUSE, connect};
 use crate::database_url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure, store_error};
+use crate::left_behind::LeftBehind;
 
 /// Lookups are short: a few connections carry thousands of them a second.
 const POOL_SIZE: u32 = 4;
+/// Connections that may hang besides.
+const HANGING_MAX: u32 = 16;
 /// Work waiting for a connection, beyond which newcomers are turned away at once.
 const MAX_WAITING: usize = 4_096;
 /// How long to wait for a pooled connection before looking at the deadline again. r2d2's own back-off grows to half of it.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(1);
-/// Between two tries while the database is away: soon enough to go unnoticed when it is back.
-pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
+const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A pool of connections to the database.
 #[derive(Clone)]
 pub struct Database {
-    pool: Pool<ConnectionManager<PgConnection>>,
-    connections: Arc<Semaphore>,
+    pool: Pool<Connections>,
+    generation: Arc<AtomicUsize>,
+    permits: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
+    left_behind: Arc<LeftBehind>,
     deadline: Duration,
+}
+
+/// What became of one try.
+enum Tried<T> {
+    Done(T),
+    /// Trying again may help.
+    Failed(StoreError),
+    /// Trying again changes nothing.
+    Refused(StoreError),
+    Hangs,
 }
 
 impl Database {
     /// A pool that connects when it is first used. `deadline` bounds every piece of work.
     #[must_use]
     pub fn new(url: &DatabaseUrl, deadline: Duration) -> Self {
+        let generation = Arc::new(AtomicUsize::new(0));
         let pool = Pool::builder()
-            .max_size(POOL_SIZE)
+            .max_size(POOL_SIZE + HANGING_MAX)
             .min_idle(Some(0))
-            .test_on_check_out(false)
+            // Looks at the connection's generation, and asks nobody.
+            .test_on_check_out(true)
             .connection_timeout(CONNECTION_TIMEOUT.min(deadline))
-            .build_unchecked(ConnectionManager::new(url.expose()));
+            .error_handler(Box::new(r2d2::NopErrorHandler))
+            .build_unchecked(Connections { url: url.clone(), generation: Arc::clone(&generation) });
         Self {
             pool,
-            connections: Arc::new(Semaphore::new(usize::try_from(POOL_SIZE).unwrap_or(1))),
+            generation,
+            permits: Arc::new(Semaphore::new(usize::try_from(POOL_SIZE).unwrap_or(1))),
             waiting: Arc::new(Semaphore::new(MAX_WAITING)),
+            left_behind: Arc::default(),
             deadline,
         }
     }
@@ -57,58 +79,117 @@ impl Database {
 
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + 'static,
+        work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
-        let _place = self.waiting.try_acquire().map_err(|_| StoreError::Overloaded)?;
+        let _waiting = self.waiting.try_acquire().map_err(|_| StoreError::Overloaded)?;
         let until = Instant::now() + self.deadline;
-        let permit = tokio::time::timeout_at(until.into(), Arc::clone(&self.connections).acquire_owned()).await;
+        let work = Arc::new(work);
+        loop {
+            let error = match self.try_once(&work, until).await? {
+                Tried::Done(value) => return Ok(value),
+                Tried::Refused(error) => return Err(error),
+                Tried::Failed(error) => error,
+                Tried::Hangs => unavailable("a statement hangs in the database"),
+            };
+            let next = Instant::now() + RETRY_PAUSE;
+            if next >= until {
+                return Err(error);
+            }
+            sleep_until(next.into()).await;
+        }
+    }
+
+    async fn try_once<T: Send + 'static>(
+        &self,
+        work: &Arc<impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static>,
+        until: Instant,
+    ) -> Result<Tried<T>, StoreError> {
+        let permit = timeout_at(until.into(), Arc::clone(&self.permits).acquire_owned()).await;
         let permit = permit.map_err(unavailable)?.map_err(|error| StoreError::Unexpected(error.into()))?;
-        let pool = self.pool.clone();
+        // Held by the work, and by whoever waits for it: who gives up on the work takes the permit away.
+        let permit = Arc::new(Mutex::new(Some(permit)));
+        let (pool, work, held) = (self.pool.clone(), Arc::clone(work), Arc::clone(&permit));
+        let left_behind = Arc::clone(&self.left_behind);
         let done = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            run_until(&pool, until, work)
+            let tried = try_work(&pool, work.as_ref());
+            if take(&held).is_none() {
+                left_behind.came_back();
+            }
+            tried
         });
-        // A statement that hangs is left to its thread: the caller has waited long enough.
-        match tokio::time::timeout_at(until.into(), done).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => Err(StoreError::Unexpected(panic.into())),
-            Err(elapsed) => Err(unavailable(elapsed)),
-        }
-    }
-}
-
-fn run_until<T>(
-    pool: &Pool<ConnectionManager<PgConnection>>,
-    until: Instant,
-    work: impl Fn(&mut PgConnection) -> QueryResult<T>,
-) -> Result<T, StoreError> {
-    loop {
-        let error = match pool.get() {
-            Ok(mut connection) => match work(&mut connection) {
-                Ok(value) => return Ok(value),
-                Err(error) if failure(&error) == Failure::Refused => return Err(store_error(error)),
-                Err(error) => {
-                    // Never given back as it is: the pool would hand it to the next one.
-                    replace(&mut connection);
-                    store_error(error)
+        let patience = self.left_behind.patience();
+        let limit = patience.map_or(until, |patience| until.min(Instant::now() + patience));
+        match timeout_at(limit.into(), done).await {
+            Ok(Ok(tried)) => Ok(tried),
+            Ok(Err(_panic)) => Err(StoreError::Unexpected("work for the database panicked".into())),
+            Err(_elapsed) => {
+                // Unless it is done in this very moment, or too many hang already.
+                if patience.is_some() && take(&permit).is_some() {
+                    self.left_behind.add();
+                    self.generation.fetch_add(1, Ordering::Relaxed);
                 }
-            },
-            Err(error) => unavailable(error),
-        };
-        if Instant::now() + RETRY_PAUSE >= until {
-            return Err(error);
+                Ok(Tried::Hangs)
+            }
         }
-        std::thread::sleep(RETRY_PAUSE);
     }
 }
 
-/// Marks a connection as broken, so that the pool closes it: an open transaction that fails to roll back.
-fn replace(connection: &mut PgConnection) {
-    use diesel::connection::TransactionManager;
-    type Manager = <PgConnection as Connection>::TransactionManager;
-    Manager::transaction_manager_status_mut(connection).set_in_error();
+fn take(permit: &Mutex<Option<OwnedSemaphorePermit>>) -> Option<OwnedSemaphorePermit> {
+    permit.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-fn unavailable(error: impl Into<intake_domain::Source>) -> StoreError {
+fn try_work<T>(pool: &Pool<Connections>, work: impl Fn(&mut PgConnection) -> QueryResult<T>) -> Tried<T> {
+    let mut connection = match pool.get() {
+        Ok(connection) => connection,
+        Err(error) => return Tried::Failed(unavailable(error)),
+    };
+    match work(&mut connection.connection) {
+        Ok(value) => Tried::Done(value),
+        Err(error) if failure(&error) == Failure::Refused => Tried::Refused(store_error(error)),
+        Err(error) => {
+            // Never given back as it is: the pool would hand it to the next one.
+            connection.is_broken = true;
+            Tried::Failed(store_error(error))
+        }
+    }
+}
+
+fn unavailable(error: impl Into<Source>) -> StoreError {
     StoreError::Unavailable(error.into())
+}
+
+/// How the pool connects, and which connections it keeps.
+#[derive(Debug)]
+struct Connections {
+    url: DatabaseUrl,
+    /// Where one connection hangs, the others that were opened before would, too.
+    generation: Arc<AtomicUsize>,
+}
+
+struct Pooled {
+    connection: PgConnection,
+    generation: usize,
+    is_broken: bool,
+}
+
+impl ManageConnection for Connections {
+    type Connection = Pooled;
+    type Error = ConnectError;
+
+    fn connect(&self) -> Result<Pooled, ConnectError> {
+        let generation = self.generation.load(Ordering::Relaxed);
+        Ok(Pooled { connection: connect(&self.url)?, generation, is_broken: false })
+    }
+
+    fn is_valid(&self, pooled: &mut Pooled) -> Result<(), ConnectError> {
+        if pooled.generation == self.generation.load(Ordering::Relaxed) { Ok(()) } else { Err(ConnectError::Outdated) }
+    }
+
+    fn has_broken(&self, pooled: &mut Pooled) -> bool {
+        type Manager = <PgConnection as diesel::Connection>::TransactionManager;
+        pooled.is_broken
+            || std::thread::panicking()
+            || Manager::is_broken_transaction_manager(&mut pooled.connection)
+            || self.is_valid(pooled).is_err()
+    }
 }

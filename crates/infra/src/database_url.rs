@@ -5,6 +5,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::embedded::Durability;
+
 /// Bounds of one connection, added where the address does not say otherwise. A database that drops packets is noticed in
 /// seconds, not in the minutes that TCP would take.
 const LIMITS: [(&str, &str); 5] = [
@@ -15,26 +19,91 @@ const LIMITS: [(&str, &str); 5] = [
     ("keepalives_count", "2"),
 ];
 
+/// Which values of `target_session_attrs` name one server at most, so that whichever host answers first is the right one.
+const ONE_SERVER: [&str; 2] = ["read-write", "primary"];
+/// Where PostgreSQL listens unless something says otherwise.
+const USUAL_PORT: &str = "5432";
+
 /// The address of a database, in either of libpq's forms. Holds a password: never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DatabaseUrl(String);
+pub struct DatabaseUrl {
+    text: String,
+    durability: Durability,
+}
 
 impl DatabaseUrl {
     /// A database behind a unix socket in this folder.
     #[must_use]
     pub fn on_socket(folder: &str, role: &str, database: &str) -> Self {
-        let quote = |text: &str| format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"));
-        Self(format!("host={} user={} dbname={}", quote(folder), quote(role), quote(database))).with_limits()
+        Self::new(format!("host={} user={} dbname={}", quoted(folder), quoted(role), quoted(database))).with_limits()
+    }
+
+    fn new(text: String) -> Self {
+        Self { text, durability: Durability::Full }
+    }
+
+    /// The same database, with this much asked of its durability.
+    #[must_use]
+    pub fn with_durability(self, durability: Durability) -> Self {
+        Self { durability, ..self }
+    }
+
+    /// What the database must survive.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// An address for each host, where there are several and no more than one of them is the right one: they can be tried
+    /// at the same time. Empty otherwise.
+    pub(crate) fn each_host(&self) -> Vec<Self> {
+        let last = |name: &str| self.parameter(name).pop();
+        if !last("target_session_attrs").is_some_and(|wanted| ONE_SERVER.contains(&wanted.as_str())) {
+            return Vec::new();
+        }
+        let (host_names, port_names) = self.authority();
+        let list = |given: Option<String>, else_named: String| -> Vec<String> {
+            given.unwrap_or(else_named).split(',').map(str::to_owned).collect()
+        };
+        let hosts = list(last("host"), host_names);
+        let addresses = list(last("hostaddr"), String::new());
+        let ports = list(last("port"), port_names);
+        let count = hosts.len().max(addresses.len());
+        if count < 2 {
+            return Vec::new();
+        }
+        let one = |number: usize| {
+            let port = if ports.len() == count { ports.get(number) } else { ports.first() };
+            let port = port.filter(|port| !port.is_empty()).map_or(USUAL_PORT, String::as_str);
+            let given = [("host", hosts.get(number)), ("hostaddr", addresses.get(number))];
+            let given = given.into_iter().filter_map(|(name, value)| Some((name, value?.as_str())));
+            given.chain([("port", port)]).fold(self.clone(), |url, (name, value)| url.with(name, value))
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// The lists of hosts and of ports that stand between the slashes of a URI.
+    fn authority(&self) -> (String, String) {
+        let rest = if self.is_uri() { self.text.split_once("://").map_or("", |(_, rest)| rest) } else { "" };
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        let servers = authority.rsplit_once('@').map_or(authority, |(_, servers)| servers);
+        let split = |server: &str| {
+            let host = without_port(server);
+            let port = server.trim_start_matches('[').strip_prefix(host).unwrap_or_default();
+            (percent_decoded(host), port.trim_start_matches(']').trim_start_matches(':').to_owned())
+        };
+        let (hosts, ports): (Vec<_>, Vec<_>) = servers.split(',').map(split).unzip();
+        (hosts.join(","), ports.join(","))
     }
 
     /// The address, for libpq alone.
     #[must_use]
     pub fn expose(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     fn is_uri(&self) -> bool {
-        self.0.starts_with("postgres://") || self.0.starts_with("postgresql://")
+        self.text.starts_with("postgres://") || self.text.starts_with("postgresql://")
     }
 
     fn with_limits(mut self) -> Self {
@@ -44,39 +113,36 @@ impl DatabaseUrl {
         self
     }
 
-    fn with_default(mut self, name: &str, value: &str) -> Self {
-        if !self.parameter(name).is_empty() {
-            return self;
-        }
-        let separator = match (self.is_uri(), self.0.contains('?')) {
-            (true, true) => '&',
-            (true, false) => '?',
-            (false, _) => ' ',
+    fn with_default(self, name: &str, value: &str) -> Self {
+        if self.parameter(name).is_empty() { self.with(name, value) } else { self }
+    }
+
+    /// The last of several equal parameters wins.
+    fn with(mut self, name: &str, value: &str) -> Self {
+        let (separator, value) = match (self.is_uri(), self.text.contains('?')) {
+            (true, true) => ('&', utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()),
+            (true, false) => ('?', utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()),
+            (false, _) => (' ', quoted(value)),
         };
-        self.0 = format!("{}{separator}{name}={value}", self.0);
+        self.text = format!("{}{separator}{name}={value}", self.text);
         self
     }
 
     /// Every value given for a parameter.
     fn parameter(&self, name: &str) -> Vec<String> {
         if self.is_uri() {
-            let query = self.0.split_once('?').map_or("", |(_, query)| query);
+            let query = self.text.split_once('?').map_or("", |(_, query)| query);
             let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
             return pairs.filter(|(key, _)| *key == name).map(|(_, value)| percent_decoded(value)).collect();
         }
-        keyword_pairs(&self.0).into_iter().filter(|(key, _)| key == name).map(|(_, value)| value).collect()
+        keyword_pairs(&self.text).into_iter().filter(|(key, _)| key == name).map(|(_, value)| value).collect()
     }
 
     /// Every host the address may lead to; none: libpq's own default.
     fn hosts(&self) -> Vec<String> {
         let mut hosts = self.parameter("host");
         hosts.extend(self.parameter("hostaddr"));
-        if self.is_uri() {
-            let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
-            let authority = rest.split(['/', '?']).next().unwrap_or_default();
-            let servers = authority.rsplit_once('@').map_or(authority, |(_, servers)| servers);
-            hosts.extend(servers.split(',').map(|server| percent_decoded(without_port(server))));
-        }
+        hosts.push(self.authority().0);
         hosts.iter().flat_map(|list| list.split(',')).filter(|host| !host.is_empty()).map(str::to_owned).collect()
     }
 
@@ -98,7 +164,7 @@ impl FromStr for DatabaseUrl {
     type Err = DatabaseUrlError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let url = Self(text.to_owned());
+        let url = Self::new(text.to_owned());
         if !url.is_uri() && (text.contains("://") || keyword_pairs(text).is_empty()) {
             return Err(DatabaseUrlError::Form);
         }
@@ -135,6 +201,11 @@ fn is_local(host: &str) -> bool {
     is_socket || host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// A value in libpq's keyword form.
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
 fn without_port(server: &str) -> &str {
     match server.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
@@ -143,22 +214,7 @@ fn without_port(server: &str) -> &str {
 }
 
 fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let code = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(decoded) if byte == b'%' => {
-                bytes.push(decoded);
-                rest = tail.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// Reads libpq's `key = 'value'` form. Anything that is not of that form ends the reading: libpq will refuse it.
@@ -193,7 +249,7 @@ mod tests {
     use super::*;
 
     fn hosts(url: &str) -> Vec<String> {
-        DatabaseUrl(url.to_owned()).hosts()
+        DatabaseUrl::new(url.to_owned()).hosts()
     }
 
     #[test]
@@ -243,7 +299,8 @@ mod tests {
     #[test]
     fn what_libpq_would_add_counts_too() {
         let leads_off = |url: &str, name: &str| {
-            DatabaseUrl(url.to_owned()).leads_off_this_machine(|asked| (asked == name).then(|| "10.0.0.5".to_owned()))
+            DatabaseUrl::new(url.to_owned())
+                .leads_off_this_machine(|asked| (asked == name).then(|| "10.0.0.5".to_owned()))
         };
         assert!(leads_off("postgres:///i", "PGHOST"));
         assert!(!leads_off("postgres://localhost/i", "PGHOST"));
@@ -264,7 +321,35 @@ mod tests {
         let url: DatabaseUrl = "postgres://localhost/i?connect_timeout=9".parse().unwrap();
         assert!(url.expose().starts_with("postgres://localhost/i?connect_timeout=9&tcp_user_timeout=4000"));
         let url: DatabaseUrl = "host=localhost".parse().unwrap();
-        assert!(url.expose().starts_with("host=localhost connect_timeout=2 "));
+        assert!(url.expose().starts_with("host=localhost connect_timeout='2' "));
+    }
+
+    #[test]
+    fn hosts_of_which_one_is_wanted_can_be_tried_at_once() {
+        let each = |url: &str| -> Vec<Vec<String>> {
+            let urls = DatabaseUrl::new(url.to_owned()).each_host();
+            urls.iter()
+                .map(|url| {
+                    ["host", "hostaddr", "port"].map(|name| url.parameter(name).pop().unwrap_or_default()).to_vec()
+                })
+                .collect()
+        };
+        let two = [["127.0.0.1", "", "5433"], ["localhost", "", "5432"]];
+        assert_eq!(each("postgres://u@127.0.0.1:5433,localhost/i?target_session_attrs=read-write"), two);
+        assert_eq!(each("host=127.0.0.1,localhost port=5433,5432 target_session_attrs=primary"), two);
+        assert_eq!(
+            each("host=a,b hostaddr=127.0.0.1,::1 port=1 target_session_attrs=primary"),
+            [["a", "127.0.0.1", "1"], ["b", "::1", "1"]]
+        );
+        assert_eq!(
+            each("postgres://[::1]:1,%2Ftmp/i?target_session_attrs=read-write"),
+            [["::1", "", "1"], ["/tmp", "", "5432"]]
+        );
+        for url in
+            ["postgres://localhost,127.0.0.1/i", "postgres://localhost/i?target_session_attrs=read-write", "host=/tmp"]
+        {
+            assert!(each(url).is_empty(), "{url}");
+        }
     }
 
     #[test]

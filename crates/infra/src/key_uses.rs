@@ -1,35 +1,22 @@
-//! When keys were last used, and which were sent in clear: gathered in memory, written by a thread of its own, at most
-//! once a minute for each key. Never part of a request's transaction; a crash loses the last minute at most.
+//! When keys were last used, which were sent in clear, and how requests with them were answered: gathered in memory, never
+//! part of a request's transaction. All of it is bounded, however long the database is away and whatever strangers send.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use diesel::connection::SimpleConnection;
-use diesel::pg::PgConnection;
-use diesel::prelude::*;
-use diesel::sql_types::{Array, Binary, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{KeyDigest, KeyHolder};
+use intake_domain::{KeyDigest, KeyHolder, KeyStanding};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database_url::DatabaseUrl;
 use crate::key_answers::KeyAnswers;
 
-/// How often to look for what is due: a first use shows up this soon.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// In flushes: answers are counted for charts of days.
-const ANSWERS_EVERY: u64 = 5;
 /// One write a key and minute, not one a request: a hot row would slow every request of that key.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
-/// Keys in memory at most; beyond it newcomers go unnoted. Active keys are far fewer, and strangers' keys that are sent in
-/// clear must not fill the memory.
-const MAX_GATHERED: usize = 100_000;
-
-/// The end of the service waits for the last write, so it must not wait for whoever holds the table.
-const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '4s'";
+/// Keys in memory at most; beyond it newcomers go unnoted. Active keys are far fewer.
+const USED_MAX: usize = 100_000;
+/// Nobody looks up a key that comes in clear, so these may be strangers'.
+const SENT_IN_CLEAR_MAX: usize = 10_000;
 
 /// Where uses are noted. Clones share what they gather.
 #[derive(Clone, Default)]
@@ -40,7 +27,7 @@ pub struct KeyUses {
 
 #[derive(Default)]
 struct Gathered {
-    used: HashMap<(Uuid, Uuid), LastUse>,
+    used: HashMap<KeyHolder, LastUse>,
     sent_in_clear: HashMap<KeyDigest, OffsetDateTime>,
 }
 
@@ -51,32 +38,32 @@ struct LastUse {
 }
 
 impl KeyUses {
-    pub(crate) fn note(&self, holder: KeyHolder, at: OffsetDateTime) {
-        let key = (*holder.organisation_id.as_uuid(), *holder.key_id.as_uuid());
+    /// A key was looked up, and found.
+    pub(crate) fn note(&self, key: &KeyDigest, holder: KeyHolder, standing: KeyStanding, at: OffsetDateTime) {
+        self.answers.know(key, holder);
+        if !matches!(standing, KeyStanding::Active(_)) {
+            return;
+        }
         let mut gathered = self.gathered();
-        if let Some(last) = gathered.used.get_mut(&key) {
+        if let Some(last) = gathered.used.get_mut(&holder) {
             if at > last.at {
                 last.at = at;
                 last.is_written = false;
             }
-        } else if gathered.used.len() < MAX_GATHERED {
-            gathered.used.insert(key, LastUse { at, is_written: false, written_at: None });
+        } else if gathered.used.len() < USED_MAX {
+            gathered.used.insert(holder, LastUse { at, is_written: false, written_at: None });
         }
     }
 
     pub(crate) fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime) {
         let mut gathered = self.gathered();
-        if gathered.sent_in_clear.len() < MAX_GATHERED {
+        if gathered.sent_in_clear.len() < SENT_IN_CLEAR_MAX {
             gathered.sent_in_clear.insert(*key, at);
         }
     }
 
-    fn gathered(&self) -> MutexGuard<'_, Gathered> {
-        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes what is due: all of it at the end, else the keys not written for a minute.
-    fn due(&self, is_end: bool) -> Due {
+    /// Takes the uses that are due: all of them at the end, else those of keys not written for a minute.
+    pub(crate) fn due(&self, is_end: bool) -> Vec<(KeyHolder, OffsetDateTime)> {
         let mut gathered = self.gathered();
         let now = Instant::now();
         // A key that was not used for a minute after its last write is forgotten: memory holds the busy keys alone.
@@ -85,150 +72,52 @@ impl KeyUses {
         gathered.used.retain(|_, last| !is_resting(last));
         let is_due = |last: &LastUse| is_end || last.written_at.is_none_or(|at| now - at >= WRITE_INTERVAL);
         let mut used = Vec::new();
-        for (key, last) in gathered.used.iter_mut().filter(|(_, last)| !last.is_written && is_due(last)) {
+        for (holder, last) in gathered.used.iter_mut().filter(|(_, last)| !last.is_written && is_due(last)) {
             last.is_written = true;
             last.written_at = Some(now);
-            used.push((*key, last.at));
+            used.push((*holder, last.at));
         }
-        Due { used, sent_in_clear: std::mem::take(&mut gathered.sent_in_clear) }
+        used
     }
 
-    /// Takes back what could not be written.
-    fn give_back(&self, due: Due) {
+    /// Takes back uses that could not be written.
+    pub(crate) fn give_back(&self, used: &[(KeyHolder, OffsetDateTime)]) {
         let mut gathered = self.gathered();
-        for (key, at) in due.used {
-            let last = gathered.used.entry(key).or_insert(LastUse { at, is_written: false, written_at: None });
-            last.is_written = false;
-            last.written_at = None;
-        }
-        for (key, at) in due.sent_in_clear {
-            gathered.sent_in_clear.entry(key).or_insert(at);
-        }
-    }
-}
-
-struct Due {
-    used: Vec<((Uuid, Uuid), OffsetDateTime)>,
-    sent_in_clear: HashMap<KeyDigest, OffsetDateTime>,
-}
-
-/// The thread that writes what [`KeyUses`] gathers.
-pub struct KeyUseWriter {
-    stop: Sender<()>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl KeyUseWriter {
-    /// Starts the thread.
-    pub fn start(url: DatabaseUrl, uses: KeyUses) -> std::io::Result<Self> {
-        let (stop, stopped) = channel();
-        let run = move || {
-            let mut connection = None;
-            let mut ticks = 0_u64;
-            loop {
-                let is_end = stopped.recv_timeout(FLUSH_INTERVAL) != Err(RecvTimeoutError::Timeout);
-                let due = uses.due(is_end);
-                if let Err(error) = write(&mut connection, &url, &due) {
-                    tracing::debug!(error = %error, "the last uses of keys could not be written; they are kept");
-                    connection = None;
-                    uses.give_back(due);
-                }
-                ticks += 1;
-                if is_end || ticks.is_multiple_of(ANSWERS_EVERY) {
-                    write_answers(&mut connection, &url, &uses.answers);
-                }
-                if is_end {
-                    return;
-                }
+        for (holder, _) in used {
+            // One that was forgotten meanwhile is let go: it had been written before.
+            if let Some(last) = gathered.used.get_mut(holder) {
+                last.is_written = false;
+                last.written_at = None;
             }
-        };
-        let thread = std::thread::Builder::new().name("key-uses".into()).spawn(run)?;
-        Ok(Self { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for KeyUseWriter {
-    /// Writes what is left.
-    fn drop(&mut self) {
-        let _ = self.stop.send(());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
         }
     }
-}
 
-/// Counts that cannot be written are kept for the next time.
-fn write_answers(connection: &mut Option<PgConnection>, url: &DatabaseUrl, answers: &KeyAnswers) {
-    let gathered = answers.take();
-    if gathered.is_empty() {
-        return;
+    /// Takes the keys that were sent in clear.
+    pub(crate) fn take_sent_in_clear(&self) -> Vec<(KeyDigest, OffsetDateTime)> {
+        self.gathered().sent_in_clear.drain().collect()
     }
-    let written = connected(connection, url).and_then(|connection| Ok(gathered.write(connection)?));
-    if let Err(error) = written {
-        tracing::debug!(error = %error, "the counts of answers could not be written; they are kept");
-        *connection = None;
-        answers.give_back(gathered);
-    }
-}
 
-fn connected<'a>(
-    connection: &'a mut Option<PgConnection>,
-    url: &DatabaseUrl,
-) -> Result<&'a mut PgConnection, anyhow::Error> {
-    match connection {
-        Some(connection) => Ok(connection),
-        None => {
-            let mut new = PgConnection::establish(url.expose())?;
-            new.batch_execute(SETTINGS)?;
-            Ok(connection.insert(new))
+    /// Takes back keys that could not be marked, as far as there is room. Gives how many were dropped.
+    pub(crate) fn give_back_sent_in_clear(&self, sent: &[(KeyDigest, OffsetDateTime)]) -> usize {
+        let mut gathered = self.gathered();
+        let mut dropped = 0;
+        for (key, at) in sent {
+            if gathered.sent_in_clear.len() < SENT_IN_CLEAR_MAX {
+                gathered.sent_in_clear.entry(*key).or_insert(*at);
+            } else {
+                dropped += 1;
+            }
         }
+        dropped
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn write(connection: &mut Option<PgConnection>, url: &DatabaseUrl, due: &Due) -> Result<(), anyhow::Error> {
-    if due.used.is_empty() && due.sent_in_clear.is_empty() {
-        return Ok(());
-    }
-    let connection = connected(connection, url)?;
-    // Every writer takes the rows in one order, so that two services never wait for each other in a circle.
-    if !due.used.is_empty() {
-        let (keys, moments): (Vec<_>, Vec<_>) = due.used.iter().copied().unzip();
-        let (organisations, ids): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
-        diesel::sql_query(
-            "INSERT INTO key_uses (organisation_id, key_id, last_used_at)
-             SELECT * FROM unnest($1, $2, $3) ORDER BY 1, 2
-             ON CONFLICT (organisation_id, key_id) DO UPDATE
-             SET last_used_at = greatest(key_uses.last_used_at, excluded.last_used_at)",
-        )
-        .bind::<Array<SqlUuid>, _>(&organisations)
-        .bind::<Array<SqlUuid>, _>(&ids)
-        .bind::<Array<Timestamptz>, _>(&moments)
-        .execute(connection)?;
-        // The first use of a key begins the end of the one whose place it takes. Its own end, if it has one, stays if it
-        // is sooner; a later use changes nothing, because the end has been set by then.
-        diesel::sql_query(
-            "UPDATE api_keys AS old SET expires_at = used.at + new.replaced_ends_after
-             FROM unnest($1, $2) AS used (id, at) JOIN api_keys AS new ON new.id = used.id
-             WHERE old.id = new.replaces AND old.revoked_at IS NULL
-                AND (old.expires_at IS NULL OR old.expires_at > used.at + new.replaced_ends_after)",
-        )
-        .bind::<Array<SqlUuid>, _>(&ids)
-        .bind::<Array<Timestamptz>, _>(&moments)
-        .execute(connection)?;
-    }
-    if !due.sent_in_clear.is_empty() {
-        let (digests, moments): (Vec<_>, Vec<_>) =
-            due.sent_in_clear.iter().map(|(key, at)| (key.as_bytes().as_slice(), *at)).unzip();
-        diesel::sql_query(
-            "INSERT INTO key_uses (organisation_id, key_id, sent_in_clear_at)
-             SELECT api_keys.organisation_id, api_keys.id, sent.at
-             FROM unnest($1, $2) AS sent (digest, at) JOIN api_keys ON api_keys.digest = sent.digest ORDER BY 1, 2
-             ON CONFLICT (organisation_id, key_id) DO UPDATE
-             SET sent_in_clear_at = greatest(key_uses.sent_in_clear_at, excluded.sent_in_clear_at)",
-        )
-        .bind::<Array<Binary>, _>(digests)
-        .bind::<Array<Timestamptz>, _>(moments)
-        .execute(connection)?;
-    }
-    Ok(())
+/// A key's identity as its table's rows are told apart, and in the order in which every writer takes them: two services
+/// never wait for each other in a circle.
+pub(crate) fn ids(holder: &KeyHolder) -> (Uuid, Uuid) {
+    (*holder.organisation_id.as_uuid(), *holder.key_id.as_uuid())
 }

@@ -2,13 +2,17 @@
 
 mod audit_log;
 mod bootstrap;
+mod connect;
 mod database;
 mod database_url;
 mod diesel_errors;
 pub mod embedded;
+pub mod grants;
 mod key_answers;
 mod key_store;
+mod key_use_writer;
 mod key_uses;
+mod left_behind;
 mod member_store;
 pub mod migrations;
 mod password_hasher;
@@ -23,7 +27,8 @@ pub use bootstrap::{Prepared, SERVICE_ROLE, prepare};
 pub use database::Database;
 pub use database_url::{DatabaseUrl, DatabaseUrlError};
 pub use key_store::PostgresKeyStore;
-pub use key_uses::{KeyUseWriter, KeyUses};
+pub use key_use_writer::KeyUseWriter;
+pub use key_uses::KeyUses;
 pub use member_store::PostgresMemberStore;
 pub use password_hasher::Argon2Hasher;
 pub use patient_register::PostgresPatientRegister;

@@ -1,11 +1,10 @@
-//! The schema: applied by the owner, checked by the service, granted to the service's role as far as it needs and no
-//! further. The service can put patients in; nothing lets it read their details.
+//! The schema: applied by the owner, checked by the service.
 
 use diesel::connection::SimpleConnection;
-use diesel::migration::{MigrationName, MigrationSource};
+use diesel::migration::MigrationSource;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::{Bool, Text};
+use diesel::sql_types::Text;
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use intake_domain::Environment;
 
@@ -17,21 +16,6 @@ const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
 
 /// Held while migrating, so that services starting together migrate one after the other. Any number no one else uses.
 const MIGRATION_LOCK: i64 = 0x696E_7461_6B65;
-
-/// What the service's role may do, and all of it.
-const GRANTS: &str = "
-    GRANT SELECT, INSERT ON environment_stamp TO {role};
-    GRANT SELECT, INSERT ON organisations TO {role};
-    GRANT SELECT, INSERT, UPDATE (revoked_at, revoked_by, expires_at) ON api_keys TO {role};
-    GRANT SELECT, INSERT, UPDATE, DELETE ON members, sessions TO {role};
-    GRANT SELECT, INSERT, DELETE ON recovery_codes, waiting_sign_ins TO {role};
-    GRANT SELECT, INSERT, UPDATE (accepted_by) ON invitations TO {role};
-    GRANT SELECT, INSERT ON audit_entries TO {role};
-    GRANT SELECT, INSERT, UPDATE ON key_uses, key_answers TO {role};
-    GRANT INSERT ON patients TO {role};
-    GRANT SELECT (organisation_id, id, idempotency_key, request_digest, created_at, updated_at) ON patients TO {role};
-    GRANT SELECT ON __diesel_schema_migrations TO {role};
-";
 
 /// Why the schema is not as it should be.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +43,12 @@ pub enum SchemaError {
     /// The server would lose patients that were acknowledged.
     #[error("a crash of the database could lose acknowledged patients: turn on {0} in its configuration")]
     Forgetful(String),
+    /// The schema is newer than the program.
+    #[error("the database was migrated by a newer intake ({0}): use that one")]
+    Newer(String),
+    /// The role could do less than the service must.
+    #[error("its role lacks {0}: `intake migrate --service-role NAME` grants it")]
+    MissingGrants(String),
     /// Anything else.
     #[error(
         "the schema cannot be read or changed (does the role of DATABASE_URL have its grants? `intake migrate --service-role NAME` gives them)"
@@ -75,35 +65,6 @@ pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
     Ok(applied.iter().map(ToString::to_string).collect())
 }
 
-/// Whether the role exists, and is fit to serve: neither the owner nor a superuser, whom no grant would bind.
-pub fn assert_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
-    let mut connection = connect(url)?;
-    let known = "SELECT rolsuper OR rolname = current_user AS is_powerful FROM pg_roles WHERE rolname = $1";
-    let known: Option<Power> =
-        diesel::sql_query(known).bind::<Text, _>(role).get_result(&mut connection).optional().map_err(failed)?;
-    match known {
-        None => Err(SchemaError::NoSuchRole(role.to_owned())),
-        Some(Power { is_powerful: true }) => Err(SchemaError::PowerfulRole(role.to_owned())),
-        Some(_) => Ok(()),
-    }
-}
-
-#[derive(QueryableByName)]
-struct Power {
-    #[diesel(sql_type = Bool)]
-    is_powerful: bool,
-}
-
-/// Lets the role do what the service needs, and takes everything else from it.
-pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
-    assert_service_role(url, role)?;
-    let quoted = format!("\"{}\"", role.replace('"', "\"\""));
-    let grants = GRANTS.replace("{role}", &quoted);
-    let everything =
-        format!("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {quoted}; GRANT USAGE ON SCHEMA public TO {quoted};");
-    connect(url)?.transaction(|connection| connection.batch_execute(&(everything + &grants))).map_err(failed)
-}
-
 /// Whether the schema is as new as the program.
 pub fn assert_migrated(url: &DatabaseUrl) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
@@ -112,11 +73,34 @@ pub fn assert_migrated(url: &DatabaseUrl) -> Result<(), SchemaError> {
     if is_known.execute(&mut connection).map_err(failed)? == 0 {
         return Err(SchemaError::Unmigrated);
     }
-    let applied: Vec<Applied> =
-        diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load(&mut connection).map_err(failed)?;
-    let needed = MigrationSource::<Pg>::migrations(&MIGRATIONS).map_err(SchemaError::Failed)?;
-    let is_applied = |name: &dyn MigrationName| applied.iter().any(|one| one.version == name.version().to_string());
-    if needed.iter().all(|migration| is_applied(migration.name())) { Ok(()) } else { Err(SchemaError::Unmigrated) }
+    let applied = applied(&mut connection)?;
+    if known()?.iter().all(|version| applied.contains(version)) { Ok(()) } else { Err(SchemaError::Unmigrated) }
+}
+
+/// Refuses a schema that a newer program has made: what it needs is not known here.
+pub fn assert_not_newer(url: &DatabaseUrl) -> Result<(), SchemaError> {
+    let mut connection = connect(url)?;
+    let is_known = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
+    if is_known.execute(&mut connection).map_err(failed)? == 0 {
+        return Ok(());
+    }
+    let known = known()?;
+    match applied(&mut connection)?.into_iter().filter(|version| !known.contains(version)).max() {
+        Some(newest) => Err(SchemaError::Newer(newest)),
+        None => Ok(()),
+    }
+}
+
+/// The versions that this program brings along.
+fn known() -> Result<Vec<String>, SchemaError> {
+    let known = MigrationSource::<Pg>::migrations(&MIGRATIONS).map_err(SchemaError::Failed)?;
+    Ok(known.iter().map(|migration| migration.name().version().to_string()).collect())
+}
+
+/// The versions that the database has.
+fn applied(connection: &mut PgConnection) -> Result<Vec<String>, SchemaError> {
+    let applied = diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load::<Applied>(connection);
+    Ok(applied.map_err(failed)?.into_iter().map(|applied| applied.version).collect())
 }
 
 #[derive(QueryableByName)]

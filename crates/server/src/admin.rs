@@ -1,12 +1,13 @@
 //! What operators' machines ask: whether the process lives, whether it can do its work, and how much it does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
 use intake_http::{AnswerCounts, Connections};
 use intake_infra::Database;
 
-use crate::certificates::CertificateEnd;
+use crate::certificates::CurrentCertificate;
 
 /// A probe that waits longer has failed anyway.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -34,8 +35,9 @@ async fn ready(database: web::Data<Database>) -> HttpResponse {
 async fn metrics(
     counts: web::Data<AnswerCounts>,
     connections: web::Data<Connections>,
-    certificate_end: web::Data<CertificateEnd>,
+    certificate: web::Data<Option<Arc<CurrentCertificate>>>,
 ) -> HttpResponse {
-    let text = counts.to_text() + &connections.to_text() + &certificate_end.to_text();
+    let end = certificate.as_ref().as_ref().map(|certificate| certificate.to_text()).unwrap_or_default();
+    let text = counts.to_text() + &connections.to_text() + &end;
     HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(text)
 }

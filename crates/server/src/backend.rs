@@ -1,17 +1,15 @@
 //! The database behind every command: the one that the settings name, or the embedded one.
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
-
 use anyhow::{Context, anyhow};
 use intake_domain::Environment;
 use intake_infra::embedded::{Durability, EmbeddedError, EmbeddedPostgres, Settings};
+use intake_infra::grants::assert_granted;
 use intake_infra::migrations::{assert_environment, assert_migrated, migrate, stamp_environment};
 use intake_infra::production::{assert_durable, excess_of_power};
 use intake_infra::{DatabaseUrl, prepare};
 
 use crate::configuration::Configuration;
+use crate::data_dir;
 
 /// The name of the service's database in the embedded server.
 const EMBEDDED_DATABASE: &str = "intake";
@@ -46,8 +44,9 @@ impl Backend {
     /// Finds the database for the service: the first to serve from it decides which environment it belongs to.
     pub(crate) fn open_to_serve(configuration: &Configuration) -> anyhow::Result<Self> {
         let backend = Self::open(configuration)?;
+        assert_durable(&backend.service, configuration.environment).context("DATABASE_URL")?;
+        assert_granted(&backend.service).context("DATABASE_URL")?;
         if configuration.environment == Environment::Production {
-            assert_durable(&backend.service).context("DATABASE_URL")?;
             if let Some(excess) = excess_of_power(&backend.service)? {
                 tracing::warn!(
                     "the role of DATABASE_URL {excess}, so that a flaw of the service could show patients: \
@@ -64,7 +63,7 @@ impl Backend {
         if let Some(urls) = configuration.database.clone() {
             return Ok(Self { service: urls.service, owner: urls.owner, embedded: None });
         }
-        make_data_dir(&configuration.data_dir)?;
+        data_dir::make(&configuration.data_dir)?;
         let embedded = EmbeddedPostgres::start(&Settings {
             folder: configuration.data_dir.join("postgres"),
             durability: Durability::Full,
@@ -81,10 +80,4 @@ impl Backend {
         let prepared = prepare(&embedded, EMBEDDED_DATABASE)?;
         Ok(Self { service: prepared.service, owner: prepared.owner, embedded: Some(embedded) })
     }
-}
-
-/// Makes the data folder. Others may pass through it, as the database's account must, but not look into it.
-pub(crate) fn make_data_dir(folder: &Path) -> anyhow::Result<()> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o711).create(folder);
-    made.with_context(|| format!("INTAKE_DATA_DIR: {} cannot be made", folder.display()))
 }

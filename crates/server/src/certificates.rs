@@ -4,8 +4,7 @@
 use std::fmt;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
 use intake_http::edge;
@@ -25,59 +24,50 @@ const WARN_BEFORE: time::Duration = time::Duration::days(14);
 /// Between two warnings.
 const WARN_INTERVAL: time::Duration = time::Duration::DAY;
 
-/// When the certificate in use ends, for operators to watch.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CertificateEnd(Arc<AtomicI64>);
-
-impl CertificateEnd {
-    /// In the text format of Prometheus; nothing where there is no certificate.
-    pub(crate) fn to_text(&self) -> String {
-        match self.0.load(Ordering::Relaxed) {
-            0 => String::new(),
-            end => format!(
-                "# HELP intake_certificate_end_seconds When the TLS certificate ends, in seconds since 1970.\n\
-                 # TYPE intake_certificate_end_seconds gauge\nintake_certificate_end_seconds {end}\n"
-            ),
-        }
-    }
-}
-
-/// TLS 1.2 and 1.3 with the certificate of these files, whatever becomes of them.
-pub(crate) fn server_config(files: TlsFiles, end: &CertificateEnd) -> anyhow::Result<ServerConfig> {
-    let certificate = read(&files, edge::now())?;
-    let current =
-        Arc::new(CurrentCertificate { certified: RwLock::new(Arc::clone(&certificate.certified)), end: end.clone() });
-    current.take(certificate);
-    watch(files, Arc::clone(&current))?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(current);
-    // Whoever comes back brings its session along, sealed: it costs no signature and nobody has to remember it.
-    config.ticketer = ring::Ticketer::new()?;
-    Ok(config)
-}
-
-struct CurrentCertificate {
-    certified: RwLock<Arc<CertifiedKey>>,
-    end: CertificateEnd,
-}
+/// The certificate in use.
+pub(crate) struct CurrentCertificate(RwLock<Certificate>);
 
 impl CurrentCertificate {
-    fn take(&self, certificate: Certificate) {
-        *self.certified.write().unwrap_or_else(PoisonError::into_inner) = certificate.certified;
-        self.end.0.store(certificate.ends_at.unix_timestamp(), Ordering::Relaxed);
+    /// Reads it, and goes on looking at its files.
+    pub(crate) fn of(files: TlsFiles) -> anyhow::Result<Arc<Self>> {
+        let current = Arc::new(Self(RwLock::new(read(&files, edge::now())?)));
+        watch(files, Arc::clone(&current))?;
+        Ok(current)
+    }
+
+    /// When it ends, in the text format of Prometheus.
+    pub(crate) fn to_text(&self) -> String {
+        format!(
+            "# HELP intake_certificate_end_seconds When the TLS certificate ends, in seconds since 1970.\n\
+             # TYPE intake_certificate_end_seconds gauge\nintake_certificate_end_seconds {}\n",
+            self.look().ends_at.unix_timestamp()
+        )
+    }
+
+    fn look(&self) -> RwLockReadGuard<'_, Certificate> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Warns when the end is near.
     fn warn(&self, now: OffsetDateTime) {
-        let left = time::Duration::seconds(self.end.0.load(Ordering::Relaxed) - now.unix_timestamp());
+        let left = self.look().ends_at - now;
         if left.is_negative() {
             tracing::error!("the certificate has expired: clients will not connect");
         } else if left < WARN_BEFORE {
             tracing::warn!(days = left.whole_days(), "the certificate ends soon");
         }
     }
+}
+
+/// TLS 1.2 and 1.3 with this certificate, whatever becomes of its files.
+pub(crate) fn server_config(certificate: Arc<CurrentCertificate>) -> anyhow::Result<ServerConfig> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(certificate);
+    // Whoever comes back brings its session along, sealed: it costs no signature and nobody has to remember it.
+    config.ticketer = ring::Ticketer::new()?;
+    Ok(config)
 }
 
 impl fmt::Debug for CurrentCertificate {
@@ -88,7 +78,7 @@ impl fmt::Debug for CurrentCertificate {
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.certified.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(&self.look().certified))
     }
 }
 
@@ -109,7 +99,7 @@ fn watch(files: TlsFiles, current: Arc<CurrentCertificate>) -> std::io::Result<(
             }
             match read(&files, edge::now()) {
                 Ok(certificate) => {
-                    current.take(certificate);
+                    *current.0.write().unwrap_or_else(PoisonError::into_inner) = certificate;
                     tracing::info!("the certificate was renewed");
                 }
                 Err(error) => tracing::error!("the renewed certificate cannot be used, the old one stays: {error:#}"),

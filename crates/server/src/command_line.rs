@@ -142,6 +142,9 @@ pub(crate) struct SettingFlags {
     /// The owner's way into the database, to migrate (INTAKE_MIGRATION_DATABASE_URL=DATABASE_URL)
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) migration_database_url: Option<String>,
+    /// full, or none for tests on a database that may lose everything (INTAKE_DURABILITY=full)
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) durability: Option<String>,
     /// Embedded database and development certificates (INTAKE_DATA_DIR=.intake)
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) data_dir: Option<String>,

@@ -8,7 +8,8 @@ use intake_domain::{
     Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, Name, OrganisationId, Token, create_key,
     create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key, timestamp,
 };
-use intake_infra::migrations::{assert_environment, assert_service_role, grant_service_role, migrate};
+use intake_infra::grants::{assert_service_role, grant_service_role};
+use intake_infra::migrations::{assert_environment, assert_not_newer, migrate};
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -57,6 +58,7 @@ fn migrate_database(configuration: &Configuration, role: Option<&str>, output: &
     let backend = Backend::reach(configuration)?;
     // Before anything is changed.
     assert_environment(&backend.owner, configuration.environment)?;
+    assert_not_newer(&backend.owner)?;
     if let Some(role) = role {
         assert_service_role(&backend.owner, role)?;
     }

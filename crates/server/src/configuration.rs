@@ -13,6 +13,7 @@ use anyhow::{anyhow, bail};
 use intake_domain::{Environment, KeyFormat, KeyPrefix, Token};
 use intake_http::{RateLimit, TrustedProxies};
 use intake_infra::DatabaseUrl;
+use intake_infra::embedded::Durability;
 use ipnet::IpNet;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
@@ -89,6 +90,11 @@ impl Configuration {
             public_url: settings.optional::<Link>("INTAKE_PUBLIC_URL", flags.public_url.as_ref())?.map(|link| link.0),
             log: settings.get::<Log>("INTAKE_LOG", flags.log.as_ref(), "info")?.0,
         };
+        if environment == Environment::Production
+            && configuration.database.as_ref().is_some_and(|urls| urls.service.durability() == Durability::None)
+        {
+            bail!("INTAKE_DURABILITY must be full in production");
+        }
         if environment == Environment::Production && configuration.database.is_none() {
             bail!("DATABASE_URL must be set in production");
         }
@@ -156,6 +162,8 @@ impl<Variable: Fn(&str) -> Result<String, VarError>> Settings<Variable> {
         let owner = self.optional("INTAKE_MIGRATION_DATABASE_URL", flags.migration_database_url.as_ref())?;
         match (service, owner) {
             (Some(service), owner) => {
+                let durability = self.get::<Survival>("INTAKE_DURABILITY", flags.durability.as_ref(), "full")?.0;
+                let service = service.with_durability(durability);
                 Ok(Some(DatabaseUrls { owner: owner.unwrap_or_else(|| service.clone()), service }))
             }
             (None, Some(_)) => bail!("DATABASE_URL must be set where INTAKE_MIGRATION_DATABASE_URL is"),
@@ -240,6 +248,21 @@ impl FromStr for Span {
             _ => return Err("must be a time like 5s or 500ms"),
         };
         if span.is_zero() { Err("must be longer than nothing") } else { Ok(Self(span)) }
+    }
+}
+
+/// What the database must survive.
+struct Survival(Durability);
+
+impl FromStr for Survival {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "full" => Ok(Self(Durability::Full)),
+            "none" => Ok(Self(Durability::None)),
+            _ => Err("must be full, or none for tests on a database that may lose everything"),
+        }
     }
 }
 
@@ -335,12 +358,14 @@ mod tests {
             ("INTAKE_WRITERS", "65"),
             ("INTAKE_DEADLINE", "5"),
             ("INTAKE_DEADLINE", "0s"),
+            ("INTAKE_DURABILITY", "some"),
             ("INTAKE_PUBLIC_URL", "http://intake.example"),
             ("INTAKE_LOG", "loud=very"),
             ("INTAKE_LOG", "verbose"),
         ];
+        let database = ("DATABASE_URL", "postgres://localhost/intake");
         for (name, value) in wrong.into_iter().filter(|(_, value)| !value.is_empty()) {
-            assert!(complaint(&[(name, value)]).starts_with(name), "{name}={value}");
+            assert!(complaint(&[(name, value), database]).starts_with(name), "{name}={value}");
         }
         assert!(complaint(&[("INTAKE_TLS_CERT", "a.pem")]).starts_with("INTAKE_TLS_KEY"));
         assert!(complaint(&[("INTAKE_TLS_KEY", "a.pem")]).starts_with("INTAKE_TLS_CERT"));
@@ -350,6 +375,9 @@ mod tests {
     #[test]
     fn production_needs_a_database_and_a_way_in() {
         assert!(complaint(&PRODUCTION[..1]).starts_with("DATABASE_URL"));
+        assert!(
+            complaint(&[&PRODUCTION[..], &[("INTAKE_DURABILITY", "none")]].concat()).starts_with("INTAKE_DURABILITY")
+        );
         let refusal = |more: &[(&str, &str)]| {
             let variables = [&PRODUCTION[..], more].concat();
             let configuration = read(&variables, &SettingFlags::default()).unwrap();

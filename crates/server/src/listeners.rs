@@ -3,6 +3,7 @@
 use std::future::ready;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_http::body::MessageBody;
@@ -20,14 +21,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::backend::make_data_dir;
-use crate::certificates::CertificateEnd;
+use crate::certificates::{self, CurrentCertificate};
 use crate::configuration::{Configuration, TlsFiles};
-use crate::serve::lock;
-use crate::{certificates, local_ca};
+use crate::local_ca;
 
-/// Open at once: far beyond what clinics' integrations need, and some 400 MiB if all of them are strangers who stall.
-pub(crate) const CONNECTIONS_MAX: usize = 16_384;
+/// Open at once: far beyond what clinics' integrations need.
+const CONNECTIONS_MAX: usize = 16_384;
 /// Connections that nobody has looked at yet: the usual 128 are soon full when many come at once, and whoever finds no room
 /// tries again a second later.
 const BACKLOG: i32 = 4_096;
@@ -37,13 +36,14 @@ const OTHER_FILES: usize = 256;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A client that is still sending what nobody wants gets so long to read why.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
-/// What was accepted has so long to finish when the service stops.
-const SHUTDOWN_TIMEOUT_SECONDS: u64 = 20;
+/// What was accepted has so long to finish when the service stops: longer than a request may wait for the database, and
+/// short enough that the last writes and the embedded database have their time before supervisors lose patience.
+const SHUTDOWN_TIMEOUT_SECONDS: u64 = 11;
 
 pub(crate) struct Listeners {
     pub(crate) api: ApiListeners,
     pub(crate) admin: TcpListener,
-    pub(crate) certificate_end: CertificateEnd,
+    pub(crate) certificate: Option<Arc<CurrentCertificate>>,
 }
 
 /// Where API and dashboard are served, and answered for.
@@ -54,17 +54,17 @@ pub(crate) struct ApiListeners {
 
 impl Listeners {
     pub(crate) fn bind(configuration: &Configuration) -> anyhow::Result<Self> {
-        let certificate_end = CertificateEnd::default();
-        let https = match tls_files(configuration)? {
-            Some(files) => {
-                let config = certificates::server_config(files, &certificate_end)?;
+        let certificate = tls_files(configuration)?.map(CurrentCertificate::of).transpose()?;
+        let https = match &certificate {
+            Some(certificate) => {
+                let config = certificates::server_config(Arc::clone(certificate))?;
                 Some((listen("HTTPS", "INTAKE_HTTPS_ADDR", configuration.https_addr)?, config))
             }
             None => None,
         };
         let http = configuration.http_addr.map(|address| listen("plain HTTP", "INTAKE_HTTP_ADDR", address));
         let admin = listen("probes", "INTAKE_ADMIN_ADDR", configuration.admin_addr)?;
-        Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin, certificate_end })
+        Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin, certificate })
     }
 
     pub(crate) fn https_port(&self) -> u16 {
@@ -89,7 +89,7 @@ where
     B: MessageBody + 'static,
 {
     let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let each = connections_max().div_ceil(workers);
+    let each = connections.most().div_ceil(workers);
     // Else a few stalled handshakes would keep everyone out.
     max_concurrent_tls_connect(each);
     let mut server = Server::build()
@@ -158,7 +158,7 @@ where
 }
 
 /// Every connection is a file, and the usual limit of 1,024 is soon reached, so it is raised as far as the system lets us.
-fn connections_max() -> usize {
+pub(crate) fn connections_max() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let files =
@@ -174,13 +174,11 @@ fn listen(what: &str, setting: &str, address: SocketAddr) -> anyhow::Result<TcpL
     Ok(listener)
 }
 
-/// The files that the settings name, or, in development, a certificate of our own.
+/// The files that the settings name, or, in development, a certificate of our own, in a data folder that the caller holds.
 fn tls_files(configuration: &Configuration) -> anyhow::Result<Option<TlsFiles>> {
     if configuration.tls_files.is_some() || configuration.environment == Environment::Production {
         return Ok(configuration.tls_files.clone());
     }
-    make_data_dir(&configuration.data_dir)?;
-    let _lock = lock(&configuration.data_dir)?;
     let folder = configuration.data_dir.join("tls");
     let made = local_ca::certificate(&folder, configuration.https_addr.ip(), edge::now());
     made.map(Some).with_context(|| format!("no certificate can be made in {}", folder.display()))

@@ -7,6 +7,7 @@ mod certificates;
 mod command_line;
 mod commands;
 mod configuration;
+mod data_dir;
 mod first_run;
 mod greeting;
 mod listeners;
@@ -46,7 +47,7 @@ fn run(command_line: CommandLine) -> anyhow::Result<()> {
     }
     let configuration = Configuration::read(&settings, |name| std::env::var(name))?;
     match command {
-        None | Some(Command::Serve) => serve::serve(&configuration),
+        None | Some(Command::Serve) => serve::serve(configuration),
         Some(command) => commands::run(command, &configuration),
     }
 }

@@ -1,9 +1,8 @@
 //! The composition root: puts ports and listeners together, serves until a signal comes, and leaves nothing behind.
 
-use std::fs::OpenOptions;
 use std::net::TcpListener;
-use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
@@ -17,42 +16,101 @@ use intake_infra::{
     PostgresPatientRegister, PostgresSessionStore,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use crate::backend::Backend;
-use crate::certificates::CertificateEnd;
+use crate::certificates::CurrentCertificate;
 use crate::configuration::Configuration;
-use crate::listeners::{self, ApiListeners, CONNECTIONS_MAX, Listeners};
-use crate::{admin, first_run, greeting, telemetry};
+use crate::listeners::{self, ApiListeners, Listeners, connections_max};
+use crate::{admin, data_dir, first_run, greeting, telemetry};
 
 /// The exit status after a second signal.
 const STOPPED_AT_ONCE: i32 = 130;
 
-pub(crate) fn serve(configuration: &Configuration) -> anyhow::Result<()> {
+/// A start that is stopped has so long to leave everything in order; what takes longer hangs.
+const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
+/// The embedded database has so long to stop; after that its guard goes on.
+const DATABASE_STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) fn serve(configuration: Configuration) -> anyhow::Result<()> {
     telemetry::start(configuration.log.clone());
     configuration.assert_can_serve()?;
-    actix_web::rt::System::new().block_on(async {
-        // From the first moment on: whoever stops a service that is still starting gets a clean end, too.
-        let signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let mut backend = Backend::open_to_serve(configuration)?;
-        if let Some(embedded) = &mut backend.embedded {
-            embedded.keep_alive()?;
-        }
-        let served = serve_over(configuration, &backend, signals).await;
-        // The last of its users stops the embedded database here.
-        drop(backend);
-        served
-    })
+    let system = actix_web::rt::System::new();
+    let served = system.block_on(start_and_serve(Arc::new(configuration)));
+    // To end it is to wait for its threads, one of which may hang inside the database. They end with the process.
+    std::mem::forget(system);
+    served
 }
 
-async fn serve_over(configuration: &Configuration, backend: &Backend, signals: (Signal, Signal)) -> anyhow::Result<()> {
+async fn start_and_serve(configuration: Arc<Configuration>) -> anyhow::Result<()> {
+    // From the first moment on: whoever stops a service that is still starting gets a clean end, too.
+    let mut signals = Signals::listen()?;
+    let opened = Arc::clone(&configuration);
+    let mut opening = tokio::task::spawn_blocking(move || open(&opened));
+    let backend = tokio::select! {
+        opened = &mut opening => opened??,
+        () = signals.next() => return stop_start(opening, signals).await,
+    };
+    let served = serve_over(&configuration, &backend, &mut signals).await;
+    let stopping = tokio::task::spawn_blocking(move || drop(backend));
+    // The last of its users stops the embedded database here.
+    let stopped = signals.or_stop_at_once(tokio::time::timeout(DATABASE_STOP_TIMEOUT, stopping)).await;
+    if stopped.is_err() {
+        tracing::warn!("the embedded database does not stop: it is left to its guard");
+    }
+    served
+}
+
+fn open(configuration: &Configuration) -> anyhow::Result<Backend> {
+    let mut backend = Backend::open_to_serve(configuration)?;
+    if let Some(embedded) = &mut backend.embedded {
+        embedded.keep_alive()?;
+    }
+    Ok(backend)
+}
+
+/// What has begun ends in order, if it ends at all.
+async fn stop_start(opening: JoinHandle<anyhow::Result<Backend>>, mut signals: Signals) -> anyhow::Result<()> {
+    tracing::info!("stopping: the start is given up");
+    let end = async { opening.await.map(|opened| tokio::task::spawn_blocking(move || drop(opened))) };
+    let end = tokio::time::timeout(STOPPED_START_TIMEOUT, async {
+        if let Ok(closing) = end.await {
+            let _ = closing.await;
+        }
+    });
+    if signals.or_stop_at_once(end).await.is_err() {
+        tracing::warn!("the start hangs: it is left as it is");
+    }
+    Ok(())
+}
+
+async fn serve_over(configuration: &Configuration, backend: &Backend, signals: &mut Signals) -> anyhow::Result<()> {
+    let running = tokio::select! {
+        running = start(configuration, backend) => running?,
+        () = signals.next() => return Ok(()),
+    };
+    running.until_stopped(signals).await
+}
+
+/// A service that takes requests.
+struct Running {
+    api: Server,
+    admin: Server,
+    key_use_writer: KeyUseWriter,
+}
+
+async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Result<Running> {
     let uses = KeyUses::default();
     let key_use_writer = KeyUseWriter::start(backend.service.clone(), uses.clone())?;
     let database = Database::new(&backend.service, configuration.deadline);
     let keys: Arc<dyn KeyStore> = Arc::new(PostgresKeyStore::new(database.clone(), uses.clone()));
     let members: Arc<dyn MemberStore> = Arc::new(PostgresMemberStore::new(database.clone()));
+    let lock = match configuration.environment {
+        Environment::Development => Some(data_dir::lock(&configuration.data_dir).await?),
+        Environment::Production => None,
+    };
     let clinic = match &backend.embedded {
         Some(_) => {
-            let _lock = lock(&configuration.data_dir)?;
             // Looking at the demo key is no use of it: noted where nobody writes it down.
             let unnoted = KeyUses::default();
             let register = PostgresPatientRegister::start(&backend.service, None, configuration.deadline, &unnoted)?;
@@ -63,12 +121,12 @@ async fn serve_over(configuration: &Configuration, backend: &Backend, signals: (
     };
 
     let listeners = Listeners::bind(configuration)?;
+    drop(lock);
     let base = configuration.base_url(listeners.https_port());
     let admin_addr = listeners.admin.local_addr()?;
     let counts = Arc::new(AnswerCounts::default());
-    let connections = Connections::new(CONNECTIONS_MAX, Arc::clone(&counts));
-    let admin =
-        admin_server(listeners.admin, database.clone(), counts, connections.clone(), listeners.certificate_end)?;
+    let connections = Connections::new(connections_max(), Arc::clone(&counts));
+    let admin = admin_server(listeners.admin, database.clone(), counts, connections.clone(), listeners.certificate)?;
     let Configuration { writers, deadline, .. } = *configuration;
     let ports = Ports {
         register: Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &uses)?),
@@ -86,7 +144,7 @@ async fn serve_over(configuration: &Configuration, backend: &Backend, signals: (
         };
         greeting::greet(&configuration.data_dir, &base, admin_addr, clinic.is_some(), invitation)?;
     }
-    until_stopped(api, admin, key_use_writer, signals).await
+    Ok(Running { api, admin, key_use_writer })
 }
 
 /// Everything that the pages and the API lead to.
@@ -140,60 +198,73 @@ fn admin_server(
     database: Database,
     counts: Arc<AnswerCounts>,
     connections: Connections,
-    certificate_end: CertificateEnd,
+    certificate: Option<Arc<CurrentCertificate>>,
 ) -> anyhow::Result<Server> {
     let (database, counts) = (web::Data::new(database), web::Data::from(counts));
-    let (connections, certificate_end) = (web::Data::new(connections), web::Data::new(certificate_end));
+    let (connections, certificate) = (web::Data::new(connections), web::Data::new(certificate));
     let application = move || {
         App::new()
             .app_data(database.clone())
             .app_data(counts.clone())
             .app_data(connections.clone())
-            .app_data(certificate_end.clone())
+            .app_data(certificate.clone())
             .configure(admin::configure)
     };
     let server = HttpServer::new(application).workers(1).disable_signals().shutdown_timeout(1);
     Ok(server.listen(listener)?.run())
 }
 
-/// Services that start together on one data folder prepare it one after the other.
-pub(crate) fn lock(data_dir: &Path) -> anyhow::Result<std::fs::File> {
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(data_dir.join("lock"))?;
-    lock.lock()?;
-    Ok(lock)
+impl Running {
+    /// Serves until a signal asks to stop, then finishes what was accepted and writes what is left, each in a time of its own.
+    async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
+        let Self { api, admin, key_use_writer } = self;
+        let (api_handle, admin_handle) = (api.handle(), admin.handle());
+        let mut api = actix_web::rt::spawn(api);
+        let mut admin = actix_web::rt::spawn(admin);
+        tokio::select! {
+            ended = &mut api => return Err(unexpected_end("the API", ended)),
+            ended = &mut admin => return Err(unexpected_end("the admin listener", ended)),
+            () = signals.next() => {}
+        }
+        tracing::info!("stopping: what was accepted is finished first");
+        let finish = async {
+            api_handle.stop(true).await;
+            admin_handle.stop(false).await;
+            // On a thread of its own, because a second signal must still be heard.
+            let _ = tokio::task::spawn_blocking(|| drop(key_use_writer)).await;
+        };
+        signals.or_stop_at_once(finish).await;
+        tracing::info!("stopped");
+        Ok(())
+    }
 }
 
-/// Serves until a signal asks to stop, then finishes what was accepted and writes what is left. A second signal ends
-/// everything at once.
-async fn until_stopped(
-    api: Server,
-    admin: Server,
-    key_use_writer: KeyUseWriter,
-    (mut terminate, mut interrupt): (Signal, Signal),
-) -> anyhow::Result<()> {
-    let (api_handle, admin_handle) = (api.handle(), admin.handle());
-    let mut api = actix_web::rt::spawn(api);
-    let mut admin = actix_web::rt::spawn(admin);
-    tokio::select! {
-        ended = &mut api => return Err(unexpected_end("the API", ended)),
-        ended = &mut admin => return Err(unexpected_end("the admin listener", ended)),
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// Whoever asks the service to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
-    tracing::info!("stopping: what was accepted is finished first");
-    let finish = async {
-        api_handle.stop(true).await;
-        admin_handle.stop(false).await;
-        // On a thread of its own, because a second signal must still be heard.
-        let _ = tokio::task::spawn_blocking(|| drop(key_use_writer)).await;
-    };
-    tokio::select! {
-        () = finish => {}
-        _ = terminate.recv() => std::process::exit(STOPPED_AT_ONCE),
-        _ = interrupt.recv() => std::process::exit(STOPPED_AT_ONCE),
+
+    /// The next request to stop.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
-    tracing::info!("stopped");
-    Ok(())
+
+    /// A second request to stop ends everything at once.
+    async fn or_stop_at_once<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            done = work => done,
+            () = self.next() => std::process::exit(STOPPED_AT_ONCE),
+        }
+    }
 }
 
 fn unexpected_end<T>(what: &str, ended: Result<std::io::Result<()>, T>) -> anyhow::Error {

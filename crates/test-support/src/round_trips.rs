@@ -1,6 +1,7 @@
 //! Stands between a service and PostgreSQL. Counts how often the service waits for an answer: each statement of PostgreSQL's
-//! protocol ends with a message Sync or is one message Query. And cuts a connection at the worst moment: when the server has
-//! done its work, and its answer is on the way.
+//! protocol ends with a message Sync or is one message Query. And plays the faults of a network and of a server: it cuts a
+//! connection at the worst moment, when the server has done its work and its answer is on the way, and it stands still, as a
+//! server does that hangs.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -8,15 +9,26 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use intake_infra::DatabaseUrl;
+use intake_infra::embedded::Durability;
 use tempfile::TempDir;
 
 /// A proxy before the test cluster.
 pub struct RoundTripCounter {
     folder: TempDir,
-    count: Arc<AtomicUsize>,
-    cuts: Arc<AtomicBool>,
+    wire: Arc<Wire>,
+}
+
+/// What happens on all connections.
+#[derive(Default)]
+struct Wire {
+    count: AtomicUsize,
+    cuts: AtomicBool,
+    opened: AtomicUsize,
+    /// Connections with a smaller number stand still.
+    still_below: AtomicUsize,
 }
 
 impl RoundTripCounter {
@@ -24,49 +36,76 @@ impl RoundTripCounter {
     #[must_use]
     pub fn before(server_folder: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let count = Arc::new(AtomicUsize::new(0));
+        let wire = Arc::new(Wire::default());
         let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).expect("a socket");
-        let cuts = Arc::new(AtomicBool::new(false));
-        let (server, counted, cutting) = (server_folder.join(".s.PGSQL.5432"), Arc::clone(&count), Arc::clone(&cuts));
+        let (server, of_all) = (server_folder.join(".s.PGSQL.5432"), Arc::clone(&wire));
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let (server, counted, cutting) = (server.clone(), Arc::clone(&counted), Arc::clone(&cutting));
-                std::thread::spawn(move || forward(client, &server, &counted, cutting));
+                let (server, wire) = (server.clone(), Arc::clone(&of_all));
+                std::thread::spawn(move || forward(client, &server, &wire));
             }
         });
-        Self { folder, count, cuts }
+        Self { folder, wire }
     }
 
     /// The way through the proxy to a database.
     #[must_use]
     pub fn url(&self, role: &str, database: &str) -> DatabaseUrl {
-        DatabaseUrl::on_socket(&self.folder.path().to_string_lossy(), role, database)
+        // Stands before the test cluster, which forgets.
+        let url = DatabaseUrl::on_socket(&self.folder.path().to_string_lossy(), role, database);
+        url.with_durability(Durability::None)
     }
 
     /// Loses the server's next answer, and the connection with it.
     pub fn cut_next_answer(&self) {
-        self.cuts.store(true, Ordering::SeqCst);
+        self.wire.cuts.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on nothing passes over the connections that there are. New ones work.
+    pub fn hang(&self) {
+        self.wire.still_below.store(self.wire.opened.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+
+    /// The same with new connections.
+    pub fn hang_for_all(&self) {
+        self.wire.still_below.store(usize::MAX, Ordering::SeqCst);
+    }
+
+    /// What was held back passes.
+    pub fn go_on(&self) {
+        self.wire.still_below.store(0, Ordering::SeqCst);
     }
 
     /// How many round trips there have been since the last call.
     #[must_use]
     pub fn take(&self) -> usize {
-        self.count.swap(0, Ordering::SeqCst)
+        self.wire.count.swap(0, Ordering::SeqCst)
     }
 }
 
-fn forward(client: UnixStream, server: &PathBuf, count: &AtomicUsize, cuts: Arc<AtomicBool>) {
-    let server = UnixStream::connect(server).expect("the server listens");
-    let (from_server, to_client) = (server.try_clone().expect("a socket"), client.try_clone().expect("a socket"));
-    std::thread::spawn(move || forward_answers(from_server, to_client, &cuts));
-    let _ = forward_messages(client, server, count);
+impl Wire {
+    fn wait(&self, connection: usize) {
+        while connection < self.still_below.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
-fn forward_answers(mut server: UnixStream, mut client: UnixStream, cuts: &AtomicBool) -> io::Result<()> {
+fn forward(client: UnixStream, server: &PathBuf, wire: &Arc<Wire>) {
+    let number = wire.opened.fetch_add(1, Ordering::SeqCst);
+    let server = UnixStream::connect(server).expect("the server listens");
+    let (from_server, to_client) = (server.try_clone().expect("a socket"), client.try_clone().expect("a socket"));
+    let of_answers = Arc::clone(wire);
+    std::thread::spawn(move || forward_answers(from_server, to_client, &of_answers, number));
+    let _ = forward_messages(client, server, wire, number);
+}
+
+fn forward_answers(mut server: UnixStream, mut client: UnixStream, wire: &Wire, number: usize) -> io::Result<()> {
     let mut buffer = [0; 8192];
     loop {
         let read = server.read(&mut buffer)?;
-        if read == 0 || cuts.swap(false, Ordering::SeqCst) {
+        wire.wait(number);
+        if read == 0 || wire.cuts.swap(false, Ordering::SeqCst) {
             let _ = server.shutdown(Shutdown::Both);
             return client.shutdown(Shutdown::Both);
         }
@@ -74,7 +113,7 @@ fn forward_answers(mut server: UnixStream, mut client: UnixStream, cuts: &Atomic
     }
 }
 
-fn forward_messages(mut client: UnixStream, mut server: UnixStream, count: &AtomicUsize) -> io::Result<()> {
+fn forward_messages(mut client: UnixStream, mut server: UnixStream, wire: &Wire, number: usize) -> io::Result<()> {
     // The first message has a length and no kind.
     let mut length = [0; 4];
     client.read_exact(&mut length)?;
@@ -85,8 +124,9 @@ fn forward_messages(mut client: UnixStream, mut server: UnixStream, count: &Atom
         client.read_exact(&mut kind)?;
         client.read_exact(&mut length)?;
         if matches!(kind, [b'S' | b'Q']) {
-            count.fetch_add(1, Ordering::SeqCst);
+            wire.count.fetch_add(1, Ordering::SeqCst);
         }
+        wire.wait(number);
         server.write_all(&kind)?;
         server.write_all(&length)?;
         copy_rest(&mut client, &mut server, length)?;

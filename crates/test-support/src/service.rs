@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use intake_domain::ApiKey;
 use intake_infra::DatabaseUrl;
+use intake_infra::embedded::Durability;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -77,7 +78,11 @@ impl ServiceBuilder {
     /// Uses the database behind these.
     #[must_use]
     pub fn database_urls(self, service: &DatabaseUrl, owner: &DatabaseUrl) -> Self {
-        self.setting("DATABASE_URL", service.expose()).setting("INTAKE_MIGRATION_DATABASE_URL", owner.expose())
+        let builder = match service.durability() {
+            Durability::Full => self,
+            Durability::None => self.setting("INTAKE_DURABILITY", "none"),
+        };
+        builder.setting("DATABASE_URL", service.expose()).setting("INTAKE_MIGRATION_DATABASE_URL", owner.expose())
     }
 
     /// Sets a variable.

@@ -79,7 +79,8 @@ impl Server {
     }
 
     pub(super) fn url(&self, role: &str, database: &str) -> DatabaseUrl {
-        DatabaseUrl::on_socket(&self.socket_folder.to_string_lossy(), role, database)
+        let url = DatabaseUrl::on_socket(&self.socket_folder.to_string_lossy(), role, database);
+        url.with_durability(self.durability)
     }
 
     pub(super) fn owner_url(&self, database: &str) -> DatabaseUrl {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use intake_domain::StoreError;
 
-use super::writer::BATCH_MAX;
+use super::BATCH_MAX;
 
-/// Of each new time so much counts, as one in so many.
-const SMOOTHING: u64 = 2;
+/// The newest batch's share of the moving average: one in so many.
+const NEWEST_WEIGHT: u64 = 2;
 
 pub(super) struct Backlog {
     writers: usize,
@@ -17,36 +17,41 @@ pub(super) struct Backlog {
     batch_time: AtomicU64,
 }
 
-/// Somebody's place among those who wait, until dropped.
-pub(super) struct Place<'a>(&'a Backlog);
+/// Somebody who waits, until dropped.
+pub(super) struct Waiting<'a>(&'a Backlog);
 
 impl Backlog {
     pub(super) fn new(writers: usize) -> Self {
         Self { writers, waiting: AtomicUsize::new(0), batch_time: AtomicU64::new(0) }
     }
 
-    /// A place, unless everything that is ahead will take longer than this. While the database is away nothing is foreseen:
+    /// Counts one more, unless everything that is ahead will take longer than this. While the database is away nothing is foreseen:
     /// it may be back at any moment.
-    pub(super) fn enter(&self, deadline: Duration) -> Result<Place<'_>, StoreError> {
-        let place = Place(self);
+    pub(super) fn enter(&self, deadline: Duration) -> Result<Waiting<'_>, StoreError> {
+        let waiting = Waiting(self);
         let ahead = self.waiting.fetch_add(1, Ordering::Relaxed);
         // The batches that are ahead, the one under way among them, and then its own.
         let batches = (ahead / (BATCH_MAX * self.writers)) as u64;
         let wait = Duration::from_micros(self.batch_time.load(Ordering::Relaxed).saturating_mul(batches + 1));
         // However slow the database, somebody must try it.
-        if batches > 0 && wait > deadline { Err(StoreError::Overloaded) } else { Ok(place) }
+        if batches > 0 && wait > deadline { Err(StoreError::Overloaded) } else { Ok(waiting) }
+    }
+
+    /// How long storing a batch takes, as things go.
+    pub(super) fn batch_time(&self) -> Duration {
+        Duration::from_micros(self.batch_time.load(Ordering::Relaxed))
     }
 
     /// A batch was stored.
     pub(super) fn note(&self, time: Duration) {
         let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let known = self.batch_time.load(Ordering::Relaxed);
-        let smooth = known - known / SMOOTHING + time / SMOOTHING;
+        let smooth = known - known / NEWEST_WEIGHT + time / NEWEST_WEIGHT;
         self.batch_time.store(smooth, Ordering::Relaxed);
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
@@ -64,18 +69,18 @@ mod tests {
         for _ in 0..100 {
             backlog.note(Duration::from_millis(400));
         }
-        let mut places: Vec<_> = (0..2 * BATCH_MAX).map(|_| backlog.enter(DEADLINE).unwrap()).collect();
+        let mut waiting: Vec<_> = (0..2 * BATCH_MAX).map(|_| backlog.enter(DEADLINE).unwrap()).collect();
         for _ in 0..3 {
             assert!(matches!(backlog.enter(DEADLINE), Err(StoreError::Overloaded)));
         }
-        places.pop();
+        waiting.pop();
         assert!(backlog.enter(DEADLINE).is_ok());
     }
 
     #[test]
     fn as_long_as_nothing_is_known_nobody_is_refused() {
         let backlog = Backlog::new(1);
-        let places: Vec<_> = (0..100 * BATCH_MAX).map(|_| backlog.enter(DEADLINE)).collect();
-        assert!(places.iter().all(Result::is_ok));
+        let waiting: Vec<_> = (0..100 * BATCH_MAX).map(|_| backlog.enter(DEADLINE)).collect();
+        assert!(waiting.iter().all(Result::is_ok));
     }
 }

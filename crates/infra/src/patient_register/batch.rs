@@ -1,96 +1,128 @@
 //! Storing one batch over one connection, and reading what became of each row.
 
 use diesel::prelude::*;
-use intake_domain::{KeyHolder, KeyRefusal, KeyStanding, OrganisationId, Registered, Registration};
-use time::OffsetDateTime;
+use diesel::sql_types::Bool as SqlBool;
+use intake_domain::{KeyHolder, KeyRefusal, KeyStanding, Registered, StoreError};
 use uuid::Uuid;
 
 use super::statement::{InsertBatch, InsertOne, Outcome, OutcomeOfOne, Rehearsal};
-use super::{Answer, Wish};
-use crate::schema::patients;
+use super::stored_before::StoredBefore;
+use super::{Answer, Task};
 
-/// Stores the batch: one answer for each wish, in their order. Costs one round trip, and one more for each row that was
-/// there before.
-pub(super) fn store(connection: &mut PgConnection, wishes: &[&Wish]) -> QueryResult<Vec<Answer>> {
-    let statement: InsertBatch<'_> = wishes.iter().copied().collect();
-    let (places, rows) = (statement.key_places(), statement.rows());
-    let outcome: Outcome = match wishes {
-        [Wish::Create(_)] => InsertOne(statement).get_result::<OutcomeOfOne>(connection).optional()?.into(),
+/// A task on its way to the database.
+#[derive(Clone)]
+pub(super) struct Attempt {
+    pub(super) task: Task,
+    /// It was sent before, and nobody knows what became of that.
+    pub(super) is_repeated: bool,
+}
+
+/// Stores the batch: one answer for each task, in their order. Costs one round trip, and another one if there are rows that
+/// may have been stored before.
+pub(super) fn store(
+    connection: &mut PgConnection,
+    attempts: &[Attempt],
+) -> QueryResult<Vec<Result<Answer, StoreError>>> {
+    let statement: InsertBatch<'_> = attempts.iter().map(|attempt| &attempt.task).collect();
+    let (key_indexes, rows) = (statement.key_indexes(), statement.rows());
+    let outcome: Outcome = match attempts {
+        [Attempt { task: Task::Create(_), .. }] => {
+            InsertOne(statement).get_result::<OutcomeOfOne>(connection).optional()?.into()
+        }
         _ => statement.get_result(connection)?,
     };
     let created = outcome.created.as_deref().unwrap_or_default();
     let are_all_created = created.len() == rows;
-    let answers = wishes.iter().zip(places).map(|(wish, place)| {
-        let (standing, organisation) = outcome.key(place);
-        let registered = match wish.registration().zip(organisation) {
-            None => None,
-            Some((registration, organisation)) => {
-                if are_all_created || created.contains(registration.id.as_uuid()) {
-                    Some(Registered::Created(organisation))
-                } else {
-                    // Not stored by this run. An earlier run of the same batch may have stored it and lost its answer,
-                    // whatever has become of the key since.
-                    stored_before(connection, registration, organisation, standing)?
-                }
+    let mut answers = Vec::with_capacity(attempts.len());
+    let mut uncertain = Vec::new();
+    let mut stored_before = StoredBefore::default();
+    for (attempt, key_index) in attempts.iter().zip(key_indexes) {
+        let (standing, holder) = outcome.key(key_index);
+        let mut answer = Answer { standing, holder, registered: None };
+        if let Some((registration, holder)) = attempt.task.registration().zip(holder) {
+            let is_active = matches!(standing, KeyStanding::Active(_));
+            if are_all_created || created.contains(registration.id.as_uuid()) {
+                answer.registered = Some(Registered::Created(holder.organisation_id));
+            } else if is_active || attempt.is_repeated {
+                // An earlier run may have stored it and lost its answer, whatever has become of the key since.
+                stored_before.ask(holder.organisation_id, registration, is_active);
+                uncertain.push(answers.len());
             }
-        };
-        Ok(Answer { standing, registered })
-    });
-    answers.collect()
+        }
+        answers.push(Ok(answer));
+    }
+    for (index, registered) in uncertain.into_iter().zip(stored_before.find(connection)?) {
+        let is_repeated = attempts.get(index).is_some_and(|attempt| attempt.is_repeated);
+        if let Some(answer) = answers.get_mut(index) {
+            settle(answer, registered, is_repeated);
+        }
+    }
+    Ok(answers)
 }
 
-/// Whether something in the batch is what the database does not take: then it cannot even be rehearsed, while a batch of
-/// nothing can.
-pub(super) fn is_at_fault(connection: &mut PgConnection, wishes: &[&Wish]) -> bool {
-    let mut rehearse = |wishes: &[&Wish]| Rehearsal(wishes.iter().copied().collect()).execute(connection);
-    rehearse(wishes).is_err() && rehearse(&[]).is_ok()
+/// A patient that was sent before and is not there may still come: the server may be at it. Then nothing can be promised,
+/// not even that it was refused.
+fn settle(answer: &mut Result<Answer, StoreError>, found: Option<Registered>, is_repeated: bool) {
+    match answer {
+        Ok(known) if found.is_some() || !is_repeated => known.registered = found,
+        _ => *answer = Err(StoreError::Unavailable("an earlier statement may still be carried out".into())),
+    }
+}
+
+/// Whose fault it is that a statement failed.
+pub(super) enum Fault {
+    /// Something in the batch is what the database does not take.
+    Batch,
+    /// The role may not do what the service does.
+    Grants,
+    /// The database, or nobody: trying again may help.
+    Neither,
+}
+
+/// What the database does not take cannot even be rehearsed, while a batch of nothing can.
+pub(super) fn fault(connection: &mut PgConnection, attempts: &[Attempt]) -> Fault {
+    let mut rehearse =
+        |attempts: &[Attempt]| Rehearsal(attempts.iter().map(|attempt| &attempt.task).collect()).execute(connection);
+    if rehearse(attempts).is_ok() {
+        Fault::Neither
+    } else if rehearse(&[]).is_ok() {
+        Fault::Batch
+    } else if lacks_grants(connection) {
+        Fault::Grants
+    } else {
+        Fault::Neither
+    }
+}
+
+fn lacks_grants(connection: &mut PgConnection) -> bool {
+    #[derive(QueryableByName)]
+    struct Grants {
+        #[diesel(sql_type = SqlBool)]
+        are_there: bool,
+    }
+    let asked = diesel::sql_query(
+        "SELECT has_table_privilege('patients', 'INSERT') AND has_any_column_privilege('patients', 'SELECT')
+            AND has_table_privilege('api_keys', 'SELECT') AS are_there",
+    );
+    asked.get_result::<Grants>(connection).is_ok_and(|grants| !grants.are_there)
 }
 
 impl Outcome {
-    /// What the key at this place is worth, and whose it is, worth something or not.
-    fn key(&self, place: usize) -> (KeyStanding, Option<OrganisationId>) {
-        let id = |ids: &[Option<Uuid>]| ids.get(place).copied().flatten();
+    /// What the key at this index is worth, and whose it is, worth something or not.
+    fn key(&self, index: usize) -> (KeyStanding, Option<KeyHolder>) {
+        let id = |ids: &[Option<Uuid>]| ids.get(index).copied().flatten();
         let (Some(key_id), Some(organisation_id)) = (id(&self.key_ids), id(&self.organisation_ids)) else {
             return (KeyStanding::Refused(KeyRefusal::Unknown), None);
         };
         let holder = KeyHolder { key_id: key_id.into(), organisation_id: organisation_id.into() };
-        let is = |so: &[bool]| so.get(place).copied().unwrap_or_default();
-        let standing = if is(&self.are_revoked) {
+        let flag = |flags: &[bool]| flags.get(index).copied().unwrap_or_default();
+        let standing = if flag(&self.are_revoked) {
             KeyStanding::Refused(KeyRefusal::Revoked)
-        } else if is(&self.have_expired) {
+        } else if flag(&self.have_expired) {
             KeyStanding::Refused(KeyRefusal::Expired)
         } else {
             KeyStanding::Active(holder)
         };
-        (standing, Some(holder.organisation_id))
+        (standing, Some(holder))
     }
-}
-
-/// What an earlier request, or an earlier run of this one, has stored. A statement of its own, because it must see what
-/// was committed while the batch's statement ran.
-fn stored_before(
-    connection: &mut PgConnection,
-    registration: &Registration,
-    organisation_id: OrganisationId,
-    standing: KeyStanding,
-) -> QueryResult<Option<Registered>> {
-    type Stored = (Uuid, OffsetDateTime, Option<Vec<u8>>);
-    let columns = (patients::id, patients::created_at, patients::request_digest);
-    let of_organisation =
-        patients::table.filter(patients::organisation_id.eq(organisation_id.as_uuid())).select(columns);
-    let id = *registration.id.as_uuid();
-    let same_id = of_organisation.filter(patients::id.eq(id)).first::<Stored>(connection).optional()?;
-    if same_id.is_some() {
-        return Ok(Some(Registered::Created(organisation_id)));
-    }
-    let is_active = matches!(standing, KeyStanding::Active(_));
-    let Some(retry) = registration.retry.as_ref().filter(|_| is_active) else {
-        return Ok(None);
-    };
-    let same_key = of_organisation.filter(patients::idempotency_key.eq(retry.key.as_str()));
-    let Some((id, created_at, digest)) = same_key.first::<Stored>(connection).optional()? else {
-        return Ok(None);
-    };
-    let digest = digest.and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
-    Ok(Some(Registered::Before { organisation_id, id: id.into(), created_at, digest }))
 }

@@ -1,25 +1,30 @@
-//! The port to the register over PostgreSQL: requests wait in a bounded queue, a few writers take all that waits and store
-//! it with one statement; who only asks about a key goes along. An idle service stores batches of one, without delay; a busy one shares each commit among many.
+//! The port to the register over PostgreSQL: requests wait in a bounded queue, a few writers take all that wait and store
+//! them with one statement; whoever only asks about a key goes along. An idle service stores batches of one, without delay;
+//! a busy one shares each commit among many. Whatever hangs in the database holds up nobody but those who wait for that.
 
 mod backlog;
 mod batch;
+mod crew;
+mod desk;
+mod queue;
 mod statement;
+mod stored_before;
+mod suspects;
+mod sync;
 mod writer;
 
 use std::num::NonZeroUsize;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use intake_domain::{KeyDigest, KeyStanding, PatientRegister, Registered, Registration, StoreError};
+use intake_domain::{KeyDigest, KeyHolder, KeyStanding, PatientRegister, Registered, Registration, StoreError};
 use time::OffsetDateTime;
 use tokio::sync::oneshot;
 
 use crate::database_url::DatabaseUrl;
 use crate::key_uses::KeyUses;
-use backlog::Backlog;
-use writer::Writer;
+use crew::Crew;
 
 /// One core in four: a writer keeps PostgreSQL busy that waits for its log, and every further one shares the same patients
 /// among more and smaller batches (docs/performance.md).
@@ -28,63 +33,71 @@ const CORES_PER_WRITER: usize = 4;
 const USUAL_WRITERS_MAX: usize = 4;
 /// As many as there may be connections, each of which waits for one answer at a time: half a second of work at full speed.
 const QUEUE_LENGTH: usize = 16_384;
+/// Large enough to share a commit among all who wait on a busy day, small enough to be stored in a few milliseconds.
+const BATCH_MAX: usize = 256;
 
 /// What a request wants.
-enum Wish {
+#[derive(Clone)]
+enum Task {
     /// A patient.
     Create(Arc<Registration>),
-    /// To know what its key is worth, and no more: its moment, and its key.
-    Look(OffsetDateTime, KeyDigest),
+    /// To know what its key is worth at that moment, and no more.
+    Check { moment: OffsetDateTime, key: KeyDigest },
 }
 
-impl Wish {
+impl Task {
     fn key(&self) -> &KeyDigest {
         match self {
             Self::Create(registration) => &registration.key,
-            Self::Look(_, key) => key,
+            Self::Check { key, .. } => key,
         }
     }
 
     fn moment(&self) -> OffsetDateTime {
         match self {
             Self::Create(registration) => registration.created_at,
-            Self::Look(moment, _) => *moment,
+            Self::Check { moment, .. } => *moment,
         }
     }
 
     fn registration(&self) -> Option<&Registration> {
         match self {
             Self::Create(registration) => Some(registration),
-            Self::Look(..) => None,
+            Self::Check { .. } => None,
         }
     }
 }
 
-/// What became of a wish.
+/// What became of a task.
 struct Answer {
     /// What its key is worth.
     standing: KeyStanding,
+    /// Whose key it is, worth something or not. None: nobody has it.
+    holder: Option<KeyHolder>,
     /// What became of the patient, if there was one and the key was, or had been, good for it.
     registered: Option<Registered>,
 }
 
 /// One request on its way through the queue.
 struct Job {
-    wish: Wish,
+    task: Task,
     deadline: Instant,
     answer: oneshot::Sender<Result<Answer, StoreError>>,
+    /// It has gone to the database, and no answer has come back.
+    was_sent: bool,
+    /// Somebody else's transaction held its row when it was last tried.
+    is_held: bool,
 }
 
 impl Job {
-    fn safe_retry_key(&self) -> Option<&str> {
-        Some(self.wish.registration()?.retry.as_ref()?.key.as_str())
+    fn idempotency_key(&self) -> Option<&str> {
+        Some(self.task.registration()?.retry.as_ref()?.key.as_str())
     }
 }
 
 /// The port [`PatientRegister`] over PostgreSQL.
 pub struct PostgresPatientRegister {
-    queue: SyncSender<Job>,
-    backlog: Arc<Backlog>,
+    crew: Arc<Crew>,
     deadline: Duration,
 }
 
@@ -99,28 +112,15 @@ impl PostgresPatientRegister {
     ) -> std::io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let writers = writers.map_or((cores / CORES_PER_WRITER).clamp(1, USUAL_WRITERS_MAX), NonZeroUsize::get);
-        let (queue, jobs) = sync_channel(QUEUE_LENGTH);
-        let jobs: Arc<Mutex<Receiver<Job>>> = Arc::new(Mutex::new(jobs));
-        let backlog = Arc::new(Backlog::new(writers));
-        for number in 0..writers {
-            let writer = Writer::new(url.clone(), uses.clone(), Arc::clone(&backlog));
-            let jobs = Arc::clone(&jobs);
-            std::thread::Builder::new().name(format!("writer-{number}")).spawn(move || writer.run(&jobs))?;
-        }
-        Ok(Self { queue, backlog, deadline })
+        Ok(Self { crew: Crew::start(url, writers, uses)?, deadline })
     }
-}
 
-impl PostgresPatientRegister {
-    async fn ask(&self, wish: Wish) -> Result<Answer, StoreError> {
-        let _place = self.backlog.enter(self.deadline)?;
+    async fn ask(&self, task: Task) -> Result<Answer, StoreError> {
+        let _waiting = self.crew.backlog.enter(self.deadline)?;
         let deadline = Instant::now() + self.deadline;
         let (answer, answered) = oneshot::channel();
-        match self.queue.try_send(Job { wish, deadline, answer }) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(StoreError::Overloaded),
-            Err(TrySendError::Disconnected(_)) => return Err(StoreError::Unexpected("no writer is left".into())),
-        }
+        let job = Job { task, deadline, answer, was_sent: false, is_held: false };
+        self.crew.queue.push(job).map_err(|_| StoreError::Overloaded)?;
         match tokio::time::timeout_at(deadline.into(), answered).await {
             Ok(Ok(answer)) => answer,
             // A writer lets go of what is out of time, by a clock that may be a moment ahead of the one here.
@@ -130,10 +130,16 @@ impl PostgresPatientRegister {
     }
 }
 
+impl Drop for PostgresPatientRegister {
+    fn drop(&mut self) {
+        self.crew.end();
+    }
+}
+
 #[async_trait]
 impl PatientRegister for PostgresPatientRegister {
     async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError> {
-        let Answer { standing, registered } = self.ask(Wish::Create(registration)).await?;
+        let Answer { standing, registered, .. } = self.ask(Task::Create(registration)).await?;
         match (registered, standing) {
             (Some(registered), _) => Ok(registered),
             (None, KeyStanding::Refused(refusal)) => Ok(Registered::Refused(refusal)),
@@ -142,6 +148,6 @@ impl PatientRegister for PostgresPatientRegister {
     }
 
     async fn standing(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<KeyStanding, StoreError> {
-        Ok(self.ask(Wish::Look(now, *key)).await?.standing)
+        Ok(self.ask(Task::Check { moment: now, key: *key }).await?.standing)
     }
 }

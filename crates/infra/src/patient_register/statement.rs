@@ -11,7 +11,7 @@ use intake_domain::KeyDigest;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::Wish;
+use super::Task;
 
 /// In the order in which both forms bind their values.
 const COLUMNS: &str = "organisation_id, id, first_name, last_name, phone_number, date_of_birth, email, address_line1,
@@ -21,8 +21,8 @@ const COLUMNS: &str = "organisation_id, id, first_name, last_name, phone_number,
 #[derive(Default)]
 pub(super) struct InsertBatch<'a> {
     key_digests: Vec<&'a [u8]>,
-    /// For each wish the place of its key.
-    key_places: Vec<usize>,
+    /// For each task the index of its key.
+    key_indexes: Vec<usize>,
     /// The same for each row, as PostgreSQL counts: from 1.
     key_numbers: Vec<i32>,
     ids: Vec<Uuid>,
@@ -55,9 +55,9 @@ pub(super) struct Outcome {
 }
 
 impl<'a> InsertBatch<'a> {
-    /// For each wish the place of its key in the arrays of the outcome.
-    pub(super) fn key_places(&self) -> Vec<usize> {
-        self.key_places.clone()
+    /// For each task the index of its key in the arrays of the outcome.
+    pub(super) fn key_indexes(&self) -> Vec<usize> {
+        self.key_indexes.clone()
     }
 
     fn optional_texts(&self) -> [&[Option<&'a str>]; 8] {
@@ -79,22 +79,22 @@ impl<'a> InsertBatch<'a> {
     }
 }
 
-impl<'a> FromIterator<&'a Wish> for InsertBatch<'a> {
-    fn from_iter<T: IntoIterator<Item = &'a Wish>>(wishes: T) -> Self {
+impl<'a> FromIterator<&'a Task> for InsertBatch<'a> {
+    fn from_iter<T: IntoIterator<Item = &'a Task>>(tasks: T) -> Self {
         let mut batch = Self::default();
-        let mut places: HashMap<&KeyDigest, usize> = HashMap::new();
-        for wish in wishes {
-            let next = places.len();
-            let place = *places.entry(wish.key()).or_insert_with(|| {
-                batch.key_digests.push(wish.key().as_bytes());
+        let mut indexes: HashMap<&KeyDigest, usize> = HashMap::new();
+        for task in tasks {
+            let next = indexes.len();
+            let index = *indexes.entry(task.key()).or_insert_with(|| {
+                batch.key_digests.push(task.key().as_bytes());
                 next
             });
-            batch.key_places.push(place);
-            let Some(registration) = wish.registration() else { continue };
+            batch.key_indexes.push(index);
+            let Some(registration) = task.registration() else { continue };
             let patient = &registration.patient;
             let retry = registration.retry.as_ref();
             // A batch is far smaller than any number.
-            batch.key_numbers.push(i32::try_from(place + 1).unwrap_or(i32::MAX));
+            batch.key_numbers.push(i32::try_from(index + 1).unwrap_or(i32::MAX));
             batch.ids.push(*registration.id.as_uuid());
             batch.first_names.push(patient.first_name());
             batch.last_names.push(patient.last_name());
@@ -118,7 +118,7 @@ impl<'a> FromIterator<&'a Wish> for InsertBatch<'a> {
 impl QueryFragment<Pg> for InsertBatch<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         // Each key is looked at once, however many rows bring it along: what is known of the keys is one line of arrays,
-        // and a row finds its organisation by its key's place in them.
+        // and a row finds its organisation by its key's number in them.
         out.push_sql(
             "WITH keys AS (
                 SELECT array_agg(api_keys.id ORDER BY number) AS ids,

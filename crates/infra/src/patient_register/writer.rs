@@ -1,136 +1,298 @@
-//! A writer: a thread that owns one connection, takes all that waits in the queue, and stores it. It rides out a database
+//! A writer: a thread that owns one connection, takes all that waits in its queue, and stores it. It rides out a database
 //! that is away by sending the same batch again: the ids in it make that harmless.
 
-use std::sync::mpsc::{Receiver, RecvError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
-use diesel::prelude::*;
-use intake_domain::{KeyStanding, StoreError};
+use intake_domain::{Source, StoreError};
 
-use super::backlog::Backlog;
-use super::batch::{is_at_fault, store};
-use super::{Answer, Job, Wish};
-use crate::database::RETRY_PAUSE;
-use crate::database_url::DatabaseUrl;
+use super::batch::{Attempt, Fault, fault, store};
+use super::crew::Crew;
+use super::desk::Desk;
+use super::{Answer, BATCH_MAX, Job};
+use crate::connect::{RETRY_PAUSE, connect};
 use crate::diesel_errors::{Failure, discreet, failure};
-use crate::key_uses::KeyUses;
 
-/// Large enough to share a commit among all who wait on a busy day, small enough to be stored in a few milliseconds.
-pub(super) const BATCH_MAX: usize = 256;
 /// The statement is planned once for each connection, when tables may still be empty: without this the plan of an empty
 /// table would read whole tables later on.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
+/// A row with an idempotency key waits for whoever is storing the same key, and its batch with it. An ordinary commit is
+/// done much sooner.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(25);
+/// The same where nothing is held up but other rows that may have to wait.
+const HELD_LOCK_TIMEOUT: Duration = Duration::from_millis(10);
+/// Between two tries of rows that are all held.
+const HELD_PAUSE: Duration = Duration::from_millis(20);
+/// Rows tried apart go in small batches: most of them are innocent, and the guilty one is found soon.
+const HELD_BATCH_MAX: usize = 16;
+/// Connecting has limits of its own; this is for a server that stops just after it took the connection.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(6);
+/// A database that is slow is not one that hangs: a statement may take so many times the usual.
+const SLOWNESS: u32 = 4;
+
+/// What a writer does: batches, of which the first is next.
+pub(super) type Work = VecDeque<Vec<Job>>;
+
+/// Which rows a writer stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Those that nobody has tried yet.
+    Usual,
+    /// Those that may have to wait for somebody else's transaction.
+    Held,
+}
 
 pub(super) struct Writer {
-    url: DatabaseUrl,
-    uses: KeyUses,
-    backlog: Arc<Backlog>,
+    crew: Arc<Crew>,
+    lane: Lane,
+    desk: Arc<Desk<Work>>,
     connection: Option<PgConnection>,
-    /// Whether the database was away at the last try: told once, not at every try.
-    is_away: bool,
+}
+
+/// Why a batch was not stored.
+enum Interruption {
+    /// The database cannot be reached, or cannot write: trying again may help.
+    Away(Source),
+    /// The same over a connection that is as good as before.
+    Unable(Source),
+    /// Somebody else's transaction holds a row, or the table.
+    Locked(Source),
+    /// The database refused the batch.
+    Refused(diesel::result::Error),
+    /// The database would refuse any batch.
+    Forbidden(Source),
 }
 
 impl Writer {
-    pub(super) fn new(url: DatabaseUrl, uses: KeyUses, backlog: Arc<Backlog>) -> Self {
-        Self { url, uses, backlog, connection: None, is_away: false }
+    pub(super) fn new(crew: Arc<Crew>, lane: Lane, desk: Arc<Desk<Work>>) -> Self {
+        Self { crew, lane, desk, connection: None }
     }
 
-    /// Works until the register is gone and the queue is empty.
-    pub(super) fn run(mut self, jobs: &Mutex<Receiver<Job>>) {
-        while let Ok(batch) = take_waiting(jobs) {
-            self.store_in_time(batch);
-        }
-    }
-
-    /// Stores the batch, over and over while the database is away, until every job is answered or out of time.
-    fn store_in_time(&mut self, mut batch: Vec<Job>) {
+    /// Works until the queue is closed and empty, or until the writer is left behind.
+    pub(super) fn run(mut self, mut work: Work) {
         loop {
-            let now = Instant::now();
-            // Whoever is out of time, or has gone, has been answered already.
-            batch.retain(|job| job.deadline > now && !job.answer.is_closed());
-            if batch.is_empty() {
-                return;
+            if work.is_empty() {
+                match self.take() {
+                    Some(taken) => work = taken,
+                    None => return,
+                }
             }
-            let error = match self.try_store(&batch) {
-                Ok(answers) => {
-                    self.backlog.note(now.elapsed());
-                    if std::mem::take(&mut self.is_away) {
-                        tracing::info!("the database is back");
-                    }
-                    return self.tell(batch, answers);
-                }
-                Err(error) => error,
-            };
-            match error {
-                Interruption::Away(error) => {
-                    if !std::mem::replace(&mut self.is_away, true) {
-                        tracing::warn!(error = %error, "the database is away; trying again");
-                    }
-                    self.connection = None;
-                    std::thread::sleep(RETRY_PAUSE);
-                }
-                Interruption::Refused(error) if batch.len() == 1 => {
-                    if let Some(job) = batch.pop() {
-                        let _ = job.answer.send(Err(StoreError::Unexpected(discreet(error))));
-                    }
-                    return;
-                }
-                // One row must never fail its neighbours.
-                Interruption::Refused(_) => {
-                    let second_half = batch.split_off(batch.len() / 2);
-                    self.store_in_time(batch);
-                    batch = second_half;
-                }
+            let left = work.pop_front().map(|batch| self.try_batch(batch, work));
+            match left.flatten() {
+                Some(rest) => work = rest,
+                None => return self.crew.left_behind.came_back(),
             }
         }
     }
 
-    fn try_store(&mut self, batch: &[Job]) -> Result<Vec<Answer>, Interruption> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            None => self.connection.insert(connect(&self.url)?),
+    /// What is to be done next. None: the queue is closed and empty.
+    fn take(&self) -> Option<Work> {
+        match self.lane {
+            Lane::Usual => self.crew.queue.take(BATCH_MAX).map(|jobs| self.without_suspects(jobs)),
+            Lane::Held => self.crew.held.take(HELD_BATCH_MAX).map(after_a_pause_if_all_are_held),
+        }
+    }
+
+    /// Rows that are known to be held go to those that are tried apart.
+    fn without_suspects(&self, jobs: Vec<Job>) -> Work {
+        let is_suspect = |job: &Job| job.task.registration().is_some_and(|row| self.crew.suspects.contain(row));
+        let (suspects, mut batch): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_suspect);
+        for job in suspects {
+            self.set_apart(Job { is_held: true, ..job });
+        }
+        // Two batches that hold the same idempotency keys take them in one order, and do not wait for each other in a circle.
+        batch.sort_by(|one, other| one.idempotency_key().cmp(&other.idempotency_key()));
+        Work::from([batch])
+    }
+
+    /// Tries one batch, and gives what is left to do. None: the work was taken by another writer meanwhile.
+    fn try_batch(&mut self, mut batch: Vec<Job>, mut work: Work) -> Option<Work> {
+        let now = Instant::now();
+        // Whoever is out of time, or has gone, has been answered already.
+        batch.retain(|job| job.deadline > now && !job.answer.is_closed());
+        if batch.is_empty() {
+            return Some(work);
+        }
+        if self.connection.is_none() {
+            work.push_front(batch);
+            return self.connect(work);
+        }
+        let attempt =
+            |job: &mut Job| Attempt { task: job.task.clone(), is_repeated: std::mem::replace(&mut job.was_sent, true) };
+        let attempts: Vec<Attempt> = batch.iter_mut().map(attempt).collect();
+        work.push_front(batch);
+        self.desk.put(work, now, self.patience());
+        let stored = self.store(&attempts);
+        if stored.is_ok() && self.lane == Lane::Usual {
+            self.crew.backlog.note(now.elapsed());
+        }
+        let mut work = self.desk.take_up()?;
+        let mut batch = work.pop_front().unwrap_or_default();
+        match stored {
+            Ok(answers) => self.tell(batch, answers),
+            Err(interruption) => {
+                if !matches!(interruption, Interruption::Away(_)) {
+                    // A statement that has failed did nothing; one whose connection was lost may have been carried out.
+                    batch.iter_mut().zip(&attempts).for_each(|(job, attempt)| job.was_sent = attempt.is_repeated);
+                }
+                self.put_off(interruption, batch, &mut work);
+            }
+        }
+        Some(work)
+    }
+
+    /// Connects, and gives what is left to do: all of it.
+    fn connect(&mut self, work: Work) -> Option<Work> {
+        let lock_timeout = format!("; SET lock_timeout = {}", self.lock_timeout().as_millis());
+        let set_up = |url| -> Result<PgConnection, Source> {
+            let mut connection = connect(url)?;
+            connection.batch_execute(&(SETTINGS.to_owned() + &lock_timeout)).map_err(discreet)?;
+            Ok(connection)
         };
-        let wishes: Vec<&Wish> = batch.iter().map(|job| &job.wish).collect();
-        store(connection, &wishes).map_err(|error| match failure(&error) {
+        self.desk.put(work, Instant::now(), Some(CONNECT_PATIENCE));
+        let connected = set_up(&self.crew.url);
+        let work = self.desk.take_up()?;
+        match connected {
+            Ok(connection) => self.connection = Some(connection),
+            Err(error) => self.pause(&error),
+        }
+        Some(work)
+    }
+
+    fn lock_timeout(&self) -> Duration {
+        match self.lane {
+            Lane::Usual => LOCK_TIMEOUT,
+            Lane::Held => HELD_LOCK_TIMEOUT,
+        }
+    }
+
+    /// How long a statement may take before it is left behind.
+    fn patience(&self) -> Option<Duration> {
+        Some(self.crew.left_behind.patience()?.max(self.crew.backlog.batch_time() * SLOWNESS))
+    }
+
+    fn store(&mut self, attempts: &[Attempt]) -> Result<Vec<Result<Answer, StoreError>>, Interruption> {
+        let Some(connection) = &mut self.connection else {
+            return Err(Interruption::Away("there is no connection".into()));
+        };
+        let started = Instant::now();
+        let error = match store(connection, attempts) {
+            Ok(answers) => return Ok(answers),
+            Err(error) => error,
+        };
+        let is_locked = started.elapsed() >= self.lock_timeout();
+        Err(match failure(&error) {
             Failure::Passing => Interruption::Away(discreet(error)),
             Failure::Refused => Interruption::Refused(error),
-            Failure::Unclear if is_at_fault(connection, &wishes) => Interruption::Refused(error),
-            Failure::Unclear => Interruption::Away(discreet(error)),
+            // Diesel tells a lock that was not had in time from nothing else: it shows in how long that took.
+            Failure::Unclear if is_locked => Interruption::Locked(discreet(error)),
+            Failure::Unclear => match self.connection.as_mut().map(|connection| fault(connection, attempts)) {
+                Some(Fault::Batch) => Interruption::Refused(error),
+                Some(Fault::Grants) => Interruption::Forbidden(discreet(error)),
+                Some(Fault::Neither) => Interruption::Unable(discreet(error)),
+                None => Interruption::Away(discreet(error)),
+            },
         })
     }
 
-    fn tell(&self, batch: Vec<Job>, answers: Vec<Answer>) {
-        for (job, answer) in batch.into_iter().zip(answers) {
-            if let KeyStanding::Active(holder) = answer.standing {
-                self.uses.note(holder, job.wish.moment());
-            }
-            let _ = job.answer.send(Ok(answer));
+    fn tell(&self, batch: Vec<Job>, answers: Vec<Result<Answer, StoreError>>) {
+        if self.crew.is_away.swap(false, Ordering::Relaxed) {
+            tracing::info!("the database is back");
         }
+        for (job, answer) in batch.into_iter().zip(answers) {
+            if let Ok(Answer { holder: Some(holder), standing, .. }) = &answer {
+                self.crew.uses.note(job.task.key(), *holder, *standing, job.task.moment());
+            }
+            if let Some(row) = job.task.registration().filter(|_| job.is_held) {
+                self.crew.suspects.remove(row);
+            }
+            let _ = job.answer.send(answer);
+        }
+    }
+
+    /// What is done with a batch that was not stored.
+    fn put_off(&mut self, interruption: Interruption, mut batch: Vec<Job>, work: &mut Work) {
+        match interruption {
+            Interruption::Away(error) => {
+                self.connection = None;
+                work.push_front(batch);
+                self.pause(&error);
+            }
+            Interruption::Unable(error) => {
+                work.push_front(batch);
+                self.pause(&error);
+            }
+            Interruption::Locked(error) => self.put_off_locked(&error, batch, work),
+            Interruption::Refused(error) if batch.len() == 1 => {
+                let answer = Err(StoreError::Unexpected(discreet(error)));
+                batch.into_iter().zip([answer]).for_each(|(job, answer)| drop(job.answer.send(answer)));
+            }
+            // One row must never fail its neighbours.
+            Interruption::Refused(_) => {
+                work.push_front(batch.split_off(batch.len() / 2));
+                work.push_front(batch);
+            }
+            Interruption::Forbidden(error) => {
+                let why = format!("the role of the database lacks a grant (`intake migrate --service-role`): {error}");
+                for job in batch {
+                    let _ = job.answer.send(Err(StoreError::Unexpected(why.clone().into())));
+                }
+            }
+        }
+    }
+
+    /// Nobody waits for a row that somebody else holds but those who sent it: another transaction that stores the same
+    /// idempotency key, or an earlier statement of our own that is still under way.
+    fn put_off_locked(&mut self, error: &Source, mut batch: Vec<Job>, work: &mut Work) {
+        match self.lane {
+            Lane::Usual => {
+                let may_be_held = |job: &Job| job.was_sent || job.idempotency_key().is_some();
+                let (held, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(may_be_held);
+                let is_table = held.is_empty();
+                for job in held {
+                    self.set_apart(job);
+                }
+                work.push_front(others);
+                if is_table {
+                    self.pause(error);
+                }
+            }
+            Lane::Held if batch.len() > 1 => batch.into_iter().rev().for_each(|job| work.push_front(vec![job])),
+            Lane::Held => {
+                if let Some(job) = batch.pop() {
+                    job.task.registration().into_iter().for_each(|row| self.crew.suspects.add(row));
+                    self.set_apart(Job { is_held: true, ..job });
+                }
+            }
+        }
+    }
+
+    /// Lets a row wait where it holds up nobody: behind those that are known to be held, or before them.
+    fn set_apart(&self, job: Job) {
+        let queue = &self.crew.held;
+        let pushed = if job.is_held { queue.push(job) } else { queue.push_first(job) };
+        if let Err(job) = pushed {
+            let _ = job.answer.send(Err(StoreError::Overloaded));
+        }
+    }
+
+    /// Says once that the database is away, and waits a moment.
+    fn pause(&self, error: &Source) {
+        if !self.crew.is_away.swap(true, Ordering::Relaxed) {
+            tracing::warn!(error = %error, "the database is away; trying again");
+        }
+        std::thread::sleep(RETRY_PAUSE);
     }
 }
 
-enum Interruption {
-    /// The database cannot be reached, or cannot write: trying again may help.
-    Away(intake_domain::Source),
-    /// The database refused the batch.
-    Refused(diesel::result::Error),
-}
-
-/// Waits for a first job, then takes all that wait, never waiting for more.
-fn take_waiting(jobs: &Mutex<Receiver<Job>>) -> Result<Vec<Job>, RecvError> {
-    let jobs = jobs.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut batch = vec![jobs.recv()?];
-    batch.extend(jobs.try_iter().take(BATCH_MAX - 1));
-    // Two batches that hold the same keys of safe retry take them in one order, and never wait for each other in a circle.
-    batch.sort_by(|one, other| one.safe_retry_key().cmp(&other.safe_retry_key()));
-    Ok(batch)
-}
-
-fn connect(url: &DatabaseUrl) -> Result<PgConnection, Interruption> {
-    let mut connection = PgConnection::establish(url.expose()).map_err(|error| Interruption::Away(error.into()))?;
-    connection.batch_execute(SETTINGS).map_err(|error| Interruption::Away(discreet(error)))?;
-    Ok(connection)
+/// Without a row that is new here there is no hurry.
+fn after_a_pause_if_all_are_held(batch: Vec<Job>) -> Work {
+    if batch.iter().all(|job| job.is_held) {
+        std::thread::sleep(HELD_PAUSE);
+    }
+    Work::from([batch])
 }

@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 use time::OffsetDateTime;
 
-use crate::service;
+use crate::{complaint, service};
 
 /// RSA of 1,024 bits, which anybody can break and nobody uses.
 const WEAK_KEY: &str = include_str!("weak-key.pem");
@@ -59,12 +59,6 @@ impl Files {
 
 fn with_files(database: &TestDatabase, certificate: &Path, key: &Path) -> ServiceBuilder {
     service(database).setting("INTAKE_TLS_CERT", certificate).setting("INTAKE_TLS_KEY", key)
-}
-
-fn complaint(builder: ServiceBuilder) -> String {
-    let output = builder.run();
-    assert_eq!(output.status.code(), Some(1));
-    String::from_utf8(output.stderr).unwrap().lines().last().unwrap().to_owned()
 }
 
 #[expect(clippy::disallowed_methods, reason = "certificates are of their day")]

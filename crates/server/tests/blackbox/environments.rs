@@ -5,7 +5,7 @@ use intake_domain::Environment;
 use intake_infra::DatabaseUrl;
 use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, create_request, patient};
 
-use crate::{assert_unauthorised, program, service};
+use crate::{assert_unauthorised, complaint, in_production, program, service};
 
 /// A service in production, behind a proxy on this machine.
 fn production(database: &TestDatabase) -> ServiceBuilder {
@@ -13,17 +13,7 @@ fn production(database: &TestDatabase) -> ServiceBuilder {
 }
 
 fn program_in_production(service: &DatabaseUrl, owner: &DatabaseUrl) -> ServiceBuilder {
-    let builder = program().database_urls(service, owner).setting("INTAKE_ENVIRONMENT", "production");
-    builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
-}
-
-fn complaint(builder: ServiceBuilder) -> String {
-    let output = builder.run();
-    assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8(output.stderr).unwrap();
-    let complaint = text.lines().last().unwrap().to_owned();
-    assert!(complaint.starts_with("intake: "), "{text}");
-    complaint
+    in_production(program().database_urls(service, owner))
 }
 
 #[test]

@@ -11,6 +11,9 @@ mod embedded_database;
 mod environments;
 mod errors;
 mod first_run;
+mod grants;
+mod hangs;
+mod held_rows;
 mod idempotency;
 mod key_life_cycle;
 mod listeners;
@@ -70,6 +73,22 @@ fn program() -> ServiceBuilder {
 
 fn service(database: &TestDatabase) -> ServiceBuilder {
     program().database(database)
+}
+
+/// The same in production, behind a proxy on this machine.
+fn in_production(builder: ServiceBuilder) -> ServiceBuilder {
+    builder.setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
+}
+
+/// The line with which a service refuses to start.
+#[track_caller]
+fn complaint(builder: ServiceBuilder) -> String {
+    let output = builder.run();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let complaint = text.lines().last().unwrap().to_owned();
+    assert!(complaint.starts_with("intake: "), "{text}");
+    complaint
 }
 
 /// Asserts that an answer is a problem of this status, title and detail, and nothing more.

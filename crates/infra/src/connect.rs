@@ -1,0 +1,105 @@
+//! Every connection that the service works over is made here: to whichever host takes writes, however long the others keep
+//! silent, and with what durability needs set and asserted. A role's or a database's own settings may drift at any time and
+//! take effect with the next connection, so each one is looked at.
+
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::Text;
+
+use crate::database_url::DatabaseUrl;
+use crate::diesel_errors::discreet;
+use crate::embedded::Durability;
+
+/// Between two tries while the database is away: soon enough to go unnoticed when it is back.
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// How long several hosts are tried at the same time, as long as one of them may keep silent.
+const RACE_TIME: Duration = Duration::from_secs(2);
+
+/// A commit is waited for until it is on this server's disk, and on a synchronous standby's. Nothing that is stronger is
+/// weakened.
+const SET_DURABILITY: &str = "SELECT set_config('synchronous_commit', 'on', false)
+    WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')";
+
+/// What a connection cannot set for itself.
+const NOT_DURABLE: &str = "SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name
+    WHERE current_setting(name) = 'off' ORDER BY name";
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    /// No host that takes writes answered.
+    #[error(transparent)]
+    Unreachable(#[from] ConnectionError),
+    /// It answered, and then failed.
+    #[error("the connection could not be set up")]
+    Failed(#[source] intake_domain::Source),
+    /// It would lose what it has acknowledged.
+    #[error("a crash of the database could lose acknowledged patients: turn on {0} in its configuration")]
+    NotDurable(String),
+    /// It was opened before another one was found to hang.
+    #[error("the connection is older than one that hangs")]
+    Outdated,
+}
+
+/// A connection on which a commit that has returned survives any crash.
+pub(crate) fn connect(url: &DatabaseUrl) -> Result<PgConnection, ConnectError> {
+    let mut connection = establish(url)?;
+    if url.durability() == Durability::Full {
+        let failed = |error| ConnectError::Failed(discreet(error));
+        connection.batch_execute(SET_DURABILITY).map_err(failed)?;
+        let off: Vec<Setting> = diesel::sql_query(NOT_DURABLE).load(&mut connection).map_err(failed)?;
+        if !off.is_empty() {
+            let names: Vec<_> = off.into_iter().map(|setting| setting.name).collect();
+            return Err(ConnectError::NotDurable(names.join(", ")));
+        }
+    }
+    Ok(connection)
+}
+
+#[derive(QueryableByName)]
+struct Setting {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+/// Libpq tries one host after the other, and a host that is stopped costs it the whole time-out each time. So hosts of which
+/// only one is wanted are tried at once, over and over, and the first that answers is taken.
+fn establish(url: &DatabaseUrl) -> ConnectionResult<PgConnection> {
+    let hosts = url.each_host();
+    if hosts.is_empty() {
+        return PgConnection::establish(url.expose());
+    }
+    let until = Instant::now() + RACE_TIME;
+    let (sender, results) = channel();
+    for host in hosts {
+        let sender = sender.clone();
+        let try_host = move || try_until(&host, until, &sender);
+        let started = std::thread::Builder::new().name("connecting".into()).spawn(try_host);
+        started.map_err(|error| ConnectionError::BadConnection(error.to_string()))?;
+    }
+    drop(sender);
+    let mut last_error = None;
+    while let Ok(result) = results.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        match result {
+            Ok(connection) => return Ok(connection),
+            Err(error) => last_error = Some(error),
+        }
+    }
+    Err(last_error.unwrap_or_else(|| ConnectionError::BadConnection("no host answers".to_owned())))
+}
+
+/// Ends with the first success, or when nobody waits any more.
+fn try_until(host: &DatabaseUrl, until: Instant, results: &Sender<ConnectionResult<PgConnection>>) {
+    loop {
+        let result = PgConnection::establish(host.expose());
+        let is_over = result.is_ok() || Instant::now() >= until;
+        if results.send(result).is_err() || is_over {
+            return;
+        }
+        std::thread::sleep(RETRY_PAUSE);
+    }
+}

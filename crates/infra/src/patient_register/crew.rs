@@ -1,0 +1,113 @@
+//! The writers of one register: what they share, and who looks after them. A writer whose statement takes far too long is
+//! left behind with its connection, and another one goes on with its work over a new connection.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::backlog::Backlog;
+use super::desk::Desk;
+use super::queue::Queue;
+use super::suspects::Suspects;
+use super::writer::{Lane, Work, Writer};
+use super::{Job, QUEUE_LENGTH};
+use crate::database_url::DatabaseUrl;
+use crate::key_uses::KeyUses;
+use crate::left_behind::LeftBehind;
+
+/// How often to look whether a writer hangs.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(super) struct Crew {
+    pub(super) url: DatabaseUrl,
+    pub(super) uses: KeyUses,
+    pub(super) backlog: Backlog,
+    /// What nobody has tried yet.
+    pub(super) queue: Queue<Job>,
+    /// Rows that may have to wait for somebody else's transaction: tried apart, so that they hold up nobody.
+    pub(super) held: Queue<Job>,
+    pub(super) suspects: Suspects,
+    pub(super) left_behind: LeftBehind,
+    /// Whether the database was away at the last try: told once, not at every try.
+    pub(super) is_away: AtomicBool,
+}
+
+/// A writer at work.
+struct Seat {
+    name: String,
+    lane: Lane,
+    desk: Arc<Desk<Work>>,
+}
+
+impl Crew {
+    pub(super) fn start(url: &DatabaseUrl, writers: usize, uses: &KeyUses) -> std::io::Result<Arc<Self>> {
+        let crew = Arc::new(Self {
+            url: url.clone(),
+            uses: uses.clone(),
+            backlog: Backlog::new(writers),
+            queue: Queue::new(QUEUE_LENGTH),
+            held: Queue::new(QUEUE_LENGTH),
+            suspects: Suspects::default(),
+            left_behind: LeftBehind::default(),
+            is_away: AtomicBool::new(false),
+        });
+        let names = (0..writers).map(|number| (format!("writer-{number}"), Lane::Usual));
+        let names = names.chain([("writer-held".to_owned(), Lane::Held)]);
+        let seats = names.map(|(name, lane)| {
+            let desk = Arc::new(Desk::new());
+            let writer = Writer::new(Arc::clone(&crew), lane, Arc::clone(&desk));
+            std::thread::Builder::new().name(name.clone()).spawn(move || writer.run(Work::new()))?;
+            Ok(Seat { name, lane, desk })
+        });
+        let seats = seats.collect::<std::io::Result<Vec<_>>>()?;
+        let watched = Arc::downgrade(&crew);
+        std::thread::Builder::new().name("writer-watch".into()).spawn(move || watch(&watched, seats))?;
+        Ok(crew)
+    }
+
+    /// Takes in nothing more; what waits is still stored.
+    pub(super) fn end(&self) {
+        self.queue.close();
+        self.held.close();
+    }
+}
+
+/// Until the crew is gone.
+fn watch(crew: &Weak<Crew>, mut seats: Vec<Seat>) {
+    loop {
+        std::thread::sleep(LOOK_INTERVAL);
+        let Some(crew) = crew.upgrade() else { return };
+        let now = Instant::now();
+        for seat in seats.iter_mut().filter(|seat| seat.desk.is_overdue(now)) {
+            match replace(&crew, seat) {
+                Ok(true) => tracing::warn!(
+                    writer = seat.name,
+                    "a statement hangs in the database: its connection is left behind, and the work goes on over another"
+                ),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(error = %error, "no thread can be started in place of a writer that hangs")
+                }
+            }
+        }
+    }
+}
+
+/// Starts the new writer before the work is taken from the old one: there is never nobody to do it. False: the old one came
+/// back in time.
+fn replace(crew: &Arc<Crew>, seat: &mut Seat) -> std::io::Result<bool> {
+    let (hand_over, handed_over) = std::sync::mpsc::channel();
+    let desk = Arc::new(Desk::new());
+    let writer = Writer::new(Arc::clone(crew), seat.lane, Arc::clone(&desk));
+    std::thread::Builder::new().name(seat.name.clone()).spawn(move || {
+        if let Ok(work) = handed_over.recv() {
+            writer.run(work);
+        }
+    })?;
+    let Some(work) = seat.desk.leave_behind(Instant::now()) else { return Ok(false) };
+    crew.left_behind.add();
+    seat.desk = desk;
+    // The new writer waits for it.
+    let _ = hand_over.send(work);
+    Ok(true)
+}

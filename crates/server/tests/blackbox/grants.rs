@@ -1,0 +1,90 @@
+//! What the service's role may do: no less than it must, which is said at the start and while serving, and nothing by which
+//! a flaw of the service could undo a revocation or forge the record.
+
+use std::time::{Duration, Instant};
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_infra::SERVICE_ROLE;
+use intake_test_support::{ServiceBuilder, TestDatabase, patient};
+
+use crate::{Door, complaint, program, service};
+
+#[test]
+fn a_start_without_a_needed_grant_names_it() {
+    for (revoke, named) in [
+        ("INSERT ON patients", "INSERT on patients"),
+        ("SELECT (request_digest) ON patients", "SELECT (request_digest) on patients"),
+        ("UPDATE ON key_answers", "UPDATE on key_answers"),
+    ] {
+        let database = TestDatabase::new();
+        database.connect().batch_execute(&format!("REVOKE {revoke} FROM {SERVICE_ROLE}")).unwrap();
+        let line = complaint(service(&database));
+        assert!(line.contains(named) && line.contains("intake migrate --service-role"), "{line}");
+    }
+}
+
+#[test]
+fn a_grant_that_is_taken_away_while_serving_is_an_error_and_not_an_absence() {
+    let door = Door::open();
+    assert_eq!(door.create(&patient()).status, 201);
+    door.database.connect().batch_execute(&format!("REVOKE INSERT ON patients FROM {SERVICE_ROLE}")).unwrap();
+    let asked = Instant::now();
+    assert_eq!(door.create(&patient()).status, 500);
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    let output = door.service.output();
+    assert!(output.contains("lacks a grant") && !output.contains("the database is away"), "{output}");
+    door.database.connect().batch_execute(&format!("GRANT INSERT ON patients TO {SERVICE_ROLE}")).unwrap();
+    assert_eq!(door.create(&patient()).status, 201);
+}
+
+#[test]
+fn an_older_program_takes_nothing_from_a_newer_schema() {
+    let database = TestDatabase::new();
+    database
+        .connect()
+        .batch_execute("INSERT INTO __diesel_schema_migrations (version) VALUES ('29990101000000')")
+        .unwrap();
+    let migrate = |builder: ServiceBuilder| {
+        ["migrate", "--service-role", SERVICE_ROLE].iter().fold(builder, |all, one| all.argument(one))
+    };
+    let line = complaint(migrate(service(&database)));
+    assert!(line.contains("migrated by a newer intake (29990101000000)"), "{line}");
+    // It still serves.
+    let service = program().database(&database).start();
+    assert_eq!(service.probe("/readyz").status, 200);
+}
+
+#[test]
+fn a_revoked_key_stays_revoked_whatever_the_service_is_made_to_say() {
+    let door = Door::open();
+    let (id, _) = door.clinic.key();
+    door.clinic.revoke(id);
+    let mut service = PgConnection::establish(door.database.service.expose()).unwrap();
+    let changed =
+        diesel::sql_query(format!("UPDATE api_keys SET revoked_at = NULL WHERE id = '{id}'")).execute(&mut service);
+    assert_eq!(changed, Ok(0));
+    let changed = diesel::sql_query(format!("UPDATE api_keys SET revoked_at = now() + '1 day' WHERE id = '{id}'"));
+    assert_eq!(changed.execute(&mut service), Ok(0));
+    assert_eq!(door.database.count(&format!("api_keys WHERE id = '{id}' AND revoked_at IS NOT NULL")), 1);
+}
+
+#[test]
+fn nobody_writes_another_moment_into_the_record() {
+    let door = Door::open();
+    let mut service = PgConnection::establish(door.database.service.expose()).unwrap();
+    let entry = |columns: &str, values: &str| {
+        format!(
+            "INSERT INTO audit_entries (organisation_id, id, action, subject{columns})
+             VALUES ('{}', gen_random_uuid(), 'key_created', 'forged'{values})",
+            door.clinic.organisation
+        )
+    };
+    let forged = diesel::sql_query(entry(", at", ", now() - interval '1 year'")).execute(&mut service);
+    assert!(forged.unwrap_err().to_string().contains("permission denied"));
+    assert_eq!(diesel::sql_query(entry("", "")).execute(&mut service), Ok(1));
+    assert_eq!(door.database.count("audit_entries WHERE subject = 'forged' AND at > now() - interval '1 minute'"), 1);
+    let changed = diesel::sql_query("UPDATE audit_entries SET subject = 'another'").execute(&mut service);
+    assert!(changed.unwrap_err().to_string().contains("permission denied"));
+}
