@@ -103,3 +103,45 @@ fn try_until(host: &DatabaseUrl, until: Instant, results: &Sender<ConnectionResu
         std::thread::sleep(RETRY_PAUSE);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use intake_test_support::TestDatabase;
+
+    use super::*;
+
+    /// The crate as its users see it is another one than this, so addresses pass as text.
+    fn url(url: &str) -> DatabaseUrl {
+        url.parse().unwrap()
+    }
+
+    fn setting(connection: &mut PgConnection, name: &str) -> String {
+        let query = diesel::sql_query(format!("SELECT current_setting('{name}') AS name"));
+        query.get_result::<Setting>(connection).unwrap().name
+    }
+
+    #[test]
+    fn whatever_a_role_is_told_its_commits_are_durable() {
+        let database = TestDatabase::durable();
+        for (drifted, expected) in
+            [("off", "on"), ("local", "on"), ("remote_write", "on"), ("on", "on"), ("remote_apply", "remote_apply")]
+        {
+            let drift = format!("ALTER DATABASE {} SET synchronous_commit = {drifted}", database.name());
+            database.connect().batch_execute(&drift).unwrap();
+            let mut connection = connect(&url(database.service.expose())).unwrap();
+            assert_eq!(setting(&mut connection, "synchronous_commit"), expected, "{drifted}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_forgets_is_refused_unless_that_is_wanted() {
+        let database = TestDatabase::new();
+        let url = url(database.service.expose());
+        match connect(&url).map(drop) {
+            Err(ConnectError::NotDurable(names)) => assert_eq!(names, "fsync, full_page_writes"),
+            other => panic!("{other:?}"),
+        }
+        let mut connection = connect(&url.with_durability(Durability::None)).unwrap();
+        assert_eq!(setting(&mut connection, "synchronous_commit"), "off", "as it was");
+    }
+}

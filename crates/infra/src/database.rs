@@ -17,6 +17,7 @@ use tokio::time::{sleep_until, timeout_at};
 use crate::connect::{ConnectError, RETRY_PAUSE, connect};
 use crate::database_url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure, store_error};
+use crate::grants::missing_grants;
 use crate::left_behind::LeftBehind;
 
 /// Lookups are short: a few connections carry thousands of them a second.
@@ -149,7 +150,14 @@ fn try_work<T>(pool: &Pool<Connections>, work: impl Fn(&mut PgConnection) -> Que
         Err(error) => {
             // Never given back as it is: the pool would hand it to the next one.
             connection.is_broken = true;
-            Tried::Failed(store_error(error))
+            let missing = match failure(&error) {
+                Failure::Unclear => missing_grants(&mut connection.connection),
+                _ => None,
+            };
+            match missing {
+                Some(missing) => Tried::Refused(StoreError::Unexpected(missing.into())),
+                None => Tried::Failed(store_error(error)),
+            }
         }
     }
 }

@@ -85,6 +85,18 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
 
 /// Whether the role that connects may do everything that the service does.
 pub fn assert_granted(url: &DatabaseUrl) -> Result<(), SchemaError> {
+    let missing = missing(&mut connect(url)?).map_err(failed)?;
+    if missing.is_empty() { Ok(()) } else { Err(SchemaError::MissingGrants(missing.join(", "))) }
+}
+
+/// Why a statement fails over a connection that is well, if it is for want of a grant.
+pub(crate) fn missing_grants(connection: &mut PgConnection) -> Option<SchemaError> {
+    let missing = missing(connection).ok()?;
+    (!missing.is_empty()).then(|| SchemaError::MissingGrants(missing.join(", ")))
+}
+
+/// What the role that connects may not do, and the service does.
+fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
     #[derive(QueryableByName)]
     struct Missing {
         #[diesel(sql_type = Text)]
@@ -98,10 +110,6 @@ pub fn assert_granted(url: &DatabaseUrl) -> Result<(), SchemaError> {
         ),
     });
     let query = checks.collect::<Vec<_>>().join(" UNION ALL ");
-    let missing: Vec<Missing> = diesel::sql_query(query).load(&mut connect(url)?).map_err(failed)?;
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let missing: Vec<_> = missing.into_iter().map(|missing| missing.what).collect();
-    Err(SchemaError::MissingGrants(missing.join(", ")))
+    let missing: Vec<Missing> = diesel::sql_query(query).load(connection)?;
+    Ok(missing.into_iter().map(|missing| missing.what).collect())
 }

@@ -17,6 +17,7 @@ mod member_store;
 pub mod migrations;
 mod password_hasher;
 mod patient_register;
+pub mod pooler;
 pub mod production;
 mod schema;
 mod second_factor;

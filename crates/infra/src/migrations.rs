@@ -49,6 +49,14 @@ pub enum SchemaError {
     /// The role could do less than the service must.
     #[error("its role lacks {0}: `intake migrate --service-role NAME` grants it")]
     MissingGrants(String),
+    /// A pooler stands before the database, and hands connections on between transactions.
+    #[error(
+        "a pooler before the database (PgBouncer) shares connections from one transaction to the next: set pool_mode = session there"
+    )]
+    SharedSessions,
+    /// A pooler, or the server, has too few connections.
+    #[error("the database, or a pooler before it, serves no second connection: give the service more of them")]
+    NoSecondConnection,
     /// Anything else.
     #[error(
         "the schema cannot be read or changed (does the role of DATABASE_URL have its grants? `intake migrate --service-role NAME` gives them)"

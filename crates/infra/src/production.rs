@@ -40,22 +40,20 @@ struct Power {
     can_read: bool,
 }
 
-/// Refuses a server that forgets. Each later connection is looked at in the same way.
+/// Refuses a server that forgets. Each later connection is looked at, too.
 pub fn assert_durable(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
+    if environment == Environment::Production {
+        let off: Vec<Setting> = diesel::sql_query(DURABILITY).load(&mut connect(url)?).map_err(failed)?;
+        if !off.is_empty() {
+            let names: Vec<_> = off.into_iter().map(|setting| setting.name).collect();
+            return Err(SchemaError::Forgetful(names.join(", ")));
+        }
+    }
     match connect_durably(url) {
-        Ok(_) => {}
-        Err(ConnectError::NotDurable(names)) => return Err(SchemaError::Forgetful(names)),
-        Err(error) => return Err(SchemaError::Failed(error.into())),
+        Ok(_) => Ok(()),
+        Err(ConnectError::NotDurable(names)) => Err(SchemaError::Forgetful(names)),
+        Err(error) => Err(SchemaError::Failed(error.into())),
     }
-    if environment == Environment::Development {
-        return Ok(());
-    }
-    let off: Vec<Setting> = diesel::sql_query(DURABILITY).load(&mut connect(url)?).map_err(failed)?;
-    if off.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<_> = off.into_iter().map(|setting| setting.name).collect();
-    Err(SchemaError::Forgetful(names.join(", ")))
 }
 
 /// Why this role could read patients, if it could.

@@ -5,6 +5,7 @@ use intake_domain::Environment;
 use intake_infra::embedded::{Durability, EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::grants::assert_granted;
 use intake_infra::migrations::{assert_environment, assert_migrated, migrate, stamp_environment};
+use intake_infra::pooler::assert_own_sessions;
 use intake_infra::production::{assert_durable, excess_of_power};
 use intake_infra::{DatabaseUrl, prepare};
 
@@ -43,6 +44,10 @@ impl Backend {
 
     /// Finds the database for the service: the first to serve from it decides which environment it belongs to.
     pub(crate) fn open_to_serve(configuration: &Configuration) -> anyhow::Result<Self> {
+        if let Some(urls) = &configuration.database {
+            // First of all: over shared sessions every other question may get a wrong answer.
+            assert_own_sessions(&urls.service).context("DATABASE_URL")?;
+        }
         let backend = Self::open(configuration)?;
         assert_durable(&backend.service, configuration.environment).context("DATABASE_URL")?;
         assert_granted(&backend.service).context("DATABASE_URL")?;

@@ -90,11 +90,6 @@ impl Configuration {
             public_url: settings.optional::<Link>("INTAKE_PUBLIC_URL", flags.public_url.as_ref())?.map(|link| link.0),
             log: settings.get::<Log>("INTAKE_LOG", flags.log.as_ref(), "info")?.0,
         };
-        if environment == Environment::Production
-            && configuration.database.as_ref().is_some_and(|urls| urls.service.durability() == Durability::None)
-        {
-            bail!("INTAKE_DURABILITY must be full in production");
-        }
         if environment == Environment::Production && configuration.database.is_none() {
             bail!("DATABASE_URL must be set in production");
         }
@@ -115,7 +110,18 @@ impl Configuration {
 
     /// What only a serving program needs.
     pub(crate) fn assert_can_serve(&self) -> anyhow::Result<()> {
-        if self.environment == Environment::Development || self.tls_files.is_some() {
+        if self.environment == Environment::Development {
+            return Ok(());
+        }
+        self.assert_way_in()?;
+        if self.database.as_ref().is_some_and(|urls| urls.service.durability() == Durability::None) {
+            bail!("INTAKE_DURABILITY must be full in production");
+        }
+        Ok(())
+    }
+
+    fn assert_way_in(&self) -> anyhow::Result<()> {
+        if self.tls_files.is_some() {
             return Ok(());
         }
         if self.trusted_proxies.is_empty() {
@@ -375,9 +381,6 @@ mod tests {
     #[test]
     fn production_needs_a_database_and_a_way_in() {
         assert!(complaint(&PRODUCTION[..1]).starts_with("DATABASE_URL"));
-        assert!(
-            complaint(&[&PRODUCTION[..], &[("INTAKE_DURABILITY", "none")]].concat()).starts_with("INTAKE_DURABILITY")
-        );
         let refusal = |more: &[(&str, &str)]| {
             let variables = [&PRODUCTION[..], more].concat();
             let configuration = read(&variables, &SettingFlags::default()).unwrap();
@@ -387,6 +390,9 @@ mod tests {
         assert!(refusal(&[("INTAKE_TRUSTED_PROXIES", "10.0.0.1")]).unwrap_err().starts_with("INTAKE_HTTP_ADDR"));
         let behind_proxy = [("INTAKE_TRUSTED_PROXIES", "10.0.0.1"), ("INTAKE_HTTP_ADDR", "127.0.0.1:8080")];
         assert_eq!(refusal(&behind_proxy), Ok(()));
-        assert_eq!(refusal(&[("INTAKE_TLS_CERT", "a"), ("INTAKE_TLS_KEY", "b")]), Ok(()));
+        let certificate = [("INTAKE_TLS_CERT", "a"), ("INTAKE_TLS_KEY", "b")];
+        assert_eq!(refusal(&certificate), Ok(()));
+        let forgetful = [&certificate[..], &[("INTAKE_DURABILITY", "none")]].concat();
+        assert!(refusal(&forgetful).unwrap_err().starts_with("INTAKE_DURABILITY"));
     }
 }

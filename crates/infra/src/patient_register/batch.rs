@@ -1,13 +1,14 @@
 //! Storing one batch over one connection, and reading what became of each row.
 
 use diesel::prelude::*;
-use diesel::sql_types::Bool as SqlBool;
 use intake_domain::{KeyHolder, KeyRefusal, KeyStanding, Registered, StoreError};
 use uuid::Uuid;
 
 use super::statement::{InsertBatch, InsertOne, Outcome, OutcomeOfOne, Rehearsal};
 use super::stored_before::StoredBefore;
 use super::{Answer, Task};
+use crate::grants::missing_grants;
+use crate::migrations::SchemaError;
 
 /// A task on its way to the database.
 #[derive(Clone)]
@@ -74,7 +75,7 @@ pub(super) enum Fault {
     /// Something in the batch is what the database does not take.
     Batch,
     /// The role may not do what the service does.
-    Grants,
+    Grants(SchemaError),
     /// The database, or nobody: trying again may help.
     Neither,
 }
@@ -87,24 +88,9 @@ pub(super) fn fault(connection: &mut PgConnection, attempts: &[Attempt]) -> Faul
         Fault::Neither
     } else if rehearse(&[]).is_ok() {
         Fault::Batch
-    } else if lacks_grants(connection) {
-        Fault::Grants
     } else {
-        Fault::Neither
+        missing_grants(connection).map_or(Fault::Neither, Fault::Grants)
     }
-}
-
-fn lacks_grants(connection: &mut PgConnection) -> bool {
-    #[derive(QueryableByName)]
-    struct Grants {
-        #[diesel(sql_type = SqlBool)]
-        are_there: bool,
-    }
-    let asked = diesel::sql_query(
-        "SELECT has_table_privilege('patients', 'INSERT') AND has_any_column_privilege('patients', 'SELECT')
-            AND has_table_privilege('api_keys', 'SELECT') AS are_there",
-    );
-    asked.get_result::<Grants>(connection).is_ok_and(|grants| !grants.are_there)
 }
 
 impl Outcome {

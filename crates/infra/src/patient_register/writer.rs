@@ -16,6 +16,7 @@ use super::desk::Desk;
 use super::{Answer, BATCH_MAX, Job};
 use crate::connect::{RETRY_PAUSE, connect};
 use crate::diesel_errors::{Failure, discreet, failure};
+use crate::migrations::SchemaError;
 
 /// The statement is planned once for each connection, when tables may still be empty: without this the plan of an empty
 /// table would read whole tables later on.
@@ -64,7 +65,7 @@ enum Interruption {
     /// The database refused the batch.
     Refused(diesel::result::Error),
     /// The database would refuse any batch.
-    Forbidden(Source),
+    Forbidden(SchemaError),
 }
 
 impl Writer {
@@ -192,7 +193,7 @@ impl Writer {
             Failure::Unclear if is_locked => Interruption::Locked(discreet(error)),
             Failure::Unclear => match self.connection.as_mut().map(|connection| fault(connection, attempts)) {
                 Some(Fault::Batch) => Interruption::Refused(error),
-                Some(Fault::Grants) => Interruption::Forbidden(discreet(error)),
+                Some(Fault::Grants(missing)) => Interruption::Forbidden(missing),
                 Some(Fault::Neither) => Interruption::Unable(discreet(error)),
                 None => Interruption::Away(discreet(error)),
             },
@@ -237,9 +238,8 @@ impl Writer {
                 work.push_front(batch);
             }
             Interruption::Forbidden(error) => {
-                let why = format!("the role of the database lacks a grant (`intake migrate --service-role`): {error}");
                 for job in batch {
-                    let _ = job.answer.send(Err(StoreError::Unexpected(why.clone().into())));
+                    let _ = job.answer.send(Err(StoreError::Unexpected(error.to_string().into())));
                 }
             }
         }

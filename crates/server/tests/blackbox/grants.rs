@@ -7,7 +7,7 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_infra::SERVICE_ROLE;
-use intake_test_support::{ServiceBuilder, TestDatabase, patient};
+use intake_test_support::{ServiceBuilder, TestDatabase, patient, request, wait_for};
 
 use crate::{Door, complaint, program, service};
 
@@ -33,10 +33,19 @@ fn a_grant_that_is_taken_away_while_serving_is_an_error_and_not_an_absence() {
     let asked = Instant::now();
     assert_eq!(door.create(&patient()).status, 500);
     assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
-    let output = door.service.output();
-    assert!(output.contains("lacks a grant") && !output.contains("the database is away"), "{output}");
+    wait_for("the log", || door.service.output().contains("lacks INSERT on patients"));
+    assert!(!door.service.output().contains("the database is away"));
     door.database.connect().batch_execute(&format!("GRANT INSERT ON patients TO {SERVICE_ROLE}")).unwrap();
     assert_eq!(door.create(&patient()).status, 201);
+
+    // The same for a page.
+    door.database.connect().batch_execute(&format!("REVOKE SELECT ON sessions FROM {SERVICE_ROLE}")).unwrap();
+    let cookie = format!("__Host-intake-session={}", "a".repeat(64));
+    let asked = Instant::now();
+    let page = door.service.client().send(&request("GET", "/settings/api-keys", &[("Cookie", &cookie)], b""));
+    assert_eq!(page.status, 500);
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    wait_for("the log", || door.service.output().contains("lacks SELECT on sessions"));
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod listeners;
 mod order_of_checks;
 mod overload;
 mod plain_http;
+mod pooler;
 mod privacy;
 mod rate_limit;
 mod round_trips;
@@ -77,7 +78,9 @@ fn service(database: &TestDatabase) -> ServiceBuilder {
 
 /// The same in production, behind a proxy on this machine.
 fn in_production(builder: ServiceBuilder) -> ServiceBuilder {
-    builder.setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
+    let builder = builder.setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1");
+    // A database that forgets is refused as such.
+    builder.setting("INTAKE_DURABILITY", "")
 }
 
 /// The line with which a service refuses to start.

@@ -1,0 +1,106 @@
+//! PgBouncer before the database: one that gives each client a connection of its own will do, one that shares them is
+//! refused by name.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use intake_domain::Environment;
+use intake_infra::embedded::Durability;
+use intake_infra::{DatabaseUrl, SERVICE_ROLE};
+use intake_test_support::{Clinic, TestDatabase, create_request, patient, wait_for};
+
+use crate::{complaint, program};
+
+/// A running PgBouncer, killed when dropped.
+struct Pooler {
+    child: Child,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Pooler {
+    /// None, with a line that says what to install, where there is none; under CI that is a failure.
+    fn start(database: &TestDatabase, mode: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let socket = database.socket_folder();
+        let settings = format!(
+            "[databases]\n* = host={} port=5432\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             unix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = {mode}\ndefault_pool_size = 20\n",
+            socket.display(),
+            folder.path().join("users").display()
+        );
+        fs::write(folder.path().join("users"), format!("\"{SERVICE_ROLE}\" \"\"\n")).unwrap();
+        fs::write(folder.path().join("pgbouncer.ini"), settings).unwrap();
+        // The server's socket is for its own account alone, and PgBouncer does not run as root.
+        let account = fs::metadata(&socket).unwrap();
+        let mut command = Command::new("pgbouncer");
+        if rustix::process::geteuid().is_root() {
+            command.uid(account.uid()).gid(account.gid());
+        }
+        let started = command
+            .env("PATH", format!("{}:/usr/sbin", std::env::var("PATH").unwrap()))
+            .arg(folder.path().join("pgbouncer.ini"))
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(child) = started else {
+            assert!(std::env::var_os("CI").is_none(), "tests of poolers need the package pgbouncer");
+            eprintln!("skipped: tests of poolers need PgBouncer (Debian: apt install pgbouncer)");
+            return None;
+        };
+        wait_for("PgBouncer", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Some(Self { child, port, _folder: folder })
+    }
+
+    fn url(&self, database: &TestDatabase) -> DatabaseUrl {
+        let url = format!("postgres://{SERVICE_ROLE}@127.0.0.1:{}/{}", self.port, database.name());
+        url.parse::<DatabaseUrl>().unwrap().with_durability(Durability::None)
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_pooler_that_gives_each_client_its_own_connection_will_do() {
+    let database = TestDatabase::new();
+    let Some(pooler) = Pooler::start(&database, "session") else { return };
+    let service = program().database_urls(&pooler.url(&database), &database.owner).start();
+    let clinic = Clinic::open(&database.service, Environment::Development);
+    let (id, key) = clinic.key();
+    std::thread::scope(|scope| {
+        for number in 0..16 {
+            let (service, key) = (&service, &key);
+            scope.spawn(move || {
+                let retry = number.to_string();
+                let request = create_request(key, &[("Idempotency-Key", &retry)], patient().to_string().as_bytes());
+                let mut connection = service.client().connect();
+                for _ in 0..2 {
+                    assert_eq!(connection.exchange(&request).status, 201);
+                }
+            });
+        }
+    });
+    clinic.revoke(id);
+    assert_eq!(service.create(&key, &patient()).status, 401);
+    assert_eq!(service.probe("/readyz").status, 200);
+    assert_eq!(database.count("patients"), 16);
+}
+
+#[test]
+fn a_pooler_that_shares_connections_is_refused_by_name() {
+    for mode in ["transaction", "statement"] {
+        let database = TestDatabase::new();
+        let Some(pooler) = Pooler::start(&database, mode) else { return };
+        let line = complaint(program().database_urls(&pooler.url(&database), &database.owner));
+        assert!(line.contains("PgBouncer") && line.contains("pool_mode = session"), "{mode}: {line}");
+    }
+}
