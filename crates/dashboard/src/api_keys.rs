@@ -5,8 +5,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
-    IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeyStore, ManageKeysError, Name, NameError, create_key,
-    list_keys, revoke_key,
+    IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStore, ManageKeysError, Name, NameError,
+    create_key, list_keys, revoke_key,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -102,7 +102,8 @@ pub(crate) async fn create(
         }
     };
     let organisation_id = visitor.organisation();
-    let wish = KeyRequest { organisation_id, name, expires_at, replaces: None, id, random: edge::random() };
+    let wish =
+        KeyRequest { organisation_id, name, expires_at, replaces: None, id, secret: KeySecret::new(edge::random()) };
     let made = create_key(keys.as_ref(), &format, wish, &deed).await;
     show_made(&visitor, made, &base)
 }

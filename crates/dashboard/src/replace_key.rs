@@ -5,7 +5,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
-use intake_domain::{KeyFormat, KeyId, KeyRequest, KeyStore, Name, Replacement, create_key};
+use intake_domain::{KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, Name, Replacement, create_key};
 use intake_http::edge;
 use serde::Deserialize;
 use time::Duration;
@@ -71,7 +71,7 @@ pub(crate) async fn submit(
         expires_at: None,
         replaces: Some(Replacement { key: old.id, ends_after }),
         id: form.id.parse().map_err(|_| PageError::BadForm)?,
-        random: edge::random(),
+        secret: KeySecret::new(edge::random()),
     };
     let made = create_key(keys.as_ref(), &format, wish, &visitor.deed()).await;
     show_made(&visitor, made, &base)

@@ -94,6 +94,24 @@ impl FromStr for KeyPrefix {
 #[error("must be 1 to {PREFIX_MAX} of a-z and 0-9, starting with a letter")]
 pub struct KeyPrefixError;
 
+/// The random bits that a key is made of. Never printed by `Debug`.
+#[derive(Clone, Copy)]
+pub struct KeySecret(pub(crate) [u8; 32]);
+
+impl KeySecret {
+    /// A secret of these random bits.
+    #[must_use]
+    pub fn new(random: [u8; 32]) -> Self {
+        Self(random)
+    }
+}
+
+impl fmt::Debug for KeySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeySecret(…)")
+    }
+}
+
 /// The shape of the keys that one service makes and takes: `<prefix>_<live|demo>_<secret><checksum>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFormat {

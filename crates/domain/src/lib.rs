@@ -27,7 +27,7 @@ mod timestamp;
 mod token;
 
 pub use api_key::{
-    ApiKey, Environment, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, MalformedKey, UnknownEnvironment,
+    ApiKey, Environment, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey, UnknownEnvironment,
 };
 pub use audit::{Action, Actor, AuditEntry, Deed};
 pub use audit_log::AuditLog;

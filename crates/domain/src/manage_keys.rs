@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::api_key::{ApiKey, KeyFormat};
+use crate::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::audit::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::key_store::{AddedKey, KeyRecord, KeyStore, NewKey, Organisation, Replacement};
@@ -22,8 +22,8 @@ pub struct KeyRequest {
     pub replaces: Option<Replacement>,
     /// The key's id to be.
     pub id: KeyId,
-    /// The key's secret.
-    pub random: [u8; 32],
+    /// What the key is made of.
+    pub secret: KeySecret,
 }
 
 /// A key that was just made: the one time that the whole of it exists outside its owner's hands.
@@ -82,8 +82,8 @@ pub async fn create_key(
     request: KeyRequest,
     deed: &Deed,
 ) -> Result<IssuedKey, ManageKeysError> {
-    let KeyRequest { organisation_id, name, expires_at, replaces, id, random } = request;
-    let key = format.mint(random);
+    let KeyRequest { organisation_id, name, expires_at, replaces, id, secret } = request;
+    let key = format.mint(secret.0);
     let record = NewKey {
         id,
         organisation_id,

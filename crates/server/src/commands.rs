@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, Name, OrganisationId, Token, create_key,
-    create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key, timestamp,
+    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, Name, OrganisationId, Token,
+    create_key, create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key,
+    timestamp,
 };
 use intake_infra::migrations::{assert_environment, assert_service_role, grant_service_role, migrate};
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
@@ -114,7 +115,7 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
                 expires_at: expires,
                 replaces: None,
                 id: KeyId::new(edge::now(), edge::random()),
-                random: edge::random(),
+                secret: KeySecret::new(edge::random()),
             };
             let made = create_key(keys, &configuration.key_format, request, &deed()).await?;
             let value = json!({
