@@ -12,11 +12,13 @@ mod manage_second_factor;
 mod member;
 mod member_store;
 mod name;
+mod network;
 mod password;
 mod password_hasher;
 mod patient;
 mod patient_draft;
 mod patient_register;
+mod presented;
 mod rules;
 mod safe_retry;
 mod second_factor;
@@ -52,17 +54,22 @@ pub use member_store::{
     Credentials, Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, NewSecondFactor, Removed,
 };
 pub use name::{Name, NameError};
+pub use network::Network;
 pub use password::{Password, PasswordError, PasswordHash};
-pub use password_hasher::PasswordHasher;
+pub use password_hasher::{HasherError, PasswordHasher, Waiter};
 pub use patient::{NewPatient, Patient};
 pub use patient_draft::{FieldFault, PatientDraft, Sent};
 pub use patient_register::{PatientRegister, Registered, Registration, SafeRetry};
+pub use presented::{PresentedCode, PresentedPassword};
 pub use safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest};
 pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
 pub use session_store::{
     AwaitedMember, CODE_LIMIT, Finished, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn,
 };
-pub use sign_in::{SignIn, awaited_member, finish_sign_in, sign_in, sign_out, sign_out_everywhere, signed_in};
+pub use sign_in::{
+    Candidate, SignIn, awaited_member, find_candidate, finish_sign_in, note_failed_sign_in, sign_in, sign_out,
+    sign_out_everywhere, signed_in,
+};
 pub use store_error::{Source, StoreError};
 pub use timestamp::{day, timestamp};
 pub use token::{Token, TokenDigest};

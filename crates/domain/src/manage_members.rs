@@ -8,7 +8,8 @@ use crate::member::EmailAddress;
 use crate::member_store::{Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, Removed};
 use crate::name::{Name, NameError};
 use crate::password::{Password, PasswordError};
-use crate::password_hasher::PasswordHasher;
+use crate::password_hasher::{PasswordHasher, Waiter};
+use crate::presented::PresentedPassword;
 use crate::session_store::NewSession;
 use crate::store_error::StoreError;
 use crate::token::Token;
@@ -35,7 +36,7 @@ pub struct JoinRequest<'a> {
     /// As typed.
     pub name: &'a str,
     /// As typed.
-    pub password: &'a str,
+    pub password: &'a PresentedPassword,
     /// The member's id to be.
     pub id: MemberId,
     /// For the password's hash.
@@ -97,7 +98,7 @@ pub async fn join(
     deed: &Deed,
 ) -> Result<(), JoinError> {
     let JoinRequest { invitation, name, password, id, salt, session } = request;
-    let (name, password) = match (Name::new(name), Password::new(password)) {
+    let (name, password) = match (Name::new(name), Password::new(password.expose())) {
         (Ok(name), Ok(password)) => (name, password),
         (name, password) => return Err(JoinError::Invalid { name: name.err(), password: password.err() }),
     };
@@ -105,7 +106,9 @@ pub async fn join(
     if members.invitation(&invitation.digest(), deed.at).await?.is_none() {
         return Err(JoinError::NoInvitation);
     }
-    let member = NewMember { id, name, password: hasher.hash(&password, salt).await? };
+    let waiter = Waiter::Guest(invitation.digest());
+    let password = hasher.hash(waiter, &password, salt).await.map_err(StoreError::from)?;
+    let member = NewMember { id, name, password };
     let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at };
     match members.join(&invitation.digest(), &member, &session, deed).await? {
         Joined::Joined => Ok(()),

@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use crate::audit::Deed;
 use crate::ids::{MemberId, OrganisationId};
 use crate::member::{EmailAddress, Member};
+use crate::network::Network;
 use crate::password::PasswordHash;
 use crate::second_factor::TotpSecret;
 use crate::session_store::NewSession;
@@ -76,6 +77,8 @@ pub struct Credentials {
     pub password: PasswordHash,
     /// Whether a code is needed besides.
     pub has_second_factor: bool,
+    /// Whether the member has signed in from the network that was asked about.
+    pub is_familiar: bool,
 }
 
 /// A second factor to be turned on.
@@ -123,8 +126,10 @@ pub trait MemberStore: Send + Sync {
         deed: &Deed,
     ) -> Result<Joined, StoreError>;
 
-    /// The member who signs in by this address.
-    async fn credentials(&self, email: &EmailAddress) -> Result<Option<Credentials>, StoreError>;
+    /// The member who signs in by this address, and whether it did so from this network before. One query, whether or not
+    /// there is such a member: how long it takes must not tell.
+    async fn credentials(&self, email: &EmailAddress, from: Option<Network>)
+    -> Result<Option<Credentials>, StoreError>;
 
     /// The organisation's members, the oldest first.
     async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError>;

@@ -84,7 +84,7 @@ fn keys() -> Arc<dyn KeyStore> {
 
 fn members() -> Arc<dyn MemberStore> {
     let mut members = MockMemberStore::new();
-    members.expect_credentials().returning(|_| Ok(None));
+    members.expect_credentials().returning(|_, _| Ok(None));
     members.expect_invitation().returning(|_, _| Ok(None));
     members.expect_invite().returning(|_, _| Ok(true));
     members.expect_members().returning(|_| Ok(Vec::new()));
@@ -112,6 +112,6 @@ fn sessions() -> Arc<dyn SessionStore> {
 
 fn hasher() -> Arc<dyn PasswordHasher> {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().returning(|_, _| Ok(false));
+    hasher.expect_matches().returning(|_, _, _| Ok(false));
     Arc::new(hasher)
 }

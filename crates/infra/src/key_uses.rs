@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::database_url::DatabaseUrl;
 use crate::key_answers::KeyAnswers;
+use crate::vital_thread::spawn_vital;
 
 /// How often to look for what is due: a first use shows up this soon.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
@@ -142,7 +143,7 @@ impl KeyUseWriter {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("key-uses".into()).spawn(run)?;
+        let thread = spawn_vital(std::thread::Builder::new().name("key-uses".into()), run)?;
         Ok(Self { stop, thread: Some(thread) })
     }
 }

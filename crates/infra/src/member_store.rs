@@ -5,8 +5,8 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
     Action, Actor, Credentials, Deed, EmailAddress, Invitation, Joined, Member, MemberId, MemberRecord, MemberStore,
-    Name, NewInvitation, NewMember, NewSecondFactor, NewSession, OrganisationId, PasswordHash, Removed, StoreError,
-    TokenDigest,
+    Name, Network, NewInvitation, NewMember, NewSecondFactor, NewSession, OrganisationId, PasswordHash, Removed,
+    StoreError, TokenDigest,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::audit_log::record;
 use crate::database::Database;
 use crate::diesel_errors::is_foreign_key_violation;
-use crate::schema::{invitations, members, organisations};
+use crate::schema::{familiar_networks, invitations, members, organisations};
 use crate::second_factor;
 use crate::session_store::insert_session;
 
@@ -88,16 +88,29 @@ impl MemberStore for PostgresMemberStore {
         joined.await
     }
 
-    async fn credentials(&self, email: &EmailAddress) -> Result<Option<Credentials>, StoreError> {
-        let folded = email.folded();
+    async fn credentials(
+        &self,
+        email: &EmailAddress,
+        from: Option<Network>,
+    ) -> Result<Option<Credentials>, StoreError> {
+        let (folded, network) = (email.folded(), from.map(|network| network.to_string()));
         let found = self.0.run(move |connection| {
             let member = members::table.filter(members::email_folded.eq(&folded));
-            let columns = (MemberRow::as_select(), members::password_hash, members::totp_secret.is_not_null());
+            let familiar = familiar_networks::table
+                .filter(familiar_networks::member_id.eq(members::id))
+                .filter(familiar_networks::network.nullable().eq(&network));
+            let columns = (
+                MemberRow::as_select(),
+                members::password_hash,
+                members::totp_secret.is_not_null(),
+                diesel::dsl::exists(familiar),
+            );
             member.select(columns).first(connection).optional()
         });
-        let found: Option<(MemberRow, String, bool)> = found.await?;
-        let credentials = found.map(|(member, hash, has_second_factor)| {
-            Ok(Credentials { member: member.try_into()?, password: PasswordHash::new(hash), has_second_factor })
+        let found: Option<(MemberRow, String, bool, bool)> = found.await?;
+        let credentials = found.map(|(member, hash, has_second_factor, is_familiar)| {
+            let (member, password) = (member.try_into()?, PasswordHash::new(hash));
+            Ok(Credentials { member, password, has_second_factor, is_familiar })
         });
         credentials.transpose()
     }
@@ -236,7 +249,7 @@ fn join(
     if added == 0 && !is_there {
         return Err(Refusal::Refused(Joined::EmailTaken));
     }
-    insert_session(connection, session)?;
+    insert_session(connection, session, deed)?;
     let deed = Deed { actor: Actor::Member(member.id, member.name.to_string()), ..deed.clone() };
     record(connection, organisation, Action::MemberJoined, &email, &deed)?;
     Ok(())

@@ -81,6 +81,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    familiar_networks (member_id, network) {
+        member_id -> Uuid,
+        network -> Text,
+        last_used_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     audit_entries (organisation_id, id) {
         organisation_id -> Uuid,
         id -> Uuid,
@@ -135,7 +143,14 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(api_keys, key_uses);
-diesel::allow_tables_to_appear_in_same_query!(invitations, members, organisations, sessions, waiting_sign_ins);
+diesel::allow_tables_to_appear_in_same_query!(
+    familiar_networks,
+    invitations,
+    members,
+    organisations,
+    sessions,
+    waiting_sign_ins
+);
 diesel::joinable!(invitations -> organisations (organisation_id));
 diesel::joinable!(members -> organisations (organisation_id));
 diesel::joinable!(sessions -> members (member_id));

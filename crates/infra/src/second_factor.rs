@@ -121,7 +121,7 @@ pub(crate) fn finish(
         if used_up == 0 {
             return Err(diesel::result::Error::RollbackTransaction);
         }
-        insert_session(connection, session)?;
+        insert_session(connection, session, deed)?;
         let subject = members::table.find(id).select((members::organisation_id, members::email));
         let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
         record(connection, organisation, action, &email, deed)?;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::audit_log::record;
 use crate::database::Database;
+use crate::familiar_networks::remember;
 use crate::member_store::MemberRow;
 use crate::schema::{members, organisations, sessions, waiting_sign_ins};
 use crate::second_factor;
@@ -41,7 +42,7 @@ impl SessionStore for PostgresSessionStore {
                 let of_member = sessions::table.filter(sessions::member_id.eq(member));
                 diesel::delete(of_member.filter(sessions::started_at.le(deed.at - SESSION_LIMIT)))
                     .execute(connection)?;
-                insert_session(connection, &session)?;
+                insert_session(connection, &session, &deed)?;
                 let subject = members::table.find(member).select((members::organisation_id, members::email));
                 let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
                 record(connection, organisation, Action::SignedIn, &email, &deed)
@@ -139,13 +140,14 @@ impl SessionStore for PostgresSessionStore {
     }
 }
 
-/// Stores a session; storing it twice changes nothing.
-pub(crate) fn insert_session(connection: &mut PgConnection, session: &NewSession) -> QueryResult<()> {
+/// Stores a session, and where its member signed in from; storing it twice changes nothing.
+pub(crate) fn insert_session(connection: &mut PgConnection, session: &NewSession, deed: &Deed) -> QueryResult<()> {
     let row = (
         sessions::token_digest.eq(session.token.as_bytes().as_slice()),
         sessions::member_id.eq(session.member_id.as_uuid()),
         sessions::started_at.eq(session.started_at),
         sessions::last_used_at.eq(session.started_at),
     );
-    diesel::insert_into(sessions::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
+    diesel::insert_into(sessions::table).values(row).on_conflict_do_nothing().execute(connection)?;
+    remember(connection, *session.member_id.as_uuid(), deed)
 }

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::database_url::DatabaseUrl;
 use crate::key_uses::KeyUses;
+use crate::vital_thread::spawn_vital;
 use backlog::Backlog;
 use writer::Writer;
 
@@ -105,7 +106,7 @@ impl PostgresPatientRegister {
         for number in 0..writers {
             let writer = Writer::new(url.clone(), uses.clone(), Arc::clone(&backlog));
             let jobs = Arc::clone(&jobs);
-            std::thread::Builder::new().name(format!("writer-{number}")).spawn(move || writer.run(&jobs))?;
+            spawn_vital(std::thread::Builder::new().name(format!("writer-{number}")), move || writer.run(&jobs))?;
         }
         Ok(Self { queue, backlog, deadline })
     }

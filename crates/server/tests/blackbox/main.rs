@@ -20,6 +20,7 @@ mod plain_http;
 mod privacy;
 mod rate_limit;
 mod round_trips;
+mod sign_in_line;
 mod slow_clients;
 mod stopping;
 mod torture;
