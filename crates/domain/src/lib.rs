@@ -31,7 +31,7 @@ mod token;
 pub use api_key::{
     ApiKey, Environment, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey, UnknownEnvironment,
 };
-pub use audit::{Action, Actor, AuditEntry, Deed};
+pub use audit::{Action, Actor, AuditEntry, Deed, RecordedAction};
 pub use audit_log::AuditLog;
 pub use create_patient::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient};
 pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};
@@ -42,8 +42,8 @@ pub use manage_keys::{
     IssuedKey, KeyRequest, ManageKeysError, create_key, create_organisation, list_keys, list_organisations, revoke_key,
 };
 pub use manage_members::{
-    INVITATION_LIFE, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members, open_invitation,
-    remove_member,
+    INVITATION_LIFE, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members,
+    list_open_invitations, open_invitation, remove_member, withdraw_invitation,
 };
 pub use manage_second_factor::{
     SecondFactorError, SecondFactorRequest, recovery_codes_left, replace_recovery_codes, reset_second_factor,
@@ -51,7 +51,8 @@ pub use manage_second_factor::{
 };
 pub use member::{EmailAddress, EmailAddressError, Member};
 pub use member_store::{
-    Credentials, Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, NewSecondFactor, Removed,
+    Credentials, Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, NewSecondFactor,
+    OpenInvitation, Removed, Withdrawn,
 };
 pub use name::{Name, NameError};
 pub use network::Network;

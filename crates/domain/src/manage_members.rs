@@ -5,14 +5,16 @@ use time::{Duration, OffsetDateTime};
 use crate::audit::Deed;
 use crate::ids::{MemberId, OrganisationId};
 use crate::member::EmailAddress;
-use crate::member_store::{Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, Removed};
+use crate::member_store::{
+    Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, OpenInvitation, Removed, Withdrawn,
+};
 use crate::name::{Name, NameError};
 use crate::password::{Password, PasswordError};
 use crate::password_hasher::{PasswordHasher, Waiter};
 use crate::presented::PresentedPassword;
 use crate::session_store::NewSession;
 use crate::store_error::StoreError;
-use crate::token::Token;
+use crate::token::{Token, TokenDigest};
 
 /// An invitation is sent by hand; a long weekend must not use it up.
 pub const INVITATION_LIFE: Duration = Duration::hours(72);
@@ -90,6 +92,25 @@ pub async fn open_invitation(
     members.invitation(&token.digest(), now).await
 }
 
+/// The organisation's open invitations, the first to end first.
+pub async fn list_open_invitations(
+    members: &dyn MemberStore,
+    organisation: OrganisationId,
+    now: OffsetDateTime,
+) -> Result<Vec<OpenInvitation>, StoreError> {
+    members.open_invitations(organisation, now).await
+}
+
+/// Takes back an invitation of the organisation that nobody has accepted.
+pub async fn withdraw_invitation(
+    members: &dyn MemberStore,
+    organisation: OrganisationId,
+    invitation: &TokenDigest,
+    deed: &Deed,
+) -> Result<Withdrawn, StoreError> {
+    members.withdraw(organisation, invitation, deed).await
+}
+
 /// Makes a guest a member and signs it in. The invitation is worth nothing afterwards.
 pub async fn join(
     members: &dyn MemberStore,
@@ -125,7 +146,8 @@ pub async fn list_members(
     members.members(organisation).await
 }
 
-/// Removes a member of the organisation; its sessions end at once.
+/// Removes a member of the organisation; its sessions end at once, and so does every invitation by which it could come back:
+/// those it made, and those to its address.
 pub async fn remove_member(
     members: &dyn MemberStore,
     organisation: OrganisationId,

@@ -35,6 +35,28 @@ pub struct Invitation {
     pub organisation_name: String,
 }
 
+/// An open invitation as the organisation sees it that it was made in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenInvitation {
+    /// The SHA-256 of its token, which names it and opens nothing.
+    pub token: TokenDigest,
+    /// Whom it is for.
+    pub email: String,
+    /// The name of the member who made it; none: an operator.
+    pub invited_by: Option<String>,
+    /// From when on it is worth nothing.
+    pub expires_at: OffsetDateTime,
+}
+
+/// What became of an attempt to withdraw an invitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawn {
+    /// It opens nothing any more.
+    Withdrawn,
+    /// The organisation has no such invitation, or it was accepted.
+    NoSuchInvitation,
+}
+
 /// A guest about to join; where and by which address, the invitation says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMember {
@@ -111,11 +133,27 @@ pub struct MemberRecord {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait MemberStore: Send + Sync {
-    /// Stores an invitation. False: there is no such organisation.
+    /// Stores an invitation, which ends with the member who makes it. False: there is no such organisation, or the member is
+    /// gone.
     async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<bool, StoreError>;
 
     /// The invitation, if it is still open at that moment.
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
+
+    /// The organisation's invitations that are open at that moment, the first to end first.
+    async fn open_invitations(
+        &self,
+        organisation: OrganisationId,
+        now: OffsetDateTime,
+    ) -> Result<Vec<OpenInvitation>, StoreError>;
+
+    /// Takes back an invitation of the organisation that nobody has accepted.
+    async fn withdraw(
+        &self,
+        organisation: OrganisationId,
+        token: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<Withdrawn, StoreError>;
 
     /// Uses up an invitation, makes its guest a member and starts its first session.
     async fn join(
@@ -134,7 +172,7 @@ pub trait MemberStore: Send + Sync {
     /// The organisation's members, the oldest first.
     async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError>;
 
-    /// Removes a member of the organisation and ends its sessions.
+    /// Removes a member of the organisation, and ends its sessions, the invitations it made, and those to its address.
     async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError>;
 
     /// How many recovery codes the member has left. None: it has no second factor.

@@ -88,6 +88,7 @@ fn members() -> Arc<dyn MemberStore> {
     members.expect_invitation().returning(|_, _| Ok(None));
     members.expect_invite().returning(|_, _| Ok(true));
     members.expect_members().returning(|_| Ok(Vec::new()));
+    members.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
     members.expect_recovery_codes_left().returning(|_| Ok(None));
     Arc::new(members)
 }

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, Actor, AuditEntry, AuditEntryId, AuditLog, Deed, OrganisationId, StoreError};
+use intake_domain::{
+    Action, Actor, AuditEntry, AuditEntryId, AuditLog, Deed, OrganisationId, RecordedAction, StoreError,
+};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -38,7 +40,7 @@ impl AuditLog for PostgresAuditLog {
                 .limit(limit.into());
             newest_first.select(EntryRow::as_select()).load(connection)
         });
-        Ok(found.await?.into_iter().filter_map(|row| row.into_entry(organisation)).collect())
+        Ok(found.await?.into_iter().map(|row| row.into_entry(organisation)).collect())
     }
 }
 
@@ -82,15 +84,15 @@ struct EntryRow {
 }
 
 impl EntryRow {
-    fn into_entry(self, organisation_id: OrganisationId) -> Option<AuditEntry> {
-        Some(AuditEntry {
+    fn into_entry(self, organisation_id: OrganisationId) -> AuditEntry {
+        AuditEntry {
             id: self.id.into(),
             at: self.at,
-            action: Action::named(&self.action)?,
+            action: RecordedAction::named(self.action),
             actor: self.actor,
             subject: self.subject,
             address: self.address,
             organisation_id,
-        })
+        }
     }
 }

@@ -8,6 +8,7 @@ mod diesel_errors;
 pub mod embedded;
 mod fair_line;
 mod familiar_networks;
+mod invitations;
 mod key_answers;
 mod key_store;
 mod key_uses;

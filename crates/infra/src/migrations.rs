@@ -25,7 +25,7 @@ const GRANTS: &str = "
     GRANT SELECT, INSERT, UPDATE (revoked_at, revoked_by, expires_at) ON api_keys TO {role};
     GRANT SELECT, INSERT, UPDATE, DELETE ON members, sessions, familiar_networks TO {role};
     GRANT SELECT, INSERT, DELETE ON recovery_codes, waiting_sign_ins TO {role};
-    GRANT SELECT, INSERT, UPDATE (accepted_by) ON invitations TO {role};
+    GRANT SELECT, INSERT, UPDATE (accepted_by), DELETE ON invitations TO {role};
     GRANT SELECT, INSERT ON audit_entries TO {role};
     GRANT SELECT, INSERT, UPDATE ON key_uses, key_answers TO {role};
     GRANT INSERT ON patients TO {role};

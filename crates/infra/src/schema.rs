@@ -60,6 +60,7 @@ diesel::table! {
         email -> Text,
         expires_at -> Timestamptz,
         accepted_by -> Nullable<Uuid>,
+        invited_by -> Nullable<Uuid>,
     }
 }
 

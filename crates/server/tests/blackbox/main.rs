@@ -12,6 +12,7 @@ mod environments;
 mod errors;
 mod first_run;
 mod idempotency;
+mod invitations;
 mod key_life_cycle;
 mod listeners;
 mod order_of_checks;
