@@ -176,7 +176,7 @@ impl SetUpPage {
         let groups = secret.to_groups().to_string();
         let secret = secret.to_base32().to_string();
         let link = link(visitor.signed_in.member.email.as_str(), &secret);
-        let image = QrImage::of(&link).map_err(|_| PageError::Unexpected)?;
+        let image = QrImage::of(&link).map_err(|error| PageError::Unexpected(error.into()))?;
         let shell = Shell::new("account", visitor);
         Ok(Self { shell, image, link, groups, secret, code_error: None, password_error: None })
     }

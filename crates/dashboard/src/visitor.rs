@@ -52,7 +52,9 @@ impl FromRequest for Visitor {
         let request = request.clone();
         Box::pin(async move {
             let token = session_cookie::SESSION.token(request.headers()).ok_or(PageError::SignInFirst)?;
-            let sessions = request.app_data::<Data<dyn SessionStore>>().ok_or(PageError::Unexpected)?;
+            let sessions = request
+                .app_data::<Data<dyn SessionStore>>()
+                .ok_or_else(|| PageError::Unexpected("the application holds no sessions".into()))?;
             let signed_in = signed_in(sessions.as_ref(), &token, edge::now()).await?;
             let signed_in = signed_in.ok_or(PageError::SignInFirst)?;
             Ok(Self { signed_in, token, request })

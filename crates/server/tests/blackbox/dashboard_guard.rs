@@ -329,3 +329,20 @@ fn the_record_shows_what_a_newer_program_wrote_into_it() {
     let activity = ada.get("/settings/activity").text();
     assert!(activity.contains("key lent: <strong>ada@clinic.example</strong>"), "{activity}");
 }
+
+#[test]
+fn a_page_that_fails_is_logged_once_with_its_cause() {
+    use diesel::connection::SimpleConnection;
+
+    let house = House::open();
+    let (ada, _) = house.guest("ada@clinic.example");
+    house.database.connect().batch_execute("UPDATE members SET name = ''").unwrap();
+    let failed = ada.get("/settings/account");
+    assert_eq!(failed.status, 500);
+    let request_id = failed.header("x-request-id").unwrap();
+    let told = || house.service.output().lines().filter(|line| line.contains("ERROR")).map(str::to_owned).collect();
+    wait_for("the line", || !Vec::<String>::is_empty(&told()));
+    let lines: Vec<String> = told();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains(request_id) && lines[0].contains("must be 1 to 100 characters long"), "{lines:?}");
+}
