@@ -97,6 +97,9 @@ pub struct KeyHolder {
     pub organisation_id: OrganisationId,
 }
 
+/// For how long it is known how a key's requests were answered: what a chart shows.
+pub const ANSWERS_KEPT: Duration = Duration::days(30);
+
 /// How often a key's requests of one day were answered in one way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerCount {

@@ -36,7 +36,8 @@ pub use audit_log::AuditLog;
 pub use create_patient::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient};
 pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};
 pub use key_store::{
-    AddedKey, AnswerCount, KeyHolder, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey, Organisation, Replacement,
+    ANSWERS_KEPT, AddedKey, AnswerCount, KeyHolder, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey, Organisation,
+    Replacement,
 };
 pub use manage_keys::{
     IssuedKey, KeyRequest, ManageKeysError, create_key, create_organisation, list_keys, list_organisations, revoke_key,

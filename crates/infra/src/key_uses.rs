@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::database_url::DatabaseUrl;
 use crate::key_answers::KeyAnswers;
+use crate::sweep::Sweep;
 use crate::vital_thread::spawn_vital;
 
 /// How often to look for what is due: a first use shows up this soon.
@@ -126,6 +127,7 @@ impl KeyUseWriter {
         let run = move || {
             let mut connection = None;
             let mut ticks = 0_u64;
+            let mut sweep = Sweep::new();
             loop {
                 let is_end = stopped.recv_timeout(FLUSH_INTERVAL) != Err(RecvTimeoutError::Timeout);
                 let due = uses.due(is_end);
@@ -140,6 +142,10 @@ impl KeyUseWriter {
                 }
                 if is_end {
                     return;
+                }
+                if let Err(error) = sweep.step(|| connected(&mut connection, &url)) {
+                    tracing::warn!(error = %error, "what is over could not be removed; the next sweep tries again");
+                    connection = None;
                 }
             }
         };

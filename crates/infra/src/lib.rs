@@ -20,6 +20,7 @@ pub mod production;
 mod schema;
 mod second_factor;
 mod session_store;
+mod sweep;
 mod vital_thread;
 
 pub use audit_log::PostgresAuditLog;

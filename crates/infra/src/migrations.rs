@@ -27,7 +27,8 @@ const GRANTS: &str = "
     GRANT SELECT, INSERT, DELETE ON recovery_codes, waiting_sign_ins TO {role};
     GRANT SELECT, INSERT, UPDATE (accepted_by), DELETE ON invitations TO {role};
     GRANT SELECT, INSERT ON audit_entries TO {role};
-    GRANT SELECT, INSERT, UPDATE ON key_uses, key_answers TO {role};
+    GRANT SELECT, INSERT, UPDATE ON key_uses TO {role};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON key_answers TO {role};
     GRANT INSERT ON patients TO {role};
     GRANT SELECT (organisation_id, id, idempotency_key, request_digest, created_at, updated_at) ON patients TO {role};
     GRANT SELECT ON __diesel_schema_migrations TO {role};

@@ -38,10 +38,6 @@ impl SessionStore for PostgresSessionStore {
         let started = self.0.run(move |connection| {
             connection.transaction(|connection| {
                 let member = *session.member_id.as_uuid();
-                // The member's dead sessions go when it comes back: nothing else has to sweep.
-                let of_member = sessions::table.filter(sessions::member_id.eq(member));
-                diesel::delete(of_member.filter(sessions::started_at.le(deed.at - SESSION_LIMIT)))
-                    .execute(connection)?;
                 insert_session(connection, &session, &deed)?;
                 let subject = members::table.find(member).select((members::organisation_id, members::email));
                 let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;

@@ -154,12 +154,13 @@ fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in the workspace")
 }
 
-/// Named after the migrations it was made by: a changed one makes another template.
+/// Named after the migrations and grants it was made by: a changed one makes another template.
 fn template_name() -> String {
     let mut files: Vec<_> = fs::read_dir(checkout().join("migrations"))
         .expect("the migrations are there")
         .map(|entry| entry.expect("the folder can be read").path().join("up.sql"))
         .collect();
+    files.push(checkout().join("crates/infra/src/migrations.rs"));
     files.sort();
     let mut hasher = DefaultHasher::new();
     files.iter().for_each(|file| hasher.write(&fs::read(file).expect("the migration can be read")));

@@ -346,3 +346,15 @@ fn a_page_that_fails_is_logged_once_with_its_cause() {
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains(request_id) && lines[0].contains("must be 1 to 100 characters long"), "{lines:?}");
 }
+
+#[test]
+fn what_is_over_is_removed_some_time_after_the_start() {
+    use diesel::connection::SimpleConnection;
+
+    let house = House::open();
+    let (ada, _) = house.guest("ada@clinic.example");
+    let dead = "INSERT INTO sessions SELECT 'dead', id, now() - interval '8 days', now() FROM members";
+    house.database.connect().batch_execute(dead).unwrap();
+    wait_for("the dead session to go", || house.database.count("sessions") == 1);
+    assert_eq!(ada.get("/settings/account").status, 200, "the other one is alive");
+}
