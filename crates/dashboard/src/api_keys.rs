@@ -6,7 +6,7 @@ use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
     IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStore, ManageKeysError, Name, NameError,
-    create_key, list_keys, revoke_key,
+    create_key, find_key, revoke_key,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -14,10 +14,11 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use crate::BaseUrl;
+use crate::moment::exact;
 use crate::page_error::PageError;
 use crate::shell::{Shell, lead_to, show};
 use crate::sign_in::OwnForm;
-use crate::visitor::Visitor;
+use crate::visitor::{Onlooker, Visitor};
 
 /// Somebody to create at the first try.
 const EXAMPLE_PATIENT: &str =
@@ -41,6 +42,7 @@ struct CreatedKeyPage<'a> {
     id: String,
     name: &'a str,
     key: &'a str,
+    expires_at: Option<String>,
     curl: String,
     fetch: String,
 }
@@ -110,7 +112,7 @@ pub(crate) async fn create(
 
 /// Whether the key has been used: asked by the script of the page that shows the key.
 pub(crate) async fn first_use(
-    visitor: Visitor,
+    Onlooker(visitor): Onlooker,
     id: Path<String>,
     keys: Data<dyn KeyStore>,
 ) -> Result<HttpResponse, PageError> {
@@ -169,6 +171,7 @@ impl<'a> CreatedKeyPage<'a> {
             id: made.id.to_string(),
             name: made.name.as_str(),
             key,
+            expires_at: made.expires_at.map(exact),
             curl: format!(
                 "curl {url} -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{EXAMPLE_PATIENT}'"
             ),
@@ -196,12 +199,11 @@ pub(crate) fn show_made(
 /// A key of the visitor's own organisation; any other is as good as none.
 pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) -> Result<KeyRecord, PageError> {
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
-    let all = list_keys(keys, visitor.organisation()).await?;
-    all.into_iter().find(|key| key.id == id).ok_or(PageError::NotFound)
+    Ok(find_key(keys, visitor.organisation(), id).await?)
 }
 
-/// The beginning of the day, if there is one and it is still to come.
-fn expiry(text: &str, now: OffsetDateTime) -> Result<Option<OffsetDateTime>, &'static str> {
+/// The beginning of the day that was typed, if there is one and it is still to come.
+pub(crate) fn expiry(text: &str, now: OffsetDateTime) -> Result<Option<OffsetDateTime>, &'static str> {
     if text.is_empty() {
         return Ok(None);
     }

@@ -166,6 +166,9 @@ pub trait KeyStore: Send + Sync {
     /// The organisation's keys, the oldest first. None: there is no such organisation.
     async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
 
+    /// One of the organisation's keys. None: it has no such key.
+    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
+
     /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
     /// creates anything with it. Gives the moment of the first revocation. None: there is no such key, or not in that
     /// organisation.

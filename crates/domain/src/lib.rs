@@ -40,7 +40,8 @@ pub use key_store::{
     Replacement,
 };
 pub use manage_keys::{
-    IssuedKey, KeyRequest, ManageKeysError, create_key, create_organisation, list_keys, list_organisations, revoke_key,
+    IssuedKey, KeyRequest, ManageKeysError, create_key, create_organisation, find_key, list_keys, list_organisations,
+    revoke_key,
 };
 pub use manage_members::{
     INVITATION_LIFE, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members,
@@ -67,6 +68,7 @@ pub use safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest};
 pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
 pub use session_store::{
     AwaitedMember, CODE_LIMIT, Finished, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn,
+    Visit,
 };
 pub use sign_in::{
     Candidate, SignIn, awaited_member, find_candidate, finish_sign_in, note_failed_sign_in, sign_in, sign_out,

@@ -35,6 +35,8 @@ pub struct IssuedKey {
     pub organisation_id: OrganisationId,
     /// Its name.
     pub name: Name,
+    /// From when on it is refused; none: never.
+    pub expires_at: Option<OffsetDateTime>,
     /// The key.
     pub key: ApiKey,
 }
@@ -95,7 +97,7 @@ pub async fn create_key(
         replaces,
     };
     match keys.add_key(&record, deed).await? {
-        AddedKey::Added => Ok(IssuedKey { id, organisation_id, name, key }),
+        AddedKey::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
         AddedKey::AlreadyThere => Err(ManageKeysError::AlreadyMade),
         AddedKey::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
         AddedKey::NothingToReplace => Err(ManageKeysError::NothingToReplace),
@@ -108,6 +110,15 @@ pub async fn list_keys(
     organisation_id: OrganisationId,
 ) -> Result<Vec<KeyRecord>, ManageKeysError> {
     keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
+}
+
+/// One of the organisation's keys; any other is as good as none.
+pub async fn find_key(
+    keys: &dyn KeyStore,
+    organisation: OrganisationId,
+    key: KeyId,
+) -> Result<KeyRecord, ManageKeysError> {
+    keys.key(organisation, key).await?.ok_or(ManageKeysError::NoSuchKey(key))
 }
 
 /// Revokes a key at once and for good; revoking twice changes nothing. A member revokes within its organisation alone.

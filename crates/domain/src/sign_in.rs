@@ -11,7 +11,7 @@ use crate::network::Network;
 use crate::password_hasher::{HasherError, PasswordHasher, Waiter};
 use crate::presented::{PresentedCode, PresentedPassword};
 use crate::second_factor::RecoveryCode;
-use crate::session_store::{AwaitedMember, Finished, NewSession, Proof, SessionStore, SignedIn};
+use crate::session_store::{AwaitedMember, Finished, NewSession, Proof, SessionStore, SignedIn, Visit};
 use crate::store_error::StoreError;
 use crate::token::Token;
 
@@ -138,9 +138,10 @@ pub async fn finish_sign_in(
 pub async fn signed_in(
     sessions: &dyn SessionStore,
     token: &Token,
+    visit: Visit,
     now: OffsetDateTime,
 ) -> Result<Option<SignedIn>, StoreError> {
-    sessions.holder(&token.digest(), now).await
+    sessions.holder(&token.digest(), visit, now).await
 }
 
 /// Ends one session.

@@ -79,6 +79,7 @@ fn keys() -> Arc<dyn KeyStore> {
     keys.expect_note_answer().returning(|_, _, _, _| ());
     keys.expect_add_key().returning(|_, _| Ok(AddedKey::Added));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
+    keys.expect_key().returning(|_, _| Ok(None));
     Arc::new(keys)
 }
 
@@ -98,7 +99,7 @@ fn sessions() -> Arc<dyn SessionStore> {
     sessions.expect_awaited().returning(|_, _| Ok(None));
     sessions.expect_end().returning(|_, _| Ok(()));
     sessions.expect_end_all().returning(|_, _| Ok(()));
-    sessions.expect_holder().returning(|token, _| {
+    sessions.expect_holder().returning(|token, _, _| {
         let member = Member {
             id: Uuid::from_u128(1).into(),
             organisation_id: Uuid::from_u128(2).into(),

@@ -103,15 +103,26 @@ impl KeyStore for PostgresKeyStore {
             if organisation.optional()?.is_none() {
                 return Ok(None);
             }
-            let with_uses = key_uses::table
-                .on(key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id)));
+            let of_key = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
             let oldest_first = api_keys::table
-                .left_join(with_uses)
+                .left_join(key_uses::table.on(of_key))
                 .filter(api_keys::organisation_id.eq(id))
                 .order((api_keys::created_at, api_keys::id));
             oldest_first.select(KeyRow::as_select()).load(connection).map(Some)
         });
         Ok(found.await?.map(|rows| rows.into_iter().map(KeyRecord::from).collect()))
+    }
+
+    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let found = self.database.run(move |connection| {
+            let of_key = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
+            let own = api_keys::table
+                .left_join(key_uses::table.on(of_key))
+                .filter(api_keys::id.eq(key).and(api_keys::organisation_id.eq(organisation)));
+            own.select(KeyRow::as_select()).first(connection).optional()
+        });
+        Ok(found.await?.map(KeyRecord::from))
     }
 
     async fn revoke(

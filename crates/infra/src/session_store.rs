@@ -5,7 +5,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
     Action, AwaitedMember, CODE_LIMIT, Deed, Finished, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
-    SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret,
+    SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret, Visit,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -85,7 +85,12 @@ impl SessionStore for PostgresSessionStore {
         self.0.run(move |connection| second_factor::finish(connection, &waiting, proof, &session, &deed)).await
     }
 
-    async fn holder(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<SignedIn>, StoreError> {
+    async fn holder(
+        &self,
+        token: &TokenDigest,
+        visit: Visit,
+        now: OffsetDateTime,
+    ) -> Result<Option<SignedIn>, StoreError> {
         let digest = *token.as_bytes();
         let found = self.0.run(move |connection| {
             let session = sessions::table.find(digest.as_slice());
@@ -95,7 +100,8 @@ impl SessionStore for PostgresSessionStore {
                 .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
             let columns = (MemberRow::as_select(), organisations::name, sessions::last_used_at);
             let found = alive.select(columns).first::<(MemberRow, String, OffsetDateTime)>(connection).optional()?;
-            if found.as_ref().is_some_and(|(_, _, last_used_at)| *last_used_at < now - USE_PRECISION) {
+            let is_due = found.as_ref().is_some_and(|(_, _, last_used_at)| *last_used_at < now - USE_PRECISION);
+            if visit == Visit::Person && is_due {
                 diesel::update(session).set(sessions::last_used_at.eq(now)).execute(connection)?;
             }
             Ok(found)
