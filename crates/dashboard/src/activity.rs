@@ -74,7 +74,7 @@ impl From<AuditEntry> for EntryRow {
 fn told(action: Action) -> &'static str {
     match action {
         Action::MemberInvited => "invited",
-        Action::InvitationWithdrawn => "withdrew the invitation of",
+        Action::InvitationWithdrawn => "withdrew the invitation for",
         Action::MemberJoined => "joined as",
         Action::MemberRemoved => "removed",
         Action::SignedIn => "signed in as",

@@ -22,7 +22,7 @@ use crate::throttle::{Throttle, told};
 use crate::visitor::{Visitor, deed};
 
 /// Of each network one stranger is in line, and of each member one attempt.
-const ALREADY_IN_LINE: &str = "One moment: another attempt from your network is being looked at. Try again.";
+const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]

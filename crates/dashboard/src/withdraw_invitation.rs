@@ -27,8 +27,8 @@ pub(crate) async fn confirm(
     let invitation = open.into_iter().find(|invitation| invitation.token == token).ok_or(PageError::NotFound)?;
     let page = ConfirmPage {
         shell: Shell::new("members", &visitor),
-        title: format!("Withdraw the invitation of {}?", invitation.email),
-        text: "The link opens nothing from that moment on. You can invite them again.",
+        title: format!("Withdraw the invitation for {}?", invitation.email),
+        text: "Its link stops working at once. You can invite them again later.",
         action: path(&invitation),
         button: "Withdraw invitation",
         back: "/settings/members",

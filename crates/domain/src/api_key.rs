@@ -95,14 +95,14 @@ impl FromStr for KeyPrefix {
 pub struct KeyPrefixError;
 
 /// The random bits that a key is made of. Never printed by `Debug`.
-#[derive(Clone, Copy)]
-pub struct KeySecret(pub(crate) [u8; 32]);
+#[derive(Clone)]
+pub struct KeySecret(pub(crate) Zeroizing<[u8; 32]>);
 
 impl KeySecret {
     /// A secret of these random bits.
     #[must_use]
     pub fn new(random: [u8; 32]) -> Self {
-        Self(random)
+        Self(Zeroizing::new(random))
     }
 }
 

@@ -85,7 +85,7 @@ pub async fn create_key(
     deed: &Deed,
 ) -> Result<IssuedKey, ManageKeysError> {
     let KeyRequest { organisation_id, name, expires_at, replaces, id, secret } = request;
-    let key = format.mint(secret.0);
+    let key = format.mint(*secret.0);
     let record = NewKey {
         id,
         organisation_id,

@@ -86,7 +86,7 @@ fn open_invitations_are_listed_until_they_are_accepted_or_withdrawn() {
     let path = between(row, "action=\"", "\"");
     let confirm = ada.get(&path);
     assert_eq!(confirm.status, 200);
-    assert!(confirm.text().contains("Withdraw the invitation of mistyped@clinic.example?"));
+    assert!(confirm.text().contains("Withdraw the invitation for mistyped@clinic.example?"));
     assert_eq!(open(&house, &withdrawn), 200, "looking changes nothing");
     assert_eq!(ada.post(&path, "").status, 303);
     assert_eq!(open(&house, &withdrawn), 404);
@@ -96,7 +96,7 @@ fn open_invitations_are_listed_until_they_are_accepted_or_withdrawn() {
     assert_eq!(open(&house, &by_operator), 200);
     let noted = "audit_entries WHERE action = 'invitation_withdrawn' AND actor = 'Ada' AND subject LIKE 'mistyped@%'";
     assert_eq!(house.database.count(noted), 1);
-    assert!(ada.get("/settings/activity").text().contains("withdrew the invitation of"));
+    assert!(ada.get("/settings/activity").text().contains("withdrew the invitation for"));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn an_invitation_is_withdrawn_in_a_browser() {
     browser.wait_for("won't be shown again");
     browser.wait_for("Open invitations");
     browser.press("Withdraw");
-    browser.wait_for("Withdraw the invitation of mistyped@clinic.example?");
+    browser.wait_for("Withdraw the invitation for mistyped@clinic.example?");
     browser.press("Withdraw invitation");
     browser.wait_for("Invite a member");
     assert!(!browser.text().contains("mistyped@"));
