@@ -158,6 +158,7 @@ impl From<ManageKeysError> for PageError {
         match error {
             ManageKeysError::NoSuchOrganisation(_) | ManageKeysError::NoSuchKey(_) => Self::NotFound,
             ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace => Self::BadForm,
+            ManageKeysError::TooManyKeys => Self::TooManyKeys,
             ManageKeysError::Store(error) => error.into(),
         }
     }

@@ -5,7 +5,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
-    EmailAddress, EmailAddressError, MemberId, MemberRecord, MemberStore, OpenInvitation, Removed, Token,
+    EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, Removed, Token,
     invite_member, list_members, list_open_invitations, remove_member,
 };
 use intake_http::edge;
@@ -75,8 +75,18 @@ pub(crate) async fn invite(
         }
     };
     let token = Token::new(edge::random());
-    let made = invite_member(members.as_ref(), visitor.organisation(), email, token, &visitor.deed()).await?;
-    let made = made.ok_or(PageError::NotFound)?;
+    let made = match invite_member(members.as_ref(), visitor.organisation(), email, token, &visitor.deed()).await {
+        Ok(made) => made,
+        Err(InviteError::TooMany) => {
+            let alert = Some(
+                "Your organisation has as many members and open invitations as it may have. Remove or withdraw one first.",
+            );
+            let page = MembersPage { alert, invited, ..MembersPage::new(&visitor, members.as_ref()).await? };
+            return show(StatusCode::CONFLICT, &page);
+        }
+        Err(InviteError::NoSuchOrganisation(_)) => return Err(PageError::NotFound),
+        Err(InviteError::Store(error)) => return Err(error.into()),
+    };
     let link = Some(format!("{}/invitations/{}", base.0, made.token.expose()));
     let page = MembersPage { link, invited, ..MembersPage::new(&visitor, members.as_ref()).await? };
     show(StatusCode::OK, &page)

@@ -22,6 +22,8 @@ pub(crate) enum PageError {
     BadForm,
     /// The invitation is unknown, has expired or was used.
     NoInvitation,
+    /// The organisation has as many active keys as it may have.
+    TooManyKeys,
     /// The service has more to do than it takes on.
     Full,
     /// The database cannot be reached in time.
@@ -74,6 +76,11 @@ impl PageError {
                 StatusCode::NOT_FOUND,
                 "This invitation is no longer good",
                 "It was used, it has expired, or the link is incomplete. Ask whoever sent it for another one.",
+            ),
+            Self::TooManyKeys => (
+                StatusCode::CONFLICT,
+                "Too many keys",
+                "Your organisation has as many active keys as it may have. Revoke one that is no longer used first.",
             ),
             Self::Full | Self::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -48,6 +48,10 @@ pub struct Replacement {
     pub ends_after: Duration,
 }
 
+/// Keys of an organisation that may be active at once: far more than anybody looks after, and few enough for one page. Keys made
+/// in the same instant may go a few beyond it.
+pub const ACTIVE_KEYS_MAX: u32 = 500;
+
 /// What became of an attempt to store a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddedKey {
@@ -59,6 +63,8 @@ pub enum AddedKey {
     NoSuchOrganisation,
     /// The key to be replaced is not an active one of the organisation.
     NothingToReplace,
+    /// The organisation has [`ACTIVE_KEYS_MAX`] active keys.
+    TooMany,
 }
 
 /// A stored key, as its organisation sees it.

@@ -36,15 +36,15 @@ pub use audit_log::AuditLog;
 pub use create_patient::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient};
 pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};
 pub use key_store::{
-    ANSWERS_KEPT, AddedKey, AnswerCount, KeyHolder, KeyRecord, KeyRefusal, KeyStanding, KeyStore, NewKey, Organisation,
-    Replacement,
+    ACTIVE_KEYS_MAX, ANSWERS_KEPT, AddedKey, AnswerCount, KeyHolder, KeyRecord, KeyRefusal, KeyStanding, KeyStore,
+    NewKey, Organisation, Replacement,
 };
 pub use manage_keys::{
     IssuedKey, KeyRequest, ManageKeysError, create_key, create_organisation, find_key, list_keys, list_organisations,
     revoke_key,
 };
 pub use manage_members::{
-    INVITATION_LIFE, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members,
+    INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members,
     list_open_invitations, open_invitation, remove_member, withdraw_invitation,
 };
 pub use manage_second_factor::{
@@ -53,8 +53,8 @@ pub use manage_second_factor::{
 };
 pub use member::{EmailAddress, EmailAddressError, Member};
 pub use member_store::{
-    Credentials, Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, NewSecondFactor,
-    OpenInvitation, Removed, Withdrawn,
+    Credentials, Invitation, Invited, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, NewSecondFactor,
+    OpenInvitation, PEOPLE_MAX, Removed, Withdrawn,
 };
 pub use name::{Name, NameError};
 pub use network::Network;

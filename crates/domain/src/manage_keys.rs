@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use crate::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::audit::Deed;
 use crate::ids::{KeyId, OrganisationId};
-use crate::key_store::{AddedKey, KeyRecord, KeyStore, NewKey, Organisation, Replacement};
+use crate::key_store::{ACTIVE_KEYS_MAX, AddedKey, KeyRecord, KeyStore, NewKey, Organisation, Replacement};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -56,6 +56,9 @@ pub enum ManageKeysError {
     /// The key to be replaced has ended, or is not the organisation's.
     #[error("there is no active key to replace")]
     NothingToReplace,
+    /// The organisation has as many active keys as it may have.
+    #[error("the organisation has {ACTIVE_KEYS_MAX} active keys: revoke one first")]
+    TooManyKeys,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -101,6 +104,7 @@ pub async fn create_key(
         AddedKey::AlreadyThere => Err(ManageKeysError::AlreadyMade),
         AddedKey::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
         AddedKey::NothingToReplace => Err(ManageKeysError::NothingToReplace),
+        AddedKey::TooMany => Err(ManageKeysError::TooManyKeys),
     }
 }
 

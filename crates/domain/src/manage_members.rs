@@ -6,7 +6,8 @@ use crate::audit::Deed;
 use crate::ids::{MemberId, OrganisationId};
 use crate::member::EmailAddress;
 use crate::member_store::{
-    Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, OpenInvitation, Removed, Withdrawn,
+    Invitation, Invited, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX,
+    Removed, Withdrawn,
 };
 use crate::name::{Name, NameError};
 use crate::password::{Password, PasswordError};
@@ -69,18 +70,35 @@ pub enum JoinError {
     Store(#[from] StoreError),
 }
 
-/// Invites somebody. None: there is no such organisation.
+/// Why nobody was invited.
+#[derive(Debug, thiserror::Error)]
+pub enum InviteError {
+    /// No organisation has this id, or the member who invites was removed meanwhile.
+    #[error("there is no organisation {0}")]
+    NoSuchOrganisation(OrganisationId),
+    /// The organisation has as many members and open invitations as it may have.
+    #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or withdraw one first")]
+    TooMany,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Invites somebody.
 pub async fn invite_member(
     members: &dyn MemberStore,
     organisation_id: OrganisationId,
     email: EmailAddress,
     token: Token,
     deed: &Deed,
-) -> Result<Option<IssuedInvitation>, StoreError> {
+) -> Result<IssuedInvitation, InviteError> {
     let expires_at = deed.at + INVITATION_LIFE;
     let invitation = NewInvitation { token: token.digest(), organisation_id, email: email.clone(), expires_at };
-    let is_stored = members.invite(&invitation, deed).await?;
-    Ok(is_stored.then_some(IssuedInvitation { email, token, expires_at }))
+    match members.invite(&invitation, deed).await? {
+        Invited::Invited => Ok(IssuedInvitation { email, token, expires_at }),
+        Invited::NobodyToInviteTo => Err(InviteError::NoSuchOrganisation(organisation_id)),
+        Invited::TooMany => Err(InviteError::TooMany),
+    }
 }
 
 /// The invitation, if it is still open.

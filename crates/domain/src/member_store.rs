@@ -26,6 +26,21 @@ pub struct NewInvitation {
     pub expires_at: OffsetDateTime,
 }
 
+/// Members and open invitations that an organisation may have, taken together: far more than look after keys, and few enough for
+/// one page. Invitations made in the same instant may go a few beyond it.
+pub const PEOPLE_MAX: u32 = 500;
+
+/// What became of an attempt to invite somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invited {
+    /// The invitation is open.
+    Invited,
+    /// There is no such organisation, or the member who invites was removed meanwhile.
+    NobodyToInviteTo,
+    /// The organisation has [`PEOPLE_MAX`] members and open invitations.
+    TooMany,
+}
+
 /// An invitation that is still open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
@@ -133,9 +148,8 @@ pub struct MemberRecord {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait MemberStore: Send + Sync {
-    /// Stores an invitation, which ends with the member who makes it. False: there is no such organisation, or the member is
-    /// gone.
-    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<bool, StoreError>;
+    /// Stores an invitation, which ends with the member who makes it.
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<Invited, StoreError>;
 
     /// The invitation, if it is still open at that moment.
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;

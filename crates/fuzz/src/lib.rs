@@ -11,7 +11,7 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error, web};
 use intake_dashboard::{BaseUrl, Throttle};
 use intake_domain::{
-    AddedKey, AuditLog, Environment, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
+    AddedKey, AuditLog, Environment, Invited, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
     MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, PatientRegister,
     SessionStore, SignedIn, Token,
 };
@@ -87,7 +87,7 @@ fn members() -> Arc<dyn MemberStore> {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(|_, _| Ok(None));
     members.expect_invitation().returning(|_, _| Ok(None));
-    members.expect_invite().returning(|_, _| Ok(true));
+    members.expect_invite().returning(|_, _| Ok(Invited::Invited));
     members.expect_members().returning(|_| Ok(Vec::new()));
     members.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
     members.expect_recovery_codes_left().returning(|_| Ok(None));

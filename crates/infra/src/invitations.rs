@@ -3,8 +3,8 @@
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, Deed, EmailAddress, Joined, NewInvitation, NewMember, NewSession, OpenInvitation, TokenDigest,
-    Withdrawn,
+    Action, Actor, Deed, EmailAddress, Invited, Joined, NewInvitation, NewMember, NewSession, OpenInvitation,
+    PEOPLE_MAX, TokenDigest, Withdrawn,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use crate::diesel_errors::is_foreign_key_violation;
 use crate::schema::{invitations, members, organisations};
 use crate::session_store::insert_session;
 
-pub(crate) fn invite(connection: &mut PgConnection, invitation: &NewInvitation, deed: &Deed) -> QueryResult<bool> {
+pub(crate) fn invite(connection: &mut PgConnection, invitation: &NewInvitation, deed: &Deed) -> QueryResult<Invited> {
     let organisation = *invitation.organisation_id.as_uuid();
     let invited_by = match &deed.actor {
         Actor::Member(id, _) => Some(*id.as_uuid()),
@@ -29,13 +29,27 @@ pub(crate) fn invite(connection: &mut PgConnection, invitation: &NewInvitation, 
             invitations::invited_by.eq(invited_by),
         );
         diesel::insert_into(invitations::table).values(row).on_conflict_do_nothing().execute(connection)?;
+        if people(connection, organisation, deed.at)? > i64::from(PEOPLE_MAX) {
+            return Err(diesel::result::Error::RollbackTransaction);
+        }
         record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), deed)
     });
     // Told apart out here: within a transaction an error must end it.
     match stored {
-        Err(error) if is_foreign_key_violation(&error) => Ok(false),
-        other => other.map(|()| true),
+        Err(error) if is_foreign_key_violation(&error) => Ok(Invited::NobodyToInviteTo),
+        Err(diesel::result::Error::RollbackTransaction) => Ok(Invited::TooMany),
+        other => other.map(|()| Invited::Invited),
     }
+}
+
+/// Members and open invitations.
+fn people(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
+    let members: i64 =
+        members::table.filter(members::organisation_id.eq(organisation)).count().get_result(connection)?;
+    let open = invitations::table
+        .filter(invitations::organisation_id.eq(organisation))
+        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)));
+    Ok(members + open.count().get_result::<i64>(connection)?)
 }
 
 /// The address that an open invitation is for, and the name of the organisation.

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Credentials, Deed, EmailAddress, Invitation, Joined, Member, MemberId, MemberRecord, MemberStore, Name,
-    Network, NewInvitation, NewMember, NewSecondFactor, NewSession, OpenInvitation, OrganisationId, PasswordHash,
+    Action, Credentials, Deed, EmailAddress, Invitation, Invited, Joined, Member, MemberId, MemberRecord, MemberStore,
+    Name, Network, NewInvitation, NewMember, NewSecondFactor, NewSession, OpenInvitation, OrganisationId, PasswordHash,
     Removed, StoreError, TokenDigest, Withdrawn,
 };
 use time::OffsetDateTime;
@@ -30,7 +30,7 @@ impl PostgresMemberStore {
 
 #[async_trait]
 impl MemberStore for PostgresMemberStore {
-    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<bool, StoreError> {
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<Invited, StoreError> {
         let (invitation, deed) = (invitation.clone(), deed.clone());
         self.0.run(move |connection| invitations::invite(connection, &invitation, &deed)).await
     }

@@ -170,7 +170,6 @@ async fn invite(
     configuration: &Configuration,
 ) -> anyhow::Result<()> {
     let made = invite_member(members, organisation, email, Token::new(edge::random()), &deed()).await?;
-    let made = made.with_context(|| format!("there is no organisation {organisation}"))?;
     let link = configuration.invitation_link(&made.token);
     let expires_at = timestamp(made.expires_at);
     let value = json!({ "email": made.email.as_str(), "link": link, "expiresAt": expires_at });

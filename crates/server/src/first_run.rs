@@ -68,5 +68,5 @@ pub(crate) async fn invite_first_member(
     }
     let token = Token::new(edge::random());
     let made = invite_member(members, clinic, FIRST_MEMBER.parse()?, token, &deed()).await?;
-    Ok(made.map(|made| format!("{base}/invitations/{}", made.token.expose())))
+    Ok(Some(format!("{base}/invitations/{}", made.token.expose())))
 }

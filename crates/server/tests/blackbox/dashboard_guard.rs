@@ -358,3 +358,35 @@ fn what_is_over_is_removed_some_time_after_the_start() {
     wait_for("the dead session to go", || house.database.count("sessions") == 1);
     assert_eq!(ada.get("/settings/account").status, 200, "the other one is alive");
 }
+
+#[test]
+fn an_organisation_has_no_more_keys_and_people_than_it_may_have() {
+    use diesel::connection::SimpleConnection;
+
+    let house = House::open();
+    let (ada, clinic) = house.guest("ada@clinic.example");
+    let id = clinic.organisation;
+    let almost_full = format!(
+        "INSERT INTO api_keys (id, organisation_id, name, digest, hint, created_at, revoked_at)
+            SELECT gen_random_uuid(), '{id}', 'k', sha256(n::text::bytea), 'abcd', now(),
+                CASE WHEN n >= 499 THEN now() END FROM generate_series(0, 599) AS n;
+         INSERT INTO invitations (token_digest, organisation_id, email, expires_at)
+            SELECT sha256(n::text::bytea), '{id}', 'a@b.co', now() + CASE WHEN n < 498 THEN 1 ELSE -1 END * interval '1 hour'
+            FROM generate_series(0, 599) AS n;"
+    );
+    house.database.connect().batch_execute(&almost_full).unwrap();
+    let create = || {
+        let page = ada.get("/settings/api-keys/new").text();
+        let id = page.split_once("name=\"id\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
+        ada.post("/settings/api-keys", &format!("id={id}&name=k&expires="))
+    };
+    let invite = || ada.post("/settings/members", "email=grace%40clinic.example");
+    assert_eq!((create().status, invite().status), (200, 200), "the last ones");
+    let (key, invitation) = (create(), invite());
+    assert_eq!((key.status, invitation.status), (409, 409));
+    assert!(key.text().contains("as many active keys as it may have"));
+    assert!(invitation.text().contains("as many members and open invitations as it may have"));
+    let active = "api_keys WHERE revoked_at IS NULL";
+    let open = "invitations WHERE accepted_by IS NULL AND expires_at > now()";
+    assert_eq!((house.database.count(active), house.database.count(open)), (500, 499));
+}
