@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use askama::Template;
-use intake_domain::{Action, AuditEntry, AuditLog};
+use intake_domain::{Action, AuditEntry, AuditLog, RecordedAction};
 use serde::Deserialize;
 
 use crate::moment::exact;
@@ -26,7 +26,7 @@ struct ActivityPage {
 struct EntryRow {
     at: String,
     actor: String,
-    action: &'static str,
+    action: String,
     subject: String,
     address: String,
 }
@@ -53,12 +53,18 @@ pub(crate) async fn page(
 
 impl From<AuditEntry> for EntryRow {
     fn from(entry: AuditEntry) -> Self {
-        let is_strange = matches!(entry.action, Action::SignInFailed | Action::CodeFailed);
-        let nobody = if is_strange { "Somebody" } else { "An operator" };
+        let nobody = match &entry.action {
+            RecordedAction::Known(Action::SignInFailed | Action::CodeFailed) | RecordedAction::Unknown(_) => "Somebody",
+            RecordedAction::Known(_) => "An operator",
+        };
+        let action = match entry.action {
+            RecordedAction::Known(action) => told(action).to_owned(),
+            RecordedAction::Unknown(name) => name.replace('_', " ") + ":",
+        };
         Self {
             at: exact(entry.at),
             actor: entry.actor.unwrap_or_else(|| nobody.to_owned()),
-            action: told(entry.action),
+            action,
             subject: entry.subject,
             address: entry.address.unwrap_or_default(),
         }
@@ -68,6 +74,7 @@ impl From<AuditEntry> for EntryRow {
 fn told(action: Action) -> &'static str {
     match action {
         Action::MemberInvited => "invited",
+        Action::InvitationWithdrawn => "withdrew the invitation for",
         Action::MemberJoined => "joined as",
         Action::MemberRemoved => "removed",
         Action::SignedIn => "signed in as",

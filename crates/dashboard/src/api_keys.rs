@@ -5,8 +5,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
-    IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeyStore, ManageKeysError, Name, NameError, create_key,
-    list_keys, revoke_key,
+    IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStore, ManageKeysError, Name, NameError,
+    create_key, find_key, revoke_key,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -14,10 +14,11 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use crate::BaseUrl;
+use crate::moment::exact;
 use crate::page_error::PageError;
 use crate::shell::{Shell, lead_to, show};
 use crate::sign_in::OwnForm;
-use crate::visitor::Visitor;
+use crate::visitor::{Onlooker, Visitor};
 
 /// Somebody to create at the first try.
 const EXAMPLE_PATIENT: &str =
@@ -41,6 +42,7 @@ struct CreatedKeyPage<'a> {
     id: String,
     name: &'a str,
     key: &'a str,
+    expires_at: Option<String>,
     curl: String,
     fetch: String,
 }
@@ -102,14 +104,15 @@ pub(crate) async fn create(
         }
     };
     let organisation_id = visitor.organisation();
-    let wish = KeyRequest { organisation_id, name, expires_at, replaces: None, id, random: edge::random() };
+    let wish =
+        KeyRequest { organisation_id, name, expires_at, replaces: None, id, secret: KeySecret::new(edge::random()) };
     let made = create_key(keys.as_ref(), &format, wish, &deed).await;
     show_made(&visitor, made, &base)
 }
 
 /// Whether the key has been used: asked by the script of the page that shows the key.
 pub(crate) async fn first_use(
-    visitor: Visitor,
+    Onlooker(visitor): Onlooker,
     id: Path<String>,
     keys: Data<dyn KeyStore>,
 ) -> Result<HttpResponse, PageError> {
@@ -155,6 +158,7 @@ impl From<ManageKeysError> for PageError {
         match error {
             ManageKeysError::NoSuchOrganisation(_) | ManageKeysError::NoSuchKey(_) => Self::NotFound,
             ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace => Self::BadForm,
+            ManageKeysError::TooManyKeys => Self::TooManyKeys,
             ManageKeysError::Store(error) => error.into(),
         }
     }
@@ -168,6 +172,7 @@ impl<'a> CreatedKeyPage<'a> {
             id: made.id.to_string(),
             name: made.name.as_str(),
             key,
+            expires_at: made.expires_at.map(exact),
             curl: format!(
                 "curl {url} -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{EXAMPLE_PATIENT}'"
             ),
@@ -195,12 +200,11 @@ pub(crate) fn show_made(
 /// A key of the visitor's own organisation; any other is as good as none.
 pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) -> Result<KeyRecord, PageError> {
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
-    let all = list_keys(keys, visitor.organisation()).await?;
-    all.into_iter().find(|key| key.id == id).ok_or(PageError::NotFound)
+    Ok(find_key(keys, visitor.organisation(), id).await?)
 }
 
-/// The beginning of the day, if there is one and it is still to come.
-fn expiry(text: &str, now: OffsetDateTime) -> Result<Option<OffsetDateTime>, &'static str> {
+/// The beginning of the day that was typed, if there is one and it is still to come.
+pub(crate) fn expiry(text: &str, now: OffsetDateTime) -> Result<Option<OffsetDateTime>, &'static str> {
     if text.is_empty() {
         return Ok(None);
     }

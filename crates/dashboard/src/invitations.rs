@@ -5,8 +5,8 @@ use actix_web::web::{Data, Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Actor, Invitation, JoinError, JoinRequest, MemberId, MemberStore, NameError, PasswordError, PasswordHasher, Token,
-    join, open_invitation,
+    Actor, Invitation, JoinError, JoinRequest, MemberId, MemberStore, NameError, PasswordError, PasswordHasher,
+    PresentedPassword, Token, join, open_invitation,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -61,17 +61,18 @@ pub(crate) async fn submit(
     hasher: Data<dyn PasswordHasher>,
 ) -> Result<HttpResponse, PageError> {
     let (token, invitation) = opened(&token, members.as_ref()).await?;
-    let session = Token::new(edge::random());
+    let JoinForm { name, password } = form.into_inner();
+    let (session, password) = (Token::new(edge::random()), PresentedPassword::new(password));
     let deed = deed(&request, Actor::Stranger);
     let wish = JoinRequest {
         invitation: &token,
-        name: &form.name,
-        password: &form.password,
+        name: &name,
+        password: &password,
         id: MemberId::new(deed.at, edge::random()),
         salt: edge::random(),
         session: &session,
     };
-    let page = InvitationPage::new(&invitation, &token, &form.name);
+    let page = InvitationPage::new(&invitation, &token, &name);
     match join(members.as_ref(), hasher.as_ref(), wish, &deed).await {
         Ok(()) => Ok(signed_in_under(&session)),
         Err(JoinError::Invalid { name, password }) => {

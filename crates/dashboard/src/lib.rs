@@ -20,6 +20,7 @@ mod sign_in;
 mod throttle;
 mod usage;
 mod visitor;
+mod withdraw_invitation;
 
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
@@ -54,16 +55,18 @@ pub fn configure(application: &mut web::ServiceConfig) {
         .route("/settings/api-keys", web::get().to(key_list::page))
         .route("/settings/api-keys", web::post().to(api_keys::create))
         .route("/settings/api-keys/new", web::get().to(api_keys::form))
-        .route("/settings/api-keys/{id}", web::get().to(usage::page))
-        .route("/settings/api-keys/{id}/first-use", web::get().to(api_keys::first_use))
-        .route("/settings/api-keys/{id}/revoke", web::get().to(api_keys::confirm_revoke))
-        .route("/settings/api-keys/{id}/revoke", web::post().to(api_keys::revoke))
-        .route("/settings/api-keys/{id}/replace", web::get().to(replace_key::page))
-        .route("/settings/api-keys/{id}/replace", web::post().to(replace_key::submit))
+        .route("/settings/api-keys/{key}", web::get().to(usage::page))
+        .route("/settings/api-keys/{key}/first-use", web::get().to(api_keys::first_use))
+        .route("/settings/api-keys/{key}/revoke", web::get().to(api_keys::confirm_revoke))
+        .route("/settings/api-keys/{key}/revoke", web::post().to(api_keys::revoke))
+        .route("/settings/api-keys/{key}/replace", web::get().to(replace_key::page))
+        .route("/settings/api-keys/{key}/replace", web::post().to(replace_key::submit))
         .route("/settings/members", web::get().to(members::list))
         .route("/settings/members", web::post().to(members::invite))
-        .route("/settings/members/{id}/remove", web::get().to(members::confirm_remove))
-        .route("/settings/members/{id}/remove", web::post().to(members::remove))
+        .route("/settings/members/{member}/remove", web::get().to(members::confirm_remove))
+        .route("/settings/members/{member}/remove", web::post().to(members::remove))
+        .route("/settings/members/invitations/{invitation}/withdraw", web::get().to(withdraw_invitation::confirm))
+        .route("/settings/members/invitations/{invitation}/withdraw", web::post().to(withdraw_invitation::withdraw))
         .route("/settings/activity", web::get().to(activity::page))
         .route("/settings/account", web::get().to(account::page))
         .route("/settings/account/second-factor", web::get().to(second_factor::page))

@@ -5,8 +5,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
-    EmailAddress, EmailAddressError, MemberId, MemberRecord, MemberStore, Removed, Token, invite_member, list_members,
-    remove_member,
+    EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, Removed, Token,
+    invite_member, list_members, list_open_invitations, remove_member,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -18,12 +18,14 @@ use crate::page_error::PageError;
 use crate::shell::{Shell, lead_to, show};
 use crate::sign_in::OwnForm;
 use crate::visitor::Visitor;
+use crate::withdraw_invitation;
 
 #[derive(Template)]
 #[template(path = "members.html")]
 struct MembersPage {
     shell: Shell,
     members: Vec<MemberRow>,
+    invitations: Vec<InvitationRow>,
     alert: Option<&'static str>,
     link: Option<String>,
     invited: String,
@@ -37,6 +39,13 @@ struct MemberRow {
     joined_at: String,
     has_second_factor: bool,
     is_me: bool,
+}
+
+struct InvitationRow {
+    email: String,
+    invited_by: String,
+    expires_at: String,
+    withdraw: String,
 }
 
 #[derive(Deserialize)]
@@ -56,19 +65,30 @@ pub(crate) async fn invite(
     base: Data<BaseUrl>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    let mut page = MembersPage::new(&visitor, members.as_ref()).await?;
-    page.invited.clone_from(&form.email);
-    let email: EmailAddress = match form.email.parse() {
+    let invited = form.into_inner().email;
+    let email: EmailAddress = match invited.parse() {
         Ok(email) => email,
         Err(error) => {
-            page.email_error = Some(error);
+            let page = MembersPage::new(&visitor, members.as_ref()).await?;
+            let page = MembersPage { email_error: Some(error), invited, ..page };
             return show(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
     };
     let token = Token::new(edge::random());
-    let made = invite_member(members.as_ref(), visitor.organisation(), email, token, &visitor.deed()).await?;
-    let made = made.ok_or(PageError::NotFound)?;
-    page.link = Some(format!("{}/invitations/{}", base.0, made.token.expose()));
+    let made = match invite_member(members.as_ref(), visitor.organisation(), email, token, &visitor.deed()).await {
+        Ok(made) => made,
+        Err(InviteError::TooMany) => {
+            let alert = Some(
+                "Your organisation has as many members and open invitations as it may have. Remove or withdraw one first.",
+            );
+            let page = MembersPage { alert, invited, ..MembersPage::new(&visitor, members.as_ref()).await? };
+            return show(StatusCode::CONFLICT, &page);
+        }
+        Err(InviteError::NoSuchOrganisation(_)) => return Err(PageError::NotFound),
+        Err(InviteError::Store(error)) => return Err(error.into()),
+    };
+    let link = Some(format!("{}/invitations/{}", base.0, made.token.expose()));
+    let page = MembersPage { link, invited, ..MembersPage::new(&visitor, members.as_ref()).await? };
     show(StatusCode::OK, &page)
 }
 
@@ -83,7 +103,7 @@ pub(crate) async fn confirm_remove(
     let page = ConfirmPage {
         shell: Shell::new("members", &visitor),
         title: format!("Remove {}?", member.name),
-        text: "Their sessions end at once. The API keys they made go on working.",
+        text: "Their sessions and the invitations they made end at once. The API keys they made go on working.",
         action: format!("/settings/members/{id}/remove"),
         button: "Remove member",
         back: "/settings/members",
@@ -114,10 +134,12 @@ pub(crate) async fn remove(
 impl MembersPage {
     async fn new(visitor: &Visitor, members: &dyn MemberStore) -> Result<Self, PageError> {
         let me = visitor.signed_in.member.id;
+        let open = list_open_invitations(members, visitor.organisation(), edge::now()).await?;
+        let invitations = open.into_iter().map(InvitationRow::from).collect();
         let found = list_members(members, visitor.organisation()).await?;
         let members = found.into_iter().map(|member| MemberRow::new(member, me)).collect();
         let shell = Shell::new("members", visitor);
-        Ok(Self { shell, members, alert: None, link: None, invited: String::new(), email_error: None })
+        Ok(Self { shell, members, invitations, alert: None, link: None, invited: String::new(), email_error: None })
     }
 }
 
@@ -130,6 +152,17 @@ impl MemberRow {
             joined_at: exact(member.joined_at),
             has_second_factor: member.has_second_factor,
             is_me: member.id == me,
+        }
+    }
+}
+
+impl From<OpenInvitation> for InvitationRow {
+    fn from(invitation: OpenInvitation) -> Self {
+        Self {
+            withdraw: withdraw_invitation::path(&invitation),
+            email: invitation.email,
+            invited_by: invitation.invited_by.unwrap_or_else(|| "an operator".to_owned()),
+            expires_at: exact(invitation.expires_at),
         }
     }
 }

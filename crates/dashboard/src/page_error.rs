@@ -4,7 +4,8 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, ResponseError};
 use askama::Template;
-use intake_domain::StoreError;
+use intake_domain::{Source, StoreError};
+use intake_http::Cause;
 
 /// Why there is no page.
 #[derive(Debug)]
@@ -21,10 +22,14 @@ pub(crate) enum PageError {
     BadForm,
     /// The invitation is unknown, has expired or was used.
     NoInvitation,
-    /// The service is full, or cannot reach its database.
-    Unavailable,
+    /// The organisation has as many active keys as it may have.
+    TooManyKeys,
+    /// The service has more to do than it takes on.
+    Full,
+    /// The database cannot be reached in time.
+    Unavailable(Source),
     /// Anything else.
-    Unexpected,
+    Unexpected(Source),
 }
 
 #[derive(Template)]
@@ -43,6 +48,15 @@ impl std::fmt::Display for PageError {
 }
 
 impl PageError {
+    /// What the one line of the log says of it, which is written where every answer leaves.
+    fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::Full => Some(Cause::full()),
+            Self::Unavailable(source) | Self::Unexpected(source) => Some(Cause::of(source)),
+            _ => None,
+        }
+    }
+
     fn told(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::SignInFirst => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
@@ -63,12 +77,17 @@ impl PageError {
                 "This invitation is no longer good",
                 "It was used, it has expired, or the link is incomplete. Ask whoever sent it for another one.",
             ),
-            Self::Unavailable => (
+            Self::TooManyKeys => (
+                StatusCode::CONFLICT,
+                "Too many keys",
+                "Your organisation has as many active keys as it may have. Revoke one that is no longer used first.",
+            ),
+            Self::Full | Self::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "One moment",
                 "The service is busy or cannot reach its database. Try again in a few seconds.",
             ),
-            Self::Unexpected => {
+            Self::Unexpected(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong", "An unexpected error occurred.")
             }
         }
@@ -78,23 +97,16 @@ impl PageError {
 impl From<StoreError> for PageError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Overloaded => Self::Unavailable,
-            StoreError::Unavailable(source) => {
-                tracing::warn!(cause = %source, "a page was refused: the database could not be reached in time");
-                Self::Unavailable
-            }
-            StoreError::Unexpected(source) => {
-                tracing::error!(cause = %source, "a page failed unexpectedly");
-                Self::Unexpected
-            }
+            StoreError::Overloaded => Self::Full,
+            StoreError::Unavailable(source) => Self::Unavailable(source),
+            StoreError::Unexpected(source) => Self::Unexpected(source),
         }
     }
 }
 
 impl From<askama::Error> for PageError {
     fn from(error: askama::Error) -> Self {
-        tracing::error!(cause = %error, "a page could not be written");
-        Self::Unexpected
+        Self::Unexpected(error.into())
     }
 }
 
@@ -108,10 +120,14 @@ impl ResponseError for PageError {
         let mut response = HttpResponse::build(status);
         match self {
             Self::SignInFirst => return response.insert_header((LOCATION, "/sign-in")).finish(),
-            Self::Unavailable => drop(response.insert_header(("Retry-After", "5"))),
+            Self::Full | Self::Unavailable(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}
         }
         let message = Message { title, text, link: "/settings/api-keys", link_text: "Go to the API keys" };
-        response.content_type("text/html; charset=utf-8").body(message.render().unwrap_or_default())
+        let mut response = response.content_type("text/html; charset=utf-8").body(message.render().unwrap_or_default());
+        if let Some(cause) = self.cause() {
+            response.extensions_mut().insert(cause);
+        }
+        response
     }
 }

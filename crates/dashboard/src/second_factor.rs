@@ -7,8 +7,9 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    MemberStore, PasswordHasher, RECOVERY_CODES, RecoveryCode, SecondFactorError, SecondFactorRequest, TotpSecret,
-    recovery_codes_left, replace_recovery_codes, turn_off_second_factor, turn_on_second_factor,
+    MemberStore, PasswordHasher, PresentedCode, PresentedPassword, RECOVERY_CODES, RecoveryCode, SecondFactorError,
+    SecondFactorRequest, TotpSecret, recovery_codes_left, replace_recovery_codes, turn_off_second_factor,
+    turn_on_second_factor,
 };
 use intake_http::edge;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -91,7 +92,9 @@ pub(crate) async fn turn_on(
         return again(StatusCode::TOO_MANY_REQUESTS, None, Some(wait));
     }
     let (codes, secret) = (new_codes(), secret.clone());
-    let wish = SecondFactorRequest { secret, code: &form.code, password: &form.password, recovery_codes: &codes };
+    let TurnOnForm { code, password, .. } = form.into_inner();
+    let (code, password) = (PresentedCode::new(code), PresentedPassword::new(password));
+    let wish = SecondFactorRequest { secret, code: &code, password: &password, recovery_codes: &codes };
     let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
     match turn_on_second_factor(members, hasher, member, wish, &visitor.deed()).await {
         Ok(()) => show_codes(&visitor, &codes),
@@ -116,8 +119,10 @@ pub(crate) async fn turn_off(
 ) -> Result<HttpResponse, PageError> {
     let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
     let deed = visitor.deed();
-    let change = turn_off_second_factor(members, hasher, member, &form.password, &deed);
-    match confirmed(&visitor, &form, &throttle, ConfirmPage::turn_off, change).await? {
+    let PasswordForm { form_token, password } = form.into_inner();
+    let password = PresentedPassword::new(password);
+    let change = turn_off_second_factor(members, hasher, member, &password, &deed);
+    match confirmed(&visitor, &form_token, &throttle, ConfirmPage::turn_off, change).await? {
         Some(page) => Ok(page),
         None => Ok(lead_to("/settings/account")),
     }
@@ -136,8 +141,10 @@ pub(crate) async fn replace(
 ) -> Result<HttpResponse, PageError> {
     let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
     let (codes, deed) = (new_codes(), visitor.deed());
-    let change = replace_recovery_codes(members, hasher, member, &form.password, &codes, &deed);
-    match confirmed(&visitor, &form, &throttle, ConfirmPage::replace, change).await? {
+    let PasswordForm { form_token, password } = form.into_inner();
+    let password = PresentedPassword::new(password);
+    let change = replace_recovery_codes(members, hasher, member, &password, &codes, &deed);
+    match confirmed(&visitor, &form_token, &throttle, ConfirmPage::replace, change).await? {
         Some(page) => Ok(page),
         None => show_codes(&visitor, &codes),
     }
@@ -146,12 +153,12 @@ pub(crate) async fn replace(
 /// Makes a change that asks for the password. Gives what to show instead, if it was not made.
 async fn confirmed(
     visitor: &Visitor,
-    form: &PasswordForm,
+    form_token: &str,
     throttle: &Throttle,
     page: fn(&Visitor, Option<String>) -> ConfirmPage,
     change: impl Future<Output = Result<(), SecondFactorError>>,
 ) -> Result<Option<HttpResponse>, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
+    visitor.assert_own_form(form_token)?;
     if let Some(wait) = wait(throttle, visitor) {
         return show(StatusCode::TOO_MANY_REQUESTS, &page(visitor, Some(wait))).map(Some);
     }
@@ -169,7 +176,7 @@ impl SetUpPage {
         let groups = secret.to_groups().to_string();
         let secret = secret.to_base32().to_string();
         let link = link(visitor.signed_in.member.email.as_str(), &secret);
-        let image = QrImage::of(&link).map_err(|_| PageError::Unexpected)?;
+        let image = QrImage::of(&link).map_err(|error| PageError::Unexpected(error.into()))?;
         let shell = Shell::new("account", visitor);
         Ok(Self { shell, image, link, groups, secret, code_error: None, password_error: None })
     }
@@ -215,7 +222,7 @@ fn show_codes(visitor: &Visitor, codes: &[RecoveryCode]) -> Result<HttpResponse,
 
 /// Whoever sits at a browser that is signed in must not guess passwords either.
 fn wait(throttle: &Throttle, visitor: &Visitor) -> Option<String> {
-    throttle.wait(visitor.signed_in.member.email.as_str(), visitor.deed().address).map(told)
+    throttle.wait_for_confirmation(visitor.signed_in.member.id).map(told)
 }
 
 /// The form was sent twice, or there was another window: what there is to see is on the account's page.

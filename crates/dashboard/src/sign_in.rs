@@ -1,13 +1,16 @@
 //! Signing in, with a code where the member has a second factor, and out.
 
+use std::sync::Arc;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::{Data, Form};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Actor, AwaitedMember, Finished, MemberStore, PasswordHasher, SessionStore, SignIn, Token, awaited_member,
-    finish_sign_in,
+    Actor, AwaitedMember, Deed, EmailAddress, Finished, Member, MemberStore, PasswordHasher, PresentedCode,
+    PresentedPassword, SessionStore, SignIn, Token, awaited_member, find_candidate, finish_sign_in,
+    note_failed_sign_in,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -17,6 +20,9 @@ use crate::session_cookie;
 use crate::shell::{lead_to, show};
 use crate::throttle::{Throttle, told};
 use crate::visitor::{Visitor, deed};
+
+/// Of each network one stranger is in line, and of each member one attempt.
+const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -65,26 +71,47 @@ pub(crate) async fn submit(
     hasher: Data<dyn PasswordHasher>,
     throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
-    let SignInForm { email, password } = form.into_inner();
-    let deed = deed(&request, Actor::Stranger);
-    if let Some(wait) = throttle.wait(&email, deed.address) {
-        return show(StatusCode::TOO_MANY_REQUESTS, &SignInPage { email: &email, alert: Some(told(wait)) });
+    let SignInForm { email: typed, password } = form.into_inner();
+    let password = PresentedPassword::new(password);
+    let (email, deed) = (typed.parse::<EmailAddress>().ok(), deed(&request, Actor::Stranger));
+    let refuse = |alert| show(StatusCode::TOO_MANY_REQUESTS, &SignInPage { email: &typed, alert: Some(alert) });
+    if let Some(wait) = throttle.wait(email.as_ref(), deed.address) {
+        return refuse(told(wait));
+    }
+    let candidate = find_candidate(members.as_ref(), email.as_ref(), deed.address).await?;
+    if !candidate.is_familiar()
+        && let Some(wait) = throttle.wait_as_stranger(email.as_ref(), deed.address)
+    {
+        return refuse(told(wait));
     }
     let token = Token::new(edge::random());
-    let (members, sessions, hasher) = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
-    let pair = (email.as_str(), password.as_str());
-    match intake_domain::sign_in(members, sessions, hasher, pair, &token, deed).await? {
+    match intake_domain::sign_in(sessions.as_ref(), hasher.as_ref(), candidate, &password, &token, deed.clone()).await?
+    {
         SignIn::SignedIn(_) => Ok(signed_in_under(&token)),
         SignIn::CodeNeeded => {
             let mut response = HttpResponse::SeeOther();
             response.insert_header((LOCATION, "/sign-in/code"));
             Ok(response.insert_header((SET_COOKIE, session_cookie::WAITING.set(&token))).finish())
         }
-        SignIn::Wrong => {
+        SignIn::AlreadyInLine => refuse(ALREADY_IN_LINE.to_owned()),
+        SignIn::Wrong(member) => {
+            if let Some(member) = member {
+                note_failure_later(sessions.into_inner(), member, deed);
+            }
             let alert = Some("Email or password is wrong".to_owned());
-            show(StatusCode::UNAUTHORIZED, &SignInPage { email: &email, alert })
+            show(StatusCode::UNAUTHORIZED, &SignInPage { email: &typed, alert })
         }
     }
+}
+
+/// Records a failure behind the answer's back. How many of them wait is bounded by the password hasher, which looks at one
+/// password after the other, and by the database's deadline.
+fn note_failure_later(sessions: Arc<dyn SessionStore>, member: Member, deed: Deed) {
+    actix_web::rt::spawn(async move {
+        if let Err(error) = note_failed_sign_in(sessions.as_ref(), &member, &deed).await {
+            tracing::warn!(cause = %error, "a failed sign-in could not be recorded");
+        }
+    });
 }
 
 pub(crate) async fn code_page(
@@ -110,7 +137,8 @@ pub(crate) async fn submit_code(
         return show(StatusCode::TOO_MANY_REQUESTS, &CodePage { alert: Some(told(wait)), ..page });
     }
     let (session, deed) = (Token::new(edge::random()), deed(&request, Actor::Stranger));
-    match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &form.code, &session, deed).await? {
+    let code = PresentedCode::new(form.into_inner().code);
+    match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &code, &session, deed).await? {
         Finished::SignedIn => Ok(signed_in_under(&session)),
         Finished::WrongCode => {
             let code_error = Some("The code is wrong, or was used before.");

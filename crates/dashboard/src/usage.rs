@@ -6,7 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
-use intake_domain::{AnswerCount, KeyStore};
+use intake_domain::{ANSWERS_KEPT, AnswerCount, KeyStore};
 use intake_http::edge;
 use time::{Date, Duration, OffsetDateTime};
 
@@ -15,7 +15,7 @@ use crate::page_error::PageError;
 use crate::shell::{Shell, show};
 use crate::visitor::Visitor;
 
-const DAYS: i64 = 30;
+const DAYS: i64 = ANSWERS_KEPT.whole_days();
 /// The height of the chart in its own units.
 const HEIGHT: u64 = 100;
 /// The reasons worth showing: the rest is rare.

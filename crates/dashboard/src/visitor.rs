@@ -6,7 +6,7 @@ use std::pin::Pin;
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use intake_domain::{Actor, AuditEntryId, Deed, OrganisationId, SessionStore, SignedIn, Token, signed_in};
+use intake_domain::{Actor, AuditEntryId, Deed, OrganisationId, SessionStore, SignedIn, Token, Visit, signed_in};
 use intake_http::{TrustedProxies, edge};
 
 use crate::page_error::PageError;
@@ -44,16 +44,39 @@ pub(crate) fn deed(request: &HttpRequest, actor: Actor) -> Deed {
     Deed { entry_id: AuditEntryId::new(at, edge::random()), actor, address, at }
 }
 
+/// The same for what a script of a page asks by itself: no use of the session, which ends when nobody is there.
+pub(crate) struct Onlooker(pub(crate) Visitor);
+
+type Found<T> = Pin<Box<dyn Future<Output = Result<T, PageError>>>>;
+
 impl FromRequest for Visitor {
     type Error = PageError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self, PageError>>>>;
+    type Future = Found<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        Self::find(request, Visit::Person)
+    }
+}
+
+impl FromRequest for Onlooker {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let found = Visitor::find(request, Visit::Script);
+        Box::pin(async move { found.await.map(Self) })
+    }
+}
+
+impl Visitor {
+    fn find(request: &HttpRequest, visit: Visit) -> Found<Self> {
         let request = request.clone();
         Box::pin(async move {
             let token = session_cookie::SESSION.token(request.headers()).ok_or(PageError::SignInFirst)?;
-            let sessions = request.app_data::<Data<dyn SessionStore>>().ok_or(PageError::Unexpected)?;
-            let signed_in = signed_in(sessions.as_ref(), &token, edge::now()).await?;
+            let sessions = request
+                .app_data::<Data<dyn SessionStore>>()
+                .ok_or_else(|| PageError::Unexpected("the application holds no sessions".into()))?;
+            let signed_in = signed_in(sessions.as_ref(), &token, visit, edge::now()).await?;
             let signed_in = signed_in.ok_or(PageError::SignInFirst)?;
             Ok(Self { signed_in, token, request })
         })

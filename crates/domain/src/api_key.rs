@@ -94,6 +94,24 @@ impl FromStr for KeyPrefix {
 #[error("must be 1 to {PREFIX_MAX} of a-z and 0-9, starting with a letter")]
 pub struct KeyPrefixError;
 
+/// The random bits that a key is made of. Never printed by `Debug`.
+#[derive(Clone)]
+pub struct KeySecret(pub(crate) Zeroizing<[u8; 32]>);
+
+impl KeySecret {
+    /// A secret of these random bits.
+    #[must_use]
+    pub fn new(random: [u8; 32]) -> Self {
+        Self(Zeroizing::new(random))
+    }
+}
+
+impl fmt::Debug for KeySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeySecret(…)")
+    }
+}
+
 /// The shape of the keys that one service makes and takes: `<prefix>_<live|demo>_<secret><checksum>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFormat {
@@ -216,7 +234,8 @@ fn divide_by_62(number: &mut [u8; 32]) -> char {
     let mut remainder = 0_u16;
     for byte in number {
         let value = remainder << 8 | u16::from(*byte);
-        *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
+        // The remainder is below 62, so the quotient fits into the lower byte.
+        [_, *byte] = (value / 62).to_be_bytes();
         remainder = value % 62;
     }
     base62_digit(u32::from(remainder)).into()
@@ -233,8 +252,12 @@ fn checksum(text: &str) -> [u8; CHECKSUM_DIGITS] {
     digits
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a remainder of 62 is below 62; any other digit in its place would be guessed"
+)]
 fn base62_digit(value: u32) -> u8 {
-    usize::try_from(value).ok().and_then(|index| BASE62.get(index)).copied().unwrap_or(b'0')
+    BASE62[(value % 62) as usize]
 }
 
 #[cfg(test)]

@@ -6,68 +6,81 @@ use time::OffsetDateTime;
 
 use crate::ids::{AuditEntryId, MemberId, OrganisationId};
 
-/// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Somebody was invited.
-    MemberInvited,
-    /// An invitation was accepted.
-    MemberJoined,
-    /// A member was removed, and signed out everywhere.
-    MemberRemoved,
-    /// A member signed in.
-    SignedIn,
-    /// A member signed in with a recovery code in place of its authenticator app.
-    SignedInByRecoveryCode,
-    /// A wrong password was given for a member.
-    SignInFailed,
-    /// The right password was given for a member, and a wrong code.
-    CodeFailed,
-    /// A member ended a session, or all of them.
-    SignedOut,
-    /// From now on a member signs in with a code too.
-    SecondFactorTurnedOn,
-    /// From now on a member signs in by password alone.
-    SecondFactorTurnedOff,
-    /// A member took new recovery codes; the old ones are worth nothing.
-    RecoveryCodesReplaced,
-    /// A key was made.
-    KeyCreated,
-    /// A key was made that takes the place of another.
-    KeyReplaced,
-    /// A key was revoked.
-    KeyRevoked,
+/// Declares the actions and the names that they are stored under: one without a name does not compile.
+macro_rules! actions {
+    ($($(#[$doc:meta])* $action:ident = $name:literal,)*) => {
+        /// What was done.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Action {
+            $($(#[$doc])* $action,)*
+        }
+
+        impl Action {
+            /// The name it is stored under.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$action => $name,)*
+                }
+            }
+
+            fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$action),)*
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 
-impl Action {
-    /// Every action, with the name it is stored under.
-    const NAMES: [(Self, &'static str); 14] = [
-        (Self::MemberInvited, "member_invited"),
-        (Self::MemberJoined, "member_joined"),
-        (Self::MemberRemoved, "member_removed"),
-        (Self::SignedIn, "signed_in"),
-        (Self::SignedInByRecoveryCode, "signed_in_by_recovery_code"),
-        (Self::SignInFailed, "sign_in_failed"),
-        (Self::CodeFailed, "code_failed"),
-        (Self::SignedOut, "signed_out"),
-        (Self::SecondFactorTurnedOn, "second_factor_turned_on"),
-        (Self::SecondFactorTurnedOff, "second_factor_turned_off"),
-        (Self::RecoveryCodesReplaced, "recovery_codes_replaced"),
-        (Self::KeyCreated, "key_created"),
-        (Self::KeyReplaced, "key_replaced"),
-        (Self::KeyRevoked, "key_revoked"),
-    ];
+actions! {
+    /// Somebody was invited.
+    MemberInvited = "member_invited",
+    /// An invitation was taken back before it was accepted.
+    InvitationWithdrawn = "invitation_withdrawn",
+    /// An invitation was accepted.
+    MemberJoined = "member_joined",
+    /// A member was removed, and signed out everywhere.
+    MemberRemoved = "member_removed",
+    /// A member signed in.
+    SignedIn = "signed_in",
+    /// A member signed in with a recovery code in place of its authenticator app.
+    SignedInByRecoveryCode = "signed_in_by_recovery_code",
+    /// A wrong password was given for a member.
+    SignInFailed = "sign_in_failed",
+    /// The right password was given for a member, and a wrong code.
+    CodeFailed = "code_failed",
+    /// A member ended a session, or all of them.
+    SignedOut = "signed_out",
+    /// From now on a member signs in with a code too.
+    SecondFactorTurnedOn = "second_factor_turned_on",
+    /// From now on a member signs in by password alone.
+    SecondFactorTurnedOff = "second_factor_turned_off",
+    /// A member took new recovery codes; the old ones are worth nothing.
+    RecoveryCodesReplaced = "recovery_codes_replaced",
+    /// A key was made.
+    KeyCreated = "key_created",
+    /// A key was made that takes the place of another.
+    KeyReplaced = "key_replaced",
+    /// A key was revoked.
+    KeyRevoked = "key_revoked",
+}
 
-    /// The name it is stored under.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        Self::NAMES.iter().find(|(action, _)| *action == self).map_or("", |(_, name)| name)
-    }
+/// What was done, as it was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordedAction {
+    /// One of those that this program knows.
+    Known(Action),
+    /// The stored name of one that it does not know: recorded by a newer program. Nothing in the record is hidden.
+    Unknown(String),
+}
 
-    /// The action of that name.
+impl RecordedAction {
+    /// The action stored under that name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(action, _)| *action)
+    pub fn named(name: String) -> Self {
+        Action::named(&name).map_or(Self::Unknown(name), Self::Known)
     }
 }
 
@@ -103,7 +116,7 @@ pub struct AuditEntry {
     /// When.
     pub at: OffsetDateTime,
     /// What.
-    pub action: Action,
+    pub action: RecordedAction,
     /// The name of who did it; none: an operator or a stranger.
     pub actor: Option<String>,
     /// To whom or what: a key's name, a member's email address.
@@ -112,4 +125,17 @@ pub struct AuditEntry {
     pub address: Option<String>,
     /// In whose organisation.
     pub organisation_id: OrganisationId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_found_by_the_name_it_is_stored_under_and_an_unknown_one_is_kept() {
+        for action in [Action::MemberInvited, Action::InvitationWithdrawn, Action::KeyRevoked] {
+            assert_eq!(RecordedAction::named(action.as_str().to_owned()), RecordedAction::Known(action));
+        }
+        assert_eq!(RecordedAction::named("key_lent".to_owned()), RecordedAction::Unknown("key_lent".to_owned()));
+    }
 }

@@ -48,6 +48,10 @@ pub struct Replacement {
     pub ends_after: Duration,
 }
 
+/// Keys of an organisation that may be active at once: far more than anybody looks after, and few enough for one page. Keys made
+/// in the same instant may go a few beyond it.
+pub const ACTIVE_KEYS_MAX: u32 = 500;
+
 /// What became of an attempt to store a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddedKey {
@@ -59,6 +63,8 @@ pub enum AddedKey {
     NoSuchOrganisation,
     /// The key to be replaced is not an active one of the organisation.
     NothingToReplace,
+    /// The organisation has [`ACTIVE_KEYS_MAX`] active keys.
+    TooMany,
 }
 
 /// A stored key, as its organisation sees it.
@@ -96,6 +102,9 @@ pub struct KeyHolder {
     /// The organisation that owns the key.
     pub organisation_id: OrganisationId,
 }
+
+/// For how long it is known how a key's requests were answered: what a chart shows.
+pub const ANSWERS_KEPT: Duration = Duration::days(30);
 
 /// How often a key's requests of one day were answered in one way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,6 +171,9 @@ pub trait KeyStore: Send + Sync {
 
     /// The organisation's keys, the oldest first. None: there is no such organisation.
     async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
+
+    /// One of the organisation's keys. None: it has no such key.
+    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
 
     /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
     /// creates anything with it. Gives the moment of the first revocation. None: there is no such key, or not in that

@@ -2,10 +2,10 @@
 
 use time::OffsetDateTime;
 
-use crate::api_key::{ApiKey, KeyFormat};
+use crate::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::audit::Deed;
 use crate::ids::{KeyId, OrganisationId};
-use crate::key_store::{AddedKey, KeyRecord, KeyStore, NewKey, Organisation, Replacement};
+use crate::key_store::{ACTIVE_KEYS_MAX, AddedKey, KeyRecord, KeyStore, NewKey, Organisation, Replacement};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -22,8 +22,8 @@ pub struct KeyRequest {
     pub replaces: Option<Replacement>,
     /// The key's id to be.
     pub id: KeyId,
-    /// The key's secret.
-    pub random: [u8; 32],
+    /// What the key is made of.
+    pub secret: KeySecret,
 }
 
 /// A key that was just made: the one time that the whole of it exists outside its owner's hands.
@@ -35,6 +35,8 @@ pub struct IssuedKey {
     pub organisation_id: OrganisationId,
     /// Its name.
     pub name: Name,
+    /// From when on it is refused; none: never.
+    pub expires_at: Option<OffsetDateTime>,
     /// The key.
     pub key: ApiKey,
 }
@@ -54,6 +56,9 @@ pub enum ManageKeysError {
     /// The key to be replaced has ended, or is not the organisation's.
     #[error("there is no active key to replace")]
     NothingToReplace,
+    /// The organisation has as many active keys as it may have.
+    #[error("the organisation has {ACTIVE_KEYS_MAX} active keys: revoke one first")]
+    TooManyKeys,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -82,8 +87,8 @@ pub async fn create_key(
     request: KeyRequest,
     deed: &Deed,
 ) -> Result<IssuedKey, ManageKeysError> {
-    let KeyRequest { organisation_id, name, expires_at, replaces, id, random } = request;
-    let key = format.mint(random);
+    let KeyRequest { organisation_id, name, expires_at, replaces, id, secret } = request;
+    let key = format.mint(*secret.0);
     let record = NewKey {
         id,
         organisation_id,
@@ -95,10 +100,11 @@ pub async fn create_key(
         replaces,
     };
     match keys.add_key(&record, deed).await? {
-        AddedKey::Added => Ok(IssuedKey { id, organisation_id, name, key }),
+        AddedKey::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
         AddedKey::AlreadyThere => Err(ManageKeysError::AlreadyMade),
         AddedKey::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
         AddedKey::NothingToReplace => Err(ManageKeysError::NothingToReplace),
+        AddedKey::TooMany => Err(ManageKeysError::TooManyKeys),
     }
 }
 
@@ -108,6 +114,15 @@ pub async fn list_keys(
     organisation_id: OrganisationId,
 ) -> Result<Vec<KeyRecord>, ManageKeysError> {
     keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
+}
+
+/// One of the organisation's keys; any other is as good as none.
+pub async fn find_key(
+    keys: &dyn KeyStore,
+    organisation: OrganisationId,
+    key: KeyId,
+) -> Result<KeyRecord, ManageKeysError> {
+    keys.key(organisation, key).await?.ok_or(ManageKeysError::NoSuchKey(key))
 }
 
 /// Revokes a key at once and for good; revoking twice changes nothing. A member revokes within its organisation alone.

@@ -5,13 +5,17 @@ use time::{Duration, OffsetDateTime};
 use crate::audit::Deed;
 use crate::ids::{MemberId, OrganisationId};
 use crate::member::EmailAddress;
-use crate::member_store::{Invitation, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, Removed};
+use crate::member_store::{
+    Invitation, Invited, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX,
+    Removed, Withdrawn,
+};
 use crate::name::{Name, NameError};
 use crate::password::{Password, PasswordError};
-use crate::password_hasher::PasswordHasher;
+use crate::password_hasher::{PasswordHasher, Waiter};
+use crate::presented::PresentedPassword;
 use crate::session_store::NewSession;
 use crate::store_error::StoreError;
-use crate::token::Token;
+use crate::token::{Token, TokenDigest};
 
 /// An invitation is sent by hand; a long weekend must not use it up.
 pub const INVITATION_LIFE: Duration = Duration::hours(72);
@@ -35,7 +39,7 @@ pub struct JoinRequest<'a> {
     /// As typed.
     pub name: &'a str,
     /// As typed.
-    pub password: &'a str,
+    pub password: &'a PresentedPassword,
     /// The member's id to be.
     pub id: MemberId,
     /// For the password's hash.
@@ -66,18 +70,35 @@ pub enum JoinError {
     Store(#[from] StoreError),
 }
 
-/// Invites somebody. None: there is no such organisation.
+/// Why nobody was invited.
+#[derive(Debug, thiserror::Error)]
+pub enum InviteError {
+    /// No organisation has this id, or the member who invites was removed meanwhile.
+    #[error("there is no organisation {0}")]
+    NoSuchOrganisation(OrganisationId),
+    /// The organisation has as many members and open invitations as it may have.
+    #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or withdraw one first")]
+    TooMany,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Invites somebody.
 pub async fn invite_member(
     members: &dyn MemberStore,
     organisation_id: OrganisationId,
     email: EmailAddress,
     token: Token,
     deed: &Deed,
-) -> Result<Option<IssuedInvitation>, StoreError> {
+) -> Result<IssuedInvitation, InviteError> {
     let expires_at = deed.at + INVITATION_LIFE;
     let invitation = NewInvitation { token: token.digest(), organisation_id, email: email.clone(), expires_at };
-    let is_stored = members.invite(&invitation, deed).await?;
-    Ok(is_stored.then_some(IssuedInvitation { email, token, expires_at }))
+    match members.invite(&invitation, deed).await? {
+        Invited::Invited => Ok(IssuedInvitation { email, token, expires_at }),
+        Invited::NobodyToInviteTo => Err(InviteError::NoSuchOrganisation(organisation_id)),
+        Invited::TooMany => Err(InviteError::TooMany),
+    }
 }
 
 /// The invitation, if it is still open.
@@ -89,6 +110,25 @@ pub async fn open_invitation(
     members.invitation(&token.digest(), now).await
 }
 
+/// The organisation's open invitations, the first to end first.
+pub async fn list_open_invitations(
+    members: &dyn MemberStore,
+    organisation: OrganisationId,
+    now: OffsetDateTime,
+) -> Result<Vec<OpenInvitation>, StoreError> {
+    members.open_invitations(organisation, now).await
+}
+
+/// Takes back an invitation of the organisation that nobody has accepted.
+pub async fn withdraw_invitation(
+    members: &dyn MemberStore,
+    organisation: OrganisationId,
+    invitation: &TokenDigest,
+    deed: &Deed,
+) -> Result<Withdrawn, StoreError> {
+    members.withdraw(organisation, invitation, deed).await
+}
+
 /// Makes a guest a member and signs it in. The invitation is worth nothing afterwards.
 pub async fn join(
     members: &dyn MemberStore,
@@ -97,7 +137,7 @@ pub async fn join(
     deed: &Deed,
 ) -> Result<(), JoinError> {
     let JoinRequest { invitation, name, password, id, salt, session } = request;
-    let (name, password) = match (Name::new(name), Password::new(password)) {
+    let (name, password) = match (Name::new(name), Password::new(password.expose())) {
         (Ok(name), Ok(password)) => (name, password),
         (name, password) => return Err(JoinError::Invalid { name: name.err(), password: password.err() }),
     };
@@ -105,7 +145,9 @@ pub async fn join(
     if members.invitation(&invitation.digest(), deed.at).await?.is_none() {
         return Err(JoinError::NoInvitation);
     }
-    let member = NewMember { id, name, password: hasher.hash(&password, salt).await? };
+    let waiter = Waiter::Guest(invitation.digest());
+    let password = hasher.hash(waiter, &password, salt).await.map_err(StoreError::from)?;
+    let member = NewMember { id, name, password };
     let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at };
     match members.join(&invitation.digest(), &member, &session, deed).await? {
         Joined::Joined => Ok(()),
@@ -122,7 +164,8 @@ pub async fn list_members(
     members.members(organisation).await
 }
 
-/// Removes a member of the organisation; its sessions end at once.
+/// Removes a member of the organisation; its sessions end at once, and so does every invitation by which it could come back:
+/// those it made, and those to its address.
 pub async fn remove_member(
     members: &dyn MemberStore,
     organisation: OrganisationId,

@@ -4,7 +4,8 @@ use crate::audit::Deed;
 use crate::ids::OrganisationId;
 use crate::member::{EmailAddress, Member};
 use crate::member_store::{MemberStore, NewSecondFactor};
-use crate::password_hasher::PasswordHasher;
+use crate::password_hasher::{PasswordHasher, Waiter};
+use crate::presented::{PresentedCode, PresentedPassword};
 use crate::second_factor::{RecoveryCode, TotpSecret};
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
@@ -32,9 +33,9 @@ pub struct SecondFactorRequest<'a> {
     /// Shared with the app.
     pub secret: TotpSecret,
     /// What the app shows, as typed.
-    pub code: &'a str,
+    pub code: &'a PresentedCode,
     /// As typed.
-    pub password: &'a str,
+    pub password: &'a PresentedPassword,
     /// To be shown to the member.
     pub recovery_codes: &'a [RecoveryCode],
 }
@@ -64,7 +65,7 @@ pub async fn turn_off_second_factor(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
     member: &Member,
-    password: &str,
+    password: &PresentedPassword,
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
     assert_password(members, hasher, member, password).await?;
@@ -76,7 +77,7 @@ pub async fn replace_recovery_codes(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
     member: &Member,
-    password: &str,
+    password: &PresentedPassword,
     codes: &[RecoveryCode],
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
@@ -92,7 +93,7 @@ pub async fn reset_second_factor(
     email: &EmailAddress,
     deed: &Deed,
 ) -> Result<Option<bool>, StoreError> {
-    let member = members.credentials(email).await?.map(|credentials| credentials.member);
+    let member = members.credentials(email, None).await?.map(|credentials| credentials.member);
     match member.filter(|member| member.organisation_id == organisation) {
         Some(member) => members.turn_off(&member, deed).await.map(Some),
         None => Ok(None),
@@ -103,10 +104,11 @@ async fn assert_password(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
     member: &Member,
-    password: &str,
+    password: &PresentedPassword,
 ) -> Result<(), SecondFactorError> {
-    let hash = members.credentials(&member.email).await?.map(|credentials| credentials.password);
-    if hasher.matches(password, hash).await? { Ok(()) } else { Err(SecondFactorError::WrongPassword) }
+    let hash = members.credentials(&member.email, None).await?.map(|credentials| credentials.password);
+    let is_right = hasher.matches(Waiter::Member(member.id), password, hash).await.map_err(StoreError::from)?;
+    if is_right { Ok(()) } else { Err(SecondFactorError::WrongPassword) }
 }
 
 fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {

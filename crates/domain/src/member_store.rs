@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use crate::audit::Deed;
 use crate::ids::{MemberId, OrganisationId};
 use crate::member::{EmailAddress, Member};
+use crate::network::Network;
 use crate::password::PasswordHash;
 use crate::second_factor::TotpSecret;
 use crate::session_store::NewSession;
@@ -25,6 +26,21 @@ pub struct NewInvitation {
     pub expires_at: OffsetDateTime,
 }
 
+/// Members and open invitations that an organisation may have, taken together: far more than look after keys, and few enough for
+/// one page. Invitations made in the same instant may go a few beyond it.
+pub const PEOPLE_MAX: u32 = 500;
+
+/// What became of an attempt to invite somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invited {
+    /// The invitation is open.
+    Invited,
+    /// There is no such organisation, or the member who invites was removed meanwhile.
+    NobodyToInviteTo,
+    /// The organisation has [`PEOPLE_MAX`] members and open invitations.
+    TooMany,
+}
+
 /// An invitation that is still open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
@@ -32,6 +48,28 @@ pub struct Invitation {
     pub email: EmailAddress,
     /// The name of the inviting organisation.
     pub organisation_name: String,
+}
+
+/// An open invitation as the organisation sees it that it was made in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenInvitation {
+    /// The SHA-256 of its token, which names it and opens nothing.
+    pub token: TokenDigest,
+    /// Whom it is for.
+    pub email: String,
+    /// The name of the member who made it; none: an operator.
+    pub invited_by: Option<String>,
+    /// From when on it is worth nothing.
+    pub expires_at: OffsetDateTime,
+}
+
+/// What became of an attempt to withdraw an invitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawn {
+    /// It opens nothing any more.
+    Withdrawn,
+    /// The organisation has no such invitation, or it was accepted.
+    NoSuchInvitation,
 }
 
 /// A guest about to join; where and by which address, the invitation says.
@@ -76,6 +114,8 @@ pub struct Credentials {
     pub password: PasswordHash,
     /// Whether a code is needed besides.
     pub has_second_factor: bool,
+    /// Whether the member has signed in from the network that was asked about.
+    pub is_familiar: bool,
 }
 
 /// A second factor to be turned on.
@@ -108,11 +148,26 @@ pub struct MemberRecord {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait MemberStore: Send + Sync {
-    /// Stores an invitation. False: there is no such organisation.
-    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<bool, StoreError>;
+    /// Stores an invitation, which ends with the member who makes it.
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<Invited, StoreError>;
 
     /// The invitation, if it is still open at that moment.
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
+
+    /// The organisation's invitations that are open at that moment, the first to end first.
+    async fn open_invitations(
+        &self,
+        organisation: OrganisationId,
+        now: OffsetDateTime,
+    ) -> Result<Vec<OpenInvitation>, StoreError>;
+
+    /// Takes back an invitation of the organisation that nobody has accepted.
+    async fn withdraw(
+        &self,
+        organisation: OrganisationId,
+        token: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<Withdrawn, StoreError>;
 
     /// Uses up an invitation, makes its guest a member and starts its first session.
     async fn join(
@@ -123,13 +178,15 @@ pub trait MemberStore: Send + Sync {
         deed: &Deed,
     ) -> Result<Joined, StoreError>;
 
-    /// The member who signs in by this address.
-    async fn credentials(&self, email: &EmailAddress) -> Result<Option<Credentials>, StoreError>;
+    /// The member who signs in by this address, and whether it did so from this network before. One query, whether or not
+    /// there is such a member: how long it takes must not tell.
+    async fn credentials(&self, email: &EmailAddress, from: Option<Network>)
+    -> Result<Option<Credentials>, StoreError>;
 
     /// The organisation's members, the oldest first.
     async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError>;
 
-    /// Removes a member of the organisation and ends its sessions.
+    /// Removes a member of the organisation, and ends its sessions, the invitations it made, and those to its address.
     async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError>;
 
     /// How many recovery codes the member has left. None: it has no second factor.

@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use totp_rs::{Builder, Secret, Totp};
 use zeroize::Zeroizing;
 
+use crate::presented::PresentedCode;
 use crate::token::TokenDigest;
 
 /// How many recovery codes a member gets at once.
@@ -60,9 +61,9 @@ impl TotpSecret {
     /// The number of the half minute that this code belongs to, if it is the one of that moment or of a neighbour: clocks
     /// differ, and people type slowly.
     #[must_use]
-    pub fn step_of(&self, code: &str, now: OffsetDateTime) -> Option<i64> {
+    pub fn step_of(&self, code: &PresentedCode, now: OffsetDateTime) -> Option<i64> {
         let seconds = u64::try_from(now.unix_timestamp()).ok()?;
-        let step = self.totp().check(&without_spaces(code), seconds)?;
+        let step = self.totp().check(&without_spaces(code.expose()), seconds)?;
         i64::try_from(step).ok()
     }
 
@@ -106,13 +107,18 @@ impl RecoveryCode {
     /// What the service keeps of it.
     #[must_use]
     pub fn digest(&self) -> TokenDigest {
-        Self::digest_of(&self.0)
+        Self::digest_of_text(&self.0)
     }
 
     /// The same of what somebody typed, with or without hyphens, in either case.
     #[must_use]
-    pub(crate) fn digest_of(typed: &str) -> TokenDigest {
-        TokenDigest::of(&without_spaces(typed).replace('-', "").to_ascii_lowercase())
+    pub(crate) fn digest_of(typed: &PresentedCode) -> TokenDigest {
+        Self::digest_of_text(typed.expose())
+    }
+
+    fn digest_of_text(text: &str) -> TokenDigest {
+        let digits = text.chars().filter(|c| !c.is_whitespace() && *c != '-');
+        TokenDigest::of(&Zeroizing::new(digits.map(|digit| digit.to_ascii_lowercase()).collect::<String>()))
     }
 }
 
@@ -145,7 +151,7 @@ mod tests {
         for (seconds, code) in [(59, "287082"), (1_111_111_109, "081804"), (20_000_000_000, "353130")] {
             let at = OffsetDateTime::from_unix_timestamp(seconds).unwrap();
             assert_eq!(secret.code_at(at), code);
-            assert_eq!(secret.step_of(code, at), Some(seconds / 30));
+            assert_eq!(secret.step_of(&PresentedCode::new(code), at), Some(seconds / 30));
         }
     }
 
@@ -156,15 +162,15 @@ mod tests {
         let code = secret.code_at(at);
         let step = at.unix_timestamp() / 30;
         for (late, good) in [(-31, false), (-30, true), (0, true), (59, true), (60, false)] {
-            let found = secret.step_of(&code, at + time::Duration::seconds(late));
+            let found = secret.step_of(&PresentedCode::new(code.as_str()), at + time::Duration::seconds(late));
             assert_eq!(found, good.then_some(step), "{late} s");
         }
         let spaced = format!(" {} {} ", &code[..3], &code[3..]);
-        assert_eq!(secret.step_of(&spaced, at), Some(step));
+        assert_eq!(secret.step_of(&PresentedCode::new(spaced), at), Some(step));
         for wrong in ["", "12345", "1234567", "+12345", "abcdef", "١٢٣٤٥٦"] {
-            assert_eq!(secret.step_of(wrong, at), None, "{wrong}");
+            assert_eq!(secret.step_of(&PresentedCode::new(wrong), at), None, "{wrong}");
         }
-        assert_eq!(secret.step_of(&code, datetime!(1969-12-31 0:00 UTC)), None);
+        assert_eq!(secret.step_of(&PresentedCode::new(code), datetime!(1969-12-31 0:00 UTC)), None);
     }
 
     #[test]
@@ -183,8 +189,8 @@ mod tests {
         let code = RecoveryCode::new([0xA7, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         assert_eq!(code.expose().len(), 16 + 3);
         let shouted = code.expose().to_uppercase().replace('-', " ");
-        assert_eq!(RecoveryCode::digest_of(&shouted), code.digest());
-        assert_ne!(RecoveryCode::digest_of(&shouted[1..]), code.digest());
+        assert_eq!(RecoveryCode::digest_of(&PresentedCode::new(shouted.as_str())), code.digest());
+        assert_ne!(RecoveryCode::digest_of(&PresentedCode::new(&shouted[1..])), code.digest());
         assert_ne!(RecoveryCode::new([1; 10]).digest(), RecoveryCode::new([2; 10]).digest());
     }
 }

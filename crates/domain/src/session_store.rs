@@ -66,6 +66,15 @@ pub enum Finished {
     Over,
 }
 
+/// Why somebody asks who holds a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// A person looks at a page or changes something: this keeps the session from becoming idle.
+    Person,
+    /// A script asks by itself, whether or not anybody is there.
+    Script,
+}
+
 /// Sessions. Whatever changes something records the deed in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
@@ -91,8 +100,13 @@ pub trait SessionStore: Send + Sync {
         deed: &Deed,
     ) -> Result<Finished, StoreError>;
 
-    /// Who holds this session, if it is not over. Its use keeps it from becoming idle.
-    async fn holder(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<SignedIn>, StoreError>;
+    /// Who holds this session, if it is not over.
+    async fn holder(
+        &self,
+        token: &TokenDigest,
+        visit: Visit,
+        now: OffsetDateTime,
+    ) -> Result<Option<SignedIn>, StoreError>;
 
     /// Ends a session.
     async fn end(&self, token: &TokenDigest, deed: &Deed) -> Result<(), StoreError>;

@@ -1,15 +1,26 @@
 //! Signing in and out.
 
+use std::net::IpAddr;
+
 use time::OffsetDateTime;
 
 use crate::audit::{Action, Actor, Deed};
 use crate::member::{EmailAddress, Member};
 use crate::member_store::{Credentials, MemberStore};
-use crate::password_hasher::PasswordHasher;
+use crate::network::Network;
+use crate::password_hasher::{HasherError, PasswordHasher, Waiter};
+use crate::presented::{PresentedCode, PresentedPassword};
 use crate::second_factor::RecoveryCode;
-use crate::session_store::{AwaitedMember, Finished, NewSession, Proof, SessionStore, SignedIn};
+use crate::session_store::{AwaitedMember, Finished, NewSession, Proof, SessionStore, SignedIn, Visit};
 use crate::store_error::StoreError;
 use crate::token::Token;
+
+/// Who would sign in from where, as far as is known before the password is looked at. Most are nobody.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    credentials: Option<Credentials>,
+    network: Network,
+}
 
 /// What became of an attempt to sign in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,32 +29,62 @@ pub enum SignIn {
     SignedIn(Member),
     /// The sign-in waits under the token for the code of the second factor.
     CodeNeeded,
-    /// The pair is wrong, whichever half of it.
-    Wrong,
+    /// The pair is wrong, whichever half of it. The member, if the password was: for [`note_failed_sign_in`].
+    Wrong(Option<Member>),
+    /// The password was not looked at, because another one from the same network, or for the same member, is in line.
+    AlreadyInLine,
 }
 
-/// Signs a member in under a new token. An unknown address takes as long as a wrong password.
-pub async fn sign_in(
+impl Candidate {
+    /// Whether this is a member in a network that it has signed in from before.
+    #[must_use]
+    pub fn is_familiar(&self) -> bool {
+        self.credentials.as_ref().is_some_and(|credentials| credentials.is_familiar)
+    }
+
+    fn waiter(&self) -> Waiter {
+        match &self.credentials {
+            Some(Credentials { member, is_familiar: true, .. }) => Waiter::Member(member.id),
+            _ => Waiter::Stranger(self.network),
+        }
+    }
+}
+
+/// Looks up who would sign in. Nobody does by a text that is no email address.
+pub async fn find_candidate(
     members: &dyn MemberStore,
+    email: Option<&EmailAddress>,
+    address: Option<IpAddr>,
+) -> Result<Candidate, StoreError> {
+    let network = Network::of_neighbours(address);
+    let credentials = match email {
+        Some(email) => members.credentials(email, Some(network)).await?,
+        None => None,
+    };
+    Ok(Candidate { credentials, network })
+}
+
+/// Signs a member in under a new token. An unknown address asks the same of every port as a wrong password, so that the time
+/// it takes tells nobody whose address is known: the failure is recorded by [`note_failed_sign_in`], after the answer.
+pub async fn sign_in(
     sessions: &dyn SessionStore,
     hasher: &dyn PasswordHasher,
-    (email, password): (&str, &str),
+    candidate: Candidate,
+    password: &PresentedPassword,
     token: &Token,
     mut deed: Deed,
 ) -> Result<SignIn, StoreError> {
-    let credentials = match email.parse::<EmailAddress>() {
-        Ok(email) => members.credentials(&email).await?,
-        Err(_) => None,
+    let waiter = candidate.waiter();
+    let hash = candidate.credentials.as_ref().map(|credentials| credentials.password.clone());
+    let is_right = match hasher.matches(waiter, password, hash).await {
+        Err(HasherError::AlreadyInLine) => return Ok(SignIn::AlreadyInLine),
+        compared => compared?,
     };
-    let hash = credentials.as_ref().map(|credentials| credentials.password.clone());
-    let is_right = hasher.matches(password, hash).await?;
-    let Some(Credentials { member, has_second_factor, .. }) = credentials else {
-        return Ok(SignIn::Wrong);
+    let Some(Credentials { member, has_second_factor, .. }) = candidate.credentials else {
+        return Ok(SignIn::Wrong(None));
     };
     if !is_right {
-        deed.actor = Actor::Stranger;
-        sessions.note_failure(&member, Action::SignInFailed, &deed).await?;
-        return Ok(SignIn::Wrong);
+        return Ok(SignIn::Wrong(Some(member)));
     }
     let session = NewSession { token: token.digest(), member_id: member.id, started_at: deed.at };
     if has_second_factor {
@@ -53,6 +94,13 @@ pub async fn sign_in(
     deed.actor = Actor::Member(member.id, member.name.to_string());
     sessions.start(&session, &deed).await?;
     Ok(SignIn::SignedIn(member))
+}
+
+/// Records that a wrong password was given for a member. To be called when the answer is on its way: before, it would take
+/// longer for a member than for nobody.
+pub async fn note_failed_sign_in(sessions: &dyn SessionStore, member: &Member, deed: &Deed) -> Result<(), StoreError> {
+    let deed = Deed { actor: Actor::Stranger, ..deed.clone() };
+    sessions.note_failure(member, Action::SignInFailed, &deed).await
 }
 
 /// Whose sign-in waits for its code under this token, if it is not over.
@@ -70,7 +118,7 @@ pub async fn finish_sign_in(
     sessions: &dyn SessionStore,
     AwaitedMember { member, secret }: &AwaitedMember,
     waiting: &Token,
-    code: &str,
+    code: &PresentedCode,
     session: &Token,
     mut deed: Deed,
 ) -> Result<Finished, StoreError> {
@@ -90,9 +138,10 @@ pub async fn finish_sign_in(
 pub async fn signed_in(
     sessions: &dyn SessionStore,
     token: &Token,
+    visit: Visit,
     now: OffsetDateTime,
 ) -> Result<Option<SignedIn>, StoreError> {
-    sessions.holder(&token.digest(), now).await
+    sessions.holder(&token.digest(), visit, now).await
 }
 
 /// Ends one session.

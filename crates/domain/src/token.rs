@@ -66,6 +66,29 @@ impl TokenDigest {
         Self(Sha256::digest(secret.as_bytes()).into())
     }
 
+    /// In hexadecimal digits, to name what it finds: knowing it opens nothing.
+    #[must_use]
+    pub fn to_hexadecimal(&self) -> String {
+        hexadecimal(&self.0)
+    }
+
+    /// Takes back what [`TokenDigest::to_hexadecimal`] gave.
+    #[must_use]
+    pub fn from_hexadecimal(text: &str) -> Option<Self> {
+        // The same shape as a token's.
+        Token::parse(text)?;
+        let digits: Vec<u8> = text.chars().filter_map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect();
+        let (pairs, _) = digits.as_chunks::<2>();
+        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+        bytes.try_into().ok().map(Self)
+    }
+
+    /// Takes back stored bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
     /// The 32 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
@@ -96,6 +119,16 @@ mod tests {
         assert_eq!(Token::parse(token.expose()), Some(token.clone()));
         for text in ["", "a7", &token.expose()[1..], &token.expose().to_uppercase(), &"é".repeat(32)] {
             assert_eq!(Token::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_digest_comes_back_from_its_text_and_nothing_else_does() {
+        let digest = Token::new([0x5E; 32]).digest();
+        let text = digest.to_hexadecimal();
+        assert_eq!(TokenDigest::from_hexadecimal(&text), Some(digest));
+        for other in ["", "5e", &text[1..], &text.to_uppercase(), &"é".repeat(32)] {
+            assert_eq!(TokenDigest::from_hexadecimal(other), None, "{other}");
         }
     }
 

@@ -3,8 +3,8 @@
 
 use futures_util::FutureExt;
 use intake_domain::{
-    Actor, AddedKey, AuditEntryId, Deed, Environment, KeyFormat, KeyId, KeyRequest, ManageKeysError, MockKeyStore,
-    Name, OrganisationId, Replacement, create_key, create_organisation, list_keys, revoke_key,
+    Actor, AddedKey, AuditEntryId, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError,
+    MockKeyStore, Name, OrganisationId, Replacement, create_key, create_organisation, list_keys, revoke_key,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -31,7 +31,7 @@ fn wish() -> KeyRequest {
         expires_at: Some(datetime!(2026-01-01 0:00 UTC)),
         replaces: None,
         id: KeyId::new(NOW, [2; 10]),
-        random: [3; 32],
+        secret: KeySecret::new([3; 32]),
     }
 }
 
@@ -120,4 +120,11 @@ fn an_organisation_is_stored_under_the_given_id() {
     keys.expect_add_organisation().times(1).returning(|_| Ok(()));
     let made = create_organisation(&keys, organisation(), Name::new("Demo Clinic").unwrap());
     assert_eq!(made.now_or_never().expect("mocks answer at once").unwrap().id, organisation());
+}
+
+#[test]
+fn debug_output_of_a_wish_does_not_show_what_the_key_is_made_of() {
+    let shown = format!("{:?}", wish());
+    assert!(shown.contains("Front desk") && shown.contains("KeySecret(…)"), "{shown}");
+    assert!(!shown.contains("3, 3"), "{shown}");
 }

@@ -3,9 +3,10 @@
 
 use futures_util::FutureExt;
 use intake_domain::{
-    Action, Actor, AuditEntryId, Credentials, Deed, EmailAddress, Invitation, JoinError, JoinRequest, Joined, Member,
-    MemberId, MockMemberStore, MockPasswordHasher, MockSessionStore, Name, NameError, OrganisationId, PasswordError,
-    PasswordHash, SignIn, Token, invite_member, join, sign_in,
+    Action, Actor, AuditEntryId, Credentials, Deed, EmailAddress, HasherError, Invitation, Invited, JoinError,
+    JoinRequest, Joined, Member, MemberId, MockMemberStore, MockPasswordHasher, MockSessionStore, Name, NameError,
+    Network, OrganisationId, PasswordError, PasswordHash, PresentedPassword, SignIn, Token, Waiter, find_candidate,
+    invite_member, join, note_failed_sign_in, sign_in,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -47,6 +48,7 @@ fn try_to_join(
     password: &str,
 ) -> Result<(), JoinError> {
     let (invitation, session) = (Token::new([1; 32]), Token::new([2; 32]));
+    let password = &PresentedPassword::new(password);
     let request =
         JoinRequest { invitation: &invitation, name, password, id: ada().id, salt: [3; 16], session: &session };
     join(members, hasher, request, &deed()).now_or_never().expect("mocks answer at once")
@@ -67,7 +69,8 @@ fn a_guest_becomes_a_member_with_a_session() {
         Ok(Joined::Joined)
     });
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_hash().times(1).returning(|password, salt| {
+    hasher.expect_hash().times(1).returning(|waiter, password, salt| {
+        assert_eq!(waiter, Waiter::Guest(Token::new([1; 32]).digest()));
         assert_eq!((password.expose(), salt), (PASSWORD, [3; 16]));
         Ok(hash())
     });
@@ -99,7 +102,7 @@ fn an_invitation_used_in_between_or_an_address_taken_is_told() {
         members.expect_invitation().returning(|_, _| Ok(open_invitation()));
         members.expect_join().returning(move |_, _, _, _| Ok(joined));
         let mut hasher = MockPasswordHasher::new();
-        hasher.expect_hash().returning(|_, _| Ok(hash()));
+        hasher.expect_hash().returning(|_, _, _| Ok(hash()));
         let result = try_to_join(&members, &hasher, "Ada", PASSWORD);
         assert_eq!(matches!(result, Err(JoinError::EmailTaken)), is_taken);
         assert_eq!(matches!(result, Err(JoinError::NoInvitation)), !is_taken);
@@ -112,14 +115,16 @@ fn an_invitation_is_good_for_72_hours() {
     members.expect_invite().times(1).returning(|invitation, _| {
         assert_eq!(invitation.expires_at, datetime!(2025-12-06 10:30 UTC));
         assert_eq!(invitation.token, Token::new([5; 32]).digest());
-        Ok(true)
+        Ok(Invited::Invited)
     });
     let email: EmailAddress = "grace@clinic.example".parse().unwrap();
     let deed = deed();
     let made = invite_member(&members, organisation(), email.clone(), Token::new([5; 32]), &deed);
-    let made = made.now_or_never().expect("mocks answer at once").unwrap().unwrap();
+    let made = made.now_or_never().expect("mocks answer at once").unwrap();
     assert_eq!((made.email, made.expires_at), (email, datetime!(2025-12-06 10:30 UTC)));
 }
+
+const ADA: &str = "ada@clinic.example";
 
 fn try_to_sign_in(
     members: &MockMemberStore,
@@ -128,24 +133,36 @@ fn try_to_sign_in(
     email: &str,
 ) -> SignIn {
     let token = Token::new([2; 32]);
-    let signed_in = sign_in(members, sessions, hasher, (email, PASSWORD), &token, deed());
+    let email: Option<EmailAddress> = email.parse().ok();
+    let candidate = find_candidate(members, email.as_ref(), deed().address).now_or_never();
+    let candidate = candidate.expect("mocks answer at once").unwrap();
+    let password = PresentedPassword::new(PASSWORD);
+    let signed_in = sign_in(sessions, hasher, candidate, &password, &token, deed());
     signed_in.now_or_never().expect("mocks answer at once").unwrap()
 }
 
-fn members_with_ada(has_second_factor: bool) -> MockMemberStore {
+/// Ada is known, and at home in one network.
+fn members_with_ada(has_second_factor: bool, home: &'static str) -> MockMemberStore {
     let mut members = MockMemberStore::new();
-    members.expect_credentials().returning(move |email| {
-        let is_ada = email.folded() == "ada@clinic.example";
-        Ok(is_ada.then(|| Credentials { member: ada(), password: hash(), has_second_factor }))
+    members.expect_credentials().returning(move |email, from| {
+        let is_familiar = from == Some(Network::of_neighbours(Some(home.parse().unwrap())));
+        let ada = || Credentials { member: ada(), password: hash(), has_second_factor, is_familiar };
+        Ok((email.folded() == ADA).then(ada))
     });
     members
+}
+
+fn hasher_that_says(is_right: bool) -> MockPasswordHasher {
+    let mut hasher = MockPasswordHasher::new();
+    hasher.expect_matches().times(1).returning(move |_, _, _| Ok(is_right));
+    hasher
 }
 
 #[test]
 fn the_right_pair_starts_a_session_in_the_members_own_name() {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().times(1).returning(|presented, stored| {
-        assert_eq!((presented, stored), (PASSWORD, Some(hash())));
+    hasher.expect_matches().times(1).returning(|_, presented, stored| {
+        assert_eq!((presented.expose(), stored), (PASSWORD, Some(hash())));
         Ok(true)
     });
     let mut sessions = MockSessionStore::new();
@@ -154,14 +171,12 @@ fn the_right_pair_starts_a_session_in_the_members_own_name() {
         assert_eq!(recorded.actor, Actor::Member(ada().id, "Ada".to_owned()));
         Ok(())
     });
-    let signed_in = try_to_sign_in(&members_with_ada(false), &sessions, &hasher, "ADA@clinic.example");
-    assert_eq!(signed_in, SignIn::SignedIn(ada()));
+    let members = members_with_ada(false, "203.0.113.9");
+    assert_eq!(try_to_sign_in(&members, &sessions, &hasher, "ADA@clinic.example"), SignIn::SignedIn(ada()));
 }
 
 #[test]
 fn the_right_pair_is_half_of_it_where_there_is_a_second_factor() {
-    let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().returning(|_, _| Ok(true));
     let mut sessions = MockSessionStore::new();
     sessions.expect_start().never();
     sessions.expect_await_code().times(1).returning(|waiting| {
@@ -171,32 +186,70 @@ fn the_right_pair_is_half_of_it_where_there_is_a_second_factor() {
         );
         Ok(())
     });
-    let signed_in = try_to_sign_in(&members_with_ada(true), &sessions, &hasher, "ada@clinic.example");
-    assert_eq!(signed_in, SignIn::CodeNeeded);
+    let members = members_with_ada(true, "203.0.113.9");
+    assert_eq!(try_to_sign_in(&members, &sessions, &hasher_that_says(true), ADA), SignIn::CodeNeeded);
 }
 
 #[test]
-fn a_wrong_password_is_recorded_and_starts_nothing() {
+fn a_member_at_home_goes_before_all_strangers_and_nobody_else_does() {
+    for (email, home, expected) in [
+        (ADA, "203.0.113.77", Waiter::Member(ada().id)),
+        (ADA, "198.51.100.9", Waiter::Stranger(Network::of_neighbours(deed().address))),
+        ("eve@clinic.example", "203.0.113.77", Waiter::Stranger(Network::of_neighbours(deed().address))),
+    ] {
+        let mut hasher = MockPasswordHasher::new();
+        hasher.expect_matches().times(1).withf(move |waiter, _, _| *waiter == expected).returning(|_, _, _| Ok(false));
+        let members = members_with_ada(false, home);
+        let wrong = try_to_sign_in(&members, &MockSessionStore::new(), &hasher, email);
+        assert!(matches!(wrong, SignIn::Wrong(_)), "{email}");
+    }
+}
+
+#[test]
+fn whoever_is_in_line_already_is_told_so_and_nothing_is_recorded() {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().times(2).returning(|_, _| Ok(false));
+    hasher.expect_matches().returning(|_, _, _| Err(HasherError::AlreadyInLine));
+    let members = members_with_ada(false, "203.0.113.9");
+    assert_eq!(try_to_sign_in(&members, &MockSessionStore::new(), &hasher, ADA), SignIn::AlreadyInLine);
+}
+
+#[test]
+fn a_wrong_password_is_recorded_in_nobodys_name() {
     let mut sessions = MockSessionStore::new();
-    sessions.expect_note_failure().times(2).returning(|member, action, recorded| {
-        assert_eq!((member, action, &recorded.actor), (&ada(), Action::SignInFailed, &Actor::Stranger));
+    sessions.expect_note_failure().times(1).returning(|member, action, recorded| {
+        assert_eq!((member, action, recorded), (&ada(), Action::SignInFailed, &deed()));
         Ok(())
     });
+    let by_ada = Deed { actor: Actor::Member(ada().id, "Ada".to_owned()), ..deed() };
+    note_failed_sign_in(&sessions, &ada(), &by_ada).now_or_never().expect("mocks answer at once").unwrap();
+}
+
+/// One look at the members and one hash, and nothing of the sessions' store: what is asked before the answer is the same,
+/// so that its time tells nothing.
+#[test]
+fn an_unknown_address_asks_the_same_of_every_port_as_a_wrong_password() {
     // Whether there is a second factor, only the right password tells.
-    for has_second_factor in [false, true] {
-        let members = members_with_ada(has_second_factor);
-        assert_eq!(try_to_sign_in(&members, &sessions, &hasher, "ada@clinic.example"), SignIn::Wrong);
+    for (email, has_second_factor, known) in
+        [(ADA, false, Some(ada())), (ADA, true, Some(ada())), ("eve@clinic.example", false, None)]
+    {
+        let members = members_with_ada(has_second_factor, "198.51.100.9");
+        let no_sessions = MockSessionStore::new();
+        let wrong = try_to_sign_in(&members, &no_sessions, &hasher_that_says(false), email);
+        assert_eq!(wrong, SignIn::Wrong(known), "{email}");
+    }
+    for nonsense in ["no address", ""] {
+        let nobody = MockMemberStore::new();
+        let wrong = try_to_sign_in(&nobody, &MockSessionStore::new(), &hasher_that_says(false), nonsense);
+        assert_eq!(wrong, SignIn::Wrong(None));
     }
 }
 
 #[test]
-fn an_unknown_address_takes_as_long_as_a_wrong_password() {
-    for email in ["eve@clinic.example", "no address", ""] {
-        let mut hasher = MockPasswordHasher::new();
-        hasher.expect_matches().times(1).withf(|_, stored| stored.is_none()).returning(|_, _| Ok(false));
-        let members = members_with_ada(false);
-        assert_eq!(try_to_sign_in(&members, &MockSessionStore::new(), &hasher, email), SignIn::Wrong);
-    }
+fn debug_output_of_a_request_does_not_show_the_password() {
+    let (invitation, session) = (Token::new([1; 32]), Token::new([2; 32]));
+    let password = &PresentedPassword::new(PASSWORD);
+    let request =
+        JoinRequest { invitation: &invitation, name: "Ada", password, id: ada().id, salt: [3; 16], session: &session };
+    let shown = format!("{request:?}");
+    assert!(shown.contains("Ada") && !shown.contains(PASSWORD), "{shown}");
 }

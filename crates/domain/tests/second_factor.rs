@@ -4,9 +4,9 @@
 use futures_util::FutureExt;
 use intake_domain::{
     Action, Actor, AuditEntryId, AwaitedMember, Credentials, Deed, Finished, Member, MemberId, MockMemberStore,
-    MockPasswordHasher, MockSessionStore, Name, OrganisationId, PasswordHash, Proof, RecoveryCode, SecondFactorError,
-    SecondFactorRequest, Token, TotpSecret, finish_sign_in, replace_recovery_codes, reset_second_factor,
-    turn_off_second_factor, turn_on_second_factor,
+    MockPasswordHasher, MockSessionStore, Name, OrganisationId, PasswordHash, PresentedCode, PresentedPassword, Proof,
+    RecoveryCode, SecondFactorError, SecondFactorRequest, Token, TotpSecret, Waiter, finish_sign_in,
+    replace_recovery_codes, reset_second_factor, turn_off_second_factor, turn_on_second_factor,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -43,13 +43,16 @@ fn codes() -> [RecoveryCode; 2] {
 /// Ada is known, by a password that one hasher knows.
 fn house() -> (MockMemberStore, MockPasswordHasher) {
     let mut members = MockMemberStore::new();
-    members.expect_credentials().returning(|email| {
+    members.expect_credentials().returning(|email, _| {
         let password = PasswordHash::new("$argon2id$ada".to_owned());
         let is_ada = *email == ada().email;
-        Ok(is_ada.then(|| Credentials { member: ada(), password, has_second_factor: true }))
+        Ok(is_ada.then(|| Credentials { member: ada(), password, has_second_factor: true, is_familiar: false }))
     });
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().returning(|presented, stored| Ok(presented == PASSWORD && stored.is_some()));
+    hasher.expect_matches().returning(|waiter, presented, stored| {
+        assert_eq!(waiter, Waiter::Member(ada().id), "who is signed in goes before strangers");
+        Ok(presented.expose() == PASSWORD && stored.is_some())
+    });
     (members, hasher)
 }
 
@@ -60,6 +63,7 @@ fn try_to_turn_on(
     password: &str,
 ) -> Result<(), SecondFactorError> {
     let (codes, deed, ada) = (codes(), deed(), ada());
+    let (code, password) = (&PresentedCode::new(code), &PresentedPassword::new(password));
     let request = SecondFactorRequest { secret: secret(), code, password, recovery_codes: &codes };
     turn_on_second_factor(members, hasher, &ada, request, &deed).now_or_never().expect("mocks answer at once")
 }
@@ -67,7 +71,8 @@ fn try_to_turn_on(
 fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Finished {
     let awaited = AwaitedMember { member: ada(), secret: secret() };
     let (waiting, session) = (Token::new([1; 32]), Token::new([2; 32]));
-    let finished = finish_sign_in(sessions, &awaited, &waiting, code, &session, deed());
+    let code = PresentedCode::new(code);
+    let finished = finish_sign_in(sessions, &awaited, &waiting, &code, &session, deed());
     finished.now_or_never().expect("mocks answer at once").unwrap()
 }
 
@@ -106,6 +111,7 @@ fn turning_off_and_new_codes_take_the_password() {
     });
     let (ada, codes, deed) = (ada(), codes(), deed());
     for (password, is_right) in [("guess", false), (PASSWORD, true)] {
+        let password = &PresentedPassword::new(password);
         let off = turn_off_second_factor(&members, &hasher, &ada, password, &deed).now_or_never().unwrap();
         let new = replace_recovery_codes(&members, &hasher, &ada, password, &codes, &deed).now_or_never().unwrap();
         for result in [off, new] {
@@ -154,4 +160,12 @@ fn anything_else_is_tried_as_a_recovery_code_and_a_failure_is_recorded() {
         Ok(())
     });
     assert_eq!(try_to_finish(&sessions, &code), Finished::WrongCode);
+}
+
+#[test]
+fn debug_output_of_a_request_shows_neither_password_nor_code() {
+    let (codes, code, password) = (codes(), PresentedCode::new("123456"), PresentedPassword::new(PASSWORD));
+    let request = SecondFactorRequest { secret: secret(), code: &code, password: &password, recovery_codes: &codes };
+    let shown = format!("{request:?}");
+    assert!(!shown.contains("123456") && !shown.contains(PASSWORD), "{shown}");
 }

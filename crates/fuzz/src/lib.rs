@@ -11,7 +11,7 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error, web};
 use intake_dashboard::{BaseUrl, Throttle};
 use intake_domain::{
-    AddedKey, AuditLog, Environment, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
+    AddedKey, AuditLog, Environment, Invited, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
     MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, PatientRegister,
     SessionStore, SignedIn, Token,
 };
@@ -79,15 +79,17 @@ fn keys() -> Arc<dyn KeyStore> {
     keys.expect_note_answer().returning(|_, _, _, _| ());
     keys.expect_add_key().returning(|_, _| Ok(AddedKey::Added));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
+    keys.expect_key().returning(|_, _| Ok(None));
     Arc::new(keys)
 }
 
 fn members() -> Arc<dyn MemberStore> {
     let mut members = MockMemberStore::new();
-    members.expect_credentials().returning(|_| Ok(None));
+    members.expect_credentials().returning(|_, _| Ok(None));
     members.expect_invitation().returning(|_, _| Ok(None));
-    members.expect_invite().returning(|_, _| Ok(true));
+    members.expect_invite().returning(|_, _| Ok(Invited::Invited));
     members.expect_members().returning(|_| Ok(Vec::new()));
+    members.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
     members.expect_recovery_codes_left().returning(|_| Ok(None));
     Arc::new(members)
 }
@@ -97,7 +99,7 @@ fn sessions() -> Arc<dyn SessionStore> {
     sessions.expect_awaited().returning(|_, _| Ok(None));
     sessions.expect_end().returning(|_, _| Ok(()));
     sessions.expect_end_all().returning(|_, _| Ok(()));
-    sessions.expect_holder().returning(|token, _| {
+    sessions.expect_holder().returning(|token, _, _| {
         let member = Member {
             id: Uuid::from_u128(1).into(),
             organisation_id: Uuid::from_u128(2).into(),
@@ -112,6 +114,6 @@ fn sessions() -> Arc<dyn SessionStore> {
 
 fn hasher() -> Arc<dyn PasswordHasher> {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().returning(|_, _| Ok(false));
+    hasher.expect_matches().returning(|_, _, _| Ok(false));
     Arc::new(hasher)
 }

@@ -132,7 +132,7 @@ fn log<B>(request_id: &HeaderValue, response: &HttpResponse<B>) {
         return;
     }
     let extensions = response.extensions();
-    let cause = extensions.get::<Cause>().map_or("the service is full", |cause| cause.0.as_str());
+    let cause = extensions.get::<Cause>().map_or("unknown", Cause::as_str);
     if status == StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
         tracing::error!(request_id, status, cause, "a request failed unexpectedly");
     } else {

@@ -23,6 +23,7 @@ pub use answer_counts::AnswerCounts;
 pub use body::in_time;
 pub use connection::Connection;
 pub use envelope::{TrustedProxies, envelope};
+pub use problem::Cause;
 pub use progress::Connections;
 pub use rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter, Standing, TokenBuckets};
 

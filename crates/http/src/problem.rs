@@ -59,8 +59,27 @@ pub(crate) enum Problem {
     Unexpected(Source),
 }
 
-/// Why an answer is not what it should have been: for the log alone, carried there along with the answer.
-pub(crate) struct Cause(pub(crate) String);
+/// Why an answer is not what it should have been: for the log alone, carried there among the answer's extensions.
+#[derive(Debug)]
+pub struct Cause(String);
+
+impl Cause {
+    /// More was asked for than the service takes on.
+    #[must_use]
+    pub fn full() -> Self {
+        Self("the service is full".to_owned())
+    }
+
+    /// This error, with everything behind it.
+    #[must_use]
+    pub fn of(source: &Source) -> Self {
+        Self(chain(source.as_ref()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -96,10 +115,18 @@ impl Problem {
         response.reason(title).content_type(media_type);
         self.add_headers(&mut response);
         let mut response = response.body(serde_json::to_vec(&body).unwrap_or_default());
-        if let Self::Unavailable(source) | Self::Unexpected(source) = self {
-            response.extensions_mut().insert(Cause(chain(source.as_ref())));
+        if let Some(cause) = self.cause() {
+            response.extensions_mut().insert(cause);
         }
         response
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::Full => Some(Cause::full()),
+            Self::Unavailable(source) | Self::Unexpected(source) => Some(Cause::of(source)),
+            _ => None,
+        }
     }
 
     /// The fields that the answer names.

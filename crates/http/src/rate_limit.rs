@@ -1,5 +1,5 @@
 //! A token bucket for each key: some requests at once, then a steady rate. Held in memory, for keys whose bucket is not
-//! full: a full bucket is the same as none. Sign-ins are limited by the same buckets.
+//! full, and for so many of them at most: a full bucket is the same as none. Sign-ins are limited by the same buckets.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,6 +15,9 @@ use intake_domain::KeyDigest;
 const SHARDS: usize = 64;
 /// Below this many buckets a shard is not worth tidying.
 const TIDY_FROM: usize = 64;
+/// 65,536 buckets in all shards: strangers can make up keys, addresses and accounts without end, and a bucket with the
+/// longest of them takes some 300 bytes, 20 MiB in all.
+const BUCKETS_MAX: usize = 1_024;
 
 /// How many requests a key may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,8 +148,23 @@ impl<Key: Clone + Eq + Hash> Shard<Key> {
         self.full_at.insert(key.clone(), full_at);
         if self.full_at.len() >= self.tidy_at {
             self.full_at.retain(|_, full_at| *full_at > now);
-            self.tidy_at = TIDY_FROM.max(self.full_at.len() * 2);
+            self.forget_the_fullest();
+            self.tidy_at = (self.full_at.len() * 2).clamp(TIDY_FROM, BUCKETS_MAX);
         }
+    }
+}
+
+impl<Key: Eq + Hash> Shard<Key> {
+    /// Where there are too many, leaves the emptier half. Whoever floods the buckets takes a token from each of many, and
+    /// must not make those forgotten that were guarded against it.
+    fn forget_the_fullest(&mut self) {
+        if self.full_at.len() < BUCKETS_MAX {
+            return;
+        }
+        let mut moments: Vec<Duration> = self.full_at.values().copied().collect();
+        let (_, median, _) = moments.select_nth_unstable(BUCKETS_MAX / 2);
+        let median = *median;
+        self.full_at.retain(|_, full_at| *full_at > median);
     }
 }
 
@@ -205,6 +223,19 @@ mod tests {
         }
         let held: usize = limiter.buckets.shards.iter().map(|shard| shard.lock().unwrap().full_at.len()).sum();
         assert!(held <= SHARDS * TIDY_FROM, "{held}");
+    }
+
+    #[test]
+    fn a_flood_of_keys_fills_no_memory_and_does_not_free_whoever_is_held_back() {
+        let buckets = TokenBuckets::new(Duration::from_secs(30), NonZeroU32::new(10).unwrap());
+        let guarded = || buckets.take_at(&u32::MAX, Duration::ZERO).wait;
+        while guarded().is_none() {}
+        for number in 0..300_000 {
+            assert_eq!(buckets.take_at(&number, Duration::ZERO).wait, None);
+        }
+        let held: usize = buckets.shards.iter().map(|shard| shard.lock().unwrap().full_at.len()).sum();
+        assert!(held <= SHARDS * BUCKETS_MAX, "{held}");
+        assert!(guarded().is_some());
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, Actor, AuditEntry, AuditEntryId, AuditLog, Deed, OrganisationId, StoreError};
+use intake_domain::{
+    Action, Actor, AuditEntry, AuditEntryId, AuditLog, Deed, OrganisationId, RecordedAction, StoreError,
+};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -52,7 +54,7 @@ impl AuditLog for PostgresAuditLog {
             let is_older = audit_entries::at.lt(at).or(audit_entries::at.eq(at).and(audit_entries::id.lt(id)));
             newest_first.filter(is_older).load(connection)
         });
-        Ok(found.await?.into_iter().filter_map(|row| row.into_entry(organisation)).collect())
+        Ok(found.await?.into_iter().map(|row| row.into_entry(organisation)).collect())
     }
 }
 
@@ -95,15 +97,15 @@ struct EntryRow {
 }
 
 impl EntryRow {
-    fn into_entry(self, organisation_id: OrganisationId) -> Option<AuditEntry> {
-        Some(AuditEntry {
+    fn into_entry(self, organisation_id: OrganisationId) -> AuditEntry {
+        AuditEntry {
             id: self.id.into(),
             at: self.at,
-            action: Action::named(&self.action)?,
+            action: RecordedAction::named(self.action),
             actor: self.actor,
             subject: self.subject,
             address: self.address,
             organisation_id,
-        })
+        }
     }
 }

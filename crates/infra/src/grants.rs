@@ -15,16 +15,15 @@ pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request
 const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 
 /// Privileges on tables, on all their columns or on those that are named.
-const GRANTS: [(&str, &str, &[&str]); 12] = [
+const GRANTS: [(&str, &str, &[&str]); 11] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "revoked_at, revoked_by, expires_at", &["api_keys"]),
-    ("SELECT, INSERT, UPDATE, DELETE", "", &["members", "sessions"]),
-    ("SELECT, INSERT, DELETE", "", &["recovery_codes", "waiting_sign_ins"]),
-    ("SELECT, INSERT", "", &["invitations"]),
+    ("SELECT, INSERT, UPDATE, DELETE", "", &["members", "sessions", "familiar_networks", "key_answers"]),
+    ("SELECT, INSERT, DELETE", "", &["recovery_codes", "waiting_sign_ins", "invitations"]),
     ("UPDATE", "accepted_by", &["invitations"]),
     ("SELECT", "", &["audit_entries"]),
     ("INSERT", RECORDABLE, &["audit_entries"]),
-    ("SELECT, INSERT, UPDATE", "", &["key_uses", "key_answers"]),
+    ("SELECT, INSERT, UPDATE", "", &["key_uses"]),
     ("INSERT", "", &["patients"]),
     ("SELECT", READABLE, &["patients"]),
     ("SELECT", "", &["__diesel_schema_migrations"]),

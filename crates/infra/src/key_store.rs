@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AddedKey, AnswerCount, Deed, KeyDigest, KeyId, KeyRecord, KeyStore, NewKey, Organisation, OrganisationId,
-    StoreError,
+    ACTIVE_KEYS_MAX, Action, AddedKey, AnswerCount, Deed, KeyDigest, KeyId, KeyRecord, KeyStore, NewKey, Organisation,
+    OrganisationId, StoreError,
 };
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -90,6 +90,7 @@ impl KeyStore for PostgresKeyStore {
             // Told apart out here: within a transaction an error must end it.
             match added {
                 Err(error) if is_foreign_key_violation(&error) => Ok(AddedKey::NoSuchOrganisation),
+                Err(diesel::result::Error::RollbackTransaction) => Ok(AddedKey::TooMany),
                 other => other,
             }
         });
@@ -103,15 +104,26 @@ impl KeyStore for PostgresKeyStore {
             if organisation.optional()?.is_none() {
                 return Ok(None);
             }
-            let with_uses = key_uses::table
-                .on(key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id)));
+            let of_key = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
             let oldest_first = api_keys::table
-                .left_join(with_uses)
+                .left_join(key_uses::table.on(of_key))
                 .filter(api_keys::organisation_id.eq(id))
                 .order((api_keys::created_at, api_keys::id));
             oldest_first.select(KeyRow::as_select()).load(connection).map(Some)
         });
         Ok(found.await?.map(|rows| rows.into_iter().map(KeyRecord::from).collect()))
+    }
+
+    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let found = self.database.run(move |connection| {
+            let of_key = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
+            let own = api_keys::table
+                .left_join(key_uses::table.on(of_key))
+                .filter(api_keys::id.eq(key).and(api_keys::organisation_id.eq(organisation)));
+            own.select(KeyRow::as_select()).first(connection).optional()
+        });
+        Ok(found.await?.map(KeyRecord::from))
     }
 
     async fn revoke(
@@ -169,6 +181,9 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
         api_keys::replaced_ends_after.eq(ends_after),
     );
     if diesel::insert_into(api_keys::table).values(row).on_conflict_do_nothing().execute(connection)? > 0 {
+        if active_keys(connection, *key.organisation_id.as_uuid(), deed.at)? > i64::from(ACTIVE_KEYS_MAX) {
+            return Err(diesel::result::Error::RollbackTransaction);
+        }
         let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
         record(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), deed)?;
         return Ok(AddedKey::Added);
@@ -177,6 +192,12 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
     let same = api_keys::table.find(key.id.as_uuid()).filter(api_keys::digest.eq(digest));
     let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
     Ok(if is_same { AddedKey::Added } else { AddedKey::AlreadyThere })
+}
+
+fn active_keys(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
+    let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
+    let is_good = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
+    of_organisation.filter(api_keys::revoked_at.is_null()).filter(is_good).count().get_result(connection)
 }
 
 fn microseconds(duration: time::Duration) -> i64 {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use diesel::sql_query;
 use diesel::sql_types::{Array, BigInt, Binary, Date as SqlDate, Integer, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{KeyDigest, KeyHolder};
 use time::OffsetDateTime;
@@ -17,6 +18,8 @@ use crate::database_url::DatabaseUrl;
 use crate::key_answers::Counted;
 use crate::key_uses::{KeyUses, ids};
 use crate::left_behind::LeftBehind;
+use crate::sweep::Sweep;
+use crate::vital_thread::spawn_vital;
 
 /// How often to look for what is due: a first use shows up this soon.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
@@ -47,6 +50,7 @@ impl KeyUseWriter {
             let _alive = alive;
             let mut writing = Writing { url, connection: None, left_behind: Arc::default(), is_failing: false };
             let mut ticks = 0_u64;
+            let mut sweep = Sweep::new();
             loop {
                 let is_end = stopped.recv_timeout(WRITE_INTERVAL) != Err(RecvTimeoutError::Timeout);
                 ticks += 1;
@@ -54,9 +58,13 @@ impl KeyUseWriter {
                 if is_end {
                     return;
                 }
+                let remove = |statement| writing.within_patience(|connection| sql_query(statement).execute(connection));
+                if let Err(error) = sweep.step(remove) {
+                    tracing::warn!(%error, "what is over could not be removed; the next sweep tries again");
+                }
             }
         };
-        std::thread::Builder::new().name("key-uses".into()).spawn(work)?;
+        spawn_vital(std::thread::Builder::new().name("key-uses".into()), work)?;
         Ok(Self { stop, ended })
     }
 }
@@ -120,10 +128,10 @@ impl Writing {
     }
 
     /// On a thread of its own, which is left behind with its connection if it hangs.
-    fn within_patience(
+    fn within_patience<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&mut PgConnection) -> QueryResult<()> + Send + 'static,
-    ) -> Result<(), anyhow::Error> {
+        work: impl FnOnce(&mut PgConnection) -> QueryResult<T> + Send + 'static,
+    ) -> Result<T, anyhow::Error> {
         anyhow::ensure!(self.left_behind.patience().is_some(), "too many statements hang in the database");
         let (url, connection) = (self.url.clone(), self.connection.take());
         let (answer, answered) = channel();
@@ -136,8 +144,8 @@ impl Writing {
                     connection
                 }
             };
-            work(&mut connection)?;
-            Ok(connection)
+            let done = work(&mut connection)?;
+            Ok((connection, done))
         };
         let left_behind = Arc::clone(&self.left_behind);
         std::thread::Builder::new().name("key-uses-write".into()).spawn(move || {
@@ -146,9 +154,9 @@ impl Writing {
             }
         })?;
         match answered.recv_timeout(PATIENCE) {
-            Ok(Ok(connection)) => {
+            Ok(Ok((connection, done))) => {
                 self.connection = Some(connection);
-                Ok(())
+                Ok(done)
             }
             Ok(Err(error)) => Err(error),
             Err(timeout) => {
@@ -186,7 +194,7 @@ fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)
     let (holders, moments): (Vec<_>, Vec<_>) = used.iter().copied().unzip();
     let (organisations, keys): (Vec<_>, Vec<_>) = holders.iter().map(ids).unzip();
     // Every writer takes the rows in one order, so that two services never wait for each other in a circle.
-    diesel::sql_query(
+    sql_query(
         "INSERT INTO key_uses (organisation_id, key_id, last_used_at)
          SELECT * FROM unnest($1, $2, $3) ORDER BY 1, 2
          ON CONFLICT (organisation_id, key_id) DO UPDATE
@@ -198,7 +206,7 @@ fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)
     .execute(connection)?;
     // The first use of a key begins the end of the one whose place it takes. Its own end, if it has one, stays if it is
     // sooner; a later use changes nothing, because the end has been set by then.
-    diesel::sql_query(
+    sql_query(
         "UPDATE api_keys AS old SET expires_at = used.at + new.replaced_ends_after
          FROM unnest($1, $2) AS used (id, at) JOIN api_keys AS new ON new.id = used.id
          WHERE old.id = new.replaces AND old.revoked_at IS NULL
@@ -213,7 +221,7 @@ fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)
 fn write_sent_in_clear(connection: &mut PgConnection, sent: &[(KeyDigest, OffsetDateTime)]) -> QueryResult<()> {
     let (digests, moments): (Vec<_>, Vec<_>) = sent.iter().map(|(key, at)| (key.as_bytes().as_slice(), *at)).unzip();
     // Keys that nobody has are left out.
-    diesel::sql_query(
+    sql_query(
         "INSERT INTO key_uses (organisation_id, key_id, sent_in_clear_at)
          SELECT api_keys.organisation_id, api_keys.id, sent.at
          FROM unnest($1, $2) AS sent (digest, at) JOIN api_keys ON api_keys.digest = sent.digest ORDER BY 1, 2
@@ -239,7 +247,7 @@ fn write_answers(connection: &mut PgConnection, answers: &[(Counted, i64)]) -> Q
         fields.push(*field);
         counts.push(*count);
     }
-    diesel::sql_query(
+    sql_query(
         "INSERT INTO key_answers (organisation_id, key_id, day, status, field, count)
          SELECT * FROM unnest($1, $2, $3, $4, $5, $6) ORDER BY 1, 2, 3, 4, 5
          ON CONFLICT (organisation_id, key_id, day, status, field) DO UPDATE

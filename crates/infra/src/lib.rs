@@ -7,7 +7,10 @@ mod database;
 mod database_url;
 mod diesel_errors;
 pub mod embedded;
+mod fair_line;
+mod familiar_networks;
 pub mod grants;
+mod invitations;
 mod key_answers;
 mod key_store;
 mod key_use_writer;
@@ -22,6 +25,8 @@ pub mod production;
 mod schema;
 mod second_factor;
 mod session_store;
+mod sweep;
+mod vital_thread;
 
 pub use audit_log::PostgresAuditLog;
 pub use bootstrap::{Prepared, SERVICE_ROLE, prepare};
@@ -33,8 +38,8 @@ pub use key_uses::KeyUses;
 pub use member_store::PostgresMemberStore;
 pub use password_hasher::Argon2Hasher;
 pub use patient_register::PostgresPatientRegister;
-
 pub use session_store::PostgresSessionStore;
+pub use vital_thread::{is_vital_thread, spawn_vital};
 
 // Named for its features alone: they decide how libpq is built.
 use pq_sys as _;

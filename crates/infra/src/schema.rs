@@ -60,6 +60,7 @@ diesel::table! {
         email -> Text,
         expires_at -> Timestamptz,
         accepted_by -> Nullable<Uuid>,
+        invited_by -> Nullable<Uuid>,
     }
 }
 
@@ -77,6 +78,14 @@ diesel::table! {
         token_digest -> Binary,
         member_id -> Uuid,
         started_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    familiar_networks (member_id, network) {
+        member_id -> Uuid,
+        network -> Text,
+        last_used_at -> Timestamptz,
     }
 }
 
@@ -135,7 +144,14 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(api_keys, key_uses);
-diesel::allow_tables_to_appear_in_same_query!(invitations, members, organisations, sessions, waiting_sign_ins);
+diesel::allow_tables_to_appear_in_same_query!(
+    familiar_networks,
+    invitations,
+    members,
+    organisations,
+    sessions,
+    waiting_sign_ins
+);
 diesel::joinable!(invitations -> organisations (organisation_id));
 diesel::joinable!(members -> organisations (organisation_id));
 diesel::joinable!(sessions -> members (member_id));

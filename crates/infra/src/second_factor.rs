@@ -73,7 +73,8 @@ pub(crate) fn replace_recovery_codes(
     })
 }
 
-/// Keeps a sign-in until its code comes. The member's earlier ones that nobody finished go: nothing else has to sweep.
+/// Keeps a sign-in until its code comes. The member's earlier ones that nobody finished go, so that who knows a password
+/// cannot pile them up between two sweeps.
 pub(crate) fn await_code(connection: &mut PgConnection, sign_in: &NewSession) -> QueryResult<()> {
     let member = *sign_in.member_id.as_uuid();
     let dead = waiting_sign_ins::table
@@ -121,7 +122,7 @@ pub(crate) fn finish(
         if used_up == 0 {
             return Err(diesel::result::Error::RollbackTransaction);
         }
-        insert_session(connection, session)?;
+        insert_session(connection, session, deed)?;
         let subject = members::table.find(id).select((members::organisation_id, members::email));
         let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
         record(connection, organisation, action, &email, deed)?;

@@ -5,13 +5,14 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
     Action, AwaitedMember, CODE_LIMIT, Deed, Finished, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
-    SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret,
+    SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret, Visit,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::audit_log::record;
 use crate::database::Database;
+use crate::familiar_networks::remember;
 use crate::member_store::MemberRow;
 use crate::schema::{members, organisations, sessions, waiting_sign_ins};
 use crate::second_factor;
@@ -37,11 +38,7 @@ impl SessionStore for PostgresSessionStore {
         let started = self.0.run(move |connection| {
             connection.transaction(|connection| {
                 let member = *session.member_id.as_uuid();
-                // The member's dead sessions go when it comes back: nothing else has to sweep.
-                let of_member = sessions::table.filter(sessions::member_id.eq(member));
-                diesel::delete(of_member.filter(sessions::started_at.le(deed.at - SESSION_LIMIT)))
-                    .execute(connection)?;
-                insert_session(connection, &session)?;
+                insert_session(connection, &session, &deed)?;
                 let subject = members::table.find(member).select((members::organisation_id, members::email));
                 let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
                 record(connection, organisation, Action::SignedIn, &email, &deed)
@@ -88,7 +85,12 @@ impl SessionStore for PostgresSessionStore {
         self.0.run(move |connection| second_factor::finish(connection, &waiting, proof, &session, &deed)).await
     }
 
-    async fn holder(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<SignedIn>, StoreError> {
+    async fn holder(
+        &self,
+        token: &TokenDigest,
+        visit: Visit,
+        now: OffsetDateTime,
+    ) -> Result<Option<SignedIn>, StoreError> {
         let digest = *token.as_bytes();
         let found = self.0.run(move |connection| {
             let session = sessions::table.find(digest.as_slice());
@@ -98,7 +100,8 @@ impl SessionStore for PostgresSessionStore {
                 .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
             let columns = (MemberRow::as_select(), organisations::name, sessions::last_used_at);
             let found = alive.select(columns).first::<(MemberRow, String, OffsetDateTime)>(connection).optional()?;
-            if found.as_ref().is_some_and(|(_, _, last_used_at)| *last_used_at < now - USE_PRECISION) {
+            let is_due = found.as_ref().is_some_and(|(_, _, last_used_at)| *last_used_at < now - USE_PRECISION);
+            if visit == Visit::Person && is_due {
                 diesel::update(session).set(sessions::last_used_at.eq(now)).execute(connection)?;
             }
             Ok(found)
@@ -139,13 +142,14 @@ impl SessionStore for PostgresSessionStore {
     }
 }
 
-/// Stores a session; storing it twice changes nothing.
-pub(crate) fn insert_session(connection: &mut PgConnection, session: &NewSession) -> QueryResult<()> {
+/// Stores a session, and where its member signed in from; storing it twice changes nothing.
+pub(crate) fn insert_session(connection: &mut PgConnection, session: &NewSession, deed: &Deed) -> QueryResult<()> {
     let row = (
         sessions::token_digest.eq(session.token.as_bytes().as_slice()),
         sessions::member_id.eq(session.member_id.as_uuid()),
         sessions::started_at.eq(session.started_at),
         sessions::last_used_at.eq(session.started_at),
     );
-    diesel::insert_into(sessions::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
+    diesel::insert_into(sessions::table).values(row).on_conflict_do_nothing().execute(connection)?;
+    remember(connection, *session.member_id.as_uuid(), deed)
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, Environment, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeyStanding,
-    KeyStore, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Registered, Registration,
-    RequestDigest, SafeRetry, StoreError, create_key, revoke_key,
+    Actor, AuditEntryId, Deed, Environment, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeySecret,
+    KeyStanding, KeyStore, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Registered,
+    Registration, RequestDigest, SafeRetry, StoreError, create_key, revoke_key,
 };
 use intake_infra::{Database, DatabaseUrl, KeyUseWriter, KeyUses, PostgresKeyStore, PostgresPatientRegister};
 use intake_test_support::TestDatabase;
@@ -46,7 +46,7 @@ impl Clinic {
             expires_at,
             replaces: None,
             id: KeyId::new(NOW, [number; 10]),
-            random: [number; 32],
+            secret: KeySecret::new([number; 32]),
         };
         let issued = create_key(&self.keys, &format(), request, &deed(number)).await.unwrap();
         (issued.id, issued.key.digest())

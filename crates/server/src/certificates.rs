@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
 use intake_http::edge;
+use intake_infra::spawn_vital;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -107,7 +108,7 @@ fn watch(files: TlsFiles, current: Arc<CurrentCertificate>) -> std::io::Result<(
             seen = found;
         }
     };
-    std::thread::Builder::new().name("certificates".into()).stack_size(256 * 1024).spawn(look).map(drop)
+    spawn_vital(std::thread::Builder::new().name("certificates".into()).stack_size(256 * 1024), look).map(drop)
 }
 
 /// What tells one version of the files from another.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, Name, OrganisationId, Token, create_key,
-    create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key, timestamp,
+    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, Name, OrganisationId, Token,
+    create_key, create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key,
+    timestamp,
 };
 use intake_infra::grants::{assert_service_role, grant_service_role};
 use intake_infra::migrations::{assert_environment, assert_not_newer, migrate};
@@ -116,7 +117,7 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
                 expires_at: expires,
                 replaces: None,
                 id: KeyId::new(edge::now(), edge::random()),
-                random: edge::random(),
+                secret: KeySecret::new(edge::random()),
             };
             let made = create_key(keys, &configuration.key_format, request, &deed()).await?;
             let value = json!({
@@ -171,7 +172,6 @@ async fn invite(
     configuration: &Configuration,
 ) -> anyhow::Result<()> {
     let made = invite_member(members, organisation, email, Token::new(edge::random()), &deed()).await?;
-    let made = made.with_context(|| format!("there is no organisation {organisation}"))?;
     let link = configuration.invitation_link(&made.token);
     let expires_at = timestamp(made.expires_at);
     let value = json!({ "email": made.email.as_str(), "link": link, "expiresAt": expires_at });

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeyStanding, KeyStore, MemberStore, Name, OrganisationId, PatientRegister, Token,
-    create_key, create_organisation, invite_member, list_members, list_organisations,
+    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStanding, KeyStore, MemberStore, Name, OrganisationId, PatientRegister,
+    Token, create_key, create_organisation, invite_member, list_members, list_organisations,
 };
 
 use crate::commands::deed;
@@ -50,7 +50,7 @@ pub(crate) async fn ensure_demo(
         expires_at: None,
         replaces: None,
         id: KeyId::new(now, edge::random()),
-        random: edge::random(),
+        secret: KeySecret::new(edge::random()),
     };
     let made = create_key(keys, format, request, &deed).await?;
     private_file::write(&file, made.key.expose()).with_context(|| format!("{} cannot be written", file.display()))?;
@@ -68,5 +68,5 @@ pub(crate) async fn invite_first_member(
     }
     let token = Token::new(edge::random());
     let made = invite_member(members, clinic, FIRST_MEMBER.parse()?, token, &deed()).await?;
-    Ok(made.map(|made| format!("{base}/invitations/{}", made.token.expose())))
+    Ok(Some(format!("{base}/invitations/{}", made.token.expose())))
 }

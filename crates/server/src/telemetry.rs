@@ -3,14 +3,13 @@
 use std::io::{IsTerminal, stderr};
 use std::panic::PanicHookInfo;
 
+use intake_infra::is_vital_thread;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Threads without which the service is only half alive.
-const VITAL_THREADS: [&str; 4] = ["writer-", "key-uses", "certificates", "embedded-postgres"];
-/// How the program ends when one of them fails.
+/// How the program ends when a thread fails without which it is only half alive.
 const VITAL_THREAD_FAILED: i32 = 70;
 
 pub(crate) fn start(filter: Targets) {
@@ -29,7 +28,7 @@ fn note_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or_default();
     tracing::error!(place, thread = name, "a part of the program failed");
-    if VITAL_THREADS.iter().any(|vital| name.starts_with(vital)) {
+    if is_vital_thread() {
         std::process::exit(VITAL_THREAD_FAILED);
     }
 }

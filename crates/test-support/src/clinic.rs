@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use intake_domain::{
-    Actor, ApiKey, Deed, Environment, KeyFormat, KeyId, KeyRequest, Name, OrganisationId, create_key,
+    Actor, ApiKey, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, Name, OrganisationId, create_key,
     create_organisation, revoke_key,
 };
 use intake_infra::{Database, DatabaseUrl, KeyUses, PostgresKeyStore};
@@ -48,7 +48,7 @@ impl Clinic {
             expires_at,
             replaces: None,
             id: Uuid::from_bytes(random()).into(),
-            random: random(),
+            secret: KeySecret::new(random()),
         };
         let made =
             self.runtime.block_on(create_key(&self.keys, &self.format, request, &deed())).expect("the key is made");

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::database_url::DatabaseUrl;
+use crate::vital_thread::spawn_vital;
 use server::Server;
 use users::Users;
 
@@ -130,7 +131,7 @@ impl EmbeddedPostgres {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("embedded-postgres".into()).spawn(watch)?;
+        let thread = spawn_vital(std::thread::Builder::new().name("embedded-postgres".into()), watch)?;
         self.watcher = Some((stop, thread));
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::backlog::Backlog;
@@ -14,6 +15,7 @@ use super::{Job, QUEUE_LENGTH};
 use crate::database_url::DatabaseUrl;
 use crate::key_uses::KeyUses;
 use crate::left_behind::LeftBehind;
+use crate::vital_thread::spawn_vital;
 
 /// How often to look whether a writer hangs.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -56,12 +58,12 @@ impl Crew {
         let seats = names.map(|(name, lane)| {
             let desk = Arc::new(Desk::new());
             let writer = Writer::new(Arc::clone(&crew), lane, Arc::clone(&desk));
-            std::thread::Builder::new().name(name.clone()).spawn(move || writer.run(Work::new()))?;
+            spawn_vital(Builder::new().name(name.clone()), move || writer.run(Work::new()))?;
             Ok(Seat { name, lane, desk })
         });
         let seats = seats.collect::<std::io::Result<Vec<_>>>()?;
         let watched = Arc::downgrade(&crew);
-        std::thread::Builder::new().name("writer-watch".into()).spawn(move || watch(&watched, seats))?;
+        spawn_vital(Builder::new().name("writer-watch".into()), move || watch(&watched, seats))?;
         Ok(crew)
     }
 
@@ -99,7 +101,7 @@ fn replace(crew: &Arc<Crew>, seat: &mut Seat) -> std::io::Result<bool> {
     let (hand_over, handed_over) = std::sync::mpsc::channel();
     let desk = Arc::new(Desk::new());
     let writer = Writer::new(Arc::clone(crew), seat.lane, Arc::clone(&desk));
-    std::thread::Builder::new().name(seat.name.clone()).spawn(move || {
+    spawn_vital(Builder::new().name(seat.name.clone()), move || {
         if let Ok(work) = handed_over.recv() {
             writer.run(work);
         }

@@ -175,6 +175,101 @@ fn a_replaced_key_has_the_time_that_was_chosen() {
 }
 
 #[test]
+fn a_replacement_expires_as_the_old_key_did_unless_somebody_says_otherwise() {
+    use diesel::connection::SimpleConnection;
+
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "ada@clinic.example");
+    browser.press("Create API key");
+    browser.fill("Name", "Front desk");
+    browser.press("Create key");
+    browser.wait_for("It is good until you revoke it.");
+    let aged = "UPDATE api_keys SET created_at = now() - interval '80 days', expires_at = now() + interval '10 days'";
+    clinic.database.connect().batch_execute(aged).unwrap();
+    browser.press("Done");
+    browser.press("Replace");
+    browser.wait_for("The old key was made for 90 days");
+    let in_91_days = (edge::now() + time::Duration::days(91)).date().to_string();
+    assert_eq!(browser.value("The new key expires"), in_91_days);
+    let _ = browser.run("document.querySelector('#expires').value = '2020-01-01'");
+    browser.press("Create replacement");
+    browser.wait_for("The day must be in the future.");
+    let _ = browser.run(&format!("document.querySelector('#expires').value = '{in_91_days}'"));
+    browser.press("Create replacement");
+    browser.wait_for("won't be shown again");
+    assert!(browser.text().contains("It is good until") && browser.text().contains("or until you revoke it"));
+    let ends = format!("api_keys WHERE replaces IS NOT NULL AND expires_at = '{in_91_days} 00:00 UTC'");
+    assert_eq!(clinic.database.count(&ends), 1);
+}
+
+#[test]
+fn a_copy_that_fails_is_never_said_to_have_worked() {
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "ada@clinic.example");
+    browser.press("Create API key");
+    browser.fill("Name", "Front desk");
+    browser.press("Create key");
+    browser.wait_for("won't be shown again");
+    let _ = browser.run(
+        "Object.defineProperty(navigator.clipboard, 'writeText', { value: () => Promise.reject() });
+         document.execCommand = () => false;",
+    );
+    browser.press("Copy");
+    browser.wait_for("Select the key and copy it yourself.");
+    let selected =
+        "const field = document.activeElement; return field.value.slice(field.selectionStart, field.selectionEnd)";
+    assert_eq!(browser.run(selected), browser.value("Your new key"));
+    let _ = browser.run(
+        "document.execCommand = () => true;
+         window.told = [];
+         const place = document.getElementById('copied');
+         new MutationObserver(() => window.told.push(place.textContent)).observe(place, { childList: true });",
+    );
+    for _ in 0..2 {
+        browser.press("Copy");
+        wait_for("the announcement", || {
+            browser.run("return document.getElementById('copied').textContent") == "Copied."
+        });
+    }
+    assert_eq!(
+        browser.run("return window.told"),
+        json!(["", "Copied.", "", "Copied."]),
+        "a second copy is announced, too"
+    );
+}
+
+#[test]
+fn a_forgotten_page_asks_for_ten_minutes_and_keeps_no_session_alive() {
+    use diesel::connection::SimpleConnection;
+
+    let Some(browser) = Browser::start() else { return };
+    let clinic = Clinic::open();
+    clinic.join(&browser, "Ada", "ada@clinic.example");
+    browser.press("Create API key");
+    browser.fill("Name", "Front desk");
+    browser.press("Create key");
+    browser.wait_for("Waiting for the first request");
+    let idle = "UPDATE sessions SET last_used_at = now() - interval '11 hours'";
+    clinic.database.connect().batch_execute(idle).unwrap();
+    let asked = || {
+        let found = browser.run(
+            "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/first-use')).length",
+        );
+        found.as_u64().unwrap()
+    };
+    let before = asked();
+    wait_for("the script to ask", || asked() >= before + 2);
+    assert_eq!(clinic.database.count("sessions WHERE last_used_at < now() - interval '10 hours'"), 1, "no use of it");
+    let _ = browser.run("const clock = Date.now; Date.now = () => clock() + 10 * 60 * 1000;");
+    browser.wait_for("No request so far.");
+    let last = asked();
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    assert_eq!(asked(), last);
+}
+
+#[test]
 fn the_use_of_a_key_is_charted_with_the_reasons_of_refusals() {
     let Some(browser) = Browser::start() else { return };
     let clinic = Clinic::open();
@@ -431,6 +526,63 @@ fn the_first_start_prints_an_invitation_that_leads_to_the_dashboard() {
     assert_eq!(link(&service), None, "there is a member by now");
 }
 
+/// Gives keys to a clinic in every state that the list can show, one under the longest name.
+fn keys_of_every_kind(clinic: &Clinic, browser: &Browser) {
+    use diesel::connection::SimpleConnection;
+
+    let longest =
+        "Integration of the front desk with the booking system of the other house by the harbour, as agreed ".repeat(2);
+    for name in [&longest[..100], "Booking system", "Front desk", "Referral import", "Laboratory"] {
+        browser.open(&clinic.page("/settings/api-keys/new"));
+        browser.fill("Name", name);
+        browser.press("Create key");
+        browser.wait_for("won't be shown again");
+    }
+    clinic.database.connect().batch_execute(
+        "UPDATE api_keys SET expires_at = now() + interval '300 days' WHERE name LIKE 'Integration%' OR name = 'Front desk';
+         UPDATE api_keys SET created_at = now() - interval '9 days', expires_at = now() - interval '1 hour' WHERE name = 'Booking system';
+         UPDATE api_keys SET revoked_at = now(), revoked_by = created_by WHERE name = 'Referral import';
+         INSERT INTO key_uses SELECT organisation_id, id, now() - interval '3 hours', now() FROM api_keys WHERE name = 'Front desk';",
+    ).unwrap();
+}
+
+/// Shows the page as on a screen of that width.
+fn on_a_screen(browser: &Browser, width: u32) {
+    let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
+    browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
+}
+
+#[test]
+fn every_button_is_in_sight_on_every_screen_with_and_without_scripts() {
+    for (browser, name) in [(Browser::start(), "with scripts"), (Browser::without_scripts(), "without scripts")] {
+        let Some(browser) = browser else { return };
+        let clinic = Clinic::open();
+        clinic.join(&browser, &"Ada Lovelace ".repeat(8)[..100], &format!("{}@clinic.example", "a".repeat(60)));
+        keys_of_every_kind(&clinic, &browser);
+        browser.open(&clinic.page("/settings/members"));
+        browser.fill("Email", &format!("{}@clinic.example", "b".repeat(60)));
+        browser.press("Make invitation link");
+        browser.wait_for("won't be shown again");
+        for width in [360, 641, 768, 1_024, 1_280, 1_920] {
+            on_a_screen(&browser, width);
+            for path in ["/settings/api-keys", "/settings/members", "/settings/activity"] {
+                browser.open(&clinic.page(path));
+                let place = format!("{path} at {width} px {name}");
+                wait_for(&format!("a page that does not scroll sideways: {place}"), || {
+                    browser.run("return document.documentElement.scrollWidth").as_u64().unwrap() <= u64::from(width)
+                });
+                let hidden = browser.run(
+                    "return [...document.querySelectorAll('.scroll button')].filter((button) => {
+                        const [inner, outer] = [button, button.closest('.scroll')].map((one) => one.getBoundingClientRect());
+                        return inner.width === 0 || inner.left < outer.left || inner.right > outer.right;
+                    }).length",
+                );
+                assert_eq!(hidden, 0, "{place}");
+            }
+        }
+    }
+}
+
 /// Pictures of every page, for whoever works on their looks: `INTAKE_SCREENSHOTS=folder cargo test pictures`.
 #[test]
 fn pictures() {
@@ -438,14 +590,13 @@ fn pictures() {
     let clinic = Clinic::open();
     let invitation = clinic.invitation("ada@clinic.example");
     let save = |name: &str| {
-        for (scheme, size) in
-            [("light", (1280, 900)), ("dark", (1280, 900)), ("light", (360, 740)), ("dark", (360, 740))]
+        for (scheme, width) in
+            ["light", "dark"].iter().flat_map(|scheme| [360, 768, 1_280, 1_920].map(|width| (scheme, width)))
         {
             let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
             browser.tell("Emulation.setEmulatedMedia", &media);
-            let metrics = json!({ "width": size.0, "height": size.1, "deviceScaleFactor": 1, "mobile": size.0 < 500 });
-            browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
-            let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{}.png", size.0));
+            on_a_screen(&browser, width);
+            let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
             let decode = Command::new("base64")
                 .arg("-d")
                 .stdin(std::process::Stdio::piped())
@@ -480,6 +631,9 @@ fn pictures() {
         }
     }
     browser.press("Done");
+    browser.press("Replace");
+    save("replace");
+    browser.back();
     browser.press("Revoke");
     save("confirm");
     browser.press("Revoke key");
@@ -494,6 +648,14 @@ fn pictures() {
         browser.open(&clinic.page(path));
         save(name);
     }
+    browser.open(&clinic.page("/settings/members"));
+    browser.fill("Email", "grace@clinic.example");
+    browser.press("Make invitation link");
+    browser.wait_for("won't be shown again");
+    save("invited");
+    keys_of_every_kind(&clinic, &browser);
+    browser.open(&clinic.page("/settings/api-keys"));
+    save("keys-of-every-kind");
     clinic.turn_on_second_factor(&browser, || save("second-factor"));
     save("recovery-codes");
     browser.press("Sign out");

@@ -1,0 +1,143 @@
+//! The line before the password hasher: of each waiter one at a time, members and invited guests before strangers. Whoever
+//! would fill it has to come from as many networks as it has places, and even then keeps no member out who is at home.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use intake_domain::Waiter;
+
+/// Places for strangers, and as many for those who go first: a second or two of work.
+const PLACES: usize = 64;
+
+pub(crate) struct FairLine<Job> {
+    state: Mutex<State<Job>>,
+    arrived: Condvar,
+}
+
+/// What became of an attempt to stand in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entered {
+    /// The job will be taken in its turn.
+    Waits,
+    /// The same waiter is in line.
+    AlreadyInLine,
+    /// Every place is taken.
+    Full,
+    /// Nobody takes jobs any more.
+    Closed,
+}
+
+struct State<Job> {
+    first: VecDeque<(Waiter, Job)>,
+    strangers: VecDeque<(Waiter, Job)>,
+    waiters: HashSet<Waiter>,
+    is_closed: bool,
+}
+
+impl<Job> FairLine<Job> {
+    pub(crate) fn new() -> Self {
+        let (first, strangers) = (VecDeque::with_capacity(PLACES), VecDeque::with_capacity(PLACES));
+        let state = State { first, strangers, waiters: HashSet::new(), is_closed: false };
+        Self { state: Mutex::new(state), arrived: Condvar::new() }
+    }
+
+    pub(crate) fn enter(&self, waiter: Waiter, job: Job) -> Entered {
+        let mut state = self.state();
+        if state.is_closed {
+            return Entered::Closed;
+        }
+        if state.waiters.contains(&waiter) {
+            return Entered::AlreadyInLine;
+        }
+        let queue = match waiter {
+            Waiter::Member(_) | Waiter::Guest(_) => &mut state.first,
+            Waiter::Stranger(_) => &mut state.strangers,
+        };
+        if queue.len() >= PLACES {
+            return Entered::Full;
+        }
+        queue.push_back((waiter, job));
+        state.waiters.insert(waiter);
+        self.arrived.notify_one();
+        Entered::Waits
+    }
+
+    /// The next job, as soon as there is one. None: the line is closed.
+    pub(crate) fn next(&self) -> Option<Job> {
+        let mut state = self.state();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            let next = state.first.pop_front();
+            if let Some((waiter, job)) = next.or_else(|| state.strangers.pop_front()) {
+                state.waiters.remove(&waiter);
+                return Some(job);
+            }
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Sends everybody away, and whoever comes later.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        state.first.clear();
+        state.strangers.clear();
+        self.arrived.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<Job>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use intake_domain::{Network, Token};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn stranger(address: impl Into<IpAddr>) -> Waiter {
+        Waiter::Stranger(Network::of_neighbours(Some(address.into())))
+    }
+
+    fn member(number: u128) -> Waiter {
+        Waiter::Member(Uuid::from_u128(number).into())
+    }
+
+    #[test]
+    fn of_each_waiter_one_is_in_line() {
+        let line = FairLine::new();
+        assert_eq!(line.enter(stranger([203, 0, 113, 1]), 1), Entered::Waits);
+        assert_eq!(line.enter(stranger([203, 0, 113, 2]), 2), Entered::AlreadyInLine);
+        assert_eq!(line.enter(stranger([198, 51, 100, 1]), 3), Entered::Waits);
+        assert_eq!(line.next(), Some(1));
+        assert_eq!(line.enter(stranger([203, 0, 113, 2]), 4), Entered::Waits, "whose turn it was waits no more");
+        assert_eq!((line.next(), line.next()), (Some(3), Some(4)));
+    }
+
+    #[test]
+    fn members_and_guests_go_before_strangers_even_when_those_fill_their_places() {
+        let line = FairLine::new();
+        for number in 0..PLACES {
+            assert_eq!(line.enter(stranger([10, 0, u8::try_from(number).unwrap(), 1]), number), Entered::Waits);
+        }
+        assert_eq!(line.enter(stranger([192, 0, 2, 1]), 1_000), Entered::Full);
+        assert_eq!(line.enter(member(1), 1_001), Entered::Waits);
+        assert_eq!(line.enter(Waiter::Guest(Token::new([1; 32]).digest()), 1_002), Entered::Waits);
+        assert_eq!([line.next(), line.next(), line.next()], [Some(1_001), Some(1_002), Some(0)]);
+    }
+
+    #[test]
+    fn a_closed_line_sends_everybody_away() {
+        let line = FairLine::new();
+        line.enter(member(1), 1);
+        line.close();
+        assert_eq!(line.next(), None);
+        assert_eq!(line.enter(member(2), 2), Entered::Closed);
+    }
+}

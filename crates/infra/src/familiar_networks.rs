@@ -1,0 +1,33 @@
+//! The networks that members have signed in from, as far as they are worth remembering.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{Deed, Network};
+use uuid::Uuid;
+
+use crate::schema::familiar_networks;
+
+/// Of each member the last ones: home, work, a telephone's and a few hotels'.
+const NETWORKS_MAX: i64 = 16;
+
+/// Remembers where a member has just signed in from, in the transaction of the sign-in.
+pub(crate) fn remember(connection: &mut PgConnection, member: Uuid, deed: &Deed) -> QueryResult<()> {
+    let row = (
+        familiar_networks::member_id.eq(member),
+        familiar_networks::network.eq(Network::of_neighbours(deed.address).to_string()),
+        familiar_networks::last_used_at.eq(deed.at),
+    );
+    diesel::insert_into(familiar_networks::table)
+        .values(row)
+        .on_conflict((familiar_networks::member_id, familiar_networks::network))
+        .do_update()
+        .set(familiar_networks::last_used_at.eq(deed.at))
+        .execute(connection)?;
+    let of_member = familiar_networks::table.filter(familiar_networks::member_id.eq(member));
+    let kept = of_member
+        .select(familiar_networks::network)
+        .order((familiar_networks::last_used_at.desc(), familiar_networks::network))
+        .limit(NETWORKS_MAX);
+    let kept: Vec<String> = kept.load(connection)?;
+    diesel::delete(of_member.filter(familiar_networks::network.ne_all(kept))).execute(connection).map(drop)
+}

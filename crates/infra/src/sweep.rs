@@ -1,0 +1,126 @@
+//! Removes what is over and will never be looked at again: little by little, now and then, by a thread that has a connection
+//! anyway. The record of deeds is no part of it, and neither is the last use of a key, one row for as long as the key is
+//! listed.
+
+use std::time::{Duration, Instant};
+
+use intake_domain::{ANSWERS_KEPT, CODE_LIMIT, SESSION_IDLE_LIMIT, SESSION_LIMIT};
+
+/// Between two sweeps. Nothing of it is urgent: what is over opens nothing.
+const INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// A service that has just started has better things to do.
+const FIRST_AFTER: Duration = Duration::from_secs(10);
+/// Rows in one statement: a few milliseconds, so that nobody waits for its locks.
+const BATCH: usize = 1_000;
+/// How long a network stays familiar to a member who does not come from there.
+const FAMILIAR_LIFE: time::Duration = time::Duration::days(180);
+
+/// What is left to be swept, one statement after the other.
+pub(crate) struct Sweep {
+    statements: Vec<String>,
+    next: usize,
+    due_at: Instant,
+}
+
+impl Sweep {
+    pub(crate) fn new() -> Self {
+        Self { statements: statements(), next: 0, due_at: Instant::now() + FIRST_AFTER }
+    }
+
+    /// Removes one batch if a sweep is due, by a statement that tells how many rows it removed. Whatever fails is left for the next sweep.
+    pub(crate) fn step(
+        &mut self,
+        run: impl FnOnce(String) -> Result<usize, anyhow::Error>,
+    ) -> Result<(), anyhow::Error> {
+        if Instant::now() < self.due_at {
+            return Ok(());
+        }
+        let removed = self.statements.get(self.next).cloned().map_or(Ok(0), run);
+        match removed {
+            Ok(BATCH..) => {}
+            Ok(_) => self.next += 1,
+            Err(_) => self.next = self.statements.len(),
+        }
+        if self.next >= self.statements.len() {
+            self.next = 0;
+            self.due_at = Instant::now() + INTERVAL;
+        }
+        removed.map(drop)
+    }
+}
+
+/// By the database's clock, like nothing else: a minute more or less does not matter here.
+fn statements() -> Vec<String> {
+    let over =
+        |column: &str, life: time::Duration| format!("{column} < now() - interval '{} seconds'", life.whole_seconds());
+    let session_over = format!("{} OR {}", over("started_at", SESSION_LIMIT), over("last_used_at", SESSION_IDLE_LIMIT));
+    // A day more than is shown, because it is not over everywhere at once.
+    let answers_over = format!("day < (now() AT TIME ZONE 'UTC')::date - {}", ANSWERS_KEPT.whole_days() + 1);
+    let batches = [
+        ("sessions", "token_digest", session_over),
+        ("waiting_sign_ins", "token_digest", over("started_at", CODE_LIMIT)),
+        // Accepted or not.
+        ("invitations", "token_digest", over("expires_at", time::Duration::ZERO)),
+        ("familiar_networks", "member_id, network", over("last_used_at", FAMILIAR_LIFE)),
+        ("key_answers", "organisation_id, key_id, day, status, field", answers_over),
+    ];
+    let statement = |(table, key, is_over)| {
+        format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_over} LIMIT {BATCH})")
+    };
+    batches.map(statement).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use diesel::connection::SimpleConnection;
+    use diesel::pg::PgConnection;
+    use diesel::prelude::*;
+    use intake_test_support::TestDatabase;
+
+    use super::*;
+
+    const ROWS: &str = "
+        INSERT INTO organisations (id, name) VALUES (gen_random_uuid(), 'Clinic');
+        INSERT INTO members (id, organisation_id, email, email_folded, name, password_hash, joined_at)
+            SELECT gen_random_uuid(), id, 'a@b.co', 'a@b.co', 'Ada', '', now() FROM organisations;
+        INSERT INTO sessions SELECT sha256(n::text::bytea), id, now() - n * interval '1 hour', now() - n * interval '1 hour'
+            FROM members, generate_series(0, 2499) AS n;
+        INSERT INTO sessions SELECT 'old but busy', id, now() - interval '8 days', now() FROM members;
+        INSERT INTO waiting_sign_ins SELECT sha256(n::text::bytea), id, now() - n * interval '4 minutes'
+            FROM members, generate_series(0, 5) AS n;
+        INSERT INTO invitations (token_digest, organisation_id, email, expires_at)
+            SELECT sha256(n::text::bytea), id, 'a@b.co', now() + n * interval '1 hour'
+            FROM organisations, generate_series(-4, 5) AS n WHERE n <> 0;
+        INSERT INTO familiar_networks SELECT id, n::text, now() - n * interval '50 days'
+            FROM members, generate_series(0, 9) AS n;
+        INSERT INTO key_answers SELECT gen_random_uuid(), gen_random_uuid(), now()::date - n, 201, '', 1
+            FROM generate_series(0, 99) AS n;
+    ";
+
+    #[test]
+    fn what_is_over_goes_batch_by_batch_and_what_is_alive_stays() {
+        let database = TestDatabase::new();
+        database.connect().batch_execute(ROWS).unwrap();
+        // With the grants of the service.
+        let mut connection = PgConnection::establish(database.service.expose()).unwrap();
+        let mut sweep = Sweep { due_at: Instant::now(), ..Sweep::new() };
+        let mut steps = 0;
+        while sweep.due_at <= Instant::now() {
+            let before = database.count("sessions");
+            sweep.step(|statement| Ok(diesel::sql_query(statement).execute(&mut connection)?)).unwrap();
+            assert!(before - database.count("sessions") <= 1_000, "in batches");
+            steps += 1;
+        }
+        assert_eq!(steps, 3 + 4, "three for the sessions, one for each of the others");
+        let left = ["sessions", "waiting_sign_ins", "invitations", "familiar_networks", "key_answers"];
+        assert_eq!(left.map(|table| database.count(table)), [12, 3, 5, 4, 32]);
+        sweep.step(|_| panic!("nothing is due for an hour")).unwrap();
+    }
+
+    #[test]
+    fn a_sweep_that_fails_waits_for_the_next() {
+        let mut sweep = Sweep { due_at: Instant::now(), ..Sweep::new() };
+        assert!(sweep.step(|_| Err(anyhow::anyhow!("the database is away"))).is_err());
+        assert!(sweep.step(|_| panic!("not before an hour")).is_ok());
+    }
+}
