@@ -42,6 +42,8 @@ while sleep 0.5; do
         # Whoever has come since has made the folder first.
         if [ ! -d users ] && [ -n "$server" ] && is_server "$server" "$1"; then
             kill -INT "$server"
+            # Whoever was stopped hears of it only when it goes on.
+            kill -CONT "$server" $(cat "/proc/$server/task/$server/children" 2>/dev/null)
         fi
         exit 0
     fi

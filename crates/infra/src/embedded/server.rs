@@ -130,6 +130,10 @@ impl Server {
             if let Some(process) = self.server_process().filter(|_| !is_asked) {
                 // A fast shutdown: sessions end, everything is written.
                 let _ = kill_process(process, Signal::INT);
+                // Whoever was stopped hears of it only when it goes on.
+                for stopped in children_of(process).chain([process]) {
+                    let _ = kill_process(stopped, Signal::CONT);
+                }
                 is_asked = true;
             }
             if Instant::now() > until {
@@ -282,6 +286,14 @@ fn socket_folder(folder: &Path) -> PathBuf {
         return beside;
     }
     Path::new("/tmp").join(format!("intake-{}", path_hash(folder)))
+}
+
+/// As far as the system tells.
+fn children_of(process: Pid) -> impl Iterator<Item = Pid> {
+    let number = process.as_raw_nonzero();
+    let children = fs::read_to_string(format!("/proc/{number}/task/{number}/children")).unwrap_or_default();
+    let children: Vec<_> = children.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect();
+    children.into_iter()
 }
 
 fn arguments_of(process: Pid) -> Option<String> {

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use intake_domain::{ApiKey, Environment, KeyFormat};
 use intake_test_support::{Response, Service, ServiceBuilder, patient, wait_for};
@@ -204,6 +204,22 @@ fn a_service_that_is_stopped_while_it_starts_ends_cleanly() {
         assert_eq!(service.wait().unwrap().code(), Some(0), "after {pause} ms");
         wait_for("the end of all", || processes(folder.path()).is_empty());
     }
+}
+
+#[test]
+fn a_database_that_was_stopped_neither_keeps_the_service_nor_stays_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    assert_eq!(create(&service, "kept").status, 201);
+    let head = postmaster(folder.path());
+    let children = fs::read_to_string(format!("/proc/{head}/task/{head}/children")).unwrap();
+    for process in children.split_whitespace().chain([head.as_str()]) {
+        assert!(Command::new("kill").args(["-s", "STOP", process]).status().unwrap().success());
+    }
+    let asked = Instant::now();
+    assert_eq!(service.stop().code(), Some(0), "{}", service.output());
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    wait_for("the end of all", || processes(folder.path()).is_empty());
 }
 
 #[test]

@@ -97,3 +97,18 @@ fn nobody_writes_another_moment_into_the_record() {
     let changed = diesel::sql_query("UPDATE audit_entries SET subject = 'another'").execute(&mut service);
     assert!(changed.unwrap_err().to_string().contains("permission denied"));
 }
+
+#[test]
+fn uses_that_cannot_be_written_are_told_of_once_and_so_is_their_end() {
+    let door = Door::open();
+    door.database.connect().batch_execute(&format!("REVOKE UPDATE ON key_uses FROM {SERVICE_ROLE}")).unwrap();
+    assert_eq!(door.create(&patient()).status, 201);
+    let warned = || door.service.output().matches("the uses of keys cannot be written").count();
+    wait_for("the warning", || warned() == 1);
+    // A replaced key would never end: nobody must have to ask for more detail to hear of it.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(warned(), 1, "{}", door.service.output());
+    door.database.connect().batch_execute(&format!("GRANT UPDATE ON key_uses TO {SERVICE_ROLE}")).unwrap();
+    wait_for("the end of it", || door.service.output().contains("the uses of keys are written again"));
+    assert_eq!(door.database.count("key_uses"), 1);
+}
