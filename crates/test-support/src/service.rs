@@ -149,6 +149,8 @@ impl ServiceBuilder {
             let has_ended = child.try_wait().expect("a child").is_some();
             if has_ended || started.elapsed() > START_TIMEOUT {
                 std::thread::sleep(Duration::from_millis(50));
+                let _ = child.kill();
+                let _ = child.wait();
                 return Err(output.lock().expect("no panic").clone());
             }
             std::thread::sleep(Duration::from_millis(5));
