@@ -78,35 +78,40 @@ impl Flood {
     }
 }
 
+/// Headers that come with every request: what a proxy adds.
+pub type Headers = &'static [(&'static str, &'static str)];
+
 /// Patients under well-formed keys that nobody has, each another one.
 #[must_use]
-pub fn with_unknown_keys(clinic: &Clinic) -> NextRequest {
+pub fn with_unknown_keys(clinic: &Clinic, headers: Headers) -> NextRequest {
     let (format, body) = (clinic.format().clone(), patient().to_string());
-    Arc::new(move || create_request(&format.mint(random()), &[], body.as_bytes()))
+    Arc::new(move || create_request(&format.mint(random()), headers, body.as_bytes()))
 }
 
 /// Patients under a key, which may be revoked.
 #[must_use]
-pub fn with_key(key: &ApiKey) -> NextRequest {
-    let request = create_request(key, &[], patient().to_string().as_bytes());
+pub fn with_key(key: &ApiKey, headers: Headers) -> NextRequest {
+    let request = create_request(key, headers, patient().to_string().as_bytes());
     Arc::new(move || request.clone())
 }
 
 /// One patient with one `Idempotency-Key`, again and again.
 #[must_use]
-pub fn replays(key: &ApiKey, idempotency_key: &str, body: &[u8]) -> NextRequest {
-    let request = create_request(key, &[("Idempotency-Key", idempotency_key)], body);
+pub fn replays(key: &ApiKey, idempotency_key: &str, body: &[u8], headers: Headers) -> NextRequest {
+    let headers = [headers, &[("Idempotency-Key", idempotency_key)]].concat();
+    let request = create_request(key, &headers, body);
     Arc::new(move || request.clone())
 }
 
 /// Sign-ins with wrong passwords, to one account after the other and, for a service behind a proxy that it trusts, from one
 /// address after the other: else it would refuse them without a look at the password.
 #[must_use]
-pub fn wrong_sign_ins() -> NextRequest {
-    Arc::new(|| {
+pub fn wrong_sign_ins(headers: Headers) -> NextRequest {
+    Arc::new(move || {
         let [a, b, c, d, ..] = random::<8>();
         let address = format!("10.{a}.{b}.{c}");
-        let headers = [("Content-Type", "application/x-www-form-urlencoded"), ("X-Forwarded-For", address.as_str())];
+        let own = [("Content-Type", "application/x-www-form-urlencoded"), ("X-Forwarded-For", address.as_str())];
+        let headers = [headers, &own].concat();
         let form = format!("email=somebody.{a}.{b}.{d}%40clinic.example&password=a+guess+that+is+wrong+{d}");
         request("POST", "/sign-in", &headers, form.as_bytes())
     })

@@ -87,6 +87,14 @@ impl ServiceBuilder {
         self
     }
 
+    /// Keeps its data in this folder instead.
+    #[must_use]
+    pub fn data_folder(mut self, data_dir: &Path) -> Self {
+        self.command.env("INTAKE_DATA_DIR", data_dir);
+        self.data_dir = data_dir.to_owned();
+        self
+    }
+
     /// Runs in this folder, against which a relative data folder counts.
     #[must_use]
     pub fn working_folder(mut self, folder: &Path) -> Self {

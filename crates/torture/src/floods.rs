@@ -112,8 +112,8 @@ pub(crate) fn bound_memory(act: &mut Act<'_>) {
 fn requests(act: &Act<'_>, kind: FloodKind, services: &[Client]) -> anyhow::Result<Option<NextRequest>> {
     let Some((clinic, keys)) = act.arena.clinics.first() else { return Ok(None) };
     Ok(match kind {
-        FloodKind::UnknownKeys => Some(with_unknown_keys(clinic)),
-        FloodKind::RevokedKey => Some(with_key(&act.arena.revoked_key)),
+        FloodKind::UnknownKeys => Some(with_unknown_keys(clinic, &[])),
+        FloodKind::RevokedKey => Some(with_key(&act.arena.revoked_key, &[])),
         FloodKind::Replays => {
             let (Some(key), Some(service)) = (keys.first(), services.first()) else { return Ok(None) };
             let number = act.traffic.next_number();
@@ -128,9 +128,9 @@ fn requests(act: &Act<'_>, kind: FloodKind, services: &[Client]) -> anyhow::Resu
                 Ok(answer) if answer.status == 201 && acknowledge(act.journal, number, &answer) => {}
                 _ => act.journal.unknown(number, "before a flood"),
             }
-            Some(replays(key, &retry_key, body.as_bytes()))
+            Some(replays(key, &retry_key, body.as_bytes(), &[]))
         }
-        FloodKind::SignIns => Some(wrong_sign_ins()),
+        FloodKind::SignIns => Some(wrong_sign_ins(&[])),
         FloodKind::Unread => Some(style_sheet()),
     })
 }
