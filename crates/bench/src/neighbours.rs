@@ -104,8 +104,11 @@ pub(crate) fn measure(
 
 /// Once in calm, once in trouble: side by side, because a machine is not the same a minute later.
 fn measure_once(stage: &Stage<'_>, trouble: Trouble, time: Duration, runs: &mut Runs) -> anyhow::Result<()> {
+    stage.settle()?;
     let calm = stage.beside(RATE, CONNECTIONS, time)?;
     runs.calm.push(calm.tail.p99);
+    // Before the trouble: a checkpoint may wait for a process that stands still.
+    stage.settle()?;
     let noise = Noise::begin(stage, trouble)?;
     let outcome = stage.beside(RATE, CONNECTIONS, time);
     for (status, count) in noise.end()? {
@@ -156,9 +159,9 @@ impl Noise {
         let what = match trouble {
             Trouble::HeldRow => {
                 let held = HeldRow::insert(stage.owner(), clinic.organisation, IDEMPOTENCY_KEY, &patient());
+                let held = held.map_err(|why| anyhow!(why))?;
                 let next = replays(&key, IDEMPOTENCY_KEY, body.as_bytes(), &[PROXIED]);
-                let clients = Flood::start(services, CLIENTS_OF_ONE_KEY, Manner::Eager, &next);
-                What::Row(held.map_err(|why| anyhow!(why))?, clients)
+                What::Row(held, Flood::start(services, CLIENTS_OF_ONE_KEY, Manner::Eager, &next))
             }
             Trouble::HungBackend => {
                 let neighbour = stage.neighbour()?;

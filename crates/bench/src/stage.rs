@@ -267,7 +267,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Every run begins with a database that has nothing left to do.
-    fn settle(&self) -> anyhow::Result<()> {
+    pub(crate) fn settle(&self) -> anyhow::Result<()> {
         std::thread::sleep(SETTLE);
         Ok(self.connect()?.batch_execute("CHECKPOINT")?)
     }

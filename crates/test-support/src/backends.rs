@@ -40,18 +40,23 @@ const CREATE_AND_FORGET: &str = "BEGIN;
 /// what all of PostgreSQL waits for, such as the lock of its log, is let go again: then nobody could write, whatever the
 /// services do, and that is another fault.
 pub fn freeze_writer(owner: &DatabaseUrl, application: &str) -> Result<Frozen, String> {
-    let mut connection = PgConnection::establish(owner.expose()).map_err(|error| error.to_string())?;
     let until = Instant::now() + SEARCH;
-    while Instant::now() < until {
-        if let Some(backend) = writer(&mut connection, application).map_err(|error| error.to_string())? {
+    loop {
+        let found = writer(owner, application);
+        if let Ok(Some(backend)) = found {
             let frozen = Frozen::one(backend);
             if can_others_write(owner) {
                 return Ok(frozen);
             }
         }
+        if Instant::now() > until {
+            return Err(match found {
+                Ok(_) => format!("no writer of {application} could be frozen alone"),
+                Err(error) => error.to_string(),
+            });
+        }
         std::thread::sleep(PAUSE);
     }
-    Err(format!("no writer of {application} was found that could be frozen alone"))
 }
 
 /// A patient in a transaction that is not over.
@@ -108,15 +113,16 @@ impl HeldRow {
     }
 }
 
-fn writer(connection: &mut PgConnection, application: &str) -> QueryResult<Option<u32>> {
+fn writer(owner: &DatabaseUrl, application: &str) -> Result<Option<u32>, Box<dyn std::error::Error>> {
     #[derive(QueryableByName)]
     struct Backend {
         #[diesel(sql_type = Integer)]
         pid: i32,
     }
 
-    let found = diesel::sql_query(WRITER).bind::<Text, _>(application).get_result::<Backend>(connection).optional()?;
-    Ok(found.and_then(|backend| u32::try_from(backend.pid).ok()))
+    let mut connection = PgConnection::establish(owner.expose())?;
+    let found = diesel::sql_query(WRITER).bind::<Text, _>(application).get_result::<Backend>(&mut connection);
+    found.optional()?.map(|backend| Ok(u32::try_from(backend.pid)?)).transpose()
 }
 
 /// The one who tries is left behind when it cannot: nothing ends the wait for a lock inside PostgreSQL.

@@ -17,6 +17,8 @@ use crate::traffic::retry_key;
 
 /// How soon everything must be as before once nothing stands in the way any more.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(2);
+/// PostgreSQL notices the death of one of its processes in this time.
+const NOTICED: Duration = Duration::from_millis(200);
 /// Clients that ask for the row which is held, at once and at either service.
 const CLIENTS_OF_ONE_KEY: u64 = 3;
 /// Their place among all sequences of chance.
@@ -63,9 +65,16 @@ impl Scene<'_> {
                 // It sleeps on while the services are at work without it.
                 let asleep = around_deadline(&mut act.random, false);
                 std::thread::sleep(asleep.saturating_sub(since.elapsed()));
-                if act.random.one_in(3) { writer.kill() } else { drop(writer) }
+                if act.random.one_in(3) {
+                    writer.kill();
+                    // One that dies takes all of PostgreSQL down for a moment.
+                    std::thread::sleep(NOTICED);
+                    ground.restart()?;
+                } else {
+                    drop(writer);
+                }
+                act.must_serve(Instant::now(), RECOVERY, "a writer's backend went on, or died");
             }
-            act.must_serve(Instant::now(), SHORT_DEADLINE + RECOVERY, "all backends went on");
             Ok(times)
         })
     }

@@ -22,7 +22,6 @@ impl Stage<'_> {
     /// Sends valid patients at a fixed rate over plain HTTP, whatever goes on beside, and checks that everything which was
     /// acknowledged is stored.
     pub(crate) fn beside(&self, rate: f64, connections: usize, time: Duration) -> anyhow::Result<open_loop::Outcome> {
-        self.settle()?;
         let requests = requests::valid(&self.keys, &[("X-Forwarded-Proto", "https")]);
         let rows = self.own_rows()?;
         let outcome = open_loop::run(self.plain()?, &requests, rate, connections, time)?;
