@@ -80,18 +80,18 @@ impl ServiceBuilder {
         self.setting("DATABASE_URL", service.expose()).setting("INTAKE_MIGRATION_DATABASE_URL", owner.expose())
     }
 
-    /// Sets a variable.
-    #[must_use]
-    pub fn setting(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        self.command.env(name, value);
-        self
-    }
-
     /// Keeps its data in this folder instead.
     #[must_use]
     pub fn data_folder(mut self, data_dir: &Path) -> Self {
         self.command.env("INTAKE_DATA_DIR", data_dir);
         self.data_dir = data_dir.to_owned();
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn setting(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
         self
     }
 
