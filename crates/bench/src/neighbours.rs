@@ -195,14 +195,14 @@ impl Noise {
     /// Gives what those were answered who made it.
     fn end(self) -> anyhow::Result<Answers> {
         Ok(match self.what {
-            What::Flood(flood) => flood.stop(),
+            What::Flood(flood) => flood.stop().answers,
             What::Row(held, flood) => {
                 held.roll_back().map_err(|why| anyhow!(why))?;
-                flood.stop()
+                flood.stop().answers
             }
             What::Backend(neighbour, frozen, flood) => {
                 drop(frozen);
-                let answers = flood.stop();
+                let answers = flood.stop().answers;
                 neighbour.stop().context("another instance")?;
                 answers
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -34,9 +34,19 @@ pub enum Manner {
     Deaf,
 }
 
+/// What a flood came to.
+#[derive(Debug, Default)]
+pub struct Flooded {
+    /// How many requests were sent.
+    pub asked: u64,
+    /// How they were answered, as far as anybody read it.
+    pub answers: Answers,
+}
+
 /// A flood under way.
 pub struct Flood {
     is_over: Arc<AtomicBool>,
+    asked: Arc<AtomicU64>,
     clients: Vec<JoinHandle<Answers>>,
 }
 
@@ -45,28 +55,30 @@ impl Flood {
     #[must_use]
     pub fn start(services: &[Client], connections: usize, manner: Manner, next: &NextRequest) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
+        let asked = Arc::new(AtomicU64::new(0));
         let all = services.len() * connections;
         let client = |(place, service): (usize, &Client)| {
-            let (service, next, is_over) = (service.clone(), Arc::clone(next), Arc::clone(&is_over));
+            let (service, next) = (service.clone(), Arc::clone(next));
+            let (is_over, asked) = (Arc::clone(&is_over), Arc::clone(&asked));
             let work = move || match manner {
-                Manner::Eager => ask(&service, &next, Duration::ZERO, &is_over),
+                Manner::Eager => ask(&service, &next, Duration::ZERO, &asked, &is_over),
                 Manner::Paced(rate) => {
                     let pause = Duration::from_secs_f64(all as f64 / rate);
                     // Spread over time, as people are.
                     std::thread::sleep(pause.mul_f64(place as f64 / all as f64));
-                    ask(&service, &next, pause, &is_over)
+                    ask(&service, &next, pause, &asked, &is_over)
                 }
-                Manner::Deaf => send_only(&service, &next, &is_over),
+                Manner::Deaf => send_only(&service, &next, &asked, &is_over),
             };
             std::thread::Builder::new().stack_size(256 * 1024).spawn(work).expect("a thread")
         };
         let clients = services.iter().cycle().take(all).enumerate().map(client).collect();
-        Self { is_over, clients }
+        Self { is_over, asked, clients }
     }
 
     /// Ends it.
     #[must_use]
-    pub fn stop(self) -> Answers {
+    pub fn stop(self) -> Flooded {
         self.is_over.store(true, Ordering::Relaxed);
         let mut answers = Answers::new();
         for client in self.clients {
@@ -74,7 +86,7 @@ impl Flood {
                 *answers.entry(status).or_default() += count;
             }
         }
-        answers
+        Flooded { asked: self.asked.load(Ordering::Relaxed), answers }
     }
 }
 
@@ -123,7 +135,7 @@ pub fn style_sheet() -> NextRequest {
     Arc::new(|| request("GET", "/assets/style.css", &[], b""))
 }
 
-fn ask(service: &Client, next: &NextRequest, pause: Duration, is_over: &AtomicBool) -> Answers {
+fn ask(service: &Client, next: &NextRequest, pause: Duration, asked: &AtomicU64, is_over: &AtomicBool) -> Answers {
     let mut answers = Answers::new();
     let mut connection: Option<Connection> = None;
     let mut due = Instant::now();
@@ -139,6 +151,7 @@ fn ask(service: &Client, next: &NextRequest, pause: Duration, is_over: &AtomicBo
             }
         };
         let status = answer.as_ref().map_or(0, |answer| answer.status);
+        asked.fetch_add(1, Ordering::Relaxed);
         *answers.entry(status).or_default() += 1;
         if answer.map_or(true, |answer| answer.header("connection") == Some("close")) {
             connection = None;
@@ -150,8 +163,9 @@ fn ask(service: &Client, next: &NextRequest, pause: Duration, is_over: &AtomicBo
 }
 
 /// A connection that the service lets go of is followed by another one.
-fn send_only(service: &Client, next: &NextRequest, is_over: &AtomicBool) -> Answers {
-    let many = next().repeat(DEAF_REQUESTS);
+fn send_only(service: &Client, next: &NextRequest, asked: &AtomicU64, is_over: &AtomicBool) -> Answers {
+    let one = next();
+    let many = one.repeat(DEAF_REQUESTS);
     let mut broken = 0;
     while !is_over.load(Ordering::Relaxed) {
         if let Ok(mut connection) = service.try_connect() {
@@ -160,6 +174,8 @@ fn send_only(service: &Client, next: &NextRequest, is_over: &AtomicBool) -> Answ
             while !is_over.load(Ordering::Relaxed)
                 && let Ok(length) = connection.write_within(many.get(sent..).unwrap_or_default(), PAUSE)
             {
+                let whole = (sent % one.len() + length) / one.len();
+                asked.fetch_add(whole as u64, Ordering::Relaxed);
                 sent = (sent + length) % many.len();
             }
             broken += u64::from(!is_over.load(Ordering::Relaxed));

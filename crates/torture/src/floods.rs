@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use intake_test_support::flood::{
-    Answers, Flood, Manner, NextRequest, replays, style_sheet, with_key, with_unknown_keys, wrong_sign_ins,
+    Flood, Flooded, Manner, NextRequest, replays, style_sheet, with_key, with_unknown_keys, wrong_sign_ins,
 };
 use intake_test_support::{Client, create_request};
 
@@ -69,16 +69,19 @@ impl FloodKind {
 }
 
 impl Scene<'_> {
-    /// One flood for so long. Gives how many answers it had.
+    /// One flood for so long. Gives how many requests it had.
     pub(crate) fn flood(&self, ground: &Ground, kind: FloodKind, time: Duration) -> anyhow::Result<(u64, Findings)> {
         let arena = Arena::open(ground, &self.plot(kind.name(), &[BEHIND_A_PROXY]))?;
         self.play_in(&arena, Refusals::Wrong, |act| {
             act.rest();
-            let answers = flood(act, kind, time)?;
+            let asked = flood(act, kind, time)?;
             act.rest();
+            if asked == 0 {
+                act.found.is_wrong(format!("{}: nothing was asked", kind.title()));
+            }
             act.found.away = Some(act.traffic.pulse.longest());
             bound_memory(act);
-            Ok(answers)
+            Ok(asked)
         })
     }
 }
@@ -90,13 +93,13 @@ pub(crate) fn flood(act: &mut Act<'_>, kind: FloodKind, time: Duration) -> anyho
     let manner = if kind == FloodKind::Unread { Manner::Deaf } else { Manner::Eager };
     let flood = Flood::start(&services, CONNECTIONS, manner, &next);
     std::thread::sleep(time);
-    let answers: Answers = flood.stop();
+    let Flooded { asked, answers } = flood.stop();
     for (status, count) in &answers {
         if !kind.may_be_answered(*status) {
             act.found.is_wrong(format!("{}: {status} was answered {count} times", kind.title()));
         }
     }
-    Ok(answers.values().sum())
+    Ok(asked)
 }
 
 /// Notes what the services hold, and whether that is too much.

@@ -109,6 +109,10 @@ fn hold_row(act: &mut Act<'_>, hold: Duration) -> anyhow::Result<()> {
             .map(|client| scope.spawn(move || traffic.send_until_acknowledged(PLACE + client, number, released)))
             .collect();
         std::thread::sleep(hold);
+        // Nobody can know yet what will become of the row.
+        if clients.iter().any(std::thread::ScopedJoinHandle::is_finished) {
+            act.found.is_wrong(format!("number {number} was settled while its row was held"));
+        }
         let ended = if act.random.one_in(2) { held.commit() } else { held.roll_back() };
         let told = clients.into_iter().map(|client| client.join().map_err(|_| anyhow!("a client panicked"))?);
         let told = told.collect::<anyhow::Result<Vec<_>>>()?;

@@ -8,6 +8,7 @@ mod drift;
 mod faults;
 mod floods;
 mod ground;
+mod hands;
 mod hangs;
 mod journal;
 mod mixed;

@@ -5,47 +5,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use intake_infra::SERVICE_ROLE;
 use intake_infra::embedded::Durability;
-use intake_test_support::{HeldRow, freeze_writer};
 
-use crate::arena::{Arena, INSTANCES, application_name};
+use crate::arena::Arena;
 use crate::audit::Findings;
 use crate::disk::Disk;
-use crate::drift::turn_off;
-use crate::floods::{FloodKind, bound_memory, flood};
+use crate::floods::bound_memory;
 use crate::ground::Ground;
-use crate::hangs::around_deadline;
-use crate::journal::{Journal, Kind};
-use crate::people::patient;
+use crate::journal::Journal;
 use crate::random::Random;
-use crate::route::Dropping;
-use crate::scene::{Act, Refusals, Scene};
-use crate::traffic::{Traffic, retry_key};
+use crate::scene::{Refusals, Scene};
+use crate::traffic::Traffic;
 
-const NAME: &str = "mixed";
-/// Places among all sequences of chance: of a client who wants a row that is held, and of the first hand.
-const PLACE: u64 = 8_000;
+pub(crate) const NAME: &str = "mixed";
+/// The place of the first hand among all sequences of chance.
 const FIRST_HAND: u64 = 9_000;
 /// Between two faults of one hand: most of the time some of the others are at work.
 const PAUSE: (u64, u64) = (200, 2_500);
-/// How long cuts, floods, full disks and dropped packets last.
-const WHILE: (u64, u64) = (300, 3_000);
-/// Floods are short: the clients must get through between them.
-const FLOOD: (u64, u64) = (200, 1_500);
+/// In so long every hand must have struck, or it is not there.
+const LONG: Duration = Duration::from_secs(60);
 /// Seconds may pass before PostgreSQL can be reached at all, in the midst of all this.
 const CALM: Duration = Duration::from_secs(60);
-
-/// What befalls the server, one thing at a time: no two of them can be told apart by those who wait for it.
-#[derive(Clone, Copy, Debug)]
-enum ToServer {
-    Kill,
-    KillHead,
-    KillPart,
-    Freeze,
-    FillDisk,
-    CutPower,
-}
 
 /// Who does what. Each hand has one kind of faults.
 #[derive(Clone, Copy, Debug)]
@@ -63,17 +43,18 @@ impl Hand {
 }
 
 /// What the hands work on.
-struct Mixed<'a> {
-    ground: &'a Ground,
-    disk: Option<&'a Disk>,
-    can_drop_packets: bool,
-    arena: &'a Arena,
-    journal: &'a Journal,
-    traffic: &'a Traffic<'a>,
-    seed: u64,
-    until: Instant,
-    struck: AtomicU64,
-    found: Mutex<Findings>,
+pub(crate) struct Mixed<'a> {
+    pub(crate) ground: &'a Ground,
+    pub(crate) disk: Option<&'a Disk>,
+    pub(crate) can_drop_packets: bool,
+    pub(crate) arena: &'a Arena,
+    pub(crate) journal: &'a Journal,
+    pub(crate) traffic: &'a Traffic<'a>,
+    pub(crate) seed: u64,
+    pub(crate) until: Instant,
+    /// How often, for each hand.
+    pub(crate) struck: [AtomicU64; Hand::ALL.len()],
+    pub(crate) found: Mutex<Findings>,
 }
 
 impl Scene<'_> {
@@ -99,13 +80,17 @@ impl Scene<'_> {
                 traffic: act.traffic,
                 seed: self.seed,
                 until: Instant::now() + time,
-                struck: AtomicU64::new(0),
+                struck: Default::default(),
                 found: Mutex::default(),
             };
             mixed.let_loose()?;
             act.found += mixed.found.into_inner().unwrap_or_else(PoisonError::into_inner);
             bound_memory(act);
-            Ok(mixed.struck.into_inner())
+            let struck = mixed.struck.map(AtomicU64::into_inner);
+            for (hand, _) in Hand::ALL.iter().zip(struck).filter(|(_, times)| *times == 0 && time >= LONG) {
+                act.found.is_wrong(format!("{hand:?} never struck"));
+            }
+            Ok(struck.iter().sum())
         })
     }
 }
@@ -116,8 +101,11 @@ impl Mixed<'_> {
         std::thread::scope(|scope| {
             let hands: Vec<_> = Hand::ALL
                 .into_iter()
-                .zip(0_u64..)
-                .map(|(hand, place)| scope.spawn(move || self.work(hand, Random::new(self.seed, FIRST_HAND + place))))
+                .zip(&self.struck)
+                .zip(FIRST_HAND..)
+                .map(|((hand, struck), place)| {
+                    scope.spawn(move || self.work(hand, struck, Random::new(self.seed, place)))
+                })
                 .collect();
             hands.into_iter().try_for_each(|hand| hand.join().map_err(|_| anyhow::anyhow!("a hand panicked")))
         })?;
@@ -129,10 +117,10 @@ impl Mixed<'_> {
         Ok(())
     }
 
-    fn work(&self, hand: Hand, mut random: Random) {
+    fn work(&self, hand: Hand, struck: &AtomicU64, mut random: Random) {
         while Instant::now() < self.until {
             std::thread::sleep(random.milliseconds(PAUSE.0, PAUSE.1));
-            let struck = match hand {
+            let outcome = match hand {
                 Hand::Server => self.strike_server(&mut random),
                 Hand::Service => self.arena.kill_service(usize::from(random.one_in(2))),
                 Hand::Network => self.strike_network(&mut random),
@@ -141,108 +129,7 @@ impl Mixed<'_> {
                 Hand::Drift => self.drift(&mut random),
             };
             // What needs a server that another hand has just killed did not strike.
-            self.struck.fetch_add(u64::from(struck.is_ok()), Ordering::Relaxed);
+            struck.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
         }
-    }
-
-    fn strike_server(&self, random: &mut Random) -> anyhow::Result<()> {
-        use ToServer::{CutPower, FillDisk, Freeze, Kill, KillHead, KillPart};
-        let all = [Kill, KillHead, KillPart, Freeze, FillDisk, CutPower];
-        // The last two need a disk of our own.
-        let count = if self.disk.is_some() { all.len() } else { all.len() - 2 };
-        let choice = all.get(usize::try_from(random.below(count as u64))?).copied();
-        let struck = match (choice.unwrap_or(Freeze), self.disk) {
-            (Kill, _) => self.ground.kill(),
-            (KillHead, _) => self.ground.kill_head(),
-            (KillPart, _) => self.ground.kill_part(random),
-            (FillDisk, Some(disk)) => disk.fill().and_then(|()| {
-                std::thread::sleep(random.milliseconds(WHILE.0, WHILE.1));
-                disk.empty()
-            }),
-            (CutPower, Some(disk)) => disk.cut_power(),
-            (Freeze | FillDisk | CutPower, _) => self.ground.freeze().map(|frozen| {
-                let is_short = random.one_in(2);
-                std::thread::sleep(around_deadline(random, is_short));
-                drop(frozen);
-            }),
-        };
-        struck.and(self.ground.restart())
-    }
-
-    fn strike_network(&self, random: &mut Random) -> anyhow::Result<()> {
-        let time = random.milliseconds(WHILE.0, WHILE.1);
-        match random.below(if self.can_drop_packets { 3 } else { 2 }) {
-            0 => {
-                self.arena.database_proxy.cut_every(150_000, 8_000);
-                std::thread::sleep(time);
-                self.arena.database_proxy.cut_every(0, 0);
-            }
-            1 => {
-                self.arena.cut_answers(6_000);
-                std::thread::sleep(time);
-                self.arena.cut_answers(0);
-            }
-            _ => {
-                let dropping = Dropping::to(self.arena.database_proxy.address.ip())?;
-                std::thread::sleep(time);
-                drop(dropping);
-            }
-        }
-        Ok(())
-    }
-
-    fn freeze_writer(&self, random: &mut Random) -> anyhow::Result<()> {
-        let instance = usize::try_from(random.below(INSTANCES as u64))?;
-        let writer = freeze_writer(&self.arena.urls.owner, &application_name(instance)).map_err(anyhow::Error::msg)?;
-        let is_short = random.one_in(2);
-        std::thread::sleep(around_deadline(random, is_short));
-        if random.one_in(3) {
-            writer.kill();
-        } else {
-            drop(writer);
-        }
-        Ok(())
-    }
-
-    /// A tenant who floods, or who holds a row.
-    fn disturb(&self, random: &mut Random) -> anyhow::Result<()> {
-        let choice = usize::try_from(random.below(FloodKind::ALL.len() as u64 + 2))?;
-        let Some(&kind) = FloodKind::ALL.get(choice) else { return self.hold_row(random) };
-        let (random, found) = (random.clone(), Findings::default());
-        let mut act = Act { arena: self.arena, journal: self.journal, traffic: self.traffic, random, found };
-        let time = act.random.milliseconds(FLOOD.0, FLOOD.1);
-        flood(&mut act, kind, time)?;
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) += act.found;
-        Ok(())
-    }
-
-    fn hold_row(&self, random: &mut Random) -> anyhow::Result<()> {
-        let Some((clinic, _)) = self.arena.clinics.first() else { return Ok(()) };
-        let number = self.traffic.next_number();
-        self.journal.sent(number, clinic.organisation.to_string().parse()?, Kind::Safe);
-        let held = HeldRow::insert(&self.arena.urls.owner, clinic.organisation, &retry_key(number), &patient(number));
-        let held = held.map_err(anyhow::Error::msg)?;
-        let is_short = random.one_in(2);
-        let hold = around_deadline(random, is_short);
-        std::thread::scope(|scope| {
-            let client = scope.spawn(|| self.traffic.send_until_acknowledged(PLACE, number, self.until));
-            std::thread::sleep(hold);
-            let ended = if random.one_in(2) { held.commit() } else { held.roll_back() };
-            client.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
-            ended.map_err(anyhow::Error::msg)
-        })
-    }
-
-    fn drift(&self, random: &mut Random) -> anyhow::Result<()> {
-        let time = random.below(2);
-        self.ground.administer(&turn_off(NAME, time).0)?;
-        self.ground.end_sessions(SERVICE_ROLE)?;
-        std::thread::sleep(random.milliseconds(WHILE.0, WHILE.1));
-        self.settle(time)
-    }
-
-    /// Takes back what drifted.
-    fn settle(&self, time: u64) -> anyhow::Result<()> {
-        self.ground.administer(&turn_off(NAME, time).1)
     }
 }
