@@ -20,7 +20,7 @@ lint:
 fmt:
     cargo fmt --all
 
-# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick, `just bench --crowd` measures overload and stalled clients. Table and chart: target/bench
+# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick, `just bench --crowd` measures overload, stalled clients and noisy neighbours. Table and chart: target/bench
 bench *arguments:
     cargo build --release --locked --package intake --package intake-bench
     target/release/intake-bench {{ arguments }}
@@ -29,7 +29,7 @@ bench *arguments:
 bench-parts *arguments:
     cargo bench --locked --package intake-http --features bench --bench request -- {{ arguments }}
 
-# Pulls every plug and counts what was lost, about 8 minutes: `just torture --help` tells how to shorten it
+# Pulls every plug, one by one and then all at once, and counts what was lost, about 25 minutes: `just torture --help` tells how to shorten it
 torture *arguments:
     cargo build --release --locked --package intake --package intake-torture
     target/release/intake-torture {{ arguments }}

@@ -24,14 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const CONNECTIONS: usize = 64;
 const LANES: usize = 4_096;
 
-/// What was found, in one table.
+/// Adds what was found to the table.
 pub(crate) fn measure(
     fast: &mut Stage<'_>,
     slow: &mut Stage<'_>,
     rounds: usize,
     time: Duration,
-) -> anyhow::Result<String> {
-    let mut table = String::from("| What | Measured | Must |\n|---|---:|---:|\n");
+    table: &mut String,
+) -> anyhow::Result<()> {
     let (mut saturated, mut crowded) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
         eprintln!("round {round}, {SATURATED} and {CROWD} connections");
@@ -91,7 +91,7 @@ pub(crate) fn measure(
         beside / alone,
         median(gone)
     );
-    Ok(table)
+    Ok(())
 }
 
 /// Clients that begin and do not go on: a handshake, a head or a body, over TLS and in clear.

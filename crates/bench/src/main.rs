@@ -5,6 +5,7 @@
 mod chart;
 mod crowd;
 mod load;
+mod neighbours;
 mod open_loop;
 mod pgbench;
 mod report;
@@ -29,6 +30,9 @@ const CONNECTIONS: [usize; 5] = [1, 8, 32, 128, 512];
 /// Of the open loop: enough that none waits for another.
 const OPEN_LOOP_CONNECTIONS: usize = 64;
 
+/// The service's own, unless told otherwise.
+const USUAL_RATE_LIMIT: &str = "100/1000";
+
 /// Measures intake beside pgbench
 #[derive(Parser)]
 struct Arguments {
@@ -44,9 +48,12 @@ struct Arguments {
     /// The numbers of connections, instead of 1, 8, 32, 128 and 512
     #[arg(long, value_delimiter = ',')]
     connections: Vec<usize>,
-    /// Measures only what a crowd of clients and stalled ones do to others
+    /// Measures only what a crowd of clients, stalled ones and noisy neighbours do to others
     #[arg(long)]
     crowd: bool,
+    /// Of that only the noisy neighbours
+    #[arg(long, requires = "crowd")]
+    neighbours: bool,
     /// The program to measure, instead of the one beside this
     #[arg(long)]
     program: Option<PathBuf>,
@@ -82,10 +89,19 @@ fn main() -> anyhow::Result<()> {
 
 fn measure_crowd(arguments: &Arguments, program: &Path) -> anyhow::Result<String> {
     let ground = Ground::prepare()?;
-    let mut fast = Stage::build(&ground, "fast", program, &arguments.settings)?;
-    let impatient = [&arguments.settings[..], &["INTAKE_DEADLINE=500ms".to_owned()]].concat();
-    let mut slow = Stage::build(&ground, "slow", program, &impatient)?;
-    crowd::measure(&mut fast, &mut slow, arguments.rounds, Duration::from_secs(arguments.seconds))
+    let time = Duration::from_secs(arguments.seconds);
+    let mut table = String::from("| What | Measured | Must |\n|---|---:|---:|\n");
+    if !arguments.neighbours {
+        let mut fast = Stage::build(&ground, "fast", program, &arguments.settings)?;
+        let impatient = [&arguments.settings[..], &["INTAKE_DEADLINE=500ms".to_owned()]].concat();
+        let mut slow = Stage::build(&ground, "slow", program, &impatient)?;
+        crowd::measure(&mut fast, &mut slow, arguments.rounds, time, &mut table)?;
+    }
+    let limited_by = |limit: &str| [&arguments.settings[..], &[format!("INTAKE_RATE_LIMIT={limit}")]].concat();
+    let limited = Stage::build(&ground, "limited", program, &limited_by(USUAL_RATE_LIMIT))?;
+    let unlimited = Stage::build(&ground, "unlimited", program, &limited_by("off"))?;
+    neighbours::measure(&limited, &unlimited, arguments.rounds, time, &mut table)?;
+    Ok(table)
 }
 
 fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {

@@ -27,6 +27,12 @@ pub(crate) fn whole(keys: &[ApiKey], headers: &[(&str, &str)]) -> Vec<Vec<u8>> {
     bodies(keys.len()).filter_map(request).collect()
 }
 
+/// Those of them that have no fault.
+pub(crate) fn valid(keys: &[ApiKey], headers: &[(&str, &str)]) -> Vec<Vec<u8>> {
+    let all = whole(keys, headers).into_iter().enumerate();
+    all.filter(|(number, _)| !number.is_multiple_of(FAULT_EVERY)).map(|(_, request)| request).collect()
+}
+
 fn body(number: usize) -> Value {
     let pick = |from: &[&str]| from.get(number % from.len()).copied().unwrap_or_default().to_owned();
     // Two in three say where they live and how to write to them.

@@ -1,6 +1,8 @@
 //! What is measured: a private PostgreSQL as it comes, the service in front of it, and the load. After every run the table
 //! must hold what was acknowledged and no more, but for requests that were under way when the load ended.
 
+mod beside;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use diesel::prelude::*;
 use intake_domain::{ApiKey, Environment};
 use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
 use intake_infra::{Prepared, prepare};
+use intake_test_support::processes::peak_memory;
 use intake_test_support::{Clinic, Service, ServiceBuilder, WithCount, request};
 use tempfile::TempDir;
 
@@ -20,6 +23,8 @@ use crate::load::{self, Listener};
 use crate::open_loop::{self, Tail};
 use crate::pgbench::Pgbench;
 use crate::{report, requests, usage};
+
+pub(crate) use beside::Neighbour;
 
 /// As many clinics as a service of this size may have at work at once.
 const ORGANISATIONS: usize = 10;
@@ -75,6 +80,8 @@ pub(crate) struct Stage<'a> {
     keys: Vec<ApiKey>,
     requests: PathBuf,
     folder: PathBuf,
+    /// As SQL has them: of the patients that are sent here, and not by somebody beside.
+    organisations: String,
 }
 
 impl<'a> Stage<'a> {
@@ -89,6 +96,7 @@ impl<'a> Stage<'a> {
         let urls = prepare(&ground.postgres, database)?;
         let clinics: Vec<Clinic> =
             (0..ORGANISATIONS).map(|_| Clinic::open(&urls.service, Environment::Development)).collect();
+        let organisations: Vec<String> = clinics.iter().map(|clinic| format!("'{}'", clinic.organisation)).collect();
         let keys: Vec<ApiKey> = clinics.iter().map(|clinic| clinic.key().1).collect();
         let lines = requests::bodies(keys.len())
             .filter_map(|(key, body)| keys.get(key).map(|key| format!("{}\t{body}\n", key.expose())));
@@ -111,7 +119,8 @@ impl<'a> Stage<'a> {
             settings.iter().fold(builder, |builder, (name, value)| builder.setting(name, value))
         };
         let service = builder().start();
-        Ok(Self { ground, service, builder: Box::new(builder), urls, keys, requests, folder })
+        let organisations = organisations.join(", ");
+        Ok(Self { ground, service, builder: Box::new(builder), urls, keys, requests, folder, organisations })
     }
 
     /// From the start of the program to the first probe that finds it ready.
@@ -169,7 +178,7 @@ impl<'a> Stage<'a> {
         let address = self.plain()?;
         let requests = requests::whole(&self.keys, &[("X-Forwarded-Proto", "https")]);
         let rows = self.rows()?;
-        let outcome = open_loop::run(address, &requests, rate, connections, time)?;
+        let outcome = open_loop::run(address, &requests, rate, connections, time)?.all_answered()?;
         let rows = self.rows()? - rows;
         anyhow::ensure!(
             rows == outcome.created,
@@ -206,7 +215,7 @@ impl<'a> Stage<'a> {
     }
 
     pub(crate) fn peak_memory(&self) -> anyhow::Result<u64> {
-        usage::peak_memory(self.service.process())
+        Ok(peak_memory(self.service.process())?)
     }
 
     pub(crate) fn empty_table(&mut self) -> anyhow::Result<()> {
@@ -240,7 +249,7 @@ impl<'a> Stage<'a> {
     /// Sends at a fixed rate over plain HTTP, far more than can be stored.
     pub(crate) fn overload(&self, rate: f64, connections: usize, time: Duration) -> anyhow::Result<open_loop::Outcome> {
         let requests = requests::whole(&self.keys, &[("X-Forwarded-Proto", "https")]);
-        open_loop::run(self.plain()?, &requests, rate, connections, time)
+        open_loop::run(self.plain()?, &requests, rate, connections, time)?.all_answered()
     }
 
     pub(crate) fn plain(&self) -> anyhow::Result<SocketAddr> {
@@ -258,13 +267,17 @@ impl<'a> Stage<'a> {
     }
 
     /// Every run begins with a database that has nothing left to do.
-    fn settle(&self) -> anyhow::Result<()> {
+    pub(crate) fn settle(&self) -> anyhow::Result<()> {
         std::thread::sleep(SETTLE);
         Ok(self.connect()?.batch_execute("CHECKPOINT")?)
     }
 
     fn rows(&self) -> anyhow::Result<u64> {
-        let count = diesel::sql_query("SELECT count(*) AS count FROM patients");
+        self.count("true")
+    }
+
+    fn count(&self, which: &str) -> anyhow::Result<u64> {
+        let count = diesel::sql_query(format!("SELECT count(*) AS count FROM patients WHERE {which}"));
         Ok(u64::try_from(count.get_result::<WithCount>(&mut self.connect()?)?.count)?)
     }
 

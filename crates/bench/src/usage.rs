@@ -37,14 +37,6 @@ pub(crate) fn of_family(head: u32) -> anyhow::Result<Duration> {
     Ok(ticks(all))
 }
 
-/// The most memory that a process has held so far, in bytes.
-pub(crate) fn peak_memory(process: u32) -> anyhow::Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
-    let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
-    Ok(kibibytes * 1024)
-}
-
 fn ticks(count: u64) -> Duration {
     Duration::from_secs(count) / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100)
 }

@@ -171,6 +171,21 @@ impl Connection {
         self.socket.shutdown(Shutdown::Write).expect("the socket is open");
     }
 
+    /// Sends what the service takes of these bytes until it has taken nothing for that long. Gives how many that were.
+    pub fn write_within(&mut self, bytes: &[u8], time: Duration) -> io::Result<usize> {
+        self.socket.set_write_timeout(Some(time))?;
+        let mut sent = 0;
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            match self.stream.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(length) => sent += length,
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sent)
+    }
+
     /// Reads one answer, or the reason there is none.
     pub fn try_read(&mut self, has_body: bool) -> io::Result<Response> {
         loop {

@@ -55,6 +55,11 @@ impl Clinic {
         (made.id, made.key)
     }
 
+    /// The shape of its keys.
+    pub(crate) fn format(&self) -> &KeyFormat {
+        &self.format
+    }
+
     /// Revokes a key.
     pub fn revoke(&self, key: KeyId) {
         let revoked = self.runtime.block_on(revoke_key(&self.keys, key, None, &deed()));
@@ -85,7 +90,7 @@ fn deed() -> Deed {
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests draw their own random bytes")]
-fn random<const LENGTH: usize>() -> [u8; LENGTH] {
+pub(crate) fn random<const LENGTH: usize>() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).expect("random bytes");
     bytes

@@ -1,14 +1,18 @@
-//! What tests share: a PostgreSQL with a database for each test, a running service to talk to over real HTTPS, and a
-//! counter of the round trips between the two.
+//! What tests share: a PostgreSQL with a database for each test, a running service to talk to over real HTTPS, a counter of
+//! the round trips between the two, and the troubles that others make: floods, frozen processes, rows that are held.
 #![expect(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "tests fail by panicking and say why")]
 
+mod backends;
 mod browser;
 mod client;
 mod clinic;
 mod database;
+pub mod flood;
+pub mod processes;
 mod round_trips;
 mod service;
 
+pub use backends::{HeldRow, freeze_writer};
 pub use browser::{Browser, Element};
 pub use client::{Client, Connection, Response, request};
 pub use clinic::{Clinic, patient};

@@ -85,6 +85,14 @@ impl ServiceBuilder {
         builder.setting("DATABASE_URL", service.expose()).setting("INTAKE_MIGRATION_DATABASE_URL", owner.expose())
     }
 
+    /// Keeps its data in this folder instead.
+    #[must_use]
+    pub fn data_folder(mut self, data_dir: &Path) -> Self {
+        self.command.env("INTAKE_DATA_DIR", data_dir);
+        self.data_dir = data_dir.to_owned();
+        self
+    }
+
     /// Sets a variable.
     #[must_use]
     pub fn setting(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
@@ -154,6 +162,8 @@ impl ServiceBuilder {
             let has_ended = child.try_wait().expect("a child").is_some();
             if has_ended || started.elapsed() > START_TIMEOUT {
                 std::thread::sleep(Duration::from_millis(50));
+                let _ = child.kill();
+                let _ = child.wait();
                 return Err(output.lock().expect("no panic").clone());
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -3,89 +3,49 @@
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{ApiKey, Environment};
-use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
-use intake_infra::{DatabaseUrl, Prepared, SERVICE_ROLE, prepare};
+use intake_infra::{DatabaseUrl, Prepared, SERVICE_ROLE};
+use intake_test_support::processes::peak_memory;
 use intake_test_support::{Client, Clinic, Service, ServiceBuilder, WithCount};
-use rustix::process::{Pid, Signal, kill_process};
 
+use crate::ground::Ground;
 use crate::proxy::{Proxy, Upstream};
 use crate::random::Random;
 
 /// The services behind one door: what one acknowledges the other must know.
 pub(crate) const INSTANCES: usize = 2;
-/// How long a killed PostgreSQL may take to be gone, with every part of it.
-const GONE: Duration = Duration::from_secs(10);
-
-/// A PostgreSQL of our own.
-pub(crate) struct Ground {
-    folder: PathBuf,
-    postgres: EmbeddedPostgres,
-}
-
-impl Ground {
-    pub(crate) fn prepare(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(folder)?;
-        let folder = folder.join("postgres");
-        let user = std::process::id();
-        let postgres = EmbeddedPostgres::start(&Settings { folder: folder.clone(), durability, programs: None, user })?;
-        Ok(Self { folder, postgres })
-    }
-
-    /// Makes a database on it.
-    fn database(&self, name: &str) -> anyhow::Result<Prepared> {
-        Ok(prepare(&self.postgres, name)?)
-    }
-
-    /// Kills the server and all its parts.
-    pub(crate) fn kill(&self) -> anyhow::Result<()> {
-        let server = self.server()?;
-        let mut family = children(server)?;
-        family.push(server);
-        family.iter().for_each(|&process| kill(process));
-        wait_until_gone(&family)
-    }
-
-    /// Kills the server alone: its parts notice, and end by themselves some time.
-    pub(crate) fn kill_head(&self) -> anyhow::Result<()> {
-        let server = self.server()?;
-        let family = children(server)?;
-        kill(server);
-        wait_until_gone(&family)
-    }
-
-    /// Kills one part of the server, which then ends all others and starts again by itself.
-    pub(crate) fn kill_part(&self, random: &mut Random) -> anyhow::Result<()> {
-        let family = children(self.server()?)?;
-        let choice = usize::try_from(random.below(family.len() as u64))?;
-        family.get(choice).copied().into_iter().for_each(kill);
-        Ok(())
-    }
-
-    /// Starts the server again, unless it runs.
-    pub(crate) fn restart(&self) -> anyhow::Result<()> {
-        Ok(self.postgres.ensure_running()?)
-    }
-
-    fn server(&self) -> anyhow::Result<u32> {
-        let file = std::fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
-        Ok(file.lines().next().context("the pid file is empty")?.trim().parse()?)
-    }
-}
+/// A service that was killed starts again in this time, whatever else befalls it, and tries as often as this.
+const START: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// One database, and everything in front of it.
 pub(crate) struct Arena {
     doors: Vec<Door>,
+    /// The ways into the database that no fault lies on, unless it befalls the server.
     pub(crate) urls: Prepared,
     pub(crate) database_proxy: Proxy,
     pub(crate) clinics: Vec<(Clinic, Vec<ApiKey>)>,
+    /// A key that opens nothing any more.
+    pub(crate) revoked_key: ApiKey,
     pub(crate) folder: PathBuf,
+}
+
+/// How an arena is furnished.
+pub(crate) struct Plot<'a> {
+    pub(crate) program: &'a Path,
+    /// A folder for it is made in this one.
+    pub(crate) folder: &'a Path,
+    pub(crate) name: &'a str,
+    pub(crate) seed: u64,
+    /// What the services are told beyond the usual.
+    pub(crate) settings: &'a [(&'a str, &'a str)],
 }
 
 /// One service.
@@ -93,32 +53,55 @@ struct Door {
     program: String,
     data_dir: PathBuf,
     urls: Prepared,
+    settings: Vec<(String, String)>,
     service: Mutex<Service>,
     address: Arc<Mutex<std::net::SocketAddr>>,
     proxy: Proxy,
+    /// The most memory that any of its processes has held that were killed.
+    memory: AtomicU64,
+}
+
+/// As what a service shows itself to PostgreSQL.
+pub(crate) fn application_name(instance: usize) -> String {
+    format!("torture-{instance}")
 }
 
 impl Arena {
-    pub(crate) fn open(ground: &Ground, name: &str, program: &Path, folder: &Path, seed: u64) -> anyhow::Result<Self> {
-        let urls = ground.database(name)?;
-        let socket = ground.folder.join("socket/.s.PGSQL.5432");
-        let database_proxy = Proxy::before(Upstream::Unix(socket), own_host(), Random::new(seed, 1_000))?;
-        let url = format!("postgres://{SERVICE_ROLE}@{}/{name}", database_proxy.address);
-        let url: DatabaseUrl = url.parse().map_err(|_| anyhow!("{url} is no address of a database"))?;
-        let through_proxy = Prepared { service: url, owner: urls.owner.clone() };
-        let folder = folder.join(name);
-        let doors = (0..INSTANCES)
-            .map(|number| {
-                let data_dir = folder.join(format!("service-{number}"));
-                Door::open(program, data_dir, through_proxy.clone(), seed + number as u64)
-            })
-            .collect::<anyhow::Result<_>>()?;
+    /// On a database of this server, with a proxy on the way there.
+    pub(crate) fn open(ground: &Ground, plot: &Plot<'_>) -> anyhow::Result<Self> {
+        let urls = ground.database(plot.name)?;
+        let proxy = database_proxy(ground, plot)?;
+        let through_proxy = format!("postgres://{SERVICE_ROLE}@{}/{}?", proxy.address, plot.name);
+        Self::furnish(plot, urls, &through_proxy, proxy)
+    }
+
+    /// On a database that is there already, wherever these lead. The proxy stands aside.
+    pub(crate) fn open_at(ground: &Ground, plot: &Plot<'_>, urls: Prepared) -> anyhow::Result<Self> {
+        let (proxy, straight) = (database_proxy(ground, plot)?, format!("{} ", urls.service.expose()));
+        Self::furnish(plot, urls, &straight, proxy)
+    }
+
+    /// `way` is how the services reach the database: an address that more can be added to.
+    fn furnish(plot: &Plot<'_>, urls: Prepared, way: &str, database_proxy: Proxy) -> anyhow::Result<Self> {
+        let folder = plot.folder.join(plot.name);
+        let door = |instance: usize| {
+            let url = format!("{way}application_name={}", application_name(instance));
+            let service: DatabaseUrl = url.parse().map_err(|_| anyhow!("{url} is no address of a database"))?;
+            let random = Random::new(plot.seed, 2_000 + instance as u64);
+            let data_dir = folder.join(format!("service-{instance}"));
+            Door::open(plot, data_dir, Prepared { service, owner: urls.owner.clone() }, random)
+        };
+        let doors = (0..INSTANCES).map(door).collect::<anyhow::Result<_>>()?;
         let clinics = (0..2).map(|_| Clinic::open(&urls.service, Environment::Development));
         let clinics = clinics.map(|clinic| {
             let keys = vec![clinic.key().1, clinic.key().1];
             (clinic, keys)
         });
-        Ok(Self { doors, clinics: clinics.collect(), urls, database_proxy, folder })
+        let clinics: Vec<_> = clinics.collect();
+        let (clinic, _) = clinics.first().context("a clinic")?;
+        let (id, revoked_key) = clinic.key();
+        clinic.revoke(id);
+        Ok(Self { doors, clinics, revoked_key, urls, database_proxy, folder })
     }
 
     /// How to reach a service, through its proxy.
@@ -140,6 +123,11 @@ impl Arena {
     /// How many answers were cut.
     pub(crate) fn answers_cut(&self) -> u64 {
         self.doors.iter().map(|door| door.proxy.count()).sum()
+    }
+
+    /// The most memory that a service has held so far, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        self.doors.iter().map(Door::peak_memory).max().unwrap_or_default()
     }
 
     /// What the services have to say about answers that nobody expected.
@@ -167,22 +155,43 @@ impl Arena {
 }
 
 impl Door {
-    fn open(program: &Path, data_dir: PathBuf, urls: Prepared, seed: u64) -> anyhow::Result<Self> {
-        let program = program.to_string_lossy().into_owned();
-        let service = start(&program, &data_dir, &urls)?;
+    fn open(plot: &Plot<'_>, data_dir: PathBuf, urls: Prepared, random: Random) -> anyhow::Result<Self> {
+        let program = plot.program.to_string_lossy().into_owned();
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let settings: Vec<_> = plot.settings.iter().map(owned).collect();
+        let service = start(&program, &data_dir, &urls, &settings)?;
         let address = Arc::new(Mutex::new(service.https.context("an HTTPS listener")?));
-        let proxy = Proxy::before(Upstream::Tcp(Arc::clone(&address)), Ipv4Addr::LOCALHOST, Random::new(seed, 2_000))?;
-        Ok(Self { program, data_dir, urls, service: Mutex::new(service), address, proxy })
+        let proxy = Proxy::before(Upstream::Tcp(Arc::clone(&address)), Ipv4Addr::LOCALHOST, random)?;
+        let (service, memory) = (Mutex::new(service), AtomicU64::new(0));
+        Ok(Self { program, data_dir, urls, settings, service, address, proxy, memory })
     }
 
     fn kill_and_start(&self) -> anyhow::Result<()> {
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
+        self.memory.fetch_max(peak_memory(service.process()).unwrap_or_default(), Ordering::Relaxed);
         service.signal("KILL");
         service.wait();
-        *service = start(&self.program, &self.data_dir, &self.urls)?;
+        // Other faults may be under way: without a database no service starts.
+        let until = Instant::now() + START;
+        *service = loop {
+            match start(&self.program, &self.data_dir, &self.urls, &self.settings) {
+                Err(_) if Instant::now() < until => std::thread::sleep(PAUSE),
+                started => break started?,
+            }
+        };
         *self.address.lock().unwrap_or_else(PoisonError::into_inner) = service.https.context("an HTTPS listener")?;
         Ok(())
     }
+
+    fn peak_memory(&self) -> u64 {
+        let process = self.service.lock().unwrap_or_else(PoisonError::into_inner).process();
+        peak_memory(process).unwrap_or_default().max(self.memory.load(Ordering::Relaxed))
+    }
+}
+
+fn database_proxy(ground: &Ground, plot: &Plot<'_>) -> anyhow::Result<Proxy> {
+    let socket = ground.socket_folder().join(".s.PGSQL.5432");
+    Proxy::before(Upstream::Unix(socket), own_host(), Random::new(plot.seed, 1_000))
 }
 
 /// An address of this machine that nobody else uses, so that what is sent to it can be dropped.
@@ -191,47 +200,12 @@ fn own_host() -> Ipv4Addr {
     Ipv4Addr::new(127, 77, high, low.max(1))
 }
 
-fn start(program: &str, data_dir: &Path, urls: &Prepared) -> anyhow::Result<Service> {
+fn start(program: &str, data_dir: &Path, urls: &Prepared, settings: &[(String, String)]) -> anyhow::Result<Service> {
     let builder = ServiceBuilder::in_folder(program, data_dir)
         .database_urls(&urls.service, &urls.owner)
         .setting("INTAKE_HTTP_ADDR", "off")
         .setting("INTAKE_RATE_LIMIT", "off")
         .setting("INTAKE_LOG", "warn,intake=info");
+    let builder = settings.iter().fold(builder, |builder, (name, value)| builder.setting(name, value));
     builder.try_start().map_err(|output| anyhow!("a service did not start: {output}"))
-}
-
-/// The processes that one has started.
-fn children(parent: u32) -> anyhow::Result<Vec<u32>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc")? {
-        let Some(process) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // The name in parentheses may hold anything.
-        let of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
-        if of == Some(parent) {
-            found.push(process);
-        }
-    }
-    Ok(found)
-}
-
-pub(crate) fn kill(process: u32) {
-    if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
-        // It may have ended by itself.
-        let _ = kill_process(process, Signal::KILL);
-    }
-}
-
-fn wait_until_gone(processes: &[u32]) -> anyhow::Result<()> {
-    let lives = |process: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // One that has ended stays in the list until its parent has noticed.
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-    };
-    let until = std::time::Instant::now() + GONE;
-    while processes.iter().any(lives) {
-        anyhow::ensure!(std::time::Instant::now() < until, "PostgreSQL does not end");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::AddAssign;
+use std::time::Duration;
 
 use diesel::pg::PgConnection;
 use intake_domain::timestamp;
@@ -30,8 +31,12 @@ pub struct Findings {
     pub altered: u64,
     /// There, in another organisation's register.
     pub misplaced: u64,
-    /// Answers that must never come.
+    /// Answers that must never come, and limits that were not kept.
     pub wrong: u64,
+    /// The longest time until every service acknowledged patients again, where the fault has a limit for that.
+    pub away: Option<Duration>,
+    /// The most memory that a service has held, in bytes.
+    pub memory: Option<u64>,
     /// A few of them, in words.
     pub examples: Vec<String>,
 }
@@ -41,6 +46,12 @@ impl Findings {
     #[must_use]
     pub fn is_good(&self) -> bool {
         [self.lost, self.doubled, self.phantom, self.altered, self.misplaced, self.wrong].iter().all(|&bad| bad == 0)
+    }
+
+    /// Something was not as promised, other than what the register holds.
+    pub(crate) fn is_wrong(&mut self, what: impl fmt::Display) {
+        self.wrong += 1;
+        self.complain(what);
     }
 
     pub(crate) fn complain(&mut self, what: impl fmt::Display) {
@@ -60,6 +71,8 @@ impl AddAssign for Findings {
         self.altered += other.altered;
         self.misplaced += other.misplaced;
         self.wrong += other.wrong;
+        self.away = self.away.max(other.away);
+        self.memory = self.memory.max(other.memory);
         for example in other.examples {
             self.complain(example);
         }

@@ -7,10 +7,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use intake_test_support::processes::kill;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::process::geteuid;
-
-use crate::arena::kill;
 
 /// Sparse: only what is written takes room.
 const SIZE: u64 = 4 * 1024 * 1024 * 1024;

@@ -1,23 +1,18 @@
-//! The faults, each over a database and services of its own, with clients at work all the while.
+//! The faults that end something: processes killed, connections cut, packets dropped, disks full, the power gone.
 
-use std::path::Path;
 use std::time::Duration;
 
 use intake_infra::embedded::Durability;
 
-use crate::arena::{Arena, Ground, INSTANCES};
+use crate::arena::{Arena, INSTANCES};
 use crate::audit::{Findings, audit};
 use crate::disk::Disk;
+use crate::ground::Ground;
 use crate::journal::Journal;
 use crate::races;
-use crate::random::Random;
 use crate::route::Dropping;
-use crate::traffic::Traffic;
+use crate::scene::Scene;
 
-/// Enough for batches of some size, few enough for two cores.
-const CLIENTS: u64 = 24;
-/// Of undisturbed work between two faults.
-const WORK: (u64, u64) = (30, 250);
 /// How long packets are dropped.
 const DROPPED: (u64, u64) = (200, 6_000);
 /// How long a disk stays full.
@@ -29,37 +24,12 @@ const ANSWER_CUTS: u64 = 6_000;
 /// Controls lose something within so many tries, or they see nothing.
 const CONTROL_TRIES: u64 = 10;
 
-/// Where a fault strikes.
-pub(crate) struct Scene<'a> {
-    pub(crate) program: &'a Path,
-    pub(crate) folder: &'a Path,
-    pub(crate) seed: u64,
-}
-
 impl Scene<'_> {
-    /// Clients work while the fault strikes; then everything is counted. Gives how often it struck, too.
-    fn play(
-        &self,
-        ground: &Ground,
-        name: &str,
-        strike: impl FnOnce(&Arena, &Journal, &mut Random) -> anyhow::Result<u64>,
-    ) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, name, self.program, self.folder, self.seed)?;
-        let journal = Journal::begin(arena.folder.join("journal"))?;
-        let mut random = Random::new(self.seed, 5_000);
-        let traffic = Traffic::new(&arena, &journal, self.seed);
-        let struck = traffic.during(CLIENTS, || strike(&arena, &journal, &mut random))?;
-        let mut found = audit(&journal, &mut arena.register()?)?;
-        // It tells more than another example.
-        found.examples.splice(..0, arena.unexpected());
-        Ok((struck, found))
-    }
-
     pub(crate) fn kill_services(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "kill_services", |arena, _, random| {
+        self.play(ground, "kill_services", |act| {
             for time in 0..times {
-                std::thread::sleep(random.milliseconds(WORK.0, WORK.1));
-                arena.kill_service(usize::try_from(time)? % INSTANCES)?;
+                act.rest();
+                act.arena.kill_service(usize::try_from(time)? % INSTANCES)?;
             }
             Ok(times)
         })
@@ -67,13 +37,13 @@ impl Scene<'_> {
 
     /// In turns the whole of PostgreSQL, its head, and a part of it.
     pub(crate) fn kill_database(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "kill_database", |_, _, random| {
+        self.play(ground, "kill_database", |act| {
             for time in 0..times {
-                std::thread::sleep(random.milliseconds(WORK.0, WORK.1));
+                act.rest();
                 match time % 3 {
                     0 => ground.kill()?,
                     1 => ground.kill_head()?,
-                    _ => ground.kill_part(random)?,
+                    _ => ground.kill_part(&mut act.random)?,
                 }
                 ground.restart()?;
             }
@@ -83,21 +53,21 @@ impl Scene<'_> {
 
     /// Cuts the connections between services and database until so many patients are acknowledged.
     pub(crate) fn cut_database(&self, ground: &Ground, patients: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "cut_database", |arena, journal, _| {
-            arena.database_proxy.cut_every(DATABASE_CUTS.0, DATABASE_CUTS.1);
-            wait_for(journal, patients);
-            arena.database_proxy.cut_every(0, 0);
-            Ok(arena.database_proxy.count())
+        self.play(ground, "cut_database", |act| {
+            act.arena.database_proxy.cut_every(DATABASE_CUTS.0, DATABASE_CUTS.1);
+            wait_for(act.journal, patients);
+            act.arena.database_proxy.cut_every(0, 0);
+            Ok(act.arena.database_proxy.count())
         })
     }
 
     /// Drops every packet between services and database for a while, which may be longer than a connection bears.
     pub(crate) fn drop_packets(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "drop_packets", |arena, _, random| {
+        self.play(ground, "drop_packets", |act| {
             for _ in 0..times {
-                std::thread::sleep(random.milliseconds(WORK.0, WORK.1));
-                let dropping = Dropping::to(arena.database_proxy.address.ip())?;
-                std::thread::sleep(random.milliseconds(DROPPED.0, DROPPED.1));
+                act.rest();
+                let dropping = Dropping::to(act.arena.database_proxy.address.ip())?;
+                std::thread::sleep(act.random.milliseconds(DROPPED.0, DROPPED.1));
                 drop(dropping);
             }
             Ok(times)
@@ -106,16 +76,16 @@ impl Scene<'_> {
 
     /// Cuts what the services answer until so many patients are acknowledged.
     pub(crate) fn cut_answers(&self, ground: &Ground, patients: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "cut_answers", |arena, journal, _| {
-            arena.cut_answers(ANSWER_CUTS);
-            wait_for(journal, patients);
-            arena.cut_answers(0);
-            Ok(arena.answers_cut())
+        self.play(ground, "cut_answers", |act| {
+            act.arena.cut_answers(ANSWER_CUTS);
+            wait_for(act.journal, patients);
+            act.arena.cut_answers(0);
+            Ok(act.arena.answers_cut())
         })
     }
 
     pub(crate) fn race(&self, ground: &Ground, rounds: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, "races", self.program, self.folder, self.seed)?;
+        let arena = Arena::open(ground, &self.plot("races", &[]))?;
         let journal = Journal::begin(arena.folder.join("journal"))?;
         let mut found = races::for_one_key(&arena, &journal, rounds)?;
         found += audit(&journal, &mut arena.register()?)?;
@@ -123,7 +93,7 @@ impl Scene<'_> {
     }
 
     pub(crate) fn revoke(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, "revocations", self.program, self.folder, self.seed)?;
+        let arena = Arena::open(ground, &self.plot("revocations", &[]))?;
         let mut found = races::of_revocation(&arena, self.seed, times)?;
         let stored = arena.count()?;
         if stored != found.acknowledged {
@@ -138,9 +108,9 @@ impl Scene<'_> {
         let disk = Disk::make(&self.folder.join("power"))?;
         let ground = Ground::prepare(disk.path(), Durability::Full)?;
         // Ends before its disk.
-        self.play(&ground, "power_cuts", |_, _, random| {
+        self.play(&ground, "power_cuts", |act| {
             for _ in 0..times {
-                std::thread::sleep(random.milliseconds(WORK.0, WORK.1));
+                act.rest();
                 disk.cut_power()?;
                 ground.restart()?;
             }
@@ -153,11 +123,11 @@ impl Scene<'_> {
         let disk = Disk::make(&self.folder.join("full"))?;
         let ground = Ground::prepare(disk.path(), Durability::Full)?;
         // Ends before its disk.
-        self.play(&ground, "full_disk", |_, _, random| {
+        self.play(&ground, "full_disk", |act| {
             for _ in 0..times {
-                std::thread::sleep(random.milliseconds(WORK.0, WORK.1));
+                act.rest();
                 disk.fill()?;
-                std::thread::sleep(random.milliseconds(FULL.0, FULL.1));
+                std::thread::sleep(act.random.milliseconds(FULL.0, FULL.1));
                 disk.empty()?;
                 ground.restart()?;
             }
@@ -169,8 +139,8 @@ impl Scene<'_> {
     pub(crate) fn control_kill(&self) -> anyhow::Result<Findings> {
         let ground = Ground::prepare(&self.folder.join("control-kill"), Durability::None)?;
         for time in 0..CONTROL_TRIES {
-            let (_, found) = self.play(&ground, &format!("control_kill_{time}"), |_, _, random| {
-                std::thread::sleep(random.milliseconds(200, 400));
+            let (_, found) = self.play(&ground, &format!("control_kill_{time}"), |act| {
+                std::thread::sleep(act.random.milliseconds(200, 400));
                 ground.kill()?;
                 ground.restart()?;
                 Ok(1)
@@ -189,11 +159,11 @@ impl Scene<'_> {
             let disk = Disk::make(&self.folder.join(&name))?;
             let ground = Ground::prepare(disk.path(), Durability::None)?;
             let mut everything = None;
-            let played = self.play(&ground, &name, |_, journal, _| {
+            let played = self.play(&ground, &name, |act| {
                 std::thread::sleep(Duration::from_millis(500));
                 disk.cut_power()?;
                 if let Err(error) = ground.restart() {
-                    everything = Some((journal.acknowledged(), error));
+                    everything = Some((act.journal.acknowledged(), error));
                     anyhow::bail!("the database is lost");
                 }
                 Ok(1)

@@ -4,27 +4,40 @@
 mod arena;
 mod audit;
 mod disk;
+mod drift;
 mod faults;
+mod floods;
+mod ground;
+mod hands;
+mod hangs;
 mod journal;
+mod mixed;
 mod people;
+mod promotion;
 mod proxy;
+mod pulse;
 mod races;
 mod random;
 mod route;
+mod scene;
 mod traffic;
+mod verdict;
 
-use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use intake_infra::embedded::Durability;
 
 pub use audit::Findings;
+pub use verdict::Verdict;
 
-use arena::Ground;
-use faults::Scene;
+use floods::FloodKind;
+use ground::Ground;
+use scene::Scene;
+use verdict::Line;
 
 /// How hard to pull.
 #[derive(Clone, Debug)]
@@ -51,99 +64,101 @@ pub struct Plan {
     pub disk_fills: u64,
     /// How often the power is cut.
     pub power_cuts: u64,
+    /// How often PostgreSQL is frozen whole.
+    pub database_stops: u64,
+    /// How often the one process of PostgreSQL is frozen that a writer talks to.
+    pub backend_stops: u64,
+    /// How often somebody's transaction holds a row that others want.
+    pub held_rows: u64,
+    /// How often a standby is promoted.
+    pub promotions: u64,
+    /// How often durability is turned off for the service's role or database, and PostgreSQL killed.
+    pub drifts: u64,
+    /// How long each of the floods lasts.
+    pub flood: Duration,
+    /// How long everything strikes at once.
+    pub mixed: Duration,
 }
 
-/// What came of it.
-#[derive(Debug, Default)]
-pub struct Verdict {
-    lines: Vec<Line>,
-    /// What could not be tried, and why.
-    pub left_out: Vec<String>,
-}
-
-#[derive(Debug)]
-struct Line {
-    fault: &'static str,
-    is_control: bool,
-    times: u64,
-    found: Findings,
-    time: Duration,
-}
-
-/// Carries out a plan. `tell` is told of each step.
+/// Carries out a plan. `tell` is told of each step. What is to happen no time at all is left out.
 pub fn run(plan: &Plan, tell: impl Fn(&str)) -> anyhow::Result<Verdict> {
     let folder = tempfile::Builder::new().prefix("intake-torture-").tempdir()?;
     // PostgreSQL runs under another account than root, and passes through.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711))?;
     let scene = Scene { program: &plan.program, folder: folder.path(), seed: plan.seed };
-    let mut verdict = Verdict::default();
     let (no_disk, no_route) = (disk::is_missing(), route::is_missing());
-    verdict.left_out.extend(no_disk.map(|why| format!("a full disk and power cuts: {why}")));
-    verdict.left_out.extend(no_route.map(|why| format!("dropped packets: {why}")));
+    let mut run = Run { tell: &tell, verdict: Verdict::default() };
+    run.verdict.left_out.extend(no_disk.map(|why| format!("a full disk and power cuts: {why}")));
+    run.verdict.left_out.extend(no_route.map(|why| format!("dropped packets: {why}")));
+    let (has_disk, has_route) = (no_disk.is_none(), no_route.is_none());
 
-    let mut step = |fault, is_control, act: &mut dyn FnMut() -> anyhow::Result<(u64, Findings)>| {
-        tell(fault);
-        let started = Instant::now();
-        let (times, found) = act()?;
-        verdict.lines.push(Line { fault, is_control, times, found, time: started.elapsed() });
-        anyhow::Ok(())
-    };
-    step("PostgreSQL killed, synchronous_commit off", true, &mut || Ok((1, scene.control_kill()?)))?;
-    if no_disk.is_none() {
-        step("power cut, fsync off", true, &mut || Ok((1, scene.control_power()?)))?;
+    run.control("PostgreSQL killed, synchronous_commit off", || scene.control_kill())?;
+    if has_disk && plan.power_cuts > 0 {
+        run.control("power cut, fsync off", || scene.control_power())?;
+    }
+    if plan.drifts > 0 {
+        run.control("durability turned off for a role that believes it", || scene.control_drift())?;
     }
     let ground = Ground::prepare(folder.path(), Durability::Full)?;
-    step("service killed", false, &mut || scene.kill_services(&ground, plan.service_kills))?;
-    step("PostgreSQL killed", false, &mut || scene.kill_database(&ground, plan.database_kills))?;
-    step("connection to PostgreSQL cut", false, &mut || scene.cut_database(&ground, plan.database_cut_patients))?;
-    if no_route.is_none() {
-        step("packets to PostgreSQL dropped", false, &mut || scene.drop_packets(&ground, plan.packet_drops))?;
+    let drops = if has_route { plan.packet_drops } else { 0 };
+    run.step("service killed", plan.service_kills, |times| scene.kill_services(&ground, times))?;
+    run.step("PostgreSQL killed", plan.database_kills, |times| scene.kill_database(&ground, times))?;
+    run.step("connection to PostgreSQL cut", plan.database_cut_patients, |count| scene.cut_database(&ground, count))?;
+    run.step("packets to PostgreSQL dropped", drops, |times| scene.drop_packets(&ground, times))?;
+    run.step("answer cut", plan.answer_cut_patients, |count| scene.cut_answers(&ground, count))?;
+    run.step("64 clients, one Idempotency-Key", plan.races, |times| scene.race(&ground, times))?;
+    run.step("key revoked in use", plan.revocations, |times| scene.revoke(&ground, times))?;
+    run.step("PostgreSQL stopped", plan.database_stops, |times| scene.stop_database(&ground, times))?;
+    run.step("one backend stopped", plan.backend_stops, |times| scene.stop_backend(&ground, times))?;
+    run.step("row held", plan.held_rows, |times| scene.hold_rows(&ground, times))?;
+    for kind in FloodKind::ALL {
+        run.step(kind.title(), plan.flood.as_secs(), |_| scene.flood(&ground, kind, plan.flood))?;
     }
-    step("answer cut", false, &mut || scene.cut_answers(&ground, plan.answer_cut_patients))?;
-    step("64 clients, one Idempotency-Key", false, &mut || scene.race(&ground, plan.races))?;
-    step("key revoked in use", false, &mut || scene.revoke(&ground, plan.revocations))?;
-    if no_disk.is_none() {
-        step("disk full", false, &mut || scene.fill_disk(plan.disk_fills))?;
-        step("power cut", false, &mut || scene.cut_power(plan.power_cuts))?;
+    drop(ground);
+    run.step("standby promoted", plan.promotions, |times| scene.promote_standby(times))?;
+    run.step("durability turned off, PostgreSQL killed", plan.drifts, |times| scene.drift(times))?;
+    if has_disk {
+        run.step("disk full", plan.disk_fills, |times| scene.fill_disk(times))?;
+        run.step("power cut", plan.power_cuts, |times| scene.cut_power(times))?;
     }
-    Ok(verdict)
+    run.step("everything at once", plan.mixed.as_secs(), |_| scene.mix(plan.mixed, has_disk, has_route))?;
+    Ok(run.verdict)
 }
 
-impl Verdict {
-    /// Whether every control saw a loss, and nothing else did.
-    #[must_use]
-    pub fn is_good(&self) -> bool {
-        self.lines.iter().all(|line| if line.is_control { line.found.lost > 0 } else { line.found.is_good() })
+/// A plan being carried out.
+struct Run<'a> {
+    tell: &'a dyn Fn(&str),
+    verdict: Verdict,
+}
+
+impl Run<'_> {
+    /// Something must be lost, or the run is blind.
+    fn control(&mut self, fault: &'static str, act: impl FnOnce() -> anyhow::Result<Findings>) -> anyhow::Result<()> {
+        self.note(fault, true, || Ok((1, act()?)))
     }
 
-    /// A table, and the verdict in words.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let mut text = String::from(
-            "| fault | times | acknowledged | outcome unknown at first | lost | doubled | phantom | altered | wrong organisation | wrong answer | seconds |\n\
-             |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
-        );
-        for Line { fault, is_control, times, found, time } in &self.lines {
-            let role = if *is_control { "control: " } else { "" };
-            let Findings { acknowledged, unknown, lost, doubled, phantom, altered, misplaced, wrong, .. } = found;
-            let _ = writeln!(
-                text,
-                "| {role}{fault} | {times} | {acknowledged} | {unknown} | {lost} | {doubled} | {phantom} | {altered} | {misplaced} | {wrong} | {:.0} |",
-                time.as_secs_f64()
-            );
+    fn step(
+        &mut self,
+        fault: &'static str,
+        count: u64,
+        act: impl FnOnce(u64) -> anyhow::Result<(u64, Findings)>,
+    ) -> anyhow::Result<()> {
+        if count == 0 {
+            return Ok(());
         }
-        for line in self.lines.iter().filter(|line| !line.is_control) {
-            for example in &line.found.examples {
-                let _ = writeln!(text, "{}: {example}", line.fault);
-            }
-        }
-        for left_out in &self.left_out {
-            let _ = writeln!(text, "left out: {left_out}");
-        }
-        let blind = self.lines.iter().filter(|line| line.is_control && line.found.lost == 0);
-        for line in blind {
-            let _ = writeln!(text, "blind: a control lost nothing: {}", line.fault);
-        }
-        text + if self.is_good() { "verdict: good\n" } else { "verdict: BAD\n" }
+        self.note(fault, false, || act(count))
+    }
+
+    fn note(
+        &mut self,
+        fault: &'static str,
+        is_control: bool,
+        act: impl FnOnce() -> anyhow::Result<(u64, Findings)>,
+    ) -> anyhow::Result<()> {
+        (self.tell)(fault);
+        let started = Instant::now();
+        let (times, found) = act().with_context(|| fault)?;
+        self.verdict.lines.push(Line { fault, is_control, times, found, time: started.elapsed() });
+        Ok(())
     }
 }

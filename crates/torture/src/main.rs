@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use intake_torture::{Plan, run};
@@ -41,6 +41,27 @@ struct Arguments {
     /// How often the power is cut (needs root, XFS and loop devices)
     #[arg(long, default_value_t = 50)]
     power_cuts: u64,
+    /// How often PostgreSQL is frozen whole, in turns for less and for more than the deadline
+    #[arg(long, default_value_t = 20)]
+    database_stops: u64,
+    /// How often the one process of PostgreSQL is frozen that a writer talks to
+    #[arg(long, default_value_t = 10)]
+    backend_stops: u64,
+    /// How often somebody's transaction holds a row that others want
+    #[arg(long, default_value_t = 20)]
+    held_rows: u64,
+    /// How often a standby is promoted
+    #[arg(long, default_value_t = 5)]
+    promotions: u64,
+    /// How often durability is turned off for the service's role or database, and PostgreSQL killed
+    #[arg(long, default_value_t = 15)]
+    drifts: u64,
+    /// How many seconds each of the floods lasts
+    #[arg(long, default_value_t = 10)]
+    flood_seconds: u64,
+    /// How many minutes everything strikes at once
+    #[arg(long, default_value_t = 10)]
+    mixed_minutes: u64,
     /// The program to torture, instead of the one beside this
     #[arg(long)]
     program: Option<PathBuf>,
@@ -67,6 +88,13 @@ fn main() -> anyhow::Result<ExitCode> {
         revocations: arguments.revocations,
         disk_fills: arguments.disk_fills,
         power_cuts: arguments.power_cuts,
+        database_stops: arguments.database_stops,
+        backend_stops: arguments.backend_stops,
+        held_rows: arguments.held_rows,
+        promotions: arguments.promotions,
+        drifts: arguments.drifts,
+        flood: Duration::from_secs(arguments.flood_seconds),
+        mixed: Duration::from_secs(60 * arguments.mixed_minutes),
     };
     let verdict = run(&plan, |step| eprintln!("{step}"))?;
     println!("\n{}", verdict.to_text());

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::arena::{Arena, INSTANCES};
 use crate::journal::{Journal, Kind};
 use crate::people::patient;
+use crate::pulse::Pulse;
 use crate::random::Random;
 
 /// Between two tries: a service that is gone comes back in a moment.
@@ -26,6 +27,9 @@ pub(crate) struct Traffic<'a> {
     journal: &'a Journal,
     seed: u64,
     numbers: AtomicU64,
+    /// Where nothing befalls the database and the services, others' troubles are no reason for a refusal.
+    are_refusals_wrong: bool,
+    pub(crate) pulse: Pulse,
     is_over: AtomicBool,
     /// Nothing will come of it any more.
     is_abandoned: AtomicBool,
@@ -38,14 +42,33 @@ pub(crate) fn retry_key(number: u64) -> String {
 
 impl<'a> Traffic<'a> {
     pub(crate) fn new(arena: &'a Arena, journal: &'a Journal, seed: u64) -> Self {
-        Self {
-            arena,
-            journal,
-            seed,
-            numbers: AtomicU64::new(1),
-            is_over: AtomicBool::new(false),
-            is_abandoned: AtomicBool::new(false),
-        }
+        let (numbers, is_over, is_abandoned) = (AtomicU64::new(1), AtomicBool::new(false), AtomicBool::new(false));
+        let (are_refusals_wrong, pulse) = (false, Pulse::start());
+        Self { arena, journal, seed, numbers, are_refusals_wrong, pulse, is_over, is_abandoned }
+    }
+
+    /// The same, where every client must be served all the time.
+    pub(crate) fn served_throughout(arena: &'a Arena, journal: &'a Journal, seed: u64) -> Self {
+        Self { are_refusals_wrong: true, ..Self::new(arena, journal, seed) }
+    }
+
+    /// A number that no other patient has.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// One more client, whose requests may be refused with 503: sends this patient of the first clinic with a key of safe
+    /// retry, over and over, until it is acknowledged. It must be soon after that moment.
+    pub(crate) fn send_until_acknowledged(
+        &self,
+        place: u64,
+        number: u64,
+        at_last: Instant,
+    ) -> anyhow::Result<Option<Response>> {
+        let Some(key) = self.arena.clinics.first().and_then(|(_, keys)| keys.first()) else { return Ok(None) };
+        let gives_up = Some(at_last + PATIENCE);
+        let mut sender = Sender { may_be_refused: true, gives_up, ..Sender::new(self, place) };
+        sender.see_through(number, Kind::Safe, &request(key, number, Kind::Safe))
     }
 
     /// Lets so many clients work while the faults strike, and until everything is known that can be.
@@ -63,7 +86,7 @@ impl<'a> Traffic<'a> {
     }
 
     fn work(&self, client: u64) -> anyhow::Result<()> {
-        let mut sender = Sender { traffic: self, random: Random::new(self.seed, client), lanes: Default::default() };
+        let mut sender = Sender::new(self, client);
         while !self.is_over.load(Ordering::Relaxed) {
             sender.send_one()?;
         }
@@ -76,12 +99,19 @@ struct Sender<'a> {
     traffic: &'a Traffic<'a>,
     random: Random,
     lanes: [Option<Connection>; INSTANCES],
+    may_be_refused: bool,
+    gives_up: Option<Instant>,
 }
 
-impl Sender<'_> {
+impl<'a> Sender<'a> {
+    fn new(traffic: &'a Traffic<'a>, place: u64) -> Self {
+        let may_be_refused = !traffic.are_refusals_wrong;
+        let random = Random::new(traffic.seed, place);
+        Self { traffic, random, lanes: Default::default(), may_be_refused, gives_up: None }
+    }
+
     fn send_one(&mut self) -> anyhow::Result<()> {
-        let journal = self.traffic.journal;
-        let number = self.traffic.numbers.fetch_add(1, Ordering::Relaxed);
+        let number = self.traffic.next_number();
         let kind = match self.random.below(20) {
             0 => Kind::Faulty,
             1 => Kind::Stranger,
@@ -95,26 +125,29 @@ impl Sender<'_> {
         let unknown_key = clinic.unknown_key();
         let key = if kind == Kind::Stranger { Some(&unknown_key) } else { key };
         let Some(request) = key.map(|key| request(key, number, kind)) else { return Ok(()) };
-        journal.sent(number, clinic.organisation.to_string().parse()?, kind);
-        let mut since_over = None;
+        self.traffic.journal.sent(number, clinic.organisation.to_string().parse()?, kind);
+        if let Some(acknowledged) = self.see_through(number, kind, &request)?
+            && kind == Kind::Safe
+        {
+            self.replay(number, &request, &acknowledged);
+        }
+        Ok(())
+    }
+
+    /// Sends until it is known what has come of it, or for as long as that is safe. Gives the acknowledgement, if there is one.
+    fn see_through(&mut self, number: u64, kind: Kind, request: &[u8]) -> anyhow::Result<Option<Response>> {
         loop {
-            let answer = self.try_once(&request);
-            let Some(answer) = self.settle(number, kind, answer) else { return Ok(()) };
-            if kind != Kind::Safe {
-                return Ok(());
-            }
-            if let Some(acknowledged) = answer {
-                return self.replay(number, &request, &acknowledged);
-            }
-            if self.traffic.is_abandoned.load(Ordering::Relaxed) {
-                return Ok(());
+            let answer = self.try_once(request);
+            let Some(answer) = self.settle(number, kind, answer) else { return Ok(None) };
+            if answer.is_some() || kind != Kind::Safe || self.traffic.is_abandoned.load(Ordering::Relaxed) {
+                return Ok(answer);
             }
             if self.traffic.is_over.load(Ordering::Relaxed) {
-                let since: &mut Instant = since_over.get_or_insert_with(Instant::now);
-                if since.elapsed() > PATIENCE {
-                    journal.wrong(number, "all faults are over, and it is still not known");
-                    return Ok(());
-                }
+                self.gives_up.get_or_insert_with(|| Instant::now() + PATIENCE);
+            }
+            if self.gives_up.is_some_and(|gives_up| Instant::now() > gives_up) {
+                self.traffic.journal.wrong(number, "all faults are over, and it is still not known");
+                return Ok(None);
             }
             std::thread::sleep(self.random.milliseconds(PAUSE.0, PAUSE.1));
         }
@@ -131,7 +164,12 @@ impl Sender<'_> {
         match answer {
             Err(error) => journal.unknown(number, &format!("{:?}", error.kind())),
             // The database was away for too long; the patient may be stored when it is back.
-            Ok(answer) if answer.status == 503 => journal.unknown(number, "503"),
+            Ok(answer) if answer.status == 503 => {
+                journal.unknown(number, "503");
+                if !self.may_be_refused {
+                    journal.wrong(number, &format!("refused over others' troubles: 503 {}", answer.text()));
+                }
+            }
             Ok(answer) if answer.status != expected => {
                 journal.wrong(number, &format!("{} instead of {expected}: {}", answer.status, answer.text()));
                 return None;
@@ -151,9 +189,9 @@ impl Sender<'_> {
     }
 
     /// Now and then: the same request again, from anywhere, must get the same answer.
-    fn replay(&mut self, number: u64, request: &[u8], acknowledged: &Response) -> anyhow::Result<()> {
+    fn replay(&mut self, number: u64, request: &[u8], acknowledged: &Response) {
         if !self.random.one_in(REPLAY_ONE_IN) {
-            return Ok(());
+            return;
         }
         if let Ok(again) = self.try_once(request)
             && again.status != 503
@@ -163,7 +201,6 @@ impl Sender<'_> {
         {
             self.traffic.journal.wrong(number, &format!("sent again: {} {}", again.status, again.text()));
         }
-        Ok(())
     }
 
     fn try_once(&mut self, request: &[u8]) -> std::io::Result<Response> {
@@ -176,7 +213,11 @@ impl Sender<'_> {
                 lane.insert(client.try_connect()?)
             }
         };
+        let asked = Instant::now();
         let answer = connection.try_write(request).and_then(|()| connection.try_read(true));
+        if answer.as_ref().is_ok_and(|answer| answer.status == 201) {
+            self.traffic.pulse.beat(instance, asked);
+        }
         if answer.as_ref().map_or(true, |answer| answer.header("connection") == Some("close")) {
             *lane = None;
         }

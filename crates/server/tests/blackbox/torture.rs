@@ -1,6 +1,7 @@
 //! A short run of `just torture`: every plug is pulled a few times.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use intake_torture::{Plan, run};
 
@@ -18,6 +19,13 @@ fn nothing_is_lost_and_nothing_doubled_when_plugs_are_pulled() {
         revocations: 50,
         disk_fills: 2,
         power_cuts: 3,
+        database_stops: 2,
+        backend_stops: 1,
+        held_rows: 2,
+        promotions: 1,
+        drifts: 4,
+        flood: Duration::from_secs(1),
+        mixed: Duration::from_secs(10),
     };
     let verdict = run(&plan, |_| {}).unwrap();
     println!("seed {}\n{}", plan.seed, verdict.to_text());

@@ -1,0 +1,150 @@
+//! PostgreSQL's processes as others feel them: the one that a service's writer talks to, frozen, and a transaction that
+//! holds on to a row.
+
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::result::{ConnectionError, Error};
+use diesel::sql_types::{Binary, Integer, Text, Uuid as SqlUuid};
+use intake_domain::{OrganisationId, PatientDraft, PatientId, RequestDigest, Sent};
+use intake_infra::DatabaseUrl;
+use serde_json::Value;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::processes::Frozen;
+
+/// A writer at work shows itself within this time.
+const SEARCH: Duration = Duration::from_secs(20);
+/// Whatever takes longer than this, PostgreSQL itself cannot do.
+const PROBE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The backend that this application's patients come through, by the last statement that it was given.
+const WRITER: &str = "SELECT pid FROM pg_stat_activity
+    WHERE application_name = $1 AND query LIKE '%INTO patients%' AND datname = current_database()
+    ORDER BY query_start DESC LIMIT 1";
+/// Takes the locks that a create takes, waits for the log as it does, and leaves nothing behind.
+const CREATE_AND_FORGET: &str = "BEGIN;
+    SAVEPOINT before;
+    INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, created_at, updated_at)
+        VALUES (gen_random_uuid(), gen_random_uuid(), 'Probe', 'Probe', '+61412345678', '1985-03-21', now(), now());
+    ROLLBACK TO before;
+    SELECT pg_logical_emit_message(true, 'intake', 'probe');
+    COMMIT";
+
+/// Freezes the backend of the writer of the service that calls itself so, in the midst of its work. One that happens to hold
+/// what all of PostgreSQL waits for, such as the lock of its log, is let go again: then nobody could write, whatever the
+/// services do, and that is another fault.
+pub fn freeze_writer(owner: &DatabaseUrl, application: &str) -> Result<Frozen, String> {
+    let until = Instant::now() + SEARCH;
+    loop {
+        let found = writer(owner, application);
+        if let Ok(Some(backend)) = found {
+            let frozen = Frozen::one(backend);
+            if can_others_write(owner) {
+                return Ok(frozen);
+            }
+        }
+        if Instant::now() > until {
+            return Err(match found {
+                Ok(_) => format!("no writer of {application} could be frozen alone"),
+                Err(error) => error.to_string(),
+            });
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// A patient in a transaction that is not over.
+pub struct HeldRow {
+    connection: PgConnection,
+}
+
+impl HeldRow {
+    /// Inserts, as the owner, what a request with this `Idempotency-Key` would, in JSON as it is sent. It must keep every rule.
+    pub fn insert(
+        owner: &DatabaseUrl,
+        organisation: OrganisationId,
+        idempotency_key: &str,
+        patient: &Value,
+    ) -> Result<Self, String> {
+        let id = Uuid::from_bytes(crate::clinic::random());
+        let digest = digest(id, patient)?;
+        let mut connection =
+            PgConnection::establish(owner.expose()).map_err(|error: ConnectionError| error.to_string())?;
+        let inserted = connection.batch_execute("BEGIN").and_then(|()| {
+            diesel::sql_query(
+                "INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, email,
+                    address_line1, address_line2, suburb, state, postcode, country, idempotency_key, request_digest,
+                    created_at, updated_at)
+                 SELECT $1, $2, \"firstName\", \"lastName\", \"phoneNumber\", \"dateOfBirth\", email, \"addressLine1\",
+                    \"addressLine2\", suburb, state, postcode, country, $3, $4, date_trunc('milliseconds', now()),
+                    date_trunc('milliseconds', now())
+                 FROM jsonb_to_record($5::jsonb) AS sent (\"firstName\" text, \"lastName\" text, \"phoneNumber\" text,
+                    \"dateOfBirth\" date, email text, \"addressLine1\" text, \"addressLine2\" text, suburb text, state text,
+                    postcode text, country text)",
+            )
+            .bind::<SqlUuid, _>(*organisation.as_uuid())
+            .bind::<SqlUuid, _>(id)
+            .bind::<Text, _>(idempotency_key)
+            .bind::<Binary, _>(digest.as_bytes().as_slice())
+            .bind::<Text, _>(patient.to_string())
+            .execute(&mut connection)
+        });
+        inserted.map(|_| Self { connection }).map_err(|error: Error| error.to_string())
+    }
+
+    /// Makes it a patient like any other.
+    pub fn commit(self) -> Result<(), String> {
+        self.end("COMMIT")
+    }
+
+    /// As if it had never been there.
+    pub fn roll_back(self) -> Result<(), String> {
+        self.end("ROLLBACK")
+    }
+
+    fn end(mut self, how: &str) -> Result<(), String> {
+        self.connection.batch_execute(how).map_err(|error| error.to_string())
+    }
+}
+
+fn writer(owner: &DatabaseUrl, application: &str) -> Result<Option<u32>, Box<dyn std::error::Error>> {
+    #[derive(QueryableByName)]
+    struct Backend {
+        #[diesel(sql_type = Integer)]
+        pid: i32,
+    }
+
+    let mut connection = PgConnection::establish(owner.expose())?;
+    let found = diesel::sql_query(WRITER).bind::<Text, _>(application).get_result::<Backend>(&mut connection);
+    found.optional()?.map(|backend| Ok(u32::try_from(backend.pid)?)).transpose()
+}
+
+/// The one who tries is left behind when it cannot: nothing ends the wait for a lock inside PostgreSQL.
+fn can_others_write(owner: &DatabaseUrl) -> bool {
+    let (done, outcome) = channel();
+    let owner = owner.clone();
+    std::thread::spawn(move || {
+        let connection = PgConnection::establish(owner.expose());
+        let tried = connection.is_ok_and(|mut connection| connection.batch_execute(CREATE_AND_FORGET).is_ok());
+        let _ = done.send(tried);
+    });
+    outcome.recv_timeout(PROBE) == Ok(true)
+}
+
+fn digest(id: Uuid, patient: &Value) -> Result<RequestDigest, String> {
+    let mut draft = PatientDraft::default();
+    for name in PatientDraft::FIELDS {
+        if let (Some(field), Some(text)) = (draft.field_mut(name), patient.get(name).and_then(Value::as_str)) {
+            *field = Sent::from(text);
+        }
+    }
+    #[expect(clippy::disallowed_methods, reason = "the clock decides who is born already")]
+    let patient = draft.validate(OffsetDateTime::now_utc()).map_err(|_| "the patient breaks a rule".to_owned())?;
+    Ok(RequestDigest::new(PatientId::from(id), &patient))
+}

@@ -1,0 +1,83 @@
+//! Other processes: found, frozen and woken, and what they hold of memory, as `/proc` tells it.
+
+use std::fs;
+use std::io;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Processes that stand still until this is dropped. Whoever waits for them sees no end, and no error.
+#[derive(Debug)]
+pub struct Frozen {
+    processes: Vec<u32>,
+}
+
+impl Frozen {
+    /// Freezes one.
+    #[must_use]
+    pub fn one(process: u32) -> Self {
+        Self::all(vec![process])
+    }
+
+    /// Freezes them in this order.
+    #[must_use]
+    pub fn all(processes: Vec<u32>) -> Self {
+        processes.iter().for_each(|&process| signal(process, Signal::STOP));
+        Self { processes }
+    }
+
+    /// Freezes a process and everything that it has started. The parent comes first, so that it starts nothing more.
+    pub fn family(head: u32) -> io::Result<Self> {
+        let mut frozen = Self::one(head);
+        for child in children(head)? {
+            signal(child, Signal::STOP);
+            frozen.processes.push(child);
+        }
+        Ok(frozen)
+    }
+
+    /// Kills them as they are.
+    pub fn kill(self) {
+        self.processes.iter().for_each(|&process| signal(process, Signal::KILL));
+    }
+}
+
+impl Drop for Frozen {
+    /// A signal to one that has been killed in the meantime goes nowhere.
+    fn drop(&mut self) {
+        self.processes.iter().for_each(|&process| signal(process, Signal::CONT));
+    }
+}
+
+/// The processes that one has started.
+pub fn children(parent: u32) -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(process) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The name in parentheses may hold anything.
+        let of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        if of == Some(parent) {
+            found.push(process);
+        }
+    }
+    Ok(found)
+}
+
+/// Ends a process at once. It may have ended by itself.
+pub fn kill(process: u32) {
+    signal(process, Signal::KILL);
+}
+
+/// The most memory that a process has held so far, in bytes.
+pub fn peak_memory(process: u32) -> io::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kibibytes.map(|kibibytes| kibibytes * 1024).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn signal(process: u32, signal: Signal) {
+    if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(process, signal);
+    }
+}

@@ -1,0 +1,72 @@
+//! Somebody turns durability off for the service's role, or for its database, where no server setting shows it. The services
+//! must not believe what they are given: nothing they acknowledge may be lost when PostgreSQL is killed.
+
+use std::time::{Duration, Instant};
+
+use diesel::connection::SimpleConnection;
+use diesel::prelude::*;
+use intake_infra::SERVICE_ROLE;
+use intake_infra::embedded::Durability;
+use intake_test_support::WithCount;
+
+use crate::audit::Findings;
+use crate::ground::Ground;
+use crate::scene::Scene;
+
+/// What need not be on disk at once is written as late as can be, so that nobody who relies on it is lucky.
+const WRITE_LATE: [&str; 2] = ["ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"];
+/// Work under the setting before the kill.
+const DRIFTED: (u64, u64) = (150, 500);
+/// How long the control writes.
+const CONTROL: Duration = Duration::from_millis(300);
+
+/// In turns for the role and for the database; and back again, so that each is seen alone.
+pub(crate) fn turn_off(database: &str, time: u64) -> (String, String) {
+    let whose = if time.is_multiple_of(2) { format!("ROLE {SERVICE_ROLE}") } else { format!("DATABASE {database}") };
+    (format!("ALTER {whose} SET synchronous_commit = off"), format!("ALTER {whose} RESET synchronous_commit"))
+}
+
+impl Scene<'_> {
+    /// Turns it off, cuts the connections so that the services come back under it, and kills PostgreSQL.
+    pub(crate) fn drift(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
+        let ground = Ground::prepare(&self.folder.join("drift-ground"), Durability::Full)?;
+        self.play(&ground, "drift", |act| {
+            WRITE_LATE.iter().try_for_each(|sql| ground.administer(sql))?;
+            for time in 0..times {
+                act.rest();
+                let (off, on) = turn_off("drift", time);
+                ground.administer(&off)?;
+                ground.end_sessions(SERVICE_ROLE)?;
+                std::thread::sleep(act.random.milliseconds(DRIFTED.0, DRIFTED.1));
+                ground.kill()?;
+                ground.restart()?;
+                ground.administer(&on)?;
+                ground.end_sessions(SERVICE_ROLE)?;
+            }
+            Ok(times)
+        })
+    }
+
+    /// A session of the same role that believes what it is given: what it was told is committed must be seen to be lost.
+    pub(crate) fn control_drift(&self) -> anyhow::Result<Findings> {
+        let ground = Ground::prepare(&self.folder.join("control-drift"), Durability::Full)?;
+        let urls = ground.database("control_drift")?;
+        WRITE_LATE.iter().try_for_each(|sql| ground.administer(sql))?;
+        let mut owner = PgConnection::establish(urls.owner.expose())?;
+        owner.batch_execute(&format!("CREATE TABLE rows (); GRANT INSERT ON rows TO {SERVICE_ROLE}"))?;
+        ground.administer(&turn_off("control_drift", 0).0)?;
+        let mut session = PgConnection::establish(urls.service.expose())?;
+        let started = Instant::now();
+        let mut acknowledged = 0;
+        while started.elapsed() < CONTROL {
+            session.batch_execute("INSERT INTO rows DEFAULT VALUES")?;
+            acknowledged += 1;
+        }
+        ground.kill()?;
+        ground.restart()?;
+        let count = diesel::sql_query("SELECT count(*) AS count FROM rows");
+        let stored = count.get_result::<WithCount>(&mut PgConnection::establish(urls.owner.expose())?)?.count;
+        let lost = acknowledged - u64::try_from(stored)?;
+        Ok(Findings { acknowledged, lost, ..Findings::default() })
+    }
+}

@@ -1,0 +1,139 @@
+//! Floods, while others go about their work: those are served as ever, and the memory of the services stays bounded.
+
+use std::time::Duration;
+
+use intake_test_support::flood::{
+    Flood, Flooded, Manner, NextRequest, replays, style_sheet, with_key, with_unknown_keys, wrong_sign_ins,
+};
+use intake_test_support::{Client, create_request};
+
+use crate::arena::{Arena, INSTANCES};
+use crate::audit::Findings;
+use crate::ground::Ground;
+use crate::journal::Kind;
+use crate::people::patient;
+use crate::scene::{Act, Refusals, Scene};
+use crate::traffic::{acknowledge, retry_key};
+
+/// The most memory that a service may ever hold.
+const MEMORY_MAX: u64 = 256 * 1024 * 1024;
+/// Connections to each service, more than twice as many as the clients at work have.
+const CONNECTIONS: usize = 32;
+/// Addresses are counted, so a flood of guesses comes from many: as a proxy in front would tell.
+const BEHIND_A_PROXY: (&str, &str) = ("INTAKE_TRUSTED_PROXIES", "127.0.0.1");
+
+/// What comes too often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FloodKind {
+    UnknownKeys,
+    RevokedKey,
+    Replays,
+    SignIns,
+    Unread,
+}
+
+impl FloodKind {
+    pub(crate) const ALL: [Self; 5] = [Self::UnknownKeys, Self::RevokedKey, Self::Replays, Self::SignIns, Self::Unread];
+
+    /// As the table calls it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::UnknownKeys => "flood: unknown keys",
+            Self::RevokedKey => "flood: a revoked key",
+            Self::Replays => "flood: replays of one Idempotency-Key",
+            Self::SignIns => "flood: sign-ins with wrong passwords",
+            Self::Unread => "flood: answers that are never read",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::UnknownKeys => "flood_unknown",
+            Self::RevokedKey => "flood_revoked",
+            Self::Replays => "flood_replays",
+            Self::SignIns => "flood_sign_ins",
+            Self::Unread => "flood_unread",
+        }
+    }
+
+    /// What those who flood may be answered; 503 is fair, and so is a connection that is closed on them.
+    fn may_be_answered(self, status: u16) -> bool {
+        let fair = match self {
+            Self::UnknownKeys | Self::RevokedKey => &[401, 429][..],
+            Self::Replays => &[201, 429],
+            Self::SignIns => &[401, 429],
+            Self::Unread => &[],
+        };
+        matches!(status, 0 | 503) || fair.contains(&status)
+    }
+}
+
+impl Scene<'_> {
+    /// One flood for so long. Gives how many requests it had.
+    pub(crate) fn flood(&self, ground: &Ground, kind: FloodKind, time: Duration) -> anyhow::Result<(u64, Findings)> {
+        let arena = Arena::open(ground, &self.plot(kind.name(), &[BEHIND_A_PROXY]))?;
+        self.play_in(&arena, Refusals::Wrong, |act| {
+            act.rest();
+            let asked = flood(act, kind, time)?;
+            act.rest();
+            if asked == 0 {
+                act.found.is_wrong(format!("{}: nothing was asked", kind.title()));
+            }
+            act.found.away = Some(act.traffic.pulse.longest());
+            bound_memory(act);
+            Ok(asked)
+        })
+    }
+}
+
+/// Floods for so long, and looks at what was answered.
+pub(crate) fn flood(act: &mut Act<'_>, kind: FloodKind, time: Duration) -> anyhow::Result<u64> {
+    let services = (0..INSTANCES).map(|instance| act.arena.client(instance)).collect::<anyhow::Result<Vec<_>>>()?;
+    let Some(next) = requests(act, kind, &services)? else { return Ok(0) };
+    let manner = if kind == FloodKind::Unread { Manner::Deaf } else { Manner::Eager };
+    let flood = Flood::start(&services, CONNECTIONS, manner, &next);
+    std::thread::sleep(time);
+    let Flooded { asked, answers } = flood.stop();
+    for (status, count) in &answers {
+        if !kind.may_be_answered(*status) {
+            act.found.is_wrong(format!("{}: {status} was answered {count} times", kind.title()));
+        }
+    }
+    Ok(asked)
+}
+
+/// Notes what the services hold, and whether that is too much.
+pub(crate) fn bound_memory(act: &mut Act<'_>) {
+    let memory = act.arena.peak_memory();
+    act.found.memory = act.found.memory.max(Some(memory));
+    if memory > MEMORY_MAX {
+        act.found.is_wrong(format!("a service held {} MiB of memory", memory / 1024 / 1024));
+    }
+}
+
+/// None: what the flood needs could not be had just then.
+fn requests(act: &Act<'_>, kind: FloodKind, services: &[Client]) -> anyhow::Result<Option<NextRequest>> {
+    let Some((clinic, keys)) = act.arena.clinics.first() else { return Ok(None) };
+    Ok(match kind {
+        FloodKind::UnknownKeys => Some(with_unknown_keys(clinic, &[])),
+        FloodKind::RevokedKey => Some(with_key(&act.arena.revoked_key, &[])),
+        FloodKind::Replays => {
+            let (Some(key), Some(service)) = (keys.first(), services.first()) else { return Ok(None) };
+            let number = act.traffic.next_number();
+            let (retry_key, body) = (retry_key(number), patient(number).to_string());
+            act.journal.sent(number, clinic.organisation.to_string().parse()?, Kind::Safe);
+            let request = create_request(key, &[("Idempotency-Key", &retry_key)], body.as_bytes());
+            let first = service.try_connect().and_then(|mut connection| {
+                connection.try_write(&request)?;
+                connection.try_read(true)
+            });
+            match first {
+                Ok(answer) if answer.status == 201 && acknowledge(act.journal, number, &answer) => {}
+                _ => act.journal.unknown(number, "before a flood"),
+            }
+            Some(replays(key, &retry_key, body.as_bytes(), &[]))
+        }
+        FloodKind::SignIns => Some(wrong_sign_ins(&[])),
+        FloodKind::Unread => Some(style_sheet()),
+    })
+}

@@ -1,0 +1,116 @@
+//! A PostgreSQL of our own, and what can befall it: killed whole or in part, frozen, restarted.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
+use intake_infra::{Prepared, prepare};
+use intake_test_support::processes::{Frozen, children, kill};
+
+use crate::random::Random;
+
+/// How long a killed PostgreSQL may take to be gone, with every part of it.
+const GONE: Duration = Duration::from_secs(10);
+
+/// A PostgreSQL of our own.
+pub(crate) struct Ground {
+    folder: PathBuf,
+    postgres: EmbeddedPostgres,
+}
+
+impl Ground {
+    /// Starts the one in this folder, which is made unless it is there.
+    pub(crate) fn prepare(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let folder = folder.join("postgres");
+        let user = std::process::id();
+        let postgres = EmbeddedPostgres::start(&Settings { folder: folder.clone(), durability, programs: None, user })?;
+        Ok(Self { folder, postgres })
+    }
+
+    /// Makes a database on it.
+    pub(crate) fn database(&self, name: &str) -> anyhow::Result<Prepared> {
+        Ok(prepare(&self.postgres, name)?)
+    }
+
+    /// Does something to the server as a whole.
+    pub(crate) fn administer(&self, sql: &str) -> anyhow::Result<()> {
+        Ok(self.connect()?.batch_execute(sql)?)
+    }
+
+    /// As the owner of everything.
+    pub(crate) fn connect(&self) -> anyhow::Result<PgConnection> {
+        Ok(PgConnection::establish(self.postgres.owner_url("postgres").expose())?)
+    }
+
+    /// Ends every session of a role, as an operator would.
+    pub(crate) fn end_sessions(&self, role: &str) -> anyhow::Result<()> {
+        self.administer(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'"))
+    }
+
+    pub(crate) fn socket_folder(&self) -> PathBuf {
+        self.folder.join("socket")
+    }
+
+    pub(crate) fn data_folder(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Kills the server and all its parts.
+    pub(crate) fn kill(&self) -> anyhow::Result<()> {
+        let server = self.server()?;
+        let mut family = children(server)?;
+        family.push(server);
+        family.iter().for_each(|&process| kill(process));
+        wait_until_gone(&family)
+    }
+
+    /// Kills the server alone: its parts notice, and end by themselves some time.
+    pub(crate) fn kill_head(&self) -> anyhow::Result<()> {
+        let server = self.server()?;
+        let family = children(server)?;
+        kill(server);
+        wait_until_gone(&family)
+    }
+
+    /// Kills one part of the server, which then ends all others and starts again by itself.
+    pub(crate) fn kill_part(&self, random: &mut Random) -> anyhow::Result<()> {
+        let family = children(self.server()?)?;
+        let choice = usize::try_from(random.below(family.len() as u64))?;
+        family.get(choice).copied().into_iter().for_each(kill);
+        Ok(())
+    }
+
+    /// Freezes the server and all its parts: it takes connections, and answers nobody.
+    pub(crate) fn freeze(&self) -> anyhow::Result<Frozen> {
+        Ok(Frozen::family(self.server()?)?)
+    }
+
+    /// Starts the server again, unless it runs.
+    pub(crate) fn restart(&self) -> anyhow::Result<()> {
+        Ok(self.postgres.ensure_running()?)
+    }
+
+    fn server(&self) -> anyhow::Result<u32> {
+        let file = std::fs::read_to_string(self.data_folder().join("postmaster.pid"))?;
+        Ok(file.lines().next().context("the pid file is empty")?.trim().parse()?)
+    }
+}
+
+fn wait_until_gone(processes: &[u32]) -> anyhow::Result<()> {
+    let lives = |process: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // One that has ended stays in the list until its parent has noticed.
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    };
+    let until = Instant::now() + GONE;
+    while processes.iter().any(lives) {
+        anyhow::ensure!(Instant::now() < until, "PostgreSQL does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! What each of the hands does that strike at random while everything goes on at once.
+
+use std::sync::PoisonError;
+
+use intake_infra::SERVICE_ROLE;
+use intake_test_support::{HeldRow, freeze_writer};
+
+use crate::arena::{INSTANCES, application_name};
+use crate::audit::Findings;
+use crate::drift::turn_off;
+use crate::floods::{FloodKind, flood};
+use crate::hangs::around_deadline;
+use crate::journal::Kind;
+use crate::mixed::{Mixed, NAME};
+use crate::people::patient;
+use crate::random::Random;
+use crate::route::Dropping;
+use crate::scene::Act;
+use crate::traffic::retry_key;
+
+/// How long cuts, floods, full disks and dropped packets last.
+const WHILE: (u64, u64) = (300, 3_000);
+/// Floods are short: the clients must get through between them.
+const FLOOD: (u64, u64) = (200, 1_500);
+/// The place, among all sequences of chance, of a client who wants a row that is held.
+const PLACE: u64 = 8_000;
+
+/// What befalls the server, one thing at a time: no two of them can be told apart by those who wait for it.
+#[derive(Clone, Copy, Debug)]
+enum ToServer {
+    Kill,
+    KillHead,
+    KillPart,
+    Freeze,
+    FillDisk,
+    CutPower,
+}
+
+impl Mixed<'_> {
+    pub(crate) fn strike_server(&self, random: &mut Random) -> anyhow::Result<()> {
+        use ToServer::{CutPower, FillDisk, Freeze, Kill, KillHead, KillPart};
+        let all = [Kill, KillHead, KillPart, Freeze, FillDisk, CutPower];
+        // The last two need a disk of our own.
+        let count = if self.disk.is_some() { all.len() } else { all.len() - 2 };
+        let choice = all.get(usize::try_from(random.below(count as u64))?).copied();
+        let struck = match (choice.unwrap_or(Freeze), self.disk) {
+            (Kill, _) => self.ground.kill(),
+            (KillHead, _) => self.ground.kill_head(),
+            (KillPart, _) => self.ground.kill_part(random),
+            (FillDisk, Some(disk)) => disk.fill().and_then(|()| {
+                std::thread::sleep(random.milliseconds(WHILE.0, WHILE.1));
+                disk.empty()
+            }),
+            (CutPower, Some(disk)) => disk.cut_power(),
+            (Freeze | FillDisk | CutPower, _) => self.ground.freeze().map(|frozen| {
+                let is_short = random.one_in(2);
+                std::thread::sleep(around_deadline(random, is_short));
+                drop(frozen);
+            }),
+        };
+        struck.and(self.ground.restart())
+    }
+
+    pub(crate) fn strike_network(&self, random: &mut Random) -> anyhow::Result<()> {
+        let time = random.milliseconds(WHILE.0, WHILE.1);
+        match random.below(if self.can_drop_packets { 3 } else { 2 }) {
+            0 => {
+                self.arena.database_proxy.cut_every(150_000, 8_000);
+                std::thread::sleep(time);
+                self.arena.database_proxy.cut_every(0, 0);
+            }
+            1 => {
+                self.arena.cut_answers(6_000);
+                std::thread::sleep(time);
+                self.arena.cut_answers(0);
+            }
+            _ => {
+                let dropping = Dropping::to(self.arena.database_proxy.address.ip())?;
+                std::thread::sleep(time);
+                drop(dropping);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn freeze_writer(&self, random: &mut Random) -> anyhow::Result<()> {
+        let instance = usize::try_from(random.below(INSTANCES as u64))?;
+        let writer = freeze_writer(&self.arena.urls.owner, &application_name(instance)).map_err(anyhow::Error::msg)?;
+        let is_short = random.one_in(2);
+        std::thread::sleep(around_deadline(random, is_short));
+        if random.one_in(3) {
+            writer.kill();
+        } else {
+            drop(writer);
+        }
+        Ok(())
+    }
+
+    /// A tenant who floods, or who holds a row.
+    pub(crate) fn disturb(&self, random: &mut Random) -> anyhow::Result<()> {
+        let choice = usize::try_from(random.below(FloodKind::ALL.len() as u64 + 2))?;
+        let Some(&kind) = FloodKind::ALL.get(choice) else { return self.hold_row(random) };
+        let (random, found) = (random.clone(), Findings::default());
+        let mut act = Act { arena: self.arena, journal: self.journal, traffic: self.traffic, random, found };
+        let time = act.random.milliseconds(FLOOD.0, FLOOD.1);
+        flood(&mut act, kind, time)?;
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) += act.found;
+        Ok(())
+    }
+
+    fn hold_row(&self, random: &mut Random) -> anyhow::Result<()> {
+        let Some((clinic, _)) = self.arena.clinics.first() else { return Ok(()) };
+        let number = self.traffic.next_number();
+        self.journal.sent(number, clinic.organisation.to_string().parse()?, Kind::Safe);
+        let held = HeldRow::insert(&self.arena.urls.owner, clinic.organisation, &retry_key(number), &patient(number));
+        let held = held.map_err(anyhow::Error::msg)?;
+        let is_short = random.one_in(2);
+        let hold = around_deadline(random, is_short);
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| self.traffic.send_until_acknowledged(PLACE, number, self.until));
+            std::thread::sleep(hold);
+            let ended = if random.one_in(2) { held.commit() } else { held.roll_back() };
+            client.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+            ended.map_err(anyhow::Error::msg)
+        })
+    }
+
+    pub(crate) fn drift(&self, random: &mut Random) -> anyhow::Result<()> {
+        let time = random.below(2);
+        self.ground.administer(&turn_off(NAME, time).0)?;
+        self.ground.end_sessions(SERVICE_ROLE)?;
+        std::thread::sleep(random.milliseconds(WHILE.0, WHILE.1));
+        self.settle(time)
+    }
+
+    /// Takes back what drifted.
+    pub(crate) fn settle(&self, time: u64) -> anyhow::Result<()> {
+        self.ground.administer(&turn_off(NAME, time).1)
+    }
+}

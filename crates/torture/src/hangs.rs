@@ -1,0 +1,128 @@
+//! The faults that end nothing: PostgreSQL stands still, whole or in the one process that a writer talks to, or somebody holds
+//! on to a row. No connection breaks, no error comes; whoever waits must know by itself when to stop.
+
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use intake_test_support::{HeldRow, freeze_writer};
+
+use crate::arena::{Arena, INSTANCES, application_name};
+use crate::audit::Findings;
+use crate::ground::Ground;
+use crate::journal::Kind;
+use crate::people::patient;
+use crate::random::Random;
+use crate::scene::{Act, Refusals, SHORT_DEADLINE, Scene};
+use crate::traffic::retry_key;
+
+/// How soon everything must be as before once nothing stands in the way any more.
+pub(crate) const RECOVERY: Duration = Duration::from_secs(2);
+/// PostgreSQL notices the death of one of its processes in this time.
+const NOTICED: Duration = Duration::from_millis(200);
+/// Clients that ask for the row which is held, at once and at either service.
+const CLIENTS_OF_ONE_KEY: u64 = 3;
+/// Their place among all sequences of chance.
+const PLACE: u64 = 7_000;
+
+/// A time that is now well below the deadline, now well beyond it.
+pub(crate) fn around_deadline(random: &mut Random, is_short: bool) -> Duration {
+    let deadline = u64::try_from(SHORT_DEADLINE.as_millis()).unwrap_or(u64::MAX);
+    if is_short {
+        random.milliseconds(deadline / 10, deadline * 8 / 10)
+    } else {
+        random.milliseconds(deadline * 12 / 10, deadline * 2)
+    }
+}
+
+impl Scene<'_> {
+    /// Freezes PostgreSQL with all its parts, in turns for less and for more than the deadline.
+    pub(crate) fn stop_database(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
+        let arena = Arena::open(ground, &self.impatient_plot("stop_database"))?;
+        self.play_in(&arena, Refusals::Expected, |act| {
+            for time in 0..times {
+                act.rest();
+                let frozen = ground.freeze()?;
+                std::thread::sleep(around_deadline(&mut act.random, time.is_multiple_of(2)));
+                drop(frozen);
+                act.must_serve(Instant::now(), RECOVERY, "PostgreSQL went on");
+            }
+            Ok(times)
+        })
+    }
+
+    /// Freezes the process that one service's writer talks to, for longer than the deadline. The services must go on without
+    /// it; whatever it had begun must not be there twice when it wakes, or is killed.
+    pub(crate) fn stop_backend(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
+        let arena = Arena::open(ground, &self.impatient_plot("stop_backend"))?;
+        self.play_in(&arena, Refusals::Expected, |act| {
+            for time in 0..times {
+                act.rest();
+                let instance = usize::try_from(time)? % INSTANCES;
+                let writer =
+                    freeze_writer(&act.arena.urls.owner, &application_name(instance)).map_err(|why| anyhow!(why))?;
+                let since = Instant::now();
+                act.must_serve(since, SHORT_DEADLINE + RECOVERY, "a writer's backend stood still");
+                // It sleeps on while the services are at work without it.
+                let asleep = around_deadline(&mut act.random, false);
+                std::thread::sleep(asleep.saturating_sub(since.elapsed()));
+                if act.random.one_in(3) {
+                    writer.kill();
+                    // One that dies takes all of PostgreSQL down for a moment.
+                    std::thread::sleep(NOTICED);
+                    ground.restart()?;
+                } else {
+                    drop(writer);
+                }
+                act.must_serve(Instant::now(), RECOVERY, "a writer's backend went on, or died");
+            }
+            Ok(times)
+        })
+    }
+
+    /// Somebody's transaction holds the row of an `Idempotency-Key` that clients send, in turns for less and for more than the
+    /// deadline, and then commits it or not. Nobody else may be refused over it.
+    pub(crate) fn hold_rows(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
+        let arena = Arena::open(ground, &self.impatient_plot("hold_rows"))?;
+        self.play_in(&arena, Refusals::Wrong, |act| {
+            for time in 0..times {
+                act.rest();
+                let hold = around_deadline(&mut act.random, time.is_multiple_of(2));
+                hold_row(act, hold)?;
+            }
+            act.found.away = Some(act.traffic.pulse.longest());
+            Ok(times)
+        })
+    }
+}
+
+/// Holds a row while clients ask for it.
+fn hold_row(act: &mut Act<'_>, hold: Duration) -> anyhow::Result<()> {
+    let Some((clinic, _)) = act.arena.clinics.first() else { return Ok(()) };
+    let number = act.traffic.next_number();
+    let owner = &act.arena.urls.owner;
+    let held = HeldRow::insert(owner, clinic.organisation, &retry_key(number), &patient(number));
+    let held = held.map_err(|why| anyhow!(why))?;
+    act.journal.sent(number, clinic.organisation.to_string().parse()?, Kind::Safe);
+    let (traffic, released) = (act.traffic, Instant::now() + hold);
+    let told = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS_OF_ONE_KEY)
+            .map(|client| scope.spawn(move || traffic.send_until_acknowledged(PLACE + client, number, released)))
+            .collect();
+        std::thread::sleep(hold);
+        // Nobody can know yet what will become of the row.
+        if clients.iter().any(std::thread::ScopedJoinHandle::is_finished) {
+            act.found.is_wrong(format!("number {number} was settled while its row was held"));
+        }
+        let ended = if act.random.one_in(2) { held.commit() } else { held.roll_back() };
+        let told = clients.into_iter().map(|client| client.join().map_err(|_| anyhow!("a client panicked"))?);
+        let told = told.collect::<anyhow::Result<Vec<_>>>()?;
+        ended.map_err(|why| anyhow!(why)).map(|()| told)
+    })?;
+    let mut bodies = told.iter().flatten().map(|answer| &answer.body);
+    if let Some(first) = bodies.next()
+        && !bodies.all(|body| body == first)
+    {
+        act.found.is_wrong(format!("number {number}: clients of one Idempotency-Key were told different things"));
+    }
+    Ok(())
+}
