@@ -87,6 +87,8 @@ impl Arena {
         let door = |instance: usize| {
             let url = format!("{way}application_name={}", application_name(instance));
             let service: DatabaseUrl = url.parse().map_err(|_| anyhow!("{url} is no address of a database"))?;
+            // A control goes without.
+            let service = service.with_durability(urls.service.durability());
             let random = Random::new(plot.seed, 2_000 + instance as u64);
             let data_dir = folder.join(format!("service-{instance}"));
             Door::open(plot, data_dir, Prepared { service, owner: urls.owner.clone() }, random)
