@@ -49,7 +49,7 @@ impl std::fmt::Display for PageError {
 
 impl PageError {
     /// What the one line of the log says of it, which is written where every answer leaves.
-    fn cause(&self) -> Option<Cause> {
+    pub(crate) fn cause(&self) -> Option<Cause> {
         match self {
             Self::Full => Some(Cause::full()),
             Self::Unavailable(source) | Self::Unexpected(source) => Some(Cause::of(source)),

@@ -104,12 +104,13 @@ pub(crate) async fn submit(
     }
 }
 
-/// Records a failure behind the answer's back. How many of them wait is bounded by the password hasher, which looks at one
-/// password after the other, and by the database's deadline.
+/// Records a failure once its answer has left. How many of them wait is bounded by the password hasher, which looks at
+/// one password after the other, and by the database's deadline.
 fn note_failure_later(sessions: Arc<dyn SessionStore>, member: Member, deed: Deed) {
     actix_web::rt::spawn(async move {
         if let Err(error) = note_failed_sign_in(sessions.as_ref(), &member, &deed).await {
-            tracing::warn!(cause = %error, "a failed sign-in could not be recorded");
+            let cause = PageError::from(error).cause().map(|cause| cause.to_string());
+            tracing::warn!(cause, "a failed sign-in could not be recorded");
         }
     });
 }

@@ -1,7 +1,8 @@
-//! How often somebody may try a password. Strangers are counted by the network of a subscriber, by the account they try from
-//! there, and by the account wherever they come from; a member where it has signed in before is counted by the account alone,
-//! and from there alone: nobody elsewhere, and nobody who tries other accounts beside it, can keep it out. Codes are few, so
-//! tries of them are counted for each member wherever they come from: only who knows the password gets so far.
+//! How often somebody may try a password. Strangers are counted by the network of a subscriber, by the account they try
+//! from there, and by the account wherever they come from; a member where it has signed in before is counted by the
+//! account alone, and from there alone: nobody elsewhere, and nobody who tries other accounts beside it, can keep it
+//! out. Codes are few, so tries of them are counted for each member wherever they come from: only who knows the
+//! password gets so far.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -14,7 +15,8 @@ const PER_ACCOUNT_AND_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const PER_ACCOUNT_AND_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(30);
 const PER_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const PER_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(3);
-/// A hundred an hour: a guess a minute finds no password of twelve characters, and a member who travels is one of a hundred.
+/// A hundred an hour: a guess a minute finds no password of twelve characters, and a member who travels is one of a
+/// hundred.
 const PER_ACCOUNT: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const PER_ACCOUNT_INTERVAL: Duration = Duration::from_secs(36);
 const CODES: NonZeroU32 = NonZeroU32::new(10).unwrap();
@@ -22,8 +24,8 @@ const CODES_INTERVAL: Duration = Duration::from_secs(60);
 const CONFIRMATIONS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const CONFIRMATIONS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The tries of everyone. Accounts are known by the address that was tried, whether or not it is a member's: a wait must not
-/// tell whose address is known. What is no address is nobody's account.
+/// The tries of everyone. Accounts are known by the address that was tried, whether or not it is a member's: a wait
+/// must not tell whose address is known. What is no address is nobody's account.
 pub struct Throttle {
     pairs: TokenBuckets<(String, Network)>,
     subscribers: TokenBuckets<Network>,

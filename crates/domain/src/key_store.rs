@@ -48,8 +48,8 @@ pub struct Replacement {
     pub ends_after: Duration,
 }
 
-/// Keys of an organisation that may be active at once: far more than anybody looks after, and few enough for one page. Keys made
-/// in the same instant may go a few beyond it.
+/// Keys of an organisation that may be active at once: far more than anybody looks after, and few enough for one page.
+/// Keys made in the same instant may go a few beyond it.
 pub const ACTIVE_KEYS_MAX: u32 = 500;
 
 /// What became of an attempt to store a key.

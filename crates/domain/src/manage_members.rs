@@ -164,8 +164,8 @@ pub async fn list_members(
     members.members(organisation).await
 }
 
-/// Removes a member of the organisation; its sessions end at once, and so does every invitation by which it could come back:
-/// those it made, and those to its address.
+/// Removes a member of the organisation; its sessions end at once, and so does every invitation by which it could come
+/// back: those it made, and those to its address.
 pub async fn remove_member(
     members: &dyn MemberStore,
     organisation: OrganisationId,

@@ -26,8 +26,8 @@ pub struct NewInvitation {
     pub expires_at: OffsetDateTime,
 }
 
-/// Members and open invitations that an organisation may have, taken together: far more than look after keys, and few enough for
-/// one page. Invitations made in the same instant may go a few beyond it.
+/// Members and open invitations that an organisation may have, taken together: far more than look after keys, and few
+/// enough for one page. Invitations made in the same instant may go a few beyond it.
 pub const PEOPLE_MAX: u32 = 500;
 
 /// What became of an attempt to invite somebody.
@@ -178,8 +178,8 @@ pub trait MemberStore: Send + Sync {
         deed: &Deed,
     ) -> Result<Joined, StoreError>;
 
-    /// The member who signs in by this address, and whether it did so from this network before. One query, whether or not
-    /// there is such a member: how long it takes must not tell.
+    /// The member who signs in by this address, and whether it did so from this network before. One query, whether or
+    /// not there is such a member: how long it takes must not tell.
     async fn credentials(&self, email: &EmailAddress, from: Option<Network>)
     -> Result<Option<Credentials>, StoreError>;
 

@@ -1,5 +1,5 @@
-//! The port to password hashing: slow by intent, so it is done elsewhere than where requests are served, one password after
-//! the other, in a line that nobody can fill for everybody else.
+//! The port to password hashing: slow by intent, so it is done elsewhere than where requests are served, one password
+//! after the other, in a line that nobody can fill for everybody else.
 
 use async_trait::async_trait;
 

@@ -1,5 +1,5 @@
-//! What somebody presents to prove who they are: a password or a code, as typed. Held no longer than it is compared, and
-//! never printed.
+//! What somebody presents to prove who they are: a password or a code, as typed. Held no longer than it is compared,
+//! and never printed.
 
 use std::fmt;
 
@@ -24,7 +24,8 @@ impl PresentedPassword {
         &self.0
     }
 
-    /// Whether the text is longer than any member's password, and so nobody's: a hasher need not look at the whole of it.
+    /// Whether the text is longer than any member's password, and so nobody's: a hasher need not look at the whole of
+    /// it.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
         self.0.chars().nth(Password::MAX_CHARACTERS).is_some()

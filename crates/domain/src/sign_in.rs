@@ -64,8 +64,9 @@ pub async fn find_candidate(
     Ok(Candidate { credentials, network })
 }
 
-/// Signs a member in under a new token. An unknown address asks the same of every port as a wrong password, so that the time
-/// it takes tells nobody whose address is known: the failure is recorded by [`note_failed_sign_in`], after the answer.
+/// Signs a member in under a new token. An unknown address asks the same of every port as a wrong password, so that the
+/// time it takes tells nobody whose address is known: the failure is recorded by [`note_failed_sign_in`], after the
+/// answer.
 pub async fn sign_in(
     sessions: &dyn SessionStore,
     hasher: &dyn PasswordHasher,
@@ -96,8 +97,8 @@ pub async fn sign_in(
     Ok(SignIn::SignedIn(member))
 }
 
-/// Records that a wrong password was given for a member. To be called when the answer is on its way: before, it would take
-/// longer for a member than for nobody.
+/// Records that a wrong password was given for a member. To be called when the answer is on its way: before, it would
+/// take longer for a member than for nobody.
 pub async fn note_failed_sign_in(sessions: &dyn SessionStore, member: &Member, deed: &Deed) -> Result<(), StoreError> {
     let deed = Deed { actor: Actor::Stranger, ..deed.clone() };
     sessions.note_failure(member, Action::SignInFailed, &deed).await

@@ -224,8 +224,8 @@ fn a_wrong_password_is_recorded_in_nobodys_name() {
     note_failed_sign_in(&sessions, &ada(), &by_ada).now_or_never().expect("mocks answer at once").unwrap();
 }
 
-/// One look at the members and one hash, and nothing of the sessions' store: what is asked before the answer is the same,
-/// so that its time tells nothing.
+/// One look at the members and one hash, and nothing of the sessions' store: what is asked before the answer is the
+/// same, so that its time tells nothing.
 #[test]
 fn an_unknown_address_asks_the_same_of_every_port_as_a_wrong_password() {
     // Whether there is a second factor, only the right password tells.

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
@@ -62,6 +63,12 @@ pub(crate) enum Problem {
 /// Why an answer is not what it should have been: for the log alone, carried there among the answer's extensions.
 #[derive(Debug)]
 pub struct Cause(String);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 impl Cause {
     /// More was asked for than the service takes on.

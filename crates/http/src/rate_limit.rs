@@ -155,8 +155,8 @@ impl<Key: Clone + Eq + Hash> Shard<Key> {
 }
 
 impl<Key: Eq + Hash> Shard<Key> {
-    /// Where there are too many, leaves the emptier half. Whoever floods the buckets takes a token from each of many, and
-    /// must not make those forgotten that were guarded against it.
+    /// Where there are too many, leaves the emptier half. Whoever floods the buckets takes a token from each of many,
+    /// and must not make those forgotten that were guarded against it.
     fn forget_the_fullest(&mut self) {
         if self.full_at.len() < BUCKETS_MAX {
             return;

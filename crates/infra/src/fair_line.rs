@@ -1,5 +1,6 @@
-//! The line before the password hasher: of each waiter one at a time, members and invited guests before strangers. Whoever
-//! would fill it has to come from as many networks as it has places, and even then keeps no member out who is at home.
+//! The line before the password hasher: of each waiter one at a time, members and invited guests before strangers.
+//! Whoever would fill it has to come from as many networks as it has places, and even then keeps no member out who is
+//! at home.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

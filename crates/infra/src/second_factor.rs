@@ -73,8 +73,8 @@ pub(crate) fn replace_recovery_codes(
     })
 }
 
-/// Keeps a sign-in until its code comes. The member's earlier ones that nobody finished go, so that who knows a password
-/// cannot pile them up between two sweeps.
+/// Keeps a sign-in until its code comes. The member's earlier ones that nobody finished go, so that who knows a
+/// password cannot pile them up between two sweeps.
 pub(crate) fn await_code(connection: &mut PgConnection, sign_in: &NewSession) -> QueryResult<()> {
     let member = *sign_in.member_id.as_uuid();
     let dead = waiting_sign_ins::table

@@ -1,6 +1,6 @@
-//! Removes what is over and will never be looked at again: little by little, now and then, by a thread that has a connection
-//! anyway. The record of deeds is no part of it, and neither is the last use of a key, one row for as long as the key is
-//! listed.
+//! Removes what is over and will never be looked at again: little by little, now and then, by a thread that has a
+//! connection anyway. The record of deeds is no part of it, and neither is the last use of a key, one row for as long
+//! as the key is listed.
 
 use std::time::{Duration, Instant};
 

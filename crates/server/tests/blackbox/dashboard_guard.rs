@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::dashboard::PASSWORD;
 use crate::service;
 
-/// Every page, with the method that it takes, as the dashboard itself lists them; `{key}`, `{member}` and `{invitation}`
-/// stand for those of an organisation. The assets are the same for everyone.
+/// Every page, with the method that it takes, as the dashboard itself lists them; `{key}`, `{member}` and
+/// `{invitation}` stand for those of an organisation. The assets are the same for everyone.
 fn routes() -> Vec<(&'static str, &'static str)> {
     let source = include_str!("../../../dashboard/src/lib.rs");
     let listed = source.split(".route(\"").skip(1).map(|rest| {

@@ -1,5 +1,5 @@
-//! Who guesses passwords is slowed down, and keeps nobody else out: neither by many tries, nor by many addresses, nor by
-//! filling the line before the password hasher.
+//! Who guesses passwords is slowed down, and keeps nobody else out: neither by many tries, nor by many addresses, nor
+//! by filling the line before the password hasher.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -37,8 +37,8 @@ fn sign_in(client: &Client, address: &str, email: &str, password: &str) -> (u16,
     (response.status, response.text())
 }
 
-/// Lets strangers try to sign in over and over while the work is done; gives what they were answered. The address and the
-/// account of a try come from the numbers of stranger and round.
+/// Lets strangers try to sign in over and over while the work is done; gives what they were answered. The address and
+/// the account of a try come from the numbers of stranger and round.
 fn in_a_flood<T>(
     client: &Client,
     strangers: usize,
