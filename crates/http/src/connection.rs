@@ -13,7 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::bare_answer;
-use crate::progress::{Connections, Progress};
+use crate::connections::{Place, Unread};
+use crate::progress::Progress;
 
 /// How often to look, at least, whether a client gets on.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
@@ -27,15 +28,15 @@ pub struct Connection<T> {
     /// Set anew only when it goes off, not on every request.
     look: Option<Pin<Box<Sleep>>>,
     /// There while an answer waits for the client to read.
-    unread: Option<Pin<Box<Sleep>>>,
+    unread: Option<(Unread, Pin<Box<Sleep>>)>,
     /// What is being sent in place of a bare answer, and how much of it is gone.
     substitute: Option<(Vec<u8>, usize)>,
 }
 
 impl<T> Connection<T> {
     /// Watches a stream, over which the client speaks in secret or in clear.
-    pub fn new(stream: T, connections: &Connections, is_secure: bool) -> Self {
-        let progress = Rc::new(Progress::new(connections.clone(), is_secure));
+    pub fn new(stream: T, place: Place, is_secure: bool) -> Self {
+        let progress = Rc::new(Progress::new(place, is_secure));
         Self { stream, progress, look: None, unread: None, substitute: None }
     }
 
@@ -59,8 +60,15 @@ impl<T> Connection<T> {
     /// Lets nothing wait too long for the client to read.
     fn bound<R>(&mut self, written: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
         if written.is_pending() {
-            let unread = self.unread.get_or_insert_with(|| Box::pin(sleep(UNREAD_TIMEOUT)));
-            ready!(unread.as_mut().poll(context));
+            if self.progress.poll_must_go(context).is_ready() {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            if self.unread.is_none() {
+                self.unread = self.progress.wait_for_reader().map(|unread| (unread, Box::pin(sleep(UNREAD_TIMEOUT))));
+            }
+            if let Some((_, time)) = &mut self.unread {
+                ready!(time.as_mut().poll(context));
+            }
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         written
@@ -78,7 +86,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<T> {
         if read.is_ready() {
             return read;
         }
-        ready!(this.poll_overdue(context));
+        if this.poll_overdue(context).is_pending() {
+            return this.progress.poll_must_go(context).map(Ok);
+        }
         if this.progress.is_in_head() && this.unread.is_none() {
             // As much of it as the client has room for: it gets no further chance.
             let refusal = bare_answer::head_too_slow(&this.progress);

@@ -55,7 +55,7 @@ impl TrustedProxies {
         nearest.or(Some(peer))
     }
 
-    fn contain(&self, address: IpAddr) -> bool {
+    pub(crate) fn contain(&self, address: IpAddr) -> bool {
         // A listener on [::] sees IPv4 peers as mapped addresses.
         self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }

@@ -21,7 +21,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::backend::Backend;
 use crate::certificates::CertificateEnd;
 use crate::configuration::Configuration;
-use crate::listeners::{self, ApiListeners, CONNECTIONS_MAX, Listeners};
+use crate::listeners::{self, ApiListeners, Listeners};
 use crate::{admin, first_run, greeting, telemetry};
 
 /// The exit status after a second signal.
@@ -66,7 +66,8 @@ async fn serve_over(configuration: &Configuration, backend: &Backend, signals: (
     let base = configuration.base_url(listeners.https_port());
     let admin_addr = listeners.admin.local_addr()?;
     let counts = Arc::new(AnswerCounts::default());
-    let connections = Connections::new(CONNECTIONS_MAX, Arc::clone(&counts));
+    let most = listeners::connections_max();
+    let connections = Connections::new(most, configuration.trusted_proxies.clone(), Arc::clone(&counts));
     let admin =
         admin_server(listeners.admin, database.clone(), counts, connections.clone(), listeners.certificate_end)?;
     let Configuration { writers, deadline, .. } = *configuration;
@@ -78,7 +79,7 @@ async fn serve_over(configuration: &Configuration, backend: &Backend, signals: (
         log: Arc::new(PostgresAuditLog::new(database)),
         hasher: Arc::new(Argon2Hasher::start()?),
     };
-    let api = api_server(configuration, listeners.api, ports, &base, &connections)?;
+    let api = api_server(configuration, listeners.api, ports, &base, (most, &connections))?;
     if configuration.environment == Environment::Development {
         let invitation = match clinic {
             Some(clinic) => first_run::invite_first_member(members.as_ref(), clinic, &base).await?,
@@ -105,7 +106,7 @@ fn api_server(
     listeners: ApiListeners,
     ports: Ports,
     base: &str,
-    connections: &Connections,
+    (most, connections): (usize, &Connections),
 ) -> std::io::Result<Server> {
     let (register, keys) = (web::Data::from(ports.register), web::Data::from(ports.keys));
     let (members, sessions) = (web::Data::from(ports.members), web::Data::from(ports.sessions));
@@ -131,7 +132,7 @@ fn api_server(
             .configure(intake_http::configure)
             .configure(intake_dashboard::configure)
     };
-    listeners::serve(listeners, connections, application)
+    listeners::serve(listeners, most, connections, application)
 }
 
 /// Probes and metrics on a listener of their own.
