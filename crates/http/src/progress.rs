@@ -23,6 +23,8 @@ pub(crate) struct Progress {
     since: Cell<Instant>,
     /// The client has announced its last request.
     is_closing: Cell<bool>,
+    /// What came is no request any more: whatever is answered is the last.
+    is_broken: Cell<bool>,
     place: Place,
 }
 
@@ -41,7 +43,7 @@ enum Stage {
 impl Progress {
     pub(crate) fn new(place: Place, is_secure: bool) -> Self {
         let (stage, since) = (Cell::new(Stage::Fresh), Cell::new(Instant::now()));
-        Self { is_secure, stage, since, is_closing: Cell::new(false), place }
+        Self { is_secure, stage, since, is_closing: Cell::new(false), is_broken: Cell::new(false), place }
     }
 
     pub(crate) fn bytes_came(&self) {
@@ -71,6 +73,15 @@ impl Progress {
     /// Whether a request is being served.
     pub(crate) fn is_in_request(&self) -> bool {
         self.stage.get() == Stage::Request
+    }
+
+    /// Nothing that could be understood will come any more.
+    pub(crate) fn breaks_off(&self) {
+        self.is_broken.set(true);
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken.get()
     }
 
     /// Ready when somebody else needs the place and nothing is being served here.

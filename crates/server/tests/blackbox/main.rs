@@ -11,6 +11,7 @@ mod embedded_database;
 mod environments;
 mod errors;
 mod first_run;
+mod floods;
 mod idempotency;
 mod key_life_cycle;
 mod listeners;
@@ -25,6 +26,8 @@ mod stopping;
 mod torture;
 mod two_step_sign_in;
 mod values;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use intake_domain::{ApiKey, Environment};
 use intake_test_support::{Clinic, Response, Service, ServiceBuilder, TestDatabase};
@@ -62,6 +65,12 @@ impl Door {
     fn patients(&self) -> i64 {
         self.database.count("patients")
     }
+}
+
+/// Keeps tests apart of which one takes all of the machine and another looks at the clock.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn program() -> ServiceBuilder {
