@@ -41,12 +41,8 @@ pub(crate) fn in_full(bare: &[u8], on: &Progress) -> Vec<u8> {
     write(&problem, on)
 }
 
-/// What a client is told that does not end its head.
-pub(crate) fn head_too_slow(on: &Progress) -> Vec<u8> {
-    write(&Problem::HeadTooSlow, on)
-}
-
-fn write(problem: &Problem, on: &Progress) -> Vec<u8> {
+/// An answer that no request led to, as it is sent.
+pub(crate) fn write(problem: &Problem, on: &Progress) -> Vec<u8> {
     let mut response = problem.respond(&HeaderMap::new());
     envelope::finish(&mut response, envelope::new_request_id(), on.is_secure, Some(on));
     let mut text = format!("HTTP/1.1 {} {}\r\n", response.status().as_u16(), response.head().reason()).into_bytes();

@@ -55,7 +55,7 @@ impl TrustedProxies {
         nearest.or(Some(peer))
     }
 
-    fn contain(&self, address: IpAddr) -> bool {
+    pub(crate) fn contain(&self, address: IpAddr) -> bool {
         // A listener on [::] sees IPv4 peers as mapped addresses.
         self.0.iter().any(|network| network.contains(&address.to_canonical()))
     }
@@ -77,10 +77,17 @@ pub async fn envelope(
     if !is_https {
         note_key_sent_in_clear(&request);
     }
-    if !is_https || !is_welcome {
+    let refusal = match (is_https, is_welcome) {
+        (false, _) => Some(Problem::NotHttps),
+        (true, false) => Some(Problem::AfterTheLast),
+        (true, true) if names_another_host(&request) => {
+            Some(Problem::Malformed("The target names another host than the header".into()))
+        }
+        (true, true) => None,
+    };
+    if let Some(problem) = refusal {
         let (request, payload) = request.into_parts();
         body::discard(payload).await;
-        let problem = if is_https { Problem::AfterTheLast } else { Problem::NotHttps };
         let mut refusal = problem.respond(request.headers());
         finish(&mut refusal, request_id, is_https, progress);
         return Ok(ServiceResponse::new(request, refusal).map_into_right_body());
@@ -112,6 +119,9 @@ pub(crate) fn finish<B>(
 ) {
     if let Some(progress) = progress {
         progress.request_ends(response.status());
+        if progress.is_broken() {
+            response.head_mut().set_connection_type(ConnectionType::Close);
+        }
     }
     log(&request_id, response);
     let headers = response.headers_mut();
@@ -138,6 +148,14 @@ fn log<B>(request_id: &HeaderValue, response: &HttpResponse<B>) {
     } else {
         tracing::warn!(request_id, status, cause, "a request was refused");
     }
+}
+
+/// A target with a host of its own must name the same as the header: who reads the one and who reads the other would else
+/// believe that two different sites were asked.
+fn names_another_host(request: &ServiceRequest) -> bool {
+    let Some(named) = request.uri().authority() else { return false };
+    let host = request.headers().get(header::HOST);
+    host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(named.as_str().as_bytes()))
 }
 
 /// The listener decides; a forwarded header counts only when a trusted proxy sends it.

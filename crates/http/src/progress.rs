@@ -2,13 +2,12 @@
 //! requests on it, which know when they begin and end.
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use actix_web::http::StatusCode;
 
-use crate::answer_counts::AnswerCounts;
+use crate::connections::{Place, Unread};
 
 /// From the first byte of a request's head to its last. On a fresh connection the first byte must come within it, too.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -17,42 +16,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// The same when many want to be served: idle connections make way.
 const CROWDED_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// All connections that are open, and how many there may be.
-#[derive(Clone)]
-pub struct Connections {
-    open: Arc<AtomicUsize>,
-    most: usize,
-    counts: Arc<AnswerCounts>,
-}
-
-impl Connections {
-    /// Room for that many connections; who is answered on them is counted.
-    #[must_use]
-    pub fn new(most: usize, counts: Arc<AnswerCounts>) -> Self {
-        Self { open: Arc::default(), most, counts }
-    }
-
-    /// How many there may be.
-    #[must_use]
-    pub fn most(&self) -> usize {
-        self.most
-    }
-
-    /// Whether idle ones should make way.
-    fn are_crowded(&self) -> bool {
-        self.open.load(Ordering::Relaxed) > self.most / 4 * 3
-    }
-
-    /// How many are open, in the text format of Prometheus.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let open = self.open.load(Ordering::Relaxed);
-        format!(
-            "# HELP intake_connections Connections of clients that are open.\n# TYPE intake_connections gauge\nintake_connections {open}\n"
-        )
-    }
-}
-
 /// How far one connection has got.
 pub(crate) struct Progress {
     pub(crate) is_secure: bool,
@@ -60,7 +23,9 @@ pub(crate) struct Progress {
     since: Cell<Instant>,
     /// The client has announced its last request.
     is_closing: Cell<bool>,
-    connections: Connections,
+    /// What came is no request any more: whatever is answered is the last.
+    is_broken: Cell<bool>,
+    place: Place,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,10 +41,9 @@ enum Stage {
 }
 
 impl Progress {
-    pub(crate) fn new(connections: Connections, is_secure: bool) -> Self {
-        connections.open.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn new(place: Place, is_secure: bool) -> Self {
         let (stage, since) = (Cell::new(Stage::Fresh), Cell::new(Instant::now()));
-        Self { is_secure, stage, since, is_closing: Cell::new(false), connections }
+        Self { is_secure, stage, since, is_closing: Cell::new(false), is_broken: Cell::new(false), place }
     }
 
     pub(crate) fn bytes_came(&self) {
@@ -92,11 +56,12 @@ impl Progress {
     /// Gives false for a request behind the one that the client said would be its last.
     pub(crate) fn request_begins(&self, is_last: bool) -> bool {
         self.stage.set(Stage::Request);
+        self.place.request_begins();
         !self.is_closing.replace(is_last)
     }
 
     pub(crate) fn request_ends(&self, status: StatusCode) {
-        self.connections.counts.add(status);
+        self.place.request_ends(status);
         self.enter(Stage::Idle);
     }
 
@@ -105,11 +70,35 @@ impl Progress {
         self.stage.get() == Stage::Head
     }
 
+    /// Whether a request is being served.
+    pub(crate) fn is_in_request(&self) -> bool {
+        self.stage.get() == Stage::Request
+    }
+
+    /// Nothing that could be understood will come any more.
+    pub(crate) fn breaks_off(&self) {
+        self.is_broken.set(true);
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken.get()
+    }
+
+    /// Ready when somebody else needs the place and nothing is being served here.
+    pub(crate) fn poll_must_go(&self, context: &Context<'_>) -> Poll<()> {
+        if self.is_in_request() { Poll::Pending } else { self.place.poll_must_go(context) }
+    }
+
+    /// Lets an answer wait for the client to read, if not too many do.
+    pub(crate) fn wait_for_reader(&self) -> Option<Unread> {
+        self.place.connections().wait_for_reader()
+    }
+
     /// How long the client may take to get on; nothing while it is not its turn.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let time = match self.stage.get() {
             Stage::Fresh | Stage::Head => HEAD_TIMEOUT,
-            Stage::Idle if self.connections.are_crowded() => CROWDED_KEEP_ALIVE,
+            Stage::Idle if self.place.connections().are_crowded() => CROWDED_KEEP_ALIVE,
             Stage::Idle => KEEP_ALIVE,
             Stage::Request => return None,
         };
@@ -122,23 +111,25 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.connections.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    fn progress(most: usize) -> Progress {
-        Progress::new(Connections::new(most, Arc::default()), true)
+    use super::*;
+    use crate::connections::Connections;
+    use crate::envelope::TrustedProxies;
+
+    fn connections(most: usize) -> Connections {
+        Connections::new(most, TrustedProxies::default(), Arc::default())
+    }
+
+    fn progress(connections: &Connections) -> Progress {
+        Progress::new(connections.admit(None).unwrap(), true)
     }
 
     #[test]
     fn a_head_is_timed_from_its_first_byte_on_every_request() {
-        let progress = progress(100);
+        let progress = progress(&connections(100));
         assert!(progress.time_left() <= Some(HEAD_TIMEOUT));
         for _ in 0..2 {
             progress.bytes_came();
@@ -153,10 +144,11 @@ mod tests {
 
     #[test]
     fn idle_connections_make_way_in_a_crowd() {
-        let first = progress(4);
+        let connections = connections(5);
+        let first = progress(&connections);
         first.request_ends(StatusCode::CREATED);
         assert!(first.time_left() > Some(CROWDED_KEEP_ALIVE));
-        let others: Vec<_> = (0..3).map(|_| Progress::new(first.connections.clone(), true)).collect();
+        let others: Vec<_> = (0..3).map(|port| connections.admit(Some([10, 0, 0, port].into()))).collect();
         assert!(first.time_left() <= Some(CROWDED_KEEP_ALIVE));
         drop(others);
         assert!(first.time_left() > Some(CROWDED_KEEP_ALIVE));
@@ -164,7 +156,7 @@ mod tests {
 
     #[test]
     fn nothing_follows_the_last_request() {
-        let progress = progress(100);
+        let progress = progress(&connections(100));
         assert!(progress.request_begins(false));
         assert!(progress.request_begins(true));
         assert!(!progress.request_begins(false));

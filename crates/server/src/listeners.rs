@@ -1,5 +1,6 @@
 //! Every socket that the service listens on, and the limits of what comes in through it.
 
+use std::convert::Infallible;
 use std::future::ready;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
@@ -9,9 +10,11 @@ use std::time::Duration;
 use actix_http::body::MessageBody;
 use actix_http::{HttpService, KeepAlive, Request, Response};
 use actix_server::GracefulShutdownSignal;
-use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
-use actix_tls::accept::max_concurrent_tls_connect;
-use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
+use actix_service::{
+    IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config,
+};
+use actix_tls::accept::rustls_0_23::{Acceptor, AcceptorService, TlsStream};
+use actix_tls::accept::{TlsError, max_concurrent_tls_connect};
 use actix_web::dev::{AppConfig, Server};
 use actix_web::rt::net::TcpStream;
 use anyhow::Context;
@@ -25,11 +28,15 @@ use crate::certificates::{self, CurrentCertificate};
 use crate::configuration::{Configuration, TlsFiles};
 use crate::local_ca;
 
-/// Open at once: far beyond what clinics' integrations need.
+/// Open at once: far beyond what clinics' integrations need, and some 530 MiB if all of them stay idle (docs/reliability.md).
 const CONNECTIONS_MAX: usize = 16_384;
 /// Connections that nobody has looked at yet: the usual 128 are soon full when many come at once, and whoever finds no room
 /// tries again a second later.
 const BACKLOG: i32 = 4_096;
+/// What waits to be sent in secret: an answer, and most pages, in one piece.
+const TLS_BUFFER: usize = 16 * 1024;
+/// What the system keeps of answers until they are read: it would take megabytes for each connection.
+const SEND_BUFFER: usize = 64 * 1024;
 /// Open files that are no connections: the database's, the log, the listeners.
 const OTHER_FILES: usize = 256;
 /// A handshake takes two round trips; who takes longer holds a place for nothing.
@@ -76,6 +83,7 @@ impl Listeners {
 /// Serves an application over HTTPS and plain HTTP, by as many workers as there are cores.
 pub(crate) fn serve<F, I, S, B>(
     listeners: ApiListeners,
+    most: usize,
     connections: &Connections,
     application: F,
 ) -> std::io::Result<Server>
@@ -89,7 +97,7 @@ where
     B: MessageBody + 'static,
 {
     let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let each = connections.most().div_ceil(workers);
+    let each = most.div_ceil(workers);
     // Else a few stalled handshakes would keep everyone out.
     max_concurrent_tls_connect(each);
     let mut server = Server::build()
@@ -104,14 +112,9 @@ where
         let (connections, application, stopping) = (connections.clone(), application.clone(), stopping.clone());
         server = server.listen("https", listener, move || {
             let connections = connections.clone();
-            let watch = move |stream: TlsStream<TcpStream>| {
-                let peer = stream.get_ref().0.peer_addr().ok();
-                ready(Ok((Connection::new(stream, &connections, true), peer)))
-            };
-            handshake
-                .clone()
+            let admit = move |stream, acceptor: &AcceptorService| shake_hands(stream, &connections, acceptor);
+            apply_fn_factory::<_, _, _, _, _, TcpStream, _, _>(handshake.clone(), admit)
                 .map_err(drop)
-                .and_then(fn_service(watch))
                 .and_then(requests(application(), stopping.clone()))
         })?;
     }
@@ -121,12 +124,34 @@ where
             let connections = connections.clone();
             let watch = move |stream: TcpStream| {
                 let peer = stream.peer_addr().ok();
-                ready(Ok((Connection::new(stream, &connections, false), peer)))
+                let place = connections.admit(peer.map(|peer| peer.ip())).ok_or(());
+                ready(place.map(|place| (Connection::new(stream, place, false), peer)))
             };
             fn_service(watch).and_then(requests(application(), stopping.clone()))
         })?;
     }
     Ok(server.run())
+}
+
+/// A connection that has shaken hands, and with whom.
+type Secured = (Connection<TlsStream<TcpStream>>, Option<SocketAddr>);
+
+/// TLS over one connection, which keeps its place meanwhile unless somebody else needs it.
+fn shake_hands(
+    stream: TcpStream,
+    connections: &Connections,
+    acceptor: &AcceptorService,
+) -> impl Future<Output = Result<Secured, TlsError<std::io::Error, Infallible>>> + use<> {
+    let peer = stream.peer_addr().ok();
+    let place = connections.admit(peer.map(|peer| peer.ip()));
+    let handshake = place.is_some().then(|| acceptor.call(stream));
+    async move {
+        let (place, handshake) = place.zip(handshake).ok_or(TlsError::Timeout)?;
+        let mut stream = place.keep_while(handshake).await.ok_or(TlsError::Timeout)??;
+        place.shaken();
+        stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
+        Ok((Connection::new(stream, place, true), peer))
+    }
 }
 
 /// HTTP/1.1 over one connection. Its limits in time are the connection's own.
@@ -169,6 +194,9 @@ pub(crate) fn connections_max() -> usize {
 fn listen(what: &str, setting: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).with_context(|| format!("{setting}: cannot listen on {address}"))?;
     rustix::net::listen(&listener, BACKLOG)?;
+    // Connections have both from their listener. An answer in two pieces must not wait until the first is acknowledged.
+    rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
+    rustix::net::sockopt::set_tcp_nodelay(&listener, true)?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening for {what} on {address}");
     Ok(listener)

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use crate::backend::Backend;
 use crate::certificates::CurrentCertificate;
 use crate::configuration::Configuration;
-use crate::listeners::{self, ApiListeners, Listeners, connections_max};
+use crate::listeners::{self, ApiListeners, Listeners};
 use crate::{admin, data_dir, first_run, greeting, telemetry};
 
 /// The exit status after a second signal.
@@ -125,7 +125,8 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let base = configuration.base_url(listeners.https_port());
     let admin_addr = listeners.admin.local_addr()?;
     let counts = Arc::new(AnswerCounts::default());
-    let connections = Connections::new(connections_max(), Arc::clone(&counts));
+    let most = listeners::connections_max();
+    let connections = Connections::new(most, configuration.trusted_proxies.clone(), Arc::clone(&counts));
     let admin = admin_server(listeners.admin, database.clone(), counts, connections.clone(), listeners.certificate)?;
     let Configuration { writers, deadline, .. } = *configuration;
     let ports = Ports {
@@ -136,7 +137,7 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
         log: Arc::new(PostgresAuditLog::new(database)),
         hasher: Arc::new(Argon2Hasher::start()?),
     };
-    let api = api_server(configuration, listeners.api, ports, &base, &connections)?;
+    let api = api_server(configuration, listeners.api, ports, &base, (most, &connections))?;
     if configuration.environment == Environment::Development {
         let invitation = match clinic {
             Some(clinic) => first_run::invite_first_member(members.as_ref(), clinic, &base).await?,
@@ -163,7 +164,7 @@ fn api_server(
     listeners: ApiListeners,
     ports: Ports,
     base: &str,
-    connections: &Connections,
+    (most, connections): (usize, &Connections),
 ) -> std::io::Result<Server> {
     let (register, keys) = (web::Data::from(ports.register), web::Data::from(ports.keys));
     let (members, sessions) = (web::Data::from(ports.members), web::Data::from(ports.sessions));
@@ -189,7 +190,7 @@ fn api_server(
             .configure(intake_http::configure)
             .configure(intake_dashboard::configure)
     };
-    listeners::serve(listeners, connections, application)
+    listeners::serve(listeners, most, connections, application)
 }
 
 /// Probes and metrics on a listener of their own.

@@ -1,11 +1,12 @@
 //! A client that sends exactly the bytes it is given, over TLS or in clear, and reads whole answers.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
@@ -19,6 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Client {
     address: SocketAddr,
     tls: Option<Arc<ClientConfig>>,
+    source: Option<IpAddr>,
 }
 
 /// One connection, to be used for any number of requests.
@@ -56,13 +58,19 @@ impl Client {
             .expect("TLS 1.2 and 1.3")
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Self { address, tls: Some(Arc::new(config)) }
+        Self { address, tls: Some(Arc::new(config)), source: None }
     }
 
     /// Speaks in clear.
     #[must_use]
     pub fn plain(address: SocketAddr) -> Self {
-        Self { address, tls: None }
+        Self { address, tls: None, source: None }
+    }
+
+    /// The same from an address of this machine, as if it were another.
+    #[must_use]
+    pub fn from_address(self, source: impl Into<IpAddr>) -> Self {
+        Self { source: Some(source.into()), ..self }
     }
 
     /// Where the service is.
@@ -79,7 +87,7 @@ impl Client {
 
     /// Opens a connection, if somebody listens.
     pub fn try_connect(&self) -> io::Result<Connection> {
-        let socket = TcpStream::connect(self.address)?;
+        let socket = self.try_reach()?;
         socket.set_read_timeout(Some(TIMEOUT))?;
         socket.set_nodelay(true)?;
         let stream = socket.try_clone()?;
@@ -88,6 +96,18 @@ impl Client {
             Some(session) => Box::new(StreamOwned::new(session, stream)),
         };
         Ok(Connection { stream, socket, unread: Vec::new() })
+    }
+
+    /// Reaches the service and says nothing, not even of a handshake.
+    pub fn try_reach(&self) -> io::Result<TcpStream> {
+        let Some(source) = self.source else {
+            return TcpStream::connect(self.address);
+        };
+        let family = if source.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
+        rustix::net::bind(&socket, &SocketAddr::new(source, 0))?;
+        rustix::net::connect(&socket, &self.address)?;
+        Ok(socket.into())
     }
 
     /// Opens a TLS session and gives whether it went on with an earlier one.
@@ -126,6 +146,12 @@ impl Connection {
     pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)?;
         self.stream.flush()
+    }
+
+    /// Shakes hands, if there is one to shake, and never again waits for the service to take what is sent.
+    pub fn stop_waiting(&mut self) -> io::Result<()> {
+        self.stream.flush()?;
+        self.socket.set_nonblocking(true)
     }
 
     /// Reads one answer that has a body, if it says so.

@@ -100,6 +100,22 @@ impl ServiceBuilder {
         self
     }
 
+    /// Gives the program no more than so many open files.
+    #[must_use]
+    pub fn open_files(mut self, most: usize) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]);
+        command.arg(self.command.get_program()).args(self.command.get_args());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        self.command = command;
+        self
+    }
+
     /// Runs in this folder, against which a relative data folder counts.
     #[must_use]
     pub fn working_folder(mut self, folder: &Path) -> Self {
@@ -206,6 +222,25 @@ impl Service {
     #[must_use]
     pub fn process(&self) -> u32 {
         self.child.id()
+    }
+
+    /// How much memory the process holds, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line for it");
+        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
+    }
+
+    /// How long the process has computed.
+    #[must_use]
+    pub fn processor_time(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the process lives");
+        let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
+            let times = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+        };
+        threads.filter_map(of_thread).sum()
     }
 
     /// The data folder.

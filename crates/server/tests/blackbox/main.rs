@@ -11,6 +11,7 @@ mod embedded_database;
 mod environments;
 mod errors;
 mod first_run;
+mod floods;
 mod grants;
 mod hangs;
 mod held_rows;
@@ -31,6 +32,8 @@ mod stopping;
 mod torture;
 mod two_step_sign_in;
 mod values;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use intake_domain::{ApiKey, Environment};
 use intake_test_support::{Clinic, Response, Service, ServiceBuilder, TestDatabase};
@@ -68,6 +71,12 @@ impl Door {
     fn patients(&self) -> i64 {
         self.database.count("patients")
     }
+}
+
+/// Keeps tests apart of which one takes all of the machine and another looks at the clock.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn program() -> ServiceBuilder {

@@ -12,6 +12,7 @@ const CLIENTS: usize = 1_500;
 
 #[test]
 fn who_would_wait_too_long_is_refused_at_once() {
+    let _alone = crate::alone();
     let door = Door::open_with(|builder| {
         let builder = builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1").setting("INTAKE_RATE_LIMIT", "off");
         builder.setting("INTAKE_DEADLINE", "1s").setting("INTAKE_WRITERS", "1")

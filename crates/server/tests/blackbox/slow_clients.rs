@@ -124,6 +124,9 @@ fn what_is_no_http_is_refused_in_the_same_words_as_everything_else() {
         no_host.into_bytes(),
         b"\x00\xFF\x13garbage\r\n\r\n".to_vec(),
         b"GET / HTTP/9.9\r\n\r\n".to_vec(),
+        b"GET / HTTP/1.1\nHost: localhost\n\n".to_vec(),
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\n\r\n".to_vec(),
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\n".to_vec(),
     ];
     let create = create_request(&door.key, &[], body.as_bytes());
     for bytes in malformed {
@@ -146,6 +149,51 @@ fn what_is_no_http_is_refused_in_the_same_words_as_everything_else() {
     let _ = connection.try_write(&large);
     let answer = connection.read();
     assert_problem(&answer, 431, "Request Header Fields Too Large", "The request's head is too large");
+}
+
+#[test]
+fn a_chunked_body_that_is_none_is_refused_in_words() {
+    let door = Door::open();
+    let body = patient().to_string();
+    let size = format!("{:X}", body.len());
+    let broken = [
+        format!("0x{size}\r\n{body}\r\n0\r\n\r\n"),
+        format!("FFFFFFFFFFFFFFFF{size}\r\n{body}\r\n0\r\n\r\n"),
+        format!("{size}\n{body}\n0\n\n"),
+        format!("{size};a\nb\r\n{body}\r\n0\r\n\r\n"),
+        format!("{size}\r\n{body} \r\n0\r\n\r\n"),
+        format!("{size}\r\n{body}\r\n0\r\nTrailer: a\n\r\n"),
+    ];
+    let head = create_request(&door.key, &[("Transfer-Encoding", "chunked")], b"");
+    let create = create_request(&door.key, &[], body.as_bytes());
+    for broken in broken {
+        for before in [0, 1] {
+            let mut connection = door.service.client().connect();
+            connection
+                .write(&[create.repeat(before), head.clone(), broken.clone().into_bytes(), create.clone()].concat());
+            for _ in 0..before {
+                assert_eq!(connection.read().status, 201);
+            }
+            let answer = connection.read();
+            assert_problem(&answer, 400, "Bad Request", "The body could not be read");
+            assert!(answer.header("x-request-id").is_some());
+            assert_eq!(answer.header("connection"), Some("close"));
+            assert!(connection.is_closed_within(Duration::from_secs(2)));
+        }
+    }
+    assert_eq!(door.patients(), 6);
+}
+
+#[test]
+fn a_target_on_another_host_is_refused() {
+    let door = Door::open();
+    let target = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes();
+    let mut connection = door.service.client().connect();
+    for other in ["http://other/livez", "https://localhost:1/sign-in", "https://me@localhost/sign-in"] {
+        let answer = connection.exchange(&target(other));
+        assert_problem(&answer, 400, "Bad Request", "The target names another host than the header");
+    }
+    assert_eq!(connection.exchange(&target("https://LOCALHOST/sign-in")).status, 200);
 }
 
 #[test]

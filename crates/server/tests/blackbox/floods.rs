@@ -1,0 +1,252 @@
+//! Clients that take more than they need: memory, places, time. Each gets its bounds, and nobody else notices.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use intake_test_support::{Client, Connection, create_request, patient, request, wait_for};
+
+use crate::Door;
+
+/// Whatever a connection does, it costs the service no more.
+const MEMORY_OF_A_CONNECTION: usize = 1024 * 1024;
+/// Long enough to be served at once on a machine that has other work.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// Sends requests for as long as they are taken, up to a limit, and reads nothing.
+fn pour(connection: &mut Connection, requests: &[u8], most: usize) {
+    let mut sent = 0;
+    while sent < most && connection.try_write(requests).is_ok() {
+        sent += requests.len();
+    }
+}
+
+/// Whether the service computes for less than a quarter of some time.
+fn computes_little(door: &Door) -> bool {
+    let (before, some_time) = (door.service.processor_time(), Duration::from_millis(500));
+    std::thread::sleep(some_time);
+    door.service.processor_time() - before < some_time / 4
+}
+
+/// What it costs to connect so many clients that send requests and read no answer.
+fn memory_of_unread_answers(door: &Door, client: &Client, requests: &[u8]) -> usize {
+    const CLIENTS: usize = 24;
+    let others = door.service.plain_client();
+    let before = door.service.memory();
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| client.connect()).collect();
+    clients.iter_mut().for_each(|client| client.stop_waiting().unwrap());
+    let mut most = 0;
+    for _ in 0..3 {
+        for client in &mut clients {
+            pour(client, requests, 1024 * 1024);
+            most = most.max(door.service.memory());
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        let started = Instant::now();
+        assert_eq!(others.send(&request("GET", "/", &[], b"")).status, 426);
+        assert!(started.elapsed() < AT_ONCE, "others waited for {:?}", started.elapsed());
+    }
+    let started = Instant::now();
+    wait_for("an end of computing", || computes_little(door));
+    // Before they are let go.
+    assert!(started.elapsed() < Duration::from_secs(7), "{:?} of computing", started.elapsed());
+    most.saturating_sub(before) / CLIENTS
+}
+
+#[test]
+fn answers_that_nobody_reads_do_not_fill_the_memory() {
+    let _alone = crate::alone();
+    let door = Door::open_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let style = request("GET", "/assets/style.css", &[], b"").repeat(1_000);
+    let crowded = b"GET / HTTP/1.1\r\nHost:\r\n\r\n".repeat(2_000);
+    let mut headers = String::new();
+    for number in 0..90 {
+        headers.push_str(&format!("{number}:\r\n"));
+    }
+    let headers = format!("GET / HTTP/1.1\r\nHost:\r\n{headers}\r\n").repeat(200);
+    let create = create_request(&door.key, &[], patient().to_string().as_bytes()).repeat(200);
+    let (plain, tls) = (door.service.plain_client(), door.service.client());
+    for (what, requests, client) in [
+        ("files", &style, &plain),
+        ("files over TLS", &style, &tls),
+        ("small requests", &crowded, &plain),
+        ("many headers", &headers.into_bytes(), &tls),
+        ("patients", &create, &tls),
+    ] {
+        let each = memory_of_unread_answers(&door, client, requests);
+        assert!(each < MEMORY_OF_A_CONNECTION, "{what}: {each} bytes for each connection");
+    }
+}
+
+#[test]
+fn whoever_pipelines_gets_every_answer_in_order() {
+    let door = Door::open_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let body = patient().to_string();
+    for client in [door.service.client(), door.service.client()] {
+        let mut connection = client.connect();
+        let mut sent = Vec::new();
+        for number in 0..300 {
+            let id = format!("number-{number}");
+            let headers = [("X-Request-Id", id.as_str())];
+            match number % 3 {
+                0 => sent.extend(create_request(&door.key, &headers, body.as_bytes())),
+                1 => sent.extend(request("GET", "/assets/style.css", &headers, b"")),
+                _ => {
+                    let chunked = [headers[0], ("Transfer-Encoding", "chunked")];
+                    sent.extend(create_request(&door.key, &chunked, b""));
+                    let (first, rest) = body.split_at(20);
+                    let (first, rest) =
+                        (format!("14\r\n{first}\r\n"), format!("{:X}\r\n{rest}\r\n0\r\n\r\n", rest.len()));
+                    sent.extend([first, rest].concat().into_bytes());
+                }
+            }
+        }
+        // In pieces that end anywhere.
+        for piece in sent.chunks(7_919) {
+            connection.write(piece);
+        }
+        for number in 0..300 {
+            let answer = connection.read();
+            assert_eq!(answer.status, if number % 3 == 1 { 200 } else { 201 }, "{number}: {}", answer.text());
+            assert_eq!(answer.header("x-request-id"), Some(format!("number-{number}").as_str()));
+        }
+    }
+    assert_eq!(door.patients(), 400);
+}
+
+#[test]
+fn a_refused_body_without_an_end_is_cut_off() {
+    let door = Door::open();
+    let chunked = [("Transfer-Encoding", "chunked")];
+    let sized = [("Content-Length", "1000000000000")];
+    for (client, headers) in [
+        (door.service.plain_client(), chunked),
+        (door.service.plain_client(), sized),
+        (door.service.client(), chunked),
+        (door.service.client(), sized),
+    ] {
+        let mut connection = client.connect();
+        connection.write(&request("POST", "/nowhere", &headers, b""));
+        let part = [b"8000\r\n".to_vec(), vec![b'a'; 0x8000], b"\r\n".to_vec()].concat();
+        let started = Instant::now();
+        while connection.try_write(&part).is_ok() {
+            assert!(started.elapsed() < 5 * AT_ONCE, "the service is still reading");
+        }
+    }
+}
+
+/// Opens connections that say nothing, or nothing more after the handshake.
+fn crowd(client: &Client, most: usize) -> Vec<TcpStream> {
+    (0..most).filter_map(|_| client.try_reach().ok()).collect()
+}
+
+#[test]
+fn idle_connections_from_one_address_delay_nobody() {
+    let door = Door::open_with(|builder| builder.open_files(340));
+    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
+    let mut earlier = door.service.client().from_address([127, 0, 0, 3]).connect();
+    assert_eq!(earlier.exchange(&create).status, 201);
+    for silent in [door.service.client(), door.service.plain_client()] {
+        let crowd = crowd(&silent, 420);
+        for newcomer in [door.service.client().from_address([127, 0, 0, 2]), door.service.client()] {
+            let started = Instant::now();
+            // Whoever comes from the crowd's own address may be taken for one of it while it is still arriving.
+            wait_for("an answer", || {
+                let answer = newcomer.try_connect().and_then(|mut newcomer| {
+                    newcomer.try_write(&create)?;
+                    newcomer.try_read(true)
+                });
+                answer.is_ok_and(|answer| answer.status == 201)
+            });
+            assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+        }
+        drop(crowd);
+    }
+    assert_eq!(earlier.exchange(&create).status, 201, "whoever was served before is served still");
+}
+
+#[test]
+fn idle_connections_from_many_addresses_delay_nobody() {
+    let door = Door::open_with(|builder| builder.open_files(340));
+    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
+    let mut idle = Vec::new();
+    for host in 1..=210 {
+        let client = door.service.client().from_address([127, 0, 1, host]);
+        let mut connection = client.connect();
+        assert_eq!(connection.exchange(&create).status, 201);
+        idle.push(connection);
+        idle.truncate(100);
+        let started = Instant::now();
+        assert_eq!(door.service.create(&door.key, &patient()).status, 201);
+        assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+    }
+}
+
+/// What the whole service may hold while clients leave its answers unread, however many they are.
+const MEMORY_FOR_UNREAD_ANSWERS: usize = 256 * 1024 * 1024;
+/// What it may hold while all places are taken by clients who do nothing that is forbidden.
+const MEMORY_FOR_IDLE_CLIENTS: usize = 640 * 1024 * 1024;
+
+#[expect(clippy::print_stdout, reason = "figures for docs/reliability.md")]
+/// The most memory that the service holds while a crowd is at it, and how long a newcomer waits meanwhile.
+fn bound(door: &Door, newcomer: &Client, what: &str, bound: usize, mut press: impl FnMut()) {
+    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
+    let (mut most, mut longest) = (0, Duration::ZERO);
+    for _ in 0..5 {
+        press();
+        most = most.max(door.service.memory());
+        let started = Instant::now();
+        assert_eq!(newcomer.send(&create).status, 201);
+        longest = longest.max(started.elapsed());
+        most = most.max(door.service.memory());
+    }
+    println!("{what}: {} MiB at most; a newcomer waits {} ms at most", most / 1024 / 1024, longest.as_millis());
+    assert!(most < bound, "{what}: {most} bytes");
+    assert!(longest < AT_ONCE, "{what}: a newcomer waits for {longest:?}");
+}
+
+#[test]
+#[ignore = "opens 16,384 connections: a minute or two, 20,000 open files, and all of the machine"]
+fn the_whole_service_has_its_bound_whoever_floods_it() {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let all = rustix::process::Rlimit { current: files, maximum: files };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, all).unwrap();
+    let door = Door::open_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let style = request("GET", "/assets/style.css", &[], b"").repeat(200);
+    let newcomer = door.service.client().from_address([127, 0, 0, 99]);
+    for (name, client) in [("plain", door.service.plain_client()), ("TLS", door.service.client())] {
+        let connect = |number| {
+            let mut client = from_many(&client, number).try_connect()?;
+            client.stop_waiting().map(|()| client)
+        };
+        for count in [300, 4_000, 9_000] {
+            let mut clients: Vec<_> = (0..count).filter_map(|number| connect(number).ok()).collect();
+            let what = format!("{count} over {name} that read no answer");
+            bound(&door, &newcomer, &what, MEMORY_FOR_UNREAD_ANSWERS, || {
+                clients.iter_mut().for_each(|client| pour(client, &style, 1024 * 1024));
+            });
+        }
+        let mut idle = Vec::new();
+        bound(&door, &newcomer, &format!("9,000 over {name} that had an answer"), MEMORY_FOR_IDLE_CLIENTS, || {
+            idle.extend((0..9_000 / 5).filter_map(|number| {
+                let mut client = from_many(&client, number).try_connect().ok()?;
+                client.try_write(&request("GET", "/assets/style.css", &[], b"")).ok()?;
+                client.try_read(true).ok().map(|_| client)
+            }));
+        });
+        drop(idle);
+        let hello = if name == "TLS" { &b"\x16\x03\x01\x02\x00\x01"[..] } else { b"GET / HTTP/1.1\r\n" };
+        let mut strangers = Vec::new();
+        bound(&door, &newcomer, &format!("16,384 strangers over {name}"), MEMORY_FOR_IDLE_CLIENTS, || {
+            strangers.extend((0..16_384 / 5).filter_map(|number| {
+                let mut stranger = from_many(&client, number).try_reach().ok()?;
+                stranger.write_all(hello).ok().map(|()| stranger)
+            }));
+        });
+    }
+}
+
+/// The same client from one of a few addresses.
+fn from_many(client: &Client, number: usize) -> Client {
+    client.clone().from_address([127, 0, 2, u8::try_from(number % 8).unwrap()])
+}
