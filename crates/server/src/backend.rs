@@ -51,13 +51,13 @@ impl Backend {
         let backend = Self::open(configuration)?;
         assert_durable(&backend.service, configuration.environment).context("DATABASE_URL")?;
         assert_granted(&backend.service).context("DATABASE_URL")?;
-        if configuration.environment == Environment::Production {
-            if let Some(excess) = excess_of_power(&backend.service)? {
-                tracing::warn!(
-                    "the role of DATABASE_URL {excess}, so that a flaw of the service could show patients: \
-                     give it a role of its own with `intake migrate --service-role NAME`"
-                );
-            }
+        if configuration.environment == Environment::Production
+            && let Some(excess) = excess_of_power(&backend.service)?
+        {
+            tracing::warn!(
+                "the role of DATABASE_URL {excess}, so that a flaw of the service could show patients: \
+                 give it a role of its own with `intake migrate --service-role NAME`"
+            );
         }
         stamp_environment(&backend.service, configuration.environment)?;
         Ok(backend)

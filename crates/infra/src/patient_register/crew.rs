@@ -88,7 +88,7 @@ fn watch(crew: &Weak<Crew>, mut seats: Vec<Seat>) {
                 ),
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(error = %error, "no thread can be started in place of a writer that hangs")
+                    tracing::warn!(error = %error, "no thread can be started in place of a writer that hangs");
                 }
             }
         }

@@ -23,6 +23,7 @@ struct Pooler {
 
 impl Pooler {
     /// None, with a line that says what to install, where there is none; under CI that is a failure.
+    #[expect(clippy::print_stderr, reason = "says what to install")]
     fn start(database: &TestDatabase, mode: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
