@@ -2,6 +2,7 @@
 //! silent, and with what durability needs set and asserted. A role's or a database's own settings may drift at any time and
 //! take effect with the next connection, so each one is looked at.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -19,10 +20,15 @@ pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// How long several hosts are tried at the same time, as long as one of them may keep silent.
 const RACE_TIME: Duration = Duration::from_secs(2);
 
-/// A commit is waited for until it is on this server's disk, and on a synchronous standby's. Nothing that is stronger is
-/// weakened.
-const SET_DURABILITY: &str = "SELECT set_config('synchronous_commit', 'on', false)
-    WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')";
+/// A server that stops between a connection's beginning and its first answers is not waited for.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Attempts that may hang at a time, in all.
+const HANGING_MAX: usize = 32;
+
+/// A commit is waited for until it is on this server's disk, and on a synchronous standby's. Set by the session itself, so
+/// that no reload of the server's configuration takes it back; nothing that is stronger is weakened.
+const SET_DURABILITY: &str = "SELECT set_config('synchronous_commit',
+    CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)";
 
 /// What a connection cannot set for itself.
 const NOT_DURABLE: &str = "SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name
@@ -40,16 +46,38 @@ pub(crate) enum ConnectError {
     /// It would lose what it has acknowledged.
     #[error("a crash of the database could lose acknowledged patients: turn on {0} in its configuration")]
     NotDurable(String),
-    /// It was opened before another one was found to hang.
-    #[error("the connection is older than one that hangs")]
-    Outdated,
+    /// It keeps silent.
+    #[error("the database takes connections and does not answer")]
+    Hangs,
 }
 
-/// A connection on which a commit that has returned survives any crash.
-pub(crate) fn connect(url: &DatabaseUrl) -> Result<PgConnection, ConnectError> {
+/// A connection on which a commit that has returned survives any crash, with these settings besides. Never waits for long:
+/// an attempt that hangs is left to its thread.
+pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectError> {
+    static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
+    if ATTEMPTS.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
+        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
+        return Err(ConnectError::Hangs);
+    }
+    let (answer, answered) = channel();
+    let (url, settings) = (url.clone(), settings.to_owned());
+    let attempt = move || {
+        let connected = set_up(&url, &settings);
+        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
+        // Nobody may be waiting any more: then the connection is closed.
+        let _ = answer.send(connected);
+    };
+    if let Err(error) = std::thread::Builder::new().name("connect".into()).spawn(attempt) {
+        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
+        return Err(ConnectError::Failed(error.into()));
+    }
+    answered.recv_timeout(CONNECT_TIMEOUT).unwrap_or(Err(ConnectError::Hangs))
+}
+
+fn set_up(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectError> {
+    let failed = |error| ConnectError::Failed(discreet(error));
     let mut connection = establish(url)?;
     if url.durability() == Durability::Full {
-        let failed = |error| ConnectError::Failed(discreet(error));
         connection.batch_execute(SET_DURABILITY).map_err(failed)?;
         let off: Vec<Setting> = diesel::sql_query(NOT_DURABLE).load(&mut connection).map_err(failed)?;
         if !off.is_empty() {
@@ -57,6 +85,7 @@ pub(crate) fn connect(url: &DatabaseUrl) -> Result<PgConnection, ConnectError> {
             return Err(ConnectError::NotDurable(names.join(", ")));
         }
     }
+    connection.batch_execute(settings).map_err(failed)?;
     Ok(connection)
 }
 
@@ -128,8 +157,11 @@ mod tests {
         {
             let drift = format!("ALTER DATABASE {} SET synchronous_commit = {drifted}", database.name());
             database.connect().batch_execute(&drift).unwrap();
-            let mut connection = connect(&url(database.service.expose())).unwrap();
+            let mut connection = connect(&url(database.service.expose()), "").unwrap();
             assert_eq!(setting(&mut connection, "synchronous_commit"), expected, "{drifted}");
+            let source = "SELECT source AS name FROM pg_settings WHERE name = 'synchronous_commit'";
+            let source = diesel::sql_query(source).get_result::<Setting>(&mut connection).unwrap().name;
+            assert_eq!(source, "session", "a reload of the configuration changes nothing");
         }
     }
 
@@ -137,11 +169,11 @@ mod tests {
     fn a_server_that_forgets_is_refused_unless_that_is_wanted() {
         let database = TestDatabase::new();
         let url = url(database.service.expose());
-        match connect(&url).map(drop) {
+        match connect(&url, "").map(drop) {
             Err(ConnectError::NotDurable(names)) => assert_eq!(names, "fsync, full_page_writes"),
             other => panic!("{other:?}"),
         }
-        let mut connection = connect(&url.with_durability(Durability::None)).unwrap();
+        let mut connection = connect(&url.with_durability(Durability::None), "").unwrap();
         assert_eq!(setting(&mut connection, "synchronous_commit"), "off", "as it was");
     }
 }

@@ -2,8 +2,7 @@
 //! runs on blocking threads, as many at once as there are connections, and rides out a lost connection until its deadline.
 //! Work that hangs is left behind with its connection and done again over a new one, so all of it may be run twice.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use diesel::QueryResult;
@@ -22,8 +21,6 @@ use crate::left_behind::LeftBehind;
 
 /// Lookups are short: a few connections carry thousands of them a second.
 const POOL_SIZE: u32 = 4;
-/// Connections that may hang besides.
-const HANGING_MAX: u32 = 16;
 /// Work waiting for a connection, beyond which newcomers are turned away at once.
 const MAX_WAITING: usize = 4_096;
 /// How long to wait for a pooled connection before looking at the deadline again. r2d2's own back-off grows to half of it.
@@ -32,8 +29,8 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 /// A pool of connections to the database.
 #[derive(Clone)]
 pub struct Database {
-    pool: Pool<Connections>,
-    generation: Arc<AtomicUsize>,
+    url: DatabaseUrl,
+    pool: Arc<RwLock<Pool<Connections>>>,
     permits: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     left_behind: Arc<LeftBehind>,
@@ -54,18 +51,9 @@ impl Database {
     /// A pool that connects when it is first used. `deadline` bounds every piece of work.
     #[must_use]
     pub fn new(url: &DatabaseUrl, deadline: Duration) -> Self {
-        let generation = Arc::new(AtomicUsize::new(0));
-        let pool = Pool::builder()
-            .max_size(POOL_SIZE + HANGING_MAX)
-            .min_idle(Some(0))
-            // Looks at the connection's generation, and asks nobody.
-            .test_on_check_out(true)
-            .connection_timeout(CONNECTION_TIMEOUT.min(deadline))
-            .error_handler(Box::new(r2d2::NopErrorHandler))
-            .build_unchecked(Connections { url: url.clone(), generation: Arc::clone(&generation) });
         Self {
-            pool,
-            generation,
+            url: url.clone(),
+            pool: Arc::new(RwLock::new(pool(url, deadline))),
             permits: Arc::new(Semaphore::new(usize::try_from(POOL_SIZE).unwrap_or(1))),
             waiting: Arc::new(Semaphore::new(MAX_WAITING)),
             left_behind: Arc::default(),
@@ -109,34 +97,62 @@ impl Database {
         let permit = permit.map_err(unavailable)?.map_err(|error| StoreError::Unexpected(error.into()))?;
         // Held by the work, and by whoever waits for it: who gives up on the work takes the permit away.
         let permit = Arc::new(Mutex::new(Some(permit)));
-        let (pool, work, held) = (self.pool.clone(), Arc::clone(work), Arc::clone(&permit));
-        let left_behind = Arc::clone(&self.left_behind);
+        let pool = self.pool.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (work, held, left_behind) = (Arc::clone(work), Arc::clone(&permit), Arc::clone(&self.left_behind));
         let done = tokio::task::spawn_blocking(move || {
             let tried = try_work(&pool, work.as_ref());
             if take(&held).is_none() {
                 left_behind.came_back();
+            } else if matches!(tried, Tried::Done(_) | Tried::Refused(_)) {
+                left_behind.note_success();
             }
             tried
         });
         let patience = self.left_behind.patience();
         let limit = patience.map_or(until, |patience| until.min(Instant::now() + patience));
+        // However the wait ends: the caller may go as well.
+        let _leaving = Leaving { database: self, permit: patience.map(|_| permit) };
         match timeout_at(limit.into(), done).await {
             Ok(Ok(tried)) => Ok(tried),
             Ok(Err(_panic)) => Err(StoreError::Unexpected("work for the database panicked".into())),
-            Err(_elapsed) => {
-                // Unless it is done in this very moment, or too many hang already.
-                if patience.is_some() && take(&permit).is_some() {
-                    self.left_behind.add();
-                    self.generation.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(Tried::Hangs)
-            }
+            Err(_elapsed) => Ok(Tried::Hangs),
         }
+    }
+}
+
+/// Somebody who waits for work, and leaves it behind unless it is done.
+struct Leaving<'a> {
+    database: &'a Database,
+    /// None: so many hang already that this one keeps its permit.
+    permit: Option<Arc<Mutex<Option<OwnedSemaphorePermit>>>>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let Some(permit) = &self.permit else { return };
+        let Database { url, pool, left_behind, deadline, .. } = self.database;
+        // Counted first: it may come back at any moment.
+        left_behind.add();
+        if take(permit).is_none() {
+            return left_behind.undo();
+        }
+        // Where one connection hangs, the others that were opened before would, too. They end with their pool.
+        *pool.write().unwrap_or_else(PoisonError::into_inner) = self::pool(url, *deadline);
     }
 }
 
 fn take(permit: &Mutex<Option<OwnedSemaphorePermit>>) -> Option<OwnedSemaphorePermit> {
     permit.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn pool(url: &DatabaseUrl, deadline: Duration) -> Pool<Connections> {
+    Pool::builder()
+        .max_size(POOL_SIZE)
+        .min_idle(Some(0))
+        .test_on_check_out(false)
+        .connection_timeout(CONNECTION_TIMEOUT.min(deadline))
+        .error_handler(Box::new(r2d2::NopErrorHandler))
+        .build_unchecked(Connections(url.clone()))
 }
 
 fn try_work<T>(pool: &Pool<Connections>, work: impl Fn(&mut PgConnection) -> QueryResult<T>) -> Tried<T> {
@@ -168,15 +184,10 @@ fn unavailable(error: impl Into<Source>) -> StoreError {
 
 /// How the pool connects, and which connections it keeps.
 #[derive(Debug)]
-struct Connections {
-    url: DatabaseUrl,
-    /// Where one connection hangs, the others that were opened before would, too.
-    generation: Arc<AtomicUsize>,
-}
+struct Connections(DatabaseUrl);
 
 struct Pooled {
     connection: PgConnection,
-    generation: usize,
     is_broken: bool,
 }
 
@@ -185,19 +196,17 @@ impl ManageConnection for Connections {
     type Error = ConnectError;
 
     fn connect(&self) -> Result<Pooled, ConnectError> {
-        let generation = self.generation.load(Ordering::Relaxed);
-        Ok(Pooled { connection: connect(&self.url)?, generation, is_broken: false })
+        Ok(Pooled { connection: connect(&self.0, "")?, is_broken: false })
     }
 
-    fn is_valid(&self, pooled: &mut Pooled) -> Result<(), ConnectError> {
-        if pooled.generation == self.generation.load(Ordering::Relaxed) { Ok(()) } else { Err(ConnectError::Outdated) }
+    /// Nobody asks: a connection shows what it is worth by what it does.
+    fn is_valid(&self, _: &mut Pooled) -> Result<(), ConnectError> {
+        Ok(())
     }
 
     fn has_broken(&self, pooled: &mut Pooled) -> bool {
         type Manager = <PgConnection as diesel::Connection>::TransactionManager;
-        pooled.is_broken
-            || std::thread::panicking()
-            || Manager::is_broken_transaction_manager(&mut pooled.connection)
-            || self.is_valid(pooled).is_err()
+        let is_in_doubt = Manager::is_broken_transaction_manager(&mut pooled.connection);
+        pooled.is_broken || std::thread::panicking() || is_in_doubt
     }
 }

@@ -2,10 +2,11 @@
 //! parts, each of which can be done in time, and never waits for a database that hangs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use diesel::connection::SimpleConnection;
+use anyhow::Context;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_query;
@@ -32,7 +33,7 @@ const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '4s'";
 /// A statement that takes longer hangs: the server would have ended it.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// The end of the service waits so long for the last write.
-const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The thread.
 pub struct KeyUseWriter {
@@ -135,39 +136,35 @@ impl Writing {
         anyhow::ensure!(self.left_behind.patience().is_some(), "too many statements hang in the database");
         let (url, connection) = (self.url.clone(), self.connection.take());
         let (answer, answered) = channel();
-        let run = move || {
+        let run = move || -> Result<(PgConnection, T), anyhow::Error> {
             let mut connection = match connection {
                 Some(connection) => connection,
-                None => {
-                    let mut connection = connect(&url)?;
-                    connection.batch_execute(SETTINGS)?;
-                    connection
-                }
+                None => connect(&url, SETTINGS)?,
             };
             let done = work(&mut connection)?;
             Ok((connection, done))
         };
-        let left_behind = Arc::clone(&self.left_behind);
+        // Whoever comes second, the work or the end of the wait for it, knows of the first.
+        let is_settled = Arc::new(AtomicBool::new(false));
+        let (settled, left_behind) = (Arc::clone(&is_settled), Arc::clone(&self.left_behind));
         std::thread::Builder::new().name("key-uses-write".into()).spawn(move || {
-            if answer.send(run()).is_err() {
+            let _ = answer.send(run());
+            if settled.swap(true, Ordering::AcqRel) {
                 left_behind.came_back();
             }
         })?;
-        match answered.recv_timeout(PATIENCE) {
-            Ok(Ok((connection, done))) => {
-                self.connection = Some(connection);
-                Ok(done)
-            }
-            Ok(Err(error)) => Err(error),
-            Err(timeout) => {
-                self.left_behind.add();
-                // In this very moment.
-                if answered.try_recv().is_ok() {
-                    self.left_behind.came_back();
-                }
-                Err(timeout.into())
+        let mut answer = answered.recv_timeout(PATIENCE);
+        if answer.is_err() {
+            self.left_behind.add();
+            if is_settled.swap(true, Ordering::AcqRel) {
+                self.left_behind.undo();
+                answer = answered.try_recv().map_err(|_| RecvTimeoutError::Disconnected);
             }
         }
+        let (connection, done) = answer.context("a statement hangs in the database")??;
+        self.left_behind.note_success();
+        self.connection = Some(connection);
+        Ok(done)
     }
 
     fn tell(&mut self, outcome: &Result<bool, anyhow::Error>, dropped: usize, is_end: bool) {

@@ -2,34 +2,52 @@
 //! answer, keeps its connections open and says nothing. Such a call cannot be ended, and must not be cancelled (a commit that
 //! waits for its standby would then pass for done), so its thread and its connection are left behind.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Far longer than any statement here takes. It is doubled for each call that is left behind, so that a server that takes
-/// connections and does nothing over them gets few of them.
+/// Far longer than any statement here takes. It is doubled for each call that is left behind before another one succeeds, so
+/// that a server that takes connections and does nothing over them gets few of them.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
-/// At the same time. It takes half an hour of new connections that all hang to get there.
+/// How many may hang at the same time.
 const LEFT_BEHIND_MAX: usize = 32;
 
-/// Counts the calls that were left behind and have not come back.
+/// Counts the calls that were left behind.
 #[derive(Default)]
-pub(crate) struct LeftBehind(AtomicUsize);
+pub(crate) struct LeftBehind {
+    /// Those that have not come back.
+    hanging: AtomicUsize,
+    /// Those since the last call that succeeded.
+    in_a_row: AtomicU32,
+}
 
 impl LeftBehind {
-    /// How long the next call may take. None: so many were left behind that one more must come back by itself.
+    /// How long the next call may take. None: so many hang that one of them must come back first.
     pub(crate) fn patience(&self) -> Option<Duration> {
-        let count = self.0.load(Ordering::Relaxed);
-        let doubled = PATIENCE.saturating_mul(2_u32.saturating_pow(u32::try_from(count).unwrap_or(u32::MAX)));
-        (count < LEFT_BEHIND_MAX).then(|| doubled.min(PATIENCE_MAX))
+        let doubled = PATIENCE.saturating_mul(2_u32.saturating_pow(self.in_a_row.load(Ordering::Relaxed)));
+        (self.hanging.load(Ordering::Relaxed) < LEFT_BEHIND_MAX).then(|| doubled.min(PATIENCE_MAX))
     }
 
+    /// One more is left behind. Counted before it is certain, so that it cannot come back before it was counted.
     pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.hanging.fetch_add(1, Ordering::Relaxed);
+        self.in_a_row.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// One that was counted hangs no longer.
     pub(crate) fn came_back(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.hanging.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// It was counted, and had been done.
+    pub(crate) fn undo(&self) {
+        self.came_back();
+        let _ = self.in_a_row.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
+    }
+
+    /// A call has succeeded: the database does not hang.
+    pub(crate) fn note_success(&self) {
+        self.in_a_row.store(0, Ordering::Relaxed);
     }
 }
 
@@ -38,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_grows_with_those_who_were_left_behind_and_shrinks_when_they_come_back() {
+    fn patience_grows_with_those_who_were_left_behind_until_one_succeeds() {
         let left_behind = LeftBehind::default();
         let patience = || left_behind.patience().map(|patience| patience.as_secs());
         let mut seen = Vec::new();
@@ -47,8 +65,10 @@ mod tests {
             left_behind.add();
         }
         assert_eq!(seen[..8], [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(patience(), None);
-        (0..LEFT_BEHIND_MAX).for_each(|_| left_behind.came_back());
-        assert_eq!(patience(), Some(1));
+        assert_eq!(patience(), None, "so many hang");
+        left_behind.came_back();
+        assert_eq!(patience(), Some(60));
+        left_behind.note_success();
+        assert_eq!(patience(), Some(1), "whatever hangs, another server answers");
     }
 }

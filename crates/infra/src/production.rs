@@ -49,7 +49,7 @@ pub fn assert_durable(url: &DatabaseUrl, environment: Environment) -> Result<(),
             return Err(SchemaError::Forgetful(names.join(", ")));
         }
     }
-    match connect_durably(url) {
+    match connect_durably(url, "") {
         Ok(_) => Ok(()),
         Err(ConnectError::NotDurable(names)) => Err(SchemaError::Forgetful(names)),
         Err(error) => Err(SchemaError::Failed(error.into())),

@@ -96,15 +96,16 @@ impl Configuration {
         Ok(configuration)
     }
 
-    /// The base of printed links: as set, else where the HTTPS listener is.
-    pub(crate) fn base_url(&self, https_port: u16) -> String {
-        self.public_url.clone().unwrap_or_else(|| format!("https://localhost:{https_port}"))
+    /// The base of printed links: as set, else where the HTTPS listener is, else where a proxy on this machine would be.
+    pub(crate) fn base_url(&self, https_port: Option<u16>) -> String {
+        let port = https_port.map(|port| format!(":{port}")).unwrap_or_default();
+        self.public_url.clone().unwrap_or_else(|| format!("https://localhost{port}"))
     }
 
     /// Where a guest opens an invitation, as far as a command can know where the service is.
     pub(crate) fn invitation_link(&self, token: &Token) -> String {
         let port = self.https_addr.port();
-        let base = self.base_url(if port == 0 { USUAL_HTTPS_PORT } else { port });
+        let base = self.base_url(Some(if port == 0 { USUAL_HTTPS_PORT } else { port }));
         format!("{base}/invitations/{}", token.expose())
     }
 

@@ -24,7 +24,8 @@ pub(crate) async fn lock(folder: &Path) -> anyhow::Result<File> {
     let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
     let lock = opened.with_context(|| format!("INTAKE_DATA_DIR: {} cannot be opened", path.display()))?;
     if lock.metadata()?.permissions().mode() & 0o077 != 0 {
-        lock.set_permissions(Permissions::from_mode(0o600))?;
+        let closed = lock.set_permissions(Permissions::from_mode(0o600));
+        closed.with_context(|| format!("INTAKE_DATA_DIR: {} belongs to another account", path.display()))?;
     }
     let since = Instant::now();
     let mut is_told = false;

@@ -74,9 +74,10 @@ impl Listeners {
         Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin, certificate })
     }
 
-    pub(crate) fn https_port(&self) -> u16 {
-        let address = self.api.https.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
-        address.map_or(443, |address| address.port())
+    /// None: HTTPS is the affair of a proxy in front.
+    pub(crate) fn https_port(&self) -> Option<u16> {
+        let (listener, _) = self.api.https.as_ref()?;
+        listener.local_addr().ok().map(|address| address.port())
     }
 }
 

@@ -114,6 +114,7 @@ impl EmbeddedPostgres {
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
                 if server.is_alive() {
+                    (is_down, pause) = (false, WATCH_INTERVAL);
                     let _ = users.ensure_guard();
                     continue;
                 }

@@ -11,11 +11,32 @@ use crate::grants::missing_grants;
 use crate::migrations::SchemaError;
 
 /// A task on its way to the database.
-#[derive(Clone)]
 pub(super) struct Attempt {
     pub(super) task: Task,
     /// It was sent before, and nobody knows what became of that.
     pub(super) is_repeated: bool,
+}
+
+impl Attempt {
+    /// Whether another transaction may hold its row: one that stores the same idempotency key, or an earlier statement of
+    /// our own that is still under way.
+    pub(super) fn may_be_held(&self) -> bool {
+        let retry = self.task.registration().and_then(|row| row.retry.as_ref());
+        self.is_repeated || retry.is_some()
+    }
+}
+
+/// Why a batch has no answers.
+pub(super) struct Failed {
+    pub(super) error: diesel::result::Error,
+    /// The rows are stored; only the question for those that had been before has failed.
+    pub(super) is_stored: bool,
+}
+
+impl From<diesel::result::Error> for Failed {
+    fn from(error: diesel::result::Error) -> Self {
+        Self { error, is_stored: false }
+    }
 }
 
 /// Stores the batch: one answer for each task, in their order. Costs one round trip, and another one if there are rows that
@@ -23,7 +44,7 @@ pub(super) struct Attempt {
 pub(super) fn store(
     connection: &mut PgConnection,
     attempts: &[Attempt],
-) -> QueryResult<Vec<Result<Answer, StoreError>>> {
+) -> Result<Vec<Result<Answer, StoreError>>, Failed> {
     let statement: InsertBatch<'_> = attempts.iter().map(|attempt| &attempt.task).collect();
     let (key_indexes, rows) = (statement.key_indexes(), statement.rows());
     let outcome: Outcome = match attempts {
@@ -52,7 +73,8 @@ pub(super) fn store(
         }
         answers.push(Ok(answer));
     }
-    for (index, registered) in uncertain.into_iter().zip(stored_before.find(connection)?) {
+    let found = stored_before.find(connection).map_err(|error| Failed { error, is_stored: true })?;
+    for (index, registered) in uncertain.into_iter().zip(found) {
         let is_repeated = attempts.get(index).is_some_and(|attempt| attempt.is_repeated);
         if let Some(answer) = answers.get_mut(index) {
             settle(answer, registered, is_repeated);

@@ -106,8 +106,11 @@ fn replace(crew: &Arc<Crew>, seat: &mut Seat) -> std::io::Result<bool> {
             writer.run(work);
         }
     })?;
-    let Some(work) = seat.desk.leave_behind(Instant::now()) else { return Ok(false) };
     crew.left_behind.add();
+    let Some(work) = seat.desk.leave_behind(Instant::now()) else {
+        crew.left_behind.undo();
+        return Ok(false);
+    };
     seat.desk = desk;
     // The new writer waits for it.
     let _ = hand_over.send(work);

@@ -11,8 +11,8 @@ use intake_domain::Registration;
 
 /// Long enough for the next try of a client whose request was out of time.
 const MEMORY: Duration = Duration::from_secs(10);
-/// More than any fault holds at once; beyond it each one is found out again.
-const SUSPECTS_MAX: usize = 4_096;
+/// As many as an instance that hangs holds at most; beyond it each one is found out again.
+const SUSPECTS_MAX: usize = 256;
 
 /// Told apart by a hash: whoever is taken for another one waits beside the others for a moment, and no more.
 #[derive(Default)]
@@ -29,8 +29,11 @@ impl Suspects {
             return false;
         }
         let Some(name) = self.name(registration) else { return false };
-        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.get(&name).is_some_and(|until| *until > Instant::now())
+        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        until.retain(|_, until| *until > now);
+        self.are_there.store(!until.is_empty(), Ordering::Relaxed);
+        until.contains_key(&name)
     }
 
     /// The row is held.
@@ -38,9 +41,6 @@ impl Suspects {
         let Some(name) = self.name(registration) else { return };
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if until.len() >= SUSPECTS_MAX && !until.contains_key(&name) {
-            until.retain(|_, until| *until > now);
-        }
         if until.len() < SUSPECTS_MAX || until.contains_key(&name) {
             until.insert(name, now + MEMORY);
             self.are_there.store(true, Ordering::Relaxed);

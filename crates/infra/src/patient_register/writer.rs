@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use intake_domain::{Source, StoreError};
 
-use super::batch::{Attempt, Fault, fault, store};
+use super::batch::{Attempt, Failed, Fault, fault, store};
 use super::crew::Crew;
 use super::desk::Desk;
 use super::{Answer, BATCH_MAX, Job};
@@ -22,16 +21,16 @@ use crate::migrations::SchemaError;
 /// table would read whole tables later on.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 /// A row with an idempotency key waits for whoever is storing the same key, and its batch with it. An ordinary commit is
-/// done much sooner.
+/// done much sooner; where commits are slow, two of them are waited for.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(25);
 /// The same where nothing is held up but other rows that may have to wait.
 const HELD_LOCK_TIMEOUT: Duration = Duration::from_millis(10);
 /// Between two tries of rows that are all held.
 const HELD_PAUSE: Duration = Duration::from_millis(20);
-/// Rows tried apart go in small batches: most of them are innocent, and the guilty one is found soon.
-const HELD_BATCH_MAX: usize = 16;
-/// Connecting has limits of its own; this is for a server that stops just after it took the connection.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(6);
+/// Rows tried apart go in small batches at first: most of them are innocent, and the guilty one is found soon.
+const APART_MIN: usize = 16;
+/// What a connection has asserted may change while it is open. Making another takes a few milliseconds.
+const CONNECTION_AGE_MAX: Duration = Duration::from_secs(60);
 /// A database that is slow is not one that hangs: a statement may take so many times the usual.
 const SLOWNESS: u32 = 4;
 
@@ -51,26 +50,37 @@ pub(super) struct Writer {
     crew: Arc<Crew>,
     lane: Lane,
     desk: Arc<Desk<Work>>,
-    connection: Option<PgConnection>,
+    connection: Option<Connected>,
+    /// How many rows that are tried apart go together: more as long as that goes well.
+    apart: usize,
+}
+
+struct Connected {
+    connection: PgConnection,
+    since: Instant,
+    lock_timeout: Duration,
 }
 
 /// Why a batch was not stored.
 enum Interruption {
     /// The database cannot be reached, or cannot write: trying again may help.
     Away(Source),
-    /// The same over a connection that is as good as before.
+    /// The same of a statement that has done nothing.
     Unable(Source),
     /// Somebody else's transaction holds a row, or the table.
-    Locked(Source),
+    Locked,
     /// The database refused the batch.
     Refused(diesel::result::Error),
     /// The database would refuse any batch.
     Forbidden(SchemaError),
 }
 
+/// An interruption, and whether the rows may be stored all the same.
+struct Interrupted(Interruption, bool);
+
 impl Writer {
     pub(super) fn new(crew: Arc<Crew>, lane: Lane, desk: Arc<Desk<Work>>) -> Self {
-        Self { crew, lane, desk, connection: None }
+        Self { crew, lane, desk, connection: None, apart: APART_MIN }
     }
 
     /// Works until the queue is closed and empty, or until the writer is left behind.
@@ -94,7 +104,7 @@ impl Writer {
     fn take(&self) -> Option<Work> {
         match self.lane {
             Lane::Usual => self.crew.queue.take(BATCH_MAX).map(|jobs| self.without_suspects(jobs)),
-            Lane::Held => self.crew.held.take(HELD_BATCH_MAX).map(after_a_pause_if_all_are_held),
+            Lane::Held => self.crew.held.take(self.apart).map(after_a_pause_if_all_are_held),
         }
     }
 
@@ -118,9 +128,10 @@ impl Writer {
         if batch.is_empty() {
             return Some(work);
         }
-        if self.connection.is_none() {
+        let is_fit = |connected: &Connected| connected.since.elapsed() < CONNECTION_AGE_MAX;
+        if !self.connection.as_ref().is_some_and(is_fit) {
             work.push_front(batch);
-            return self.connect(work);
+            return Some(self.connect(work));
         }
         let attempt =
             |job: &mut Job| Attempt { task: job.task.clone(), is_repeated: std::mem::replace(&mut job.was_sent, true) };
@@ -128,16 +139,15 @@ impl Writer {
         work.push_front(batch);
         self.desk.put(work, now, self.patience());
         let stored = self.store(&attempts);
-        if stored.is_ok() && self.lane == Lane::Usual {
-            self.crew.backlog.note(now.elapsed());
-        }
         let mut work = self.desk.take_up()?;
         let mut batch = work.pop_front().unwrap_or_default();
         match stored {
-            Ok(answers) => self.tell(batch, answers),
-            Err(interruption) => {
-                if !matches!(interruption, Interruption::Away(_)) {
-                    // A statement that has failed did nothing; one whose connection was lost may have been carried out.
+            Ok(answers) => {
+                self.note_success(now.elapsed());
+                self.tell(batch, answers);
+            }
+            Err(Interrupted(interruption, may_be_stored)) => {
+                if !may_be_stored {
                     batch.iter_mut().zip(&attempts).for_each(|(job, attempt)| job.was_sent = attempt.is_repeated);
                 }
                 self.put_off(interruption, batch, &mut work);
@@ -146,29 +156,20 @@ impl Writer {
         Some(work)
     }
 
-    /// Connects, and gives what is left to do: all of it.
-    fn connect(&mut self, work: Work) -> Option<Work> {
-        let lock_timeout = format!("; SET lock_timeout = {}", self.lock_timeout().as_millis());
-        let set_up = |url| -> Result<PgConnection, Source> {
-            let mut connection = connect(url)?;
-            connection.batch_execute(&(SETTINGS.to_owned() + &lock_timeout)).map_err(discreet)?;
-            Ok(connection)
-        };
-        self.desk.put(work, Instant::now(), Some(CONNECT_PATIENCE));
-        let connected = set_up(&self.crew.url);
-        let work = self.desk.take_up()?;
-        match connected {
-            Ok(connection) => self.connection = Some(connection),
-            Err(error) => self.pause(&error),
-        }
-        Some(work)
-    }
-
-    fn lock_timeout(&self) -> Duration {
-        match self.lane {
-            Lane::Usual => LOCK_TIMEOUT,
+    /// Connects, which never takes long, and gives what is left to do: all of it.
+    fn connect(&mut self, work: Work) -> Work {
+        self.connection = None;
+        let lock_timeout = match self.lane {
+            Lane::Usual => LOCK_TIMEOUT.max(self.crew.backlog.batch_time() * 2),
             Lane::Held => HELD_LOCK_TIMEOUT,
+        };
+        match connect(&self.crew.url, &format!("{SETTINGS}; SET lock_timeout = {}", lock_timeout.as_millis())) {
+            Ok(connection) => {
+                self.connection = Some(Connected { connection, since: Instant::now(), lock_timeout });
+            }
+            Err(error) => self.pause(&error.into()),
         }
+        work
     }
 
     /// How long a statement may take before it is left behind.
@@ -176,28 +177,37 @@ impl Writer {
         Some(self.crew.left_behind.patience()?.max(self.crew.backlog.batch_time() * SLOWNESS))
     }
 
-    fn store(&mut self, attempts: &[Attempt]) -> Result<Vec<Result<Answer, StoreError>>, Interruption> {
-        let Some(connection) = &mut self.connection else {
-            return Err(Interruption::Away("there is no connection".into()));
+    fn store(&mut self, attempts: &[Attempt]) -> Result<Vec<Result<Answer, StoreError>>, Interrupted> {
+        let Some(Connected { connection, lock_timeout, .. }) = &mut self.connection else {
+            return Err(Interrupted(Interruption::Unable("there is no connection".into()), false));
         };
         let started = Instant::now();
-        let error = match store(connection, attempts) {
-            Ok(answers) => return Ok(answers),
-            Err(error) => error,
-        };
-        let is_locked = started.elapsed() >= self.lock_timeout();
-        Err(match failure(&error) {
-            Failure::Passing => Interruption::Away(discreet(error)),
-            Failure::Refused => Interruption::Refused(error),
+        store(connection, attempts).map_err(|Failed { error, is_stored }| {
             // Diesel tells a lock that was not had in time from nothing else: it shows in how long that took.
-            Failure::Unclear if is_locked => Interruption::Locked(discreet(error)),
-            Failure::Unclear => match self.connection.as_mut().map(|connection| fault(connection, attempts)) {
-                Some(Fault::Batch) => Interruption::Refused(error),
-                Some(Fault::Grants(missing)) => Interruption::Forbidden(missing),
-                Some(Fault::Neither) => Interruption::Unable(discreet(error)),
-                None => Interruption::Away(discreet(error)),
-            },
+            let took_long = started.elapsed() >= *lock_timeout;
+            let is_locked = took_long && attempts.iter().any(Attempt::may_be_held);
+            let interruption = match failure(&error) {
+                Failure::Passing => return Interrupted(Interruption::Away(discreet(error)), true),
+                Failure::Refused => Interruption::Refused(error),
+                // Whoever is at fault shows when the rows are tried apart.
+                Failure::Unclear if is_locked && attempts.len() > 1 => Interruption::Locked,
+                Failure::Unclear => match fault(connection, attempts) {
+                    Fault::Batch => Interruption::Refused(error),
+                    Fault::Grants(missing) => Interruption::Forbidden(missing),
+                    Fault::Neither if is_locked => Interruption::Locked,
+                    Fault::Neither => Interruption::Unable(discreet(error)),
+                },
+            };
+            Interrupted(interruption, is_stored)
         })
+    }
+
+    fn note_success(&mut self, time: Duration) {
+        self.crew.left_behind.note_success();
+        match self.lane {
+            Lane::Usual => self.crew.backlog.note(time),
+            Lane::Held => self.apart = (self.apart * 2).min(BATCH_MAX),
+        }
     }
 
     fn tell(&self, batch: Vec<Job>, answers: Vec<Result<Answer, StoreError>>) {
@@ -218,16 +228,13 @@ impl Writer {
     /// What is done with a batch that was not stored.
     fn put_off(&mut self, interruption: Interruption, mut batch: Vec<Job>, work: &mut Work) {
         match interruption {
-            Interruption::Away(error) => {
+            // An error may be one of the session alone, so that another one helps.
+            Interruption::Away(error) | Interruption::Unable(error) => {
                 self.connection = None;
                 work.push_front(batch);
                 self.pause(&error);
             }
-            Interruption::Unable(error) => {
-                work.push_front(batch);
-                self.pause(&error);
-            }
-            Interruption::Locked(error) => self.put_off_locked(&error, batch, work),
+            Interruption::Locked => self.put_off_locked(batch, work),
             Interruption::Refused(error) if batch.len() == 1 => {
                 let answer = Err(StoreError::Unexpected(discreet(error)));
                 batch.into_iter().zip([answer]).for_each(|(job, answer)| drop(job.answer.send(answer)));
@@ -245,23 +252,20 @@ impl Writer {
         }
     }
 
-    /// Nobody waits for a row that somebody else holds but those who sent it: another transaction that stores the same
-    /// idempotency key, or an earlier statement of our own that is still under way.
-    fn put_off_locked(&mut self, error: &Source, mut batch: Vec<Job>, work: &mut Work) {
+    /// Nobody waits for a row that somebody else holds but those who sent it.
+    fn put_off_locked(&mut self, mut batch: Vec<Job>, work: &mut Work) {
         match self.lane {
             Lane::Usual => {
                 let may_be_held = |job: &Job| job.was_sent || job.idempotency_key().is_some();
                 let (held, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(may_be_held);
-                let is_table = held.is_empty();
-                for job in held {
-                    self.set_apart(job);
-                }
+                // The first shall be the first there, too.
+                held.into_iter().rev().for_each(|job| self.set_apart(job));
                 work.push_front(others);
-                if is_table {
-                    self.pause(error);
-                }
             }
-            Lane::Held if batch.len() > 1 => batch.into_iter().rev().for_each(|job| work.push_front(vec![job])),
+            Lane::Held if batch.len() > 1 => {
+                self.apart = APART_MIN;
+                batch.into_iter().rev().for_each(|job| work.push_front(vec![job]));
+            }
             Lane::Held => {
                 if let Some(job) = batch.pop() {
                     job.task.registration().into_iter().for_each(|row| self.crew.suspects.add(row));
