@@ -85,7 +85,9 @@ fn set_up(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectErro
             return Err(ConnectError::NotDurable(names.join(", ")));
         }
     }
-    connection.batch_execute(settings).map_err(failed)?;
+    if !settings.is_empty() {
+        connection.batch_execute(settings).map_err(failed)?;
+    }
     Ok(connection)
 }
 
