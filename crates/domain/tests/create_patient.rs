@@ -146,7 +146,18 @@ fn another_patient_under_the_same_idempotency_key_is_refused() {
 #[test]
 fn the_stored_digest_tells_every_field_apart() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let mut drafts = vec![draft("Ada"), PatientDraft { date_of_birth: "1985-03-22".into(), ..draft("Ada") }];
+    let mut drafts = vec![draft("Ada")];
+    let changes = [
+        ("firstName", "Grace"),
+        ("lastName", "Hopper"),
+        ("phoneNumber", "+61498765432"),
+        ("dateOfBirth", "1985-03-22"),
+    ];
+    for (field, value) in changes {
+        let mut changed = draft("Ada");
+        *changed.field_mut(field).unwrap() = value.into();
+        drafts.push(changed);
+    }
     for field in ["email", "addressLine1", "addressLine2", "suburb", "state", "postcode", "country"] {
         let mut changed = draft("Ada");
         *changed.field_mut(field).unwrap() = if field == "email" { "a@b.co" } else { "AU" }.into();

@@ -19,6 +19,8 @@ use crate::ground::Ground;
 use crate::proxy::{Proxy, Upstream};
 use crate::random::Random;
 
+/// How long PostgreSQL may take to come back after the last fault.
+const RECOVERY_TIME: Duration = Duration::from_secs(30);
 /// The services behind one door: what one acknowledges the other must know.
 pub(crate) const INSTANCES: usize = 2;
 /// A service that was killed starts again in this time, whatever else befalls it, and tries as often as this.
@@ -142,7 +144,14 @@ impl Arena {
 
     /// As the owner of the register.
     pub(crate) fn register(&self) -> anyhow::Result<PgConnection> {
-        Ok(PgConnection::establish(self.urls.owner.expose())?)
+        let since = Instant::now();
+        loop {
+            match PgConnection::establish(self.urls.owner.expose()) {
+                // The last fault may have struck a moment ago.
+                Err(_) if since.elapsed() < RECOVERY_TIME => std::thread::sleep(Duration::from_millis(50)),
+                connected => return Ok(connected?),
+            }
+        }
     }
 
     /// How many patients are there.
