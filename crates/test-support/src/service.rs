@@ -261,6 +261,11 @@ impl Service {
         assert!(status.expect("kill runs").success(), "the service lives");
     }
 
+    /// Whether the process is gone.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
+    }
+
     /// Waits for the end.
     pub fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("a child")

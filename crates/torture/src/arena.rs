@@ -24,7 +24,7 @@ const RECOVERY_TIME: Duration = Duration::from_secs(30);
 /// The services behind one door: what one acknowledges the other must know.
 pub(crate) const INSTANCES: usize = 2;
 /// A service that was killed starts again in this time, whatever else befalls it, and tries as often as this.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// One database, and everything in front of it.
@@ -180,8 +180,10 @@ impl Door {
     fn kill_and_start(&self) -> anyhow::Result<()> {
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
         self.memory.fetch_max(peak_memory(service.process()).unwrap_or_default(), Ordering::Relaxed);
-        service.signal("KILL");
-        service.wait();
+        if !service.has_ended() {
+            service.signal("KILL");
+            service.wait();
+        }
         // Other faults may be under way: without a database no service starts.
         let until = Instant::now() + START;
         *service = loop {
