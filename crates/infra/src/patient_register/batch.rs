@@ -1,5 +1,7 @@
 //! Storing one batch over one connection, and reading what became of each row.
 
+use std::time::{Duration, Instant};
+
 use diesel::prelude::*;
 use intake_domain::{KeyHolder, KeyRefusal, KeyStanding, Registered, StoreError};
 use uuid::Uuid;
@@ -102,11 +104,13 @@ pub(super) enum Fault {
     Neither,
 }
 
-/// What the database does not take cannot even be rehearsed, while a batch of nothing can.
-pub(super) fn fault(connection: &mut PgConnection, attempts: &[Attempt]) -> Fault {
+/// What the database does not take cannot even be rehearsed, while a batch of nothing can. A rehearsal that fails after the
+/// time for which a lock is waited for says nothing of the batch: somebody holds the table.
+pub(super) fn fault(connection: &mut PgConnection, attempts: &[Attempt], lock_timeout: Duration) -> Fault {
+    let started = Instant::now();
     let mut rehearse =
         |attempts: &[Attempt]| Rehearsal(attempts.iter().map(|attempt| &attempt.task).collect()).execute(connection);
-    if rehearse(attempts).is_ok() {
+    if rehearse(attempts).is_ok() || started.elapsed() >= lock_timeout {
         Fault::Neither
     } else if rehearse(&[]).is_ok() {
         Fault::Batch

@@ -191,7 +191,7 @@ impl Writer {
                 Failure::Refused => Interruption::Refused(error),
                 // Whoever is at fault shows when the rows are tried apart.
                 Failure::Unclear if is_locked && attempts.len() > 1 => Interruption::Locked,
-                Failure::Unclear => match fault(connection, attempts) {
+                Failure::Unclear => match fault(connection, attempts, *lock_timeout) {
                     Fault::Batch => Interruption::Refused(error),
                     Fault::Grants(missing) => Interruption::Forbidden(missing),
                     Fault::Neither if is_locked => Interruption::Locked,
