@@ -1,14 +1,15 @@
 //! How a member gets and loses a second factor. Whoever found a browser signed in cannot do it: each asks for the password.
 
-use crate::audit::Deed;
+use crate::audit::deed::Deed;
+use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
-use crate::member::{EmailAddress, Member};
-use crate::member_store::{MemberStore, NewSecondFactor};
-use crate::password_hasher::{PasswordHasher, Waiter};
-use crate::presented::{PresentedCode, PresentedPassword};
-use crate::second_factor::{RecoveryCode, TotpSecret};
+use crate::members::hasher::{PasswordHasher, Waiter};
+use crate::members::member::Member;
+use crate::members::presented::{PresentedCode, PresentedPassword};
+use crate::members::second_factor::{RecoveryCode, TotpSecret};
+use crate::members::store::{MemberStore, NewSecondFactor};
+use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
-use crate::token::TokenDigest;
 
 /// Why a second factor stays as it is.
 #[derive(Debug, thiserror::Error)]

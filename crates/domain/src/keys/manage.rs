@@ -2,10 +2,12 @@
 
 use time::OffsetDateTime;
 
-use crate::api_key::{ApiKey, KeyFormat, KeySecret};
-use crate::audit::Deed;
+use crate::audit::deed::Deed;
 use crate::ids::{KeyId, OrganisationId};
-use crate::key_store::{ACTIVE_KEYS_MAX, AddedKey, KeyRecord, KeyStore, NewKey, Organisation, Replacement};
+use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
+use crate::keys::organisation::Organisation;
+use crate::keys::record::KeyRecord;
+use crate::keys::store::{ACTIVE_KEYS_MAX, AddedKey, KeyStore, NewKey, Replacement};
 use crate::name::Name;
 use crate::store_error::StoreError;
 

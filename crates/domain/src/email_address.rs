@@ -1,11 +1,9 @@
-//! The people of an organisation who look after its keys.
+//! An email address by which a member signs in.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::ids::{MemberId, OrganisationId};
-use crate::name::Name;
-use crate::rules;
+use crate::patients::rules;
 
 /// An email address that somebody can be reached at, kept as given; two that differ in case alone are the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,16 +45,3 @@ impl fmt::Display for EmailAddress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be a valid email address")]
 pub struct EmailAddressError;
-
-/// A member of one organisation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// Its id.
-    pub id: MemberId,
-    /// The one organisation it belongs to.
-    pub organisation_id: OrganisationId,
-    /// As others see it.
-    pub name: Name,
-    /// By which it signs in.
-    pub email: EmailAddress,
-}

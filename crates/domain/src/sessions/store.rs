@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::{Action, Deed};
+use crate::audit::deed::{Action, Deed};
 use crate::ids::MemberId;
-use crate::member::Member;
-use crate::second_factor::TotpSecret;
+use crate::members::member::Member;
+use crate::members::second_factor::TotpSecret;
+use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
-use crate::token::TokenDigest;
 
 /// A session that nobody used for so long is over.
 pub const SESSION_IDLE_LIMIT: Duration = Duration::hours(12);

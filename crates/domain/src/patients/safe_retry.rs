@@ -6,7 +6,7 @@ use std::str::FromStr;
 use sha2::{Digest, Sha256};
 
 use crate::ids::PatientId;
-use crate::patient::NewPatient;
+use crate::patients::patient::NewPatient;
 use crate::timestamp::day;
 
 /// The caller's own name for one creation: 1 to 255 visible ASCII characters, unique within the organisation.
@@ -103,7 +103,7 @@ mod tests {
     use time::macros::datetime;
 
     use super::*;
-    use crate::patient_draft::PatientDraft;
+    use crate::patients::draft::PatientDraft;
 
     fn digest(draft: PatientDraft<'_>) -> String {
         let patient = draft.validate(datetime!(2025-12-03 10:30 UTC)).unwrap();

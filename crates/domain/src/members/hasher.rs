@@ -4,11 +4,11 @@
 use async_trait::async_trait;
 
 use crate::ids::MemberId;
+use crate::members::password::{Password, PasswordHash};
+use crate::members::presented::PresentedPassword;
 use crate::network::Network;
-use crate::password::{Password, PasswordHash};
-use crate::presented::PresentedPassword;
+use crate::sessions::token::TokenDigest;
 use crate::store_error::{Source, StoreError};
-use crate::token::TokenDigest;
 
 /// Who waits in line. Of each, one at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

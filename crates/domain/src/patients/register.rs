@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::api_key::KeyDigest;
 use crate::ids::{OrganisationId, PatientId};
-use crate::key_store::{KeyRefusal, KeyStanding};
-use crate::patient::NewPatient;
-use crate::safe_retry::{IdempotencyKey, RequestDigest};
+use crate::keys::api_key::KeyDigest;
+use crate::keys::standing::{KeyRefusal, KeyStanding};
+use crate::patients::patient::NewPatient;
+use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
 use crate::store_error::StoreError;
 
 /// Everything the register needs to create one patient. The id is part of it: a registration whose outcome is unknown is

@@ -3,15 +3,16 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::Deed;
+use crate::audit::deed::Deed;
+use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::member::{EmailAddress, Member};
+use crate::members::member::Member;
+use crate::members::password::PasswordHash;
+use crate::members::second_factor::TotpSecret;
 use crate::network::Network;
-use crate::password::PasswordHash;
-use crate::second_factor::TotpSecret;
-use crate::session_store::NewSession;
+use crate::sessions::store::NewSession;
+use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
-use crate::token::TokenDigest;
 
 /// An invitation to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

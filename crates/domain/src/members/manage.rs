@@ -2,20 +2,20 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::Deed;
+use crate::audit::deed::Deed;
+use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::member::EmailAddress;
-use crate::member_store::{
+use crate::members::hasher::{PasswordHasher, Waiter};
+use crate::members::password::{Password, PasswordError};
+use crate::members::presented::PresentedPassword;
+use crate::members::store::{
     Invitation, Invited, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX,
     Removed, Withdrawn,
 };
 use crate::name::{Name, NameError};
-use crate::password::{Password, PasswordError};
-use crate::password_hasher::{PasswordHasher, Waiter};
-use crate::presented::PresentedPassword;
-use crate::session_store::NewSession;
+use crate::sessions::store::NewSession;
+use crate::sessions::token::{Token, TokenDigest};
 use crate::store_error::StoreError;
-use crate::token::{Token, TokenDigest};
 
 /// An invitation is sent by hand; a long weekend must not use it up.
 pub const INVITATION_LIFE: Duration = Duration::hours(72);

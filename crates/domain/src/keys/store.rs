@@ -3,20 +3,13 @@
 use async_trait::async_trait;
 use time::{Date, Duration, OffsetDateTime};
 
-use crate::api_key::KeyDigest;
-use crate::audit::Deed;
+use crate::audit::deed::Deed;
 use crate::ids::{KeyId, OrganisationId};
+use crate::keys::api_key::KeyDigest;
+use crate::keys::organisation::Organisation;
+use crate::keys::record::KeyRecord;
 use crate::name::Name;
 use crate::store_error::StoreError;
-
-/// A tenant: owns keys and patients.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Organisation {
-    /// Its id.
-    pub id: OrganisationId,
-    /// Its name.
-    pub name: Name,
-}
 
 /// A key to be stored: everything but the key itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,42 +60,6 @@ pub enum AddedKey {
     TooMany,
 }
 
-/// A stored key, as its organisation sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRecord {
-    /// Its id.
-    pub id: KeyId,
-    /// Given by its maker.
-    pub name: String,
-    /// The last characters of the key.
-    pub hint: String,
-    /// When it was made.
-    pub created_at: OffsetDateTime,
-    /// When it last opened the door, give or take a minute.
-    pub last_used_at: Option<OffsetDateTime>,
-    /// From when on it is refused; none: never.
-    pub expires_at: Option<OffsetDateTime>,
-    /// The member who made it; none: an operator.
-    pub created_by: Option<String>,
-    /// When it was revoked.
-    pub revoked_at: Option<OffsetDateTime>,
-    /// The member who revoked it; none: an operator, or nobody yet.
-    pub revoked_by: Option<String>,
-    /// The key that it takes the place of.
-    pub replaces: Option<KeyId>,
-    /// When it was last seen on a connection that was not encrypted: it should be replaced.
-    pub sent_in_clear_at: Option<OffsetDateTime>,
-}
-
-/// Whose key it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct KeyHolder {
-    /// The key's id.
-    pub key_id: KeyId,
-    /// The organisation that owns the key.
-    pub organisation_id: OrganisationId,
-}
-
 /// For how long it is known how a key's requests were answered: what a chart shows.
 pub const ANSWERS_KEPT: Duration = Duration::days(30);
 
@@ -117,29 +74,6 @@ pub struct AnswerCount {
     pub field: Option<String>,
     /// How often.
     pub count: u64,
-}
-
-/// Why a well-formed key opens nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyRefusal {
-    /// No organisation has such a key.
-    #[error("The API key is unknown")]
-    Unknown,
-    /// Its organisation revoked it.
-    #[error("The API key was revoked")]
-    Revoked,
-    /// Its time is over.
-    #[error("The API key has expired")]
-    Expired,
-}
-
-/// What a key is worth at this moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyStanding {
-    /// It opens the door for its holder.
-    Active(KeyHolder),
-    /// It opens nothing.
-    Refused(KeyRefusal),
 }
 
 /// Organisations and their API keys.

@@ -6,8 +6,8 @@ use std::fmt;
 use garde::Validate;
 use time::{Duration, OffsetDateTime};
 
-use crate::patient::NewPatient;
-use crate::rules::{self, Today};
+use crate::patients::patient::NewPatient;
+use crate::patients::rules::{self, Today};
 
 /// The first place on earth to see a new day is 14 hours ahead of UTC: a newborn there is not "in the future".
 const EARLIEST_TODAY: Duration = Duration::hours(14);

@@ -4,16 +4,17 @@ use std::net::IpAddr;
 
 use time::OffsetDateTime;
 
-use crate::audit::{Action, Actor, Deed};
-use crate::member::{EmailAddress, Member};
-use crate::member_store::{Credentials, MemberStore};
+use crate::audit::deed::{Action, Actor, Deed};
+use crate::email_address::EmailAddress;
+use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
+use crate::members::member::Member;
+use crate::members::presented::{PresentedCode, PresentedPassword};
+use crate::members::second_factor::RecoveryCode;
+use crate::members::store::{Credentials, MemberStore};
 use crate::network::Network;
-use crate::password_hasher::{HasherError, PasswordHasher, Waiter};
-use crate::presented::{PresentedCode, PresentedPassword};
-use crate::second_factor::RecoveryCode;
-use crate::session_store::{AwaitedMember, Finished, NewSession, Proof, SessionStore, SignedIn, Visit};
+use crate::sessions::store::{AwaitedMember, Finished, NewSession, Proof, SessionStore, SignedIn, Visit};
+use crate::sessions::token::Token;
 use crate::store_error::StoreError;
-use crate::token::Token;
 
 /// Who would sign in from where, as far as is known before the password is looked at. Most are nobody.
 #[derive(Clone, Debug)]

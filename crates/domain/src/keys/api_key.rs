@@ -6,6 +6,8 @@ use std::str::FromStr;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use crate::environment::Environment;
+
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// 30 digits of base 62 hold 178 bits: never guessed, never met twice.
 const SECRET_DIGITS: usize = 30;
@@ -13,63 +15,6 @@ const SECRET_DIGITS: usize = 30;
 const CHECKSUM_DIGITS: usize = 6;
 /// Short enough to read, long enough for a product's name.
 const PREFIX_MAX: usize = 16;
-
-/// The two environments, each with its own kind of key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Environment {
-    /// Takes `_demo_` keys.
-    Development,
-    /// Takes `_live_` keys.
-    Production,
-}
-
-impl Environment {
-    /// The name used in settings and in the database's stamp.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Development => "development",
-            Self::Production => "production",
-        }
-    }
-
-    fn mark(self) -> &'static str {
-        match self {
-            Self::Development => "demo",
-            Self::Production => "live",
-        }
-    }
-
-    fn other(self) -> Self {
-        match self {
-            Self::Development => Self::Production,
-            Self::Production => Self::Development,
-        }
-    }
-}
-
-impl fmt::Display for Environment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Environment {
-    type Err = UnknownEnvironment;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "development" => Ok(Self::Development),
-            "production" => Ok(Self::Production),
-            _ => Err(UnknownEnvironment),
-        }
-    }
-}
-
-/// The name of no environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be development or production")]
-pub struct UnknownEnvironment;
 
 /// What keys begin with: 1 to 16 of `[a-z0-9]`, a letter first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +68,7 @@ impl KeyFormat {
     /// The keys of that prefix and environment.
     #[must_use]
     pub fn new(prefix: &KeyPrefix, environment: Environment) -> Self {
-        let head = |environment: Environment| format!("{}_{}_", prefix.0, environment.mark());
+        let head = |environment: Environment| format!("{}_{}_", prefix.0, environment.key_mark());
         Self { head: head(environment), other_head: head(environment.other()) }
     }
 

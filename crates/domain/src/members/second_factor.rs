@@ -6,8 +6,8 @@ use time::OffsetDateTime;
 use totp_rs::{Builder, Secret, Totp};
 use zeroize::Zeroizing;
 
-use crate::presented::PresentedCode;
-use crate::token::TokenDigest;
+use crate::members::presented::PresentedCode;
+use crate::sessions::token::TokenDigest;
 
 /// How many recovery codes a member gets at once.
 pub const RECOVERY_CODES: usize = 10;

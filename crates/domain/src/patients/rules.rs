@@ -6,7 +6,7 @@ use garde::Error;
 use time::macros::date;
 use time::{Date, Month};
 
-use crate::patient_draft::Sent;
+use crate::patients::draft::Sent;
 
 /// Earlier birthdays are typing errors: nobody alive was born before.
 const EARLIEST_BIRTH: Date = date!(1850 - 01 - 01);

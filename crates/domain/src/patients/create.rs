@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use crate::api_key::KeyDigest;
 use crate::ids::{OrganisationId, PatientId};
-use crate::key_store::{KeyHolder, KeyRefusal, KeyStanding};
-use crate::patient::Patient;
-use crate::patient_draft::{FieldFault, PatientDraft};
-use crate::patient_register::{PatientRegister, Registered, Registration, SafeRetry};
-use crate::safe_retry::{IdempotencyKey, RequestDigest};
+use crate::keys::api_key::KeyDigest;
+use crate::keys::standing::{KeyHolder, KeyRefusal, KeyStanding};
+use crate::patients::draft::{FieldFault, PatientDraft};
+use crate::patients::patient::Patient;
+use crate::patients::register::{PatientRegister, Registered, Registration, SafeRetry};
+use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
 use crate::store_error::StoreError;
 
 /// A request to create a patient, with the id and the moment that the service gives it.

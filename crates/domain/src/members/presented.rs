@@ -5,7 +5,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::password::Password;
+use crate::members::password::Password;
 
 /// A password as typed into a form. Never printed by `Debug`.
 #[derive(Clone)]
