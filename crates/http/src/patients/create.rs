@@ -9,9 +9,10 @@ use intake_domain::{
     authenticate, create_patient,
 };
 
+use crate::edge;
+use crate::patients::rate_limit::{RateLimiter, Standing};
+use crate::patients::{bearer, body, content_type, created, decode};
 use crate::problem::Problem;
-use crate::rate_limit::{RateLimiter, Standing};
-use crate::{bearer, body, content_type, created, decode, edge};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");

@@ -7,10 +7,10 @@ use actix_web::body::MessageBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderMap, HttpDate};
 
+use crate::connection::progress::Progress;
 use crate::edge;
 use crate::envelope;
 use crate::problem::Problem;
-use crate::progress::Progress;
 
 /// Longer than any of them, shorter than any answer in full.
 const LENGTH_MAX: usize = 160;

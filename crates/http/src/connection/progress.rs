@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::http::StatusCode;
 
-use crate::connections::{Place, Unread};
+use crate::connection::crowd::{Place, Unread};
 
 /// From the first byte of a request's head to its last. On a fresh connection the first byte must come within it, too.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -116,7 +116,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connections::Connections;
+    use crate::connection::crowd::Connections;
     use crate::envelope::TrustedProxies;
 
     fn connections(most: usize) -> Connections {

@@ -4,7 +4,7 @@
 
 use memchr::memchr;
 
-use crate::chunks::Chunks;
+use crate::connection::chunks::Chunks;
 
 /// All lines of a head together: far more than a key, an id and the cookies of a browser need.
 const HEAD_MAX: usize = 16 * 1024;

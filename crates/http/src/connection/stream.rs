@@ -14,11 +14,11 @@ use actix_web::web::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::bare_answer;
-use crate::connections::{Place, Unread};
-use crate::framing::Framing;
+use crate::connection::bare_answer;
+use crate::connection::crowd::{Place, Unread};
+use crate::connection::framing::Framing;
+use crate::connection::progress::Progress;
 use crate::problem::Problem;
-use crate::progress::Progress;
 
 /// How often to look, at least, whether a client gets on.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);

@@ -13,8 +13,8 @@ use std::task::{Context, Poll};
 use actix_web::http::StatusCode;
 
 use crate::answer_counts::AnswerCounts;
+use crate::connection::guests::{Guests, Signs, Standing};
 use crate::envelope::TrustedProxies;
-use crate::guests::{Guests, Signs, Standing};
 
 /// Places that are kept free for those who come while others are leaving: one in so many, and no more than the second.
 const FREE: (usize, usize) = (16, 256);
