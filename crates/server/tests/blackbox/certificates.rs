@@ -10,7 +10,8 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 use time::OffsetDateTime;
 
-use crate::{complaint, service};
+use crate::complaint;
+use crate::fixtures::service;
 
 /// RSA of 1,024 bits, which anybody can break and nobody uses.
 const WEAK_KEY: &str = include_str!("weak-key.pem");

@@ -8,7 +8,8 @@ use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, patient};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{assert_unauthorised, program, service};
+use crate::assert_unauthorised;
+use crate::fixtures::{program, service};
 
 fn run(builder: ServiceBuilder, arguments: &[&str]) -> Output {
     arguments.iter().fold(builder, |builder, argument| builder.argument(argument)).run()

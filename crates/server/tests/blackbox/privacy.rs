@@ -6,7 +6,7 @@ use diesel::pg::PgConnection;
 use intake_test_support::{TestDatabase, patient};
 use serde_json::{Value, json};
 
-use crate::{Door, program};
+use crate::fixtures::{TestApp, program};
 
 const CANARY: &str = "Canary-Bird";
 
@@ -47,12 +47,12 @@ fn what_was_sent_is_in_no_log_and_in_no_error() {
 
 #[test]
 fn a_database_error_is_logged_without_the_row() {
-    let door = Door::open();
+    let app = TestApp::start();
     let forbid = "ALTER TABLE patients ADD CONSTRAINT forbidden CHECK (last_name NOT LIKE 'Canary%')";
-    door.database.connect().batch_execute(forbid).unwrap();
-    assert_eq!(door.create(&crate::patient_with("lastName", CANARY)).status, 500);
-    let database_log = std::fs::read_to_string(door.database.socket_folder().join("../postgres.log")).unwrap();
-    for text in [door.service.output(), database_log] {
+    app.database.connect().batch_execute(forbid).unwrap();
+    assert_eq!(app.create(&crate::patient_with("lastName", CANARY)).status, 500);
+    let database_log = std::fs::read_to_string(app.database.socket_folder().join("../postgres.log")).unwrap();
+    for text in [app.service.output(), database_log] {
         assert!(!text.contains(CANARY), "{text}");
     }
 }

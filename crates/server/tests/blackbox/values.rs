@@ -5,7 +5,8 @@ use diesel::sql_types::Text;
 use intake_test_support::patient;
 use serde_json::{Value, json};
 
-use crate::{Door, fault, faults, patient_with};
+use crate::fixtures::TestApp;
+use crate::{fault, faults, patient_with};
 
 const MEMBERS: [&str; 16] = [
     "id",
@@ -34,8 +35,8 @@ fn members(data: &Value) -> Vec<&str> {
 
 #[test]
 fn a_created_patient_has_all_sixteen_fields() {
-    let door = Door::open();
-    let response = door.create(&patient());
+    let app = TestApp::start();
+    let response = app.create(&patient());
     assert_eq!(response.status, 201);
     assert_eq!(response.header("location"), None);
     let body = response.json();
@@ -48,7 +49,7 @@ fn a_created_patient_has_all_sixteen_fields() {
     for optional in ["email", "addressLine1", "addressLine2", "suburb", "state", "postcode", "country"] {
         assert_eq!(data[optional], Value::Null, "{optional}");
     }
-    assert_eq!(data["organisationId"], door.clinic.organisation.to_string());
+    assert_eq!(data["organisationId"], app.clinic.organisation.to_string());
     assert_eq!(data["isIdentified"], true);
     let id: uuid::Uuid = data["id"].as_str().unwrap().parse().unwrap();
     assert_eq!(id.get_version_num(), 7);
@@ -56,7 +57,7 @@ fn a_created_patient_has_all_sixteen_fields() {
 
 #[test]
 fn every_value_comes_back_and_is_stored_as_sent() {
-    let door = Door::open();
+    let app = TestApp::start();
     let sent = json!({
         "firstName": " Zoë \u{200D}",
         "lastName": "O'Brien-\"Łukasz\" \\ 王小明 👩‍⚕️",
@@ -70,7 +71,7 @@ fn every_value_comes_back_and_is_stored_as_sent() {
         "postcode": "😀".repeat(20),
         "country": "AU",
     });
-    let response = door.create(&sent);
+    let response = app.create(&sent);
     assert_eq!(response.status, 201, "{}", response.text());
     let data = response.json()["data"].clone();
     for (name, value) in sent.as_object().unwrap() {
@@ -88,14 +89,14 @@ fn every_value_comes_back_and_is_stored_as_sent() {
         'organisationId', organisation_id, 'isIdentified', true,
         'createdAt', to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
         'updatedAt', to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::text AS stored FROM patients"#;
-    let row: Row = diesel::sql_query(query).get_result(&mut door.database.connect()).unwrap();
+    let row: Row = diesel::sql_query(query).get_result(&mut app.database.connect()).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&row.stored).unwrap(), data);
 }
 
 #[test]
 fn timestamps_are_utc_milliseconds_and_equal() {
-    let door = Door::open();
-    let data = door.create(&patient()).json()["data"].clone();
+    let app = TestApp::start();
+    let data = app.create(&patient()).json()["data"].clone();
     let created_at = data["createdAt"].as_str().unwrap();
     assert_eq!(data["updatedAt"], created_at);
     let form = "0000-00-00T00:00:00.000Z";
@@ -105,33 +106,33 @@ fn timestamps_are_utc_milliseconds_and_equal() {
 
 #[test]
 fn null_is_the_same_as_nothing() {
-    let door = Door::open();
+    let app = TestApp::start();
     for member in ["email", "addressLine1", "addressLine2", "suburb", "state", "postcode", "country"] {
-        let response = door.create(&patient_with(member, Value::Null));
+        let response = app.create(&patient_with(member, Value::Null));
         assert_eq!((response.status, &response.json()["data"][member]), (201, &Value::Null), "{member}");
     }
     for member in ["firstName", "lastName", "phoneNumber", "dateOfBirth"] {
-        assert_eq!(fault(&door.create(&patient_with(member, Value::Null)), member), "is required");
+        assert_eq!(fault(&app.create(&patient_with(member, Value::Null)), member), "is required");
         let mut without = patient();
         without.as_object_mut().unwrap().remove(member);
-        assert_eq!(fault(&door.create(&without), member), "is required");
+        assert_eq!(fault(&app.create(&without), member), "is required");
     }
 }
 
 #[test]
 fn a_wrong_type_is_refused_at_its_field() {
-    let door = Door::open();
+    let app = TestApp::start();
     for member in &MEMBERS[1..12] {
         for value in [json!(7), json!(1.5), json!(true), json!([]), json!({}), json!(["a"])] {
-            assert_eq!(fault(&door.create(&patient_with(member, value)), member), "must be a string");
+            assert_eq!(fault(&app.create(&patient_with(member, value)), member), "must be a string");
         }
     }
-    assert_eq!(door.patients(), 0);
+    assert_eq!(app.patients(), 0);
 }
 
 #[test]
 fn what_breaks_a_rule_is_refused_at_its_field() {
-    let door = Door::open();
+    let app = TestApp::start();
     let cases = [
         ("firstName", json!(""), "characters"),
         ("lastName", json!("x".repeat(256)), "255"),
@@ -156,32 +157,32 @@ fn what_breaks_a_rule_is_refused_at_its_field() {
         ("country", json!(""), "AU"),
     ];
     for (member, value, expected) in cases {
-        let message = fault(&door.create(&patient_with(member, value)), member);
+        let message = fault(&app.create(&patient_with(member, value)), member);
         assert!(message.contains(expected), "{member}: {message}");
     }
-    assert_eq!(door.patients(), 0);
+    assert_eq!(app.patients(), 0);
 }
 
 #[test]
 fn all_broken_fields_are_told_at_once_in_order() {
-    let door = Door::open();
+    let app = TestApp::start();
     let sent = json!({ "country": 1, "email": "x", "phoneNumber": "1", "firstName": "", "state": "x".repeat(51) });
-    let paths: Vec<_> = faults(&door.create(&sent)).into_iter().flat_map(|(path, _)| path).collect();
+    let paths: Vec<_> = faults(&app.create(&sent)).into_iter().flat_map(|(path, _)| path).collect();
     assert_eq!(paths, ["firstName", "lastName", "phoneNumber", "dateOfBirth", "email", "state", "country"]);
 }
 
 #[test]
 fn json_that_is_no_object_is_one_fault_without_a_path() {
-    let door = Door::open();
+    let app = TestApp::start();
     for body in ["[]", "null", "7", "\"text\"", "[{\"firstName\":\"Ada\"}]"] {
-        let faults = faults(&door.send_body(body));
+        let faults = faults(&app.send_body(body));
         assert_eq!(faults, [(vec![], "must be a JSON object".to_owned())], "{body}");
     }
 }
 
 #[test]
 fn unknown_members_change_nothing() {
-    let door = Door::open();
+    let app = TestApp::start();
     let mut sent = patient();
     for (member, value) in [
         ("id", json!("00000000-0000-7000-8000-000000000000")),
@@ -194,8 +195,8 @@ fn unknown_members_change_nothing() {
     ] {
         sent[member] = value;
     }
-    let data = door.create(&sent).json()["data"].clone();
-    assert_eq!(data["organisationId"], door.clinic.organisation.to_string());
+    let data = app.create(&sent).json()["data"].clone();
+    assert_eq!(data["organisationId"], app.clinic.organisation.to_string());
     assert_eq!(data["isIdentified"], true);
     assert_eq!(data["firstName"], "Ada");
     assert_ne!(data["id"], "00000000-0000-7000-8000-000000000000");
@@ -205,9 +206,9 @@ fn unknown_members_change_nothing() {
 
 #[test]
 fn equal_patients_are_each_created() {
-    let door = Door::open();
-    let first = door.create(&patient()).json()["data"]["id"].clone();
-    let second = door.create(&patient()).json()["data"]["id"].clone();
+    let app = TestApp::start();
+    let first = app.create(&patient()).json()["data"]["id"].clone();
+    let second = app.create(&patient()).json()["data"]["id"].clone();
     assert_ne!(first, second);
-    assert_eq!(door.patients(), 2);
+    assert_eq!(app.patients(), 2);
 }
