@@ -1,13 +1,12 @@
 //! The dashboard in a real browser, the way a member uses it.
 
-use std::process::Command;
-
 use intake_http::edge;
 use intake_test_support::{Browser, Service, ServiceBuilder, patient, wait_for};
 use serde_json::json;
 
 use crate::assert_unauthorised;
 use crate::fixtures::{PASSWORD, TestApp, accept_invitation, create_key, shown_key};
+use crate::pages::{keys_of_every_kind, pages_without_ids, visit_every_page};
 
 const TAB: &str = "\u{E004}";
 const ENTER: &str = "\u{E007}";
@@ -363,38 +362,13 @@ fn everything_works_without_scripts() {
 #[test]
 fn no_page_is_wider_than_a_phone() {
     let Some(browser) = Browser::start() else { return };
-    let app = TestApp::start();
-    app.join(&browser, &"Ada".repeat(33), "ada@clinic.example");
-    create_key(&browser, &"Long".repeat(25));
     let phone = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
     browser.tell("Emulation.setDeviceMetricsOverride", &phone);
-    let width = || browser.run("return document.documentElement.scrollWidth").as_u64().unwrap();
+    let app = TestApp::start();
     // A page is laid out anew some time after the window has changed.
-    let narrow = || wait_for(&format!("a narrow page at {}", browser.url()), || width() <= 360);
-    narrow();
-    for path in [
-        "/settings/api-keys",
-        "/settings/api-keys/new",
-        "/settings/members",
-        "/settings/activity",
-        "/settings/account",
-        "/nothing",
-    ] {
-        browser.open(&app.url(path));
-        narrow();
-    }
-    app.turn_on_second_factor(&browser, narrow);
-    narrow();
-    for path in ["/settings/account", "/settings/account/recovery-codes"] {
-        browser.open(&app.url(path));
-        narrow();
-    }
-    browser.press("Sign out");
-    browser.wait_for("New here?");
-    narrow();
-    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    browser.wait_for("Enter your code");
-    narrow();
+    visit_every_page(&app, &browser, &"Ada".repeat(33), &"Long".repeat(25), &|page| {
+        wait_for(&format!("a narrow page: {page}"), || page_width(&browser) <= 360);
+    });
 }
 
 #[test]
@@ -420,24 +394,17 @@ fn the_first_start_prints_an_invitation_that_leads_to_the_dashboard() {
     assert_eq!(link(&service), None, "there is a member by now");
 }
 
-/// Gives keys to a clinic in every state that the list can show, one under the longest name.
-fn keys_of_every_kind(app: &TestApp, browser: &Browser) {
-    use diesel::connection::SimpleConnection;
-
-    let longest =
-        "Integration of the front desk with the booking system of the other house by the harbour, as agreed ".repeat(2);
-    for name in [&longest[..100], "Booking system", "Front desk", "Referral import", "Laboratory"] {
-        browser.open(&app.url("/settings/api-keys/new"));
-        browser.fill("Name", name);
-        browser.press("Create key");
-        browser.wait_for("won't be shown again");
+/// Shows the page by day and by night.
+fn in_every_scheme(browser: &Browser, look: impl Fn(&str)) {
+    for scheme in ["light", "dark"] {
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        browser.tell("Emulation.setEmulatedMedia", &media);
+        look(scheme);
     }
-    app.database.connect().batch_execute(
-        "UPDATE api_keys SET expires_at = now() + interval '300 days' WHERE name LIKE 'Integration%' OR name = 'Front desk';
-         UPDATE api_keys SET created_at = now() - interval '9 days', expires_at = now() - interval '1 hour' WHERE name = 'Booking system';
-         UPDATE api_keys SET revoked_at = now(), revoked_by = created_by WHERE name = 'Referral import';
-         INSERT INTO key_uses SELECT organisation_id, id, now() - interval '3 hours', now() FROM api_keys WHERE name = 'Front desk';",
-    ).unwrap();
+}
+
+fn page_width(browser: &Browser) -> u64 {
+    browser.run("return document.documentElement.scrollWidth").as_u64().unwrap()
 }
 
 /// Shows the page as on a screen of that width.
@@ -459,11 +426,11 @@ fn every_button_is_in_sight_on_every_screen_with_and_without_scripts() {
         browser.wait_for("won't be shown again");
         for width in [360, 641, 768, 1_024, 1_280, 1_920] {
             on_a_screen(&browser, width);
-            for path in ["/settings/api-keys", "/settings/members", "/settings/activity"] {
-                browser.open(&app.url(path));
+            for path in pages_without_ids() {
+                browser.open(&app.url(&path));
                 let place = format!("{path} at {width} px {name}");
                 wait_for(&format!("a page that does not scroll sideways: {place}"), || {
-                    browser.run("return document.documentElement.scrollWidth").as_u64().unwrap() <= u64::from(width)
+                    page_width(&browser) <= u64::from(width)
                 });
                 let hidden = browser.run(
                     "return [...document.querySelectorAll('.scroll button')].filter((button) => {
@@ -482,78 +449,16 @@ fn every_button_is_in_sight_on_every_screen_with_and_without_scripts() {
 fn pictures() {
     let (Some(folder), Some(browser)) = (std::env::var_os("INTAKE_SCREENSHOTS"), Browser::start()) else { return };
     let app = TestApp::start();
-    let invitation = app.url(&app.invite("ada@clinic.example"));
-    let save = |name: &str| {
-        for (scheme, width) in
-            ["light", "dark"].iter().flat_map(|scheme| [360, 768, 1_280, 1_920].map(|width| (scheme, width)))
-        {
-            let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-            browser.tell("Emulation.setEmulatedMedia", &media);
-            on_a_screen(&browser, width);
-            let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
-            let decode = Command::new("base64")
-                .arg("-d")
-                .stdin(std::process::Stdio::piped())
-                .stdout(std::fs::File::create(file).unwrap())
-                .spawn();
-            let mut decode = decode.unwrap();
-            std::io::Write::write_all(&mut decode.stdin.take().unwrap(), browser.screenshot().as_bytes()).unwrap();
-            decode.wait().unwrap();
-        }
-    };
-    browser.open(&app.url("/sign-in"));
-    save("sign-in");
-    browser.open(&invitation);
-    save("invitation");
-    accept_invitation(&browser, "Ada Lovelace");
-    save("empty");
-    for name in ["Booking system", "Front desk", "Referral import"] {
-        browser.open(&app.url("/settings/api-keys/new"));
-        if name == "Front desk" {
-            save("new");
-        }
-        browser.fill("Name", name);
-        browser.press("Create key");
-        browser.wait_for("won't be shown again");
-        if name == "Booking system" {
-            save("created");
-            assert_eq!(app.service.create(&shown_key(&browser), &patient()).status, 201);
-            browser.wait_for("First request received");
-        }
-    }
-    browser.press("Done");
-    browser.press("Replace");
-    save("replace");
-    browser.back();
-    browser.press("Revoke");
-    save("confirm");
-    browser.press("Revoke key");
-    browser.wait_for("Revoked");
-    for (name, path) in [
-        ("keys", "/settings/api-keys"),
-        ("members", "/settings/members"),
-        ("activity", "/settings/activity"),
-        ("account", "/settings/account"),
-        ("missing", "/settings/nothing"),
-    ] {
-        browser.open(&app.url(path));
-        save(name);
-    }
-    browser.open(&app.url("/settings/members"));
-    browser.fill("Email", "grace@clinic.example");
-    browser.press("Make invitation link");
-    browser.wait_for("won't be shown again");
-    save("invited");
-    keys_of_every_kind(&app, &browser);
-    browser.open(&app.url("/settings/api-keys"));
-    save("keys-of-every-kind");
-    app.turn_on_second_factor(&browser, || save("second-factor"));
-    save("recovery-codes");
-    browser.press("Sign out");
-    browser.wait_for("New here?");
-    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    browser.wait_for("Enter your code");
-    save("code");
+    visit_every_page(&app, &browser, "Ada Lovelace", "Reception", &|page| {
+        let name = page.replace(['{', '}'], "").trim_start_matches('/').replace(['/', ' '], "-");
+        in_every_scheme(&browser, |scheme| {
+            for width in [360, 768, 1_280, 1_920] {
+                on_a_screen(&browser, width);
+                let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
+                std::fs::write(file, browser.screenshot()).unwrap();
+            }
+        });
+    });
 }
 
 #[test]
@@ -568,54 +473,12 @@ fn no_page_keeps_anybody_out() {
         return;
     };
     let app = TestApp::start();
-    let check = |what: &str| {
-        for scheme in ["light", "dark"] {
-            let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-            browser.tell("Emulation.setEmulatedMedia", &media);
+    visit_every_page(&app, &browser, "Ada", "Reception", &|page| {
+        in_every_scheme(&browser, |scheme| {
             let _ = browser.run(&axe);
             let _ = browser.run("window.found = null; axe.run().then((all) => { window.found = all.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html).join(' ')); })");
             wait_for("axe", || !browser.run("return window.found").is_null());
-            assert_eq!(browser.run("return window.found"), json!([]), "{what} in {scheme}");
-        }
-    };
-    browser.open(&app.url("/sign-in"));
-    check("sign in");
-    let invitation = app.url(&app.invite("ada@clinic.example"));
-    browser.open(&invitation);
-    check("invitation");
-    accept_invitation(&browser, "Ada");
-    check("no keys");
-    browser.press("Create API key");
-    check("create");
-    browser.fill("Name", "Front desk");
-    browser.press("Create key");
-    browser.wait_for("won't be shown again");
-    check("created");
-    browser.press("Done");
-    check("keys");
-    browser.press("Replace");
-    check("replace");
-    browser.back();
-    browser.press("Revoke");
-    check("revoke");
-    browser.press("Revoke key");
-    browser.wait_for("Revoked");
-    check("a revoked key");
-    browser.press("Front desk");
-    check("usage");
-    for path in ["/settings/members", "/settings/activity", "/settings/account", "/nothing", "/invitations/used"] {
-        browser.open(&app.url(path));
-        check(path);
-    }
-    app.turn_on_second_factor(&browser, || check("two-step sign-in"));
-    check("recovery codes");
-    for path in ["/settings/account", "/settings/account/recovery-codes", "/settings/account/second-factor/turn-off"] {
-        browser.open(&app.url(path));
-        check(path);
-    }
-    browser.press("Sign out");
-    browser.wait_for("New here?");
-    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    browser.wait_for("Enter your code");
-    check("code");
+            assert_eq!(browser.run("return window.found"), json!([]), "{page} in {scheme}");
+        });
+    });
 }

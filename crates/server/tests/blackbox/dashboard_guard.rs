@@ -4,31 +4,7 @@
 use intake_test_support::{request, wait_for};
 
 use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post};
-
-/// Every page, with the method that it takes, as the dashboard itself lists them; `{key}`, `{member}` and
-/// `{invitation}` stand for those of an organisation. The assets are the same for everyone.
-fn routes() -> Vec<(&'static str, &'static str)> {
-    let source = include_str!("../../../dashboard/src/lib.rs");
-    let listed = source.split(".route(\"").skip(1).map(|rest| {
-        let (path, rest) = rest.split_once('"').unwrap();
-        let method = rest.strip_prefix(", web::").and_then(|rest| rest.split_once("()")).unwrap().0;
-        (if method == "get" { "GET" } else { "POST" }, path)
-    });
-    listed.filter(|(_, path)| !path.starts_with("/assets")).collect()
-}
-
-/// Those that only a member who is signed in may ask for.
-fn walled_routes() -> Vec<(&'static str, &'static str)> {
-    let routes = routes().into_iter();
-    let walled: Vec<_> = routes.filter(|(_, path)| path.starts_with("/settings") || *path == "/sign-out").collect();
-    assert!(walled.contains(&("POST", "/settings/members/{member}/remove")), "{walled:?}");
-    walled
-}
-
-/// The path with one id for everything.
-fn filled(path: &str, id: &str) -> String {
-    ["{key}", "{member}", "{invitation}"].iter().fold(path.to_owned(), |path, part| path.replace(part, id))
-}
+use crate::pages::{fill, id_on_page, routes, walled_routes};
 
 #[test]
 fn the_cookie_is_for_this_host_over_https_and_out_of_reach_for_scripts() {
@@ -57,10 +33,10 @@ fn the_cookie_is_for_this_host_over_https_and_out_of_reach_for_scripts() {
 fn every_page_carries_the_policy() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
-    for path in
-        ["/", "/sign-in", "/settings/api-keys", "/nothing", "/assets/style.css", "/assets/none", "/invitations/x"]
-    {
-        let response = ada.get(path);
+    let pages = routes().into_iter().filter(|(method, _)| *method == "GET").map(|(_, path)| path);
+    let others = ["/nothing", "/assets/style.css", "/assets/none"].map(str::to_owned);
+    for path in pages.chain(others) {
+        let response = ada.get(&fill(&path, |_| "x".to_owned()));
         let policy = response.header("content-security-policy").unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
         let expected = [
@@ -95,7 +71,7 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
         "a=b; __Host-intake-session=é",
     ] {
         for (method, path) in walled_routes() {
-            let path = filled(path, &key.to_string());
+            let path = fill(&path, |_| key.to_string());
             let headers = [("Cookie", cookie), ("Content-Type", "application/x-www-form-urlencoded")];
             let form = format!(
                 "form_token={}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x",
@@ -117,28 +93,20 @@ fn another_organisations_keys_and_members_are_not_there() {
     let eve = app.member_of(&elsewhere, "eve@elsewhere.example");
     let (own_key, _) = app.clinic.key();
     let (foreign_key, foreign_secret) = elsewhere.key();
-    let found = |member: &Member, before: &str| {
-        let page = member.get("/settings/members").text();
-        page.split_once(before).unwrap().1.split(['"', '/']).next().unwrap().to_owned()
-    };
     for member in [&ada, &eve] {
         assert_eq!(member.post("/settings/members", "email=grace%40third.example").status, 200);
     }
-    let ids = |member: &Member, key: &str| {
-        [key.to_owned(), found(member, "id=\"member-"), found(member, "/settings/members/invitations/")]
-    };
-    let (own, foreign_ids) = (ids(&ada, &own_key.to_string()), ids(&eve, &foreign_key.to_string()));
-    let at = |path: &str, [key, member, invitation]: &[String; 3]| {
-        path.replace("{key}", key).replace("{member}", member).replace("{invitation}", invitation)
-    };
+    let lists = |member: &Member| ["/settings/api-keys", "/settings/members"].map(|path| member.get(path).text());
+    let (own, foreign) = (lists(&ada), lists(&eve));
+    let at = |path: &str, [keys, members]: &[String; 2]| fill(path, |name| id_on_page(name, keys, members));
     for (method, path) in walled_routes().into_iter().filter(|(_, path)| path.contains('{')) {
         let ask = |path: &str| {
             if method == "POST" { ada.post(path, &format!("id={own_key}&ends_after=now")) } else { ada.get(path) }
         };
-        assert_eq!(ask(&at(path, &foreign_ids)).status, 404, "{method} {path}");
-        assert_eq!(ask(&filled(path, "nonsense")).status, 404, "{method} {path}");
+        assert_eq!(ask(&at(&path, &foreign)).status, 404, "{method} {path}");
+        assert_eq!(ask(&fill(&path, |_| "nonsense".to_owned())).status, 404, "{method} {path}");
         if method == "GET" {
-            assert_ne!(ask(&at(path, &own)).status, 404, "{method} {path}");
+            assert_ne!(ask(&at(&path, &own)).status, 404, "{method} {path}");
         }
     }
     assert_eq!(app.database.count("invitations WHERE accepted_by IS NULL"), 2, "nothing was withdrawn");
@@ -156,7 +124,7 @@ fn a_form_of_another_session_changes_nothing() {
     let eve = app.member_of(&app.other_clinic(), "eve@elsewhere.example");
     let (key, _) = app.clinic.key();
     for (_, path) in walled_routes().into_iter().filter(|(method, _)| *method == "POST") {
-        let path = filled(path, &key.to_string());
+        let path = fill(&path, |_| key.to_string());
         for token in ["", "x", eve.form_token.as_str()] {
             let form =
                 format!("form_token={token}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x");

@@ -1,5 +1,5 @@
 //! Black-box tests: the real program over real HTTPS with a real PostgreSQL. One file for each promise.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking and say why")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking and say why")]
 
 mod authentication;
 mod body;
@@ -22,6 +22,7 @@ mod key_life_cycle;
 mod listeners;
 mod order_of_checks;
 mod overload;
+mod pages;
 mod plain_http;
 mod pooler;
 mod privacy;
