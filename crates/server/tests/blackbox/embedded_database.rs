@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use intake_domain::{ApiKey, Environment, KeyFormat};
-use intake_test_support::{Response, Service, ServiceBuilder, patient, wait_for};
+use intake_test_support::{Response, Service, ServiceBuilder, patient, wait_for, wait_for_end};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_intake");
 
@@ -201,7 +201,7 @@ fn a_service_that_is_stopped_while_it_starts_ends_cleanly() {
         std::thread::sleep(Duration::from_millis(pause));
         let status = Command::new("kill").args(["-s", "TERM", &service.id().to_string()]).status().unwrap();
         assert!(status.success());
-        assert_eq!(service.wait().unwrap().code(), Some(0), "after {pause} ms");
+        assert_eq!(wait_for_end(&mut service).code(), Some(0), "after {pause} ms");
         wait_for("the end of all", || processes(folder.path()).is_empty());
     }
 }

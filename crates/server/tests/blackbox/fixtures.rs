@@ -1,6 +1,7 @@
 //! What the tests start from: the program, a running service with an organisation, and a member of it who is signed in
 //! without a browser. Whatever else a test needs it makes itself.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use intake_domain::{ApiKey, Environment, KeyFormat, TotpSecret};
@@ -219,6 +220,15 @@ pub(crate) fn form_token(page: &str) -> String {
 /// What stands between two texts on a page.
 pub(crate) fn between(page: &str, before: &str, after: &str) -> String {
     page.split_once(before).unwrap().1.split(after).next().unwrap().to_owned()
+}
+
+/// Tells threads that go on until something is over that it is: also when the test fails, which would hang otherwise.
+pub(crate) struct OverWhenDropped<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for OverWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Keeps tests apart of which one takes all of the machine and another looks at the clock.

@@ -57,6 +57,17 @@ fn a_database_error_is_logged_without_the_row() {
     }
 }
 
+/// Else the tests that look for secrets in the database could not fail.
+#[test]
+fn a_secret_in_the_database_is_seen_as_text_and_as_bytes() {
+    let database = TestDatabase::new();
+    let tables = "CREATE TABLE as_text (kept text); INSERT INTO as_text VALUES ('before Canary after');
+        CREATE TABLE as_bytes (kept bytea); INSERT INTO as_bytes VALUES ('before Canary after');
+        CREATE TABLE as_digest (kept bytea); INSERT INTO as_digest VALUES (sha256('Canary'))";
+    database.connect().batch_execute(tables).unwrap();
+    assert_eq!(database.tables_that_hold("Canary"), ["as_bytes", "as_text"]);
+}
+
 #[test]
 fn the_services_role_cannot_read_a_patient() {
     let database = TestDatabase::new();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use intake_test_support::{Client, ServiceBuilder, patient, wait_for};
 
-use crate::fixtures::{PASSWORD, TestApp, password_field, post, service};
+use crate::fixtures::{OverWhenDropped, PASSWORD, TestApp, password_field, post, service};
 
 const ADA: &str = "ada%40clinic.example";
 const AT_HOME: &str = "203.0.113.2";
@@ -44,6 +44,7 @@ fn in_a_flood<T>(
 ) -> (T, Vec<u16>) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let over = OverWhenDropped(&is_over);
         let flood: Vec<_> = (0..strangers)
             .map(|number| {
                 let (is_over, address) = (&is_over, &address);
@@ -59,7 +60,7 @@ fn in_a_flood<T>(
             .collect();
         std::thread::sleep(Duration::from_millis(500));
         let done = work();
-        is_over.store(true, Relaxed);
+        drop(over);
         (done, flood.into_iter().flat_map(|one| one.join().unwrap()).collect())
     })
 }
