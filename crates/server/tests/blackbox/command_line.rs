@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::assert_unauthorised;
-use crate::fixtures::{program, service};
+use crate::fixtures::{demo_key, program, service};
 use crate::values::{REQUIRED, answered_members};
 
 fn run(builder: ServiceBuilder, arguments: &[&str]) -> Output {
@@ -64,8 +64,7 @@ fn organisations_and_keys_are_made_used_listed_and_revoked() {
     assert_eq!(names(&key), ["id", "key", "name", "organisationId"]);
     assert_eq!((key["name"].as_str(), key["organisationId"].as_str()), (Some("Front desk"), Some(id)));
     let secret = key["key"].as_str().unwrap();
-    let format = intake_domain::KeyFormat::new(&"intake".parse().unwrap(), Environment::Development);
-    let api_key = format.parse(secret).unwrap();
+    let api_key = demo_key(secret);
     assert_eq!(running.create(&api_key, &patient()).json()["data"]["organisationId"], id);
 
     let list = json_of(&intake(&["key", "list", "--organisation", id, "--json"]));

@@ -192,8 +192,12 @@ pub(crate) fn create_key(browser: &Browser, name: &str) -> ApiKey {
 
 /// The key that the page shows.
 pub(crate) fn shown_key(browser: &Browser) -> ApiKey {
-    let format = KeyFormat::new(&"intake".parse().unwrap(), Environment::Development);
-    format.parse(&browser.value("Your new key")).unwrap()
+    demo_key(&browser.value("Your new key"))
+}
+
+/// The key that a text is, in development.
+pub(crate) fn demo_key(text: &str) -> ApiKey {
+    KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).parse(text).unwrap()
 }
 
 pub(crate) fn post(client: &Client, path: &str, headers: &[(&str, &str)], form: &str) -> Response {

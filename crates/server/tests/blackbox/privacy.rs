@@ -6,7 +6,7 @@ use diesel::pg::PgConnection;
 use intake_test_support::{TestDatabase, patient};
 use serde_json::{Value, json};
 
-use crate::fixtures::{TestApp, program};
+use crate::fixtures::{TestApp, demo_key, program};
 use crate::patient_with;
 use crate::values::fields;
 
@@ -15,9 +15,7 @@ const CANARY: &str = "Canary-Bird";
 #[test]
 fn what_was_sent_is_in_no_log_and_in_no_error() {
     let service = program().setting("INTAKE_LOG", "trace").start();
-    let key = std::fs::read_to_string(service.data_dir().join("demo-key")).unwrap();
-    let format = intake_domain::KeyFormat::new(&"intake".parse().unwrap(), intake_domain::Environment::Development);
-    let key = format.parse(&key).unwrap();
+    let key = demo_key(&std::fs::read_to_string(service.data_dir().join("demo-key")).unwrap());
     let mut refusals = Vec::new();
     for field in fields() {
         for value in [json!(format!("{CANARY}\u{0}")), json!([CANARY]), json!(CANARY.repeat(40))] {
