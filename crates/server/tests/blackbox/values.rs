@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use intake_domain::PatientDraft;
+use intake_domain::Field;
 use intake_test_support::patient;
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ pub(crate) const REQUIRED: [&str; 4] = ["firstName", "lastName", "phoneNumber", 
 
 /// The fields that a caller may send, in the order of their faults.
 pub(crate) fn fields() -> Vec<&'static str> {
-    PatientDraft::FIELDS.to_vec()
+    Field::ALL.map(Field::name).to_vec()
 }
 
 pub(crate) fn optional_fields() -> Vec<&'static str> {
