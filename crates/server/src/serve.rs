@@ -10,7 +10,7 @@ use actix_web::{App, HttpServer, web};
 use anyhow::anyhow;
 use intake_dashboard::{BaseUrl, Throttle};
 use intake_domain::{AuditLog, Environment, KeyStore, MemberStore, PasswordHasher, PatientRegister, SessionStore};
-use intake_http::{AnswerCounts, Connections, RateLimiter, envelope};
+use intake_http::{AnswerCounts, Connections, OpenApiDocument, RateLimiter, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyStore, PostgresMemberStore,
     PostgresPatientRegister, PostgresSessionStore,
@@ -173,8 +173,10 @@ fn api_server(
     let limiter = web::Data::new(configuration.rate_limit.0.map(RateLimiter::new));
     let proxies = web::Data::new(configuration.trusted_proxies.clone());
     let (throttle, base) = (web::Data::new(Throttle::new()), web::Data::new(BaseUrl(base.to_owned())));
+    let document = web::Data::new(OpenApiDocument::new(&base.0));
     let application = move || {
         App::new()
+            .app_data(document.clone())
             .app_data(register.clone())
             .app_data(keys.clone())
             .app_data(members.clone())
