@@ -27,6 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::certificates::{self, CurrentCertificate};
 use crate::configuration::{Configuration, TlsFiles};
 use crate::local_ca;
+use crate::settings::{ADMIN_ADDR, HTTP_ADDR, HTTPS_ADDR, Setting};
 
 /// Open at once: far beyond what clinics' integrations need, and some 530 MiB if all of them stay idle (docs/reliability.md).
 const CONNECTIONS_MAX: usize = 16_384;
@@ -65,12 +66,12 @@ impl Listeners {
         let https = match &certificate {
             Some(certificate) => {
                 let config = certificates::server_config(Arc::clone(certificate))?;
-                Some((listen("HTTPS", "INTAKE_HTTPS_ADDR", configuration.https_addr)?, config))
+                Some((listen("HTTPS", &HTTPS_ADDR, configuration.https_addr)?, config))
             }
             None => None,
         };
-        let http = configuration.http_addr.map(|address| listen("plain HTTP", "INTAKE_HTTP_ADDR", address));
-        let admin = listen("probes", "INTAKE_ADMIN_ADDR", configuration.admin_addr)?;
+        let http = configuration.http_addr.map(|address| listen("plain HTTP", &HTTP_ADDR, address));
+        let admin = listen("probes", &ADMIN_ADDR, configuration.admin_addr)?;
         Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin, certificate })
     }
 
@@ -192,8 +193,9 @@ pub(crate) fn connections_max() -> usize {
     CONNECTIONS_MAX.min(files.saturating_sub(OTHER_FILES)).max(1)
 }
 
-fn listen(what: &str, setting: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).with_context(|| format!("{setting}: cannot listen on {address}"))?;
+fn listen(what: &str, setting: &Setting, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener =
+        TcpListener::bind(address).with_context(|| format!("{}: cannot listen on {address}", setting.variable))?;
     rustix::net::listen(&listener, BACKLOG)?;
     // Connections have both from their listener. An answer in two pieces must not wait until the first is acknowledged.
     rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER)?;

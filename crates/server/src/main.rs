@@ -14,6 +14,8 @@ mod listeners;
 mod local_ca;
 mod private_file;
 mod serve;
+mod setting_values;
+mod settings;
 mod telemetry;
 
 use std::process::ExitCode;
@@ -22,6 +24,7 @@ use clap::Parser;
 
 use command_line::{Command, CommandLine};
 use configuration::Configuration;
+use settings::Settings;
 
 /// Chosen by measuring: see docs/performance.md.
 #[global_allocator]
@@ -41,11 +44,11 @@ fn main() -> ExitCode {
 }
 
 fn run(command_line: CommandLine) -> anyhow::Result<()> {
-    let CommandLine { command, settings } = command_line;
+    let CommandLine { command, flags } = command_line;
     if let Some(Command::Openapi { .. }) = command {
         return commands::print(intake_http::OPENAPI.trim_end());
     }
-    let configuration = Configuration::read(&settings, |name| std::env::var(name))?;
+    let configuration = Configuration::read(&Settings { flags: &flags, variable: &|name| std::env::var(name) })?;
     match command {
         None | Some(Command::Serve) => serve::serve(configuration),
         Some(command) => commands::run(command, &configuration),
