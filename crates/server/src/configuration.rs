@@ -12,6 +12,8 @@ use intake_infra::DatabaseUrl;
 use intake_infra::embedded::Durability;
 use tracing_subscriber::filter::Targets;
 
+use crate::certificate_files::TlsFiles;
+use crate::data_dir::DataDir;
 use crate::setting_values::{Address, Link, Log, Proxies, Span, Survival, Switched, Writers};
 use crate::settings::{
     ADMIN_ADDR, DATA_DIR, DATABASE_URL, DEADLINE, DURABILITY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX, LOG,
@@ -27,7 +29,7 @@ pub(crate) struct Configuration {
     pub(crate) environment: Environment,
     /// None: the embedded database.
     pub(crate) database: Option<DatabaseUrls>,
-    pub(crate) data_dir: PathBuf,
+    pub(crate) data_dir: DataDir,
     pub(crate) postgres_bin: Option<PathBuf>,
     pub(crate) https_addr: SocketAddr,
     pub(crate) tls_files: Option<TlsFiles>,
@@ -50,12 +52,6 @@ pub(crate) struct Configuration {
 pub(crate) struct DatabaseUrls {
     pub(crate) service: DatabaseUrl,
     pub(crate) owner: DatabaseUrl,
-}
-
-#[derive(Clone)]
-pub(crate) struct TlsFiles {
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
 }
 
 impl Configuration {
@@ -184,7 +180,7 @@ mod tests {
         let configuration = read(&[]).unwrap();
         assert_eq!(configuration.environment, Environment::Development);
         assert!(configuration.database.is_none());
-        assert_eq!(configuration.data_dir, PathBuf::from(".intake"));
+        assert_eq!(configuration.data_dir.demo_key(), PathBuf::from(".intake/demo-key"));
         assert_eq!(configuration.https_addr.to_string(), "127.0.0.1:8443");
         assert_eq!(configuration.http_addr.unwrap().to_string(), "127.0.0.1:8080");
         assert_eq!(configuration.admin_addr.to_string(), "127.0.0.1:9464");

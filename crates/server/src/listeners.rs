@@ -24,8 +24,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::certificate_files::TlsFiles;
 use crate::certificates::{self, CurrentCertificate};
-use crate::configuration::{Configuration, TlsFiles};
+use crate::configuration::Configuration;
 use crate::local_ca;
 use crate::settings::{ADMIN_ADDR, HTTP_ADDR, HTTPS_ADDR, Setting};
 
@@ -210,7 +211,7 @@ fn tls_files(configuration: &Configuration) -> anyhow::Result<Option<TlsFiles>> 
     if configuration.tls_files.is_some() || configuration.environment == Environment::Production {
         return Ok(configuration.tls_files.clone());
     }
-    let folder = configuration.data_dir.join("tls");
-    let made = local_ca::certificate(&folder, configuration.https_addr.ip(), edge::now());
-    made.map(Some).with_context(|| format!("no certificate can be made in {}", folder.display()))
+    let data_dir = &configuration.data_dir;
+    let made = local_ca::certificate(data_dir, configuration.https_addr.ip(), edge::now());
+    made.map(Some).with_context(|| format!("no certificate can be made in {}", data_dir.tls().display()))
 }

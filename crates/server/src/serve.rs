@@ -22,7 +22,7 @@ use crate::backend::Backend;
 use crate::certificates::CurrentCertificate;
 use crate::configuration::Configuration;
 use crate::listeners::{self, ApiListeners, Listeners};
-use crate::{admin, data_dir, first_run, greeting, telemetry};
+use crate::{admin, first_run, greeting, telemetry};
 
 /// The exit status after a second signal.
 const STOPPED_AT_ONCE: i32 = 130;
@@ -106,7 +106,7 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let keys: Arc<dyn KeyStore> = Arc::new(PostgresKeyStore::new(database.clone(), uses.clone()));
     let members: Arc<dyn MemberStore> = Arc::new(PostgresMemberStore::new(database.clone()));
     let lock = match configuration.environment {
-        Environment::Development => Some(data_dir::lock(&configuration.data_dir).await?),
+        Environment::Development => Some(configuration.data_dir.lock().await?),
         Environment::Production => None,
     };
     let clinic = match &backend.embedded {
