@@ -22,6 +22,18 @@ pub(crate) struct CommandLine {
 pub(crate) enum Command {
     /// Serves (the default); in development it migrates first
     Serve,
+    #[command(flatten)]
+    Operator(OperatorCommand),
+    /// Prints the OpenAPI 3.1 document of the interface
+    Openapi {
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// What operators do to the database.
+#[derive(Subcommand)]
+pub(crate) enum OperatorCommand {
     /// Brings the database's schema up to date, as its owner
     Migrate {
         /// Lets this role do what the service needs, and nothing else
@@ -39,11 +51,6 @@ pub(crate) enum Command {
     /// Invites people to an organisation's dashboard
     #[command(subcommand)]
     Member(MemberCommand),
-    /// Prints the OpenAPI 3.1 document of the interface
-    Openapi {
-        #[command(flatten)]
-        output: Output,
-    },
 }
 
 #[derive(Subcommand)]
@@ -100,27 +107,21 @@ pub(crate) enum KeyCommand {
 #[derive(Subcommand)]
 pub(crate) enum MemberCommand {
     /// Prints a one-time link by which somebody becomes a member
-    Invite {
-        /// Where the guest will belong
-        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
-        organisation: OrganisationId,
-        /// By which the guest will sign in
-        #[arg(long)]
-        email: EmailAddress,
-        #[command(flatten)]
-        output: Output,
-    },
+    Invite(MemberArguments),
     /// Turns off two-step sign-in for a member who lost both telephone and recovery codes
-    ResetSecondFactor {
-        /// Where the member belongs
-        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
-        organisation: OrganisationId,
-        /// By which the member signs in
-        #[arg(long)]
-        email: EmailAddress,
-        #[command(flatten)]
-        output: Output,
-    },
+    ResetSecondFactor(MemberArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct MemberArguments {
+    /// The organisation that the member belongs to, or will
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: OrganisationId,
+    /// The address by which the member signs in
+    #[arg(long)]
+    pub(crate) email: EmailAddress,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Args)]

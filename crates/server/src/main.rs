@@ -45,13 +45,11 @@ fn main() -> ExitCode {
 
 fn run(command_line: CommandLine) -> anyhow::Result<()> {
     let CommandLine { command, flags } = command_line;
-    if let Some(Command::Openapi { .. }) = command {
-        return commands::print(intake_http::OPENAPI.trim_end());
-    }
-    let configuration = Configuration::read(&Settings { flags: &flags, variable: &|name| std::env::var(name) })?;
-    match command {
-        None | Some(Command::Serve) => serve::serve(configuration),
-        Some(command) => commands::run(command, &configuration),
+    let configuration = || Configuration::read(&Settings { flags: &flags, variable: &|name| std::env::var(name) });
+    match command.unwrap_or(Command::Serve) {
+        Command::Serve => serve::serve(configuration()?),
+        Command::Operator(command) => commands::run(command, &configuration()?),
+        Command::Openapi { .. } => commands::print(intake_http::OPENAPI.trim_end()),
     }
 }
 
