@@ -7,10 +7,10 @@ use askama::Template;
 use intake_domain::{Action, AuditEntry, AuditLog, RecordedAction};
 use serde::Deserialize;
 
-use crate::moment::exact;
-use crate::page_error::PageError;
-use crate::shell::{Shell, show};
-use crate::visitor::Visitor;
+use crate::page::error::PageError;
+use crate::page::moment::exact;
+use crate::page::shell::{Shell, render};
+use crate::page::visitor::Visitor;
 
 /// What fits on a page without tiring the reader.
 const PAGE_SIZE: u32 = 50;
@@ -48,7 +48,7 @@ pub(crate) async fn page(
     found.truncate(PAGE_SIZE as usize);
     let older = found.last().filter(|_| has_older).map(|entry| entry.id.to_string());
     let entries = found.into_iter().map(EntryRow::from).collect();
-    show(StatusCode::OK, &ActivityPage { shell: Shell::new("activity", &visitor), entries, older })
+    render(StatusCode::OK, &ActivityPage { shell: Shell::new("activity", &visitor), entries, older })
 }
 
 impl From<AuditEntry> for EntryRow {
@@ -58,7 +58,7 @@ impl From<AuditEntry> for EntryRow {
             RecordedAction::Known(_) => "An operator",
         };
         let action = match entry.action {
-            RecordedAction::Known(action) => told(action).to_owned(),
+            RecordedAction::Known(action) => phrase(action).to_owned(),
             RecordedAction::Unknown(name) => name.replace('_', " ") + ":",
         };
         Self {
@@ -71,7 +71,7 @@ impl From<AuditEntry> for EntryRow {
     }
 }
 
-fn told(action: Action) -> &'static str {
+fn phrase(action: Action) -> &'static str {
     match action {
         Action::MemberInvited => "invited",
         Action::InvitationWithdrawn => "withdrew the invitation for",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::rules;
+use crate::patients::rules;
 
 /// A name for people to read: 1 to 100 characters, not blank, free of control characters and bidirectional overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,9 +15,10 @@ use futures_util::FutureExt;
 use intake_domain::{KeyFormat, KeyStore};
 use ipnet::IpNet;
 
+use crate::connection::progress::Progress;
+use crate::edge;
+use crate::patients::{bearer, body};
 use crate::problem::{self, Cause, Problem};
-use crate::progress::Progress;
-use crate::{bearer, body, edge};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

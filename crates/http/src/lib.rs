@@ -2,35 +2,24 @@
 //! turns requests into calls of the domain's use cases, and whatever comes of them into answers of one shape.
 
 mod answer_counts;
-mod bare_answer;
-mod bearer;
-mod body;
-mod chunks;
 mod connection;
-mod connections;
-mod content_type;
-mod create;
-mod created;
-mod decode;
 pub mod edge;
 mod envelope;
-mod framing;
-mod guests;
+mod patients;
 mod problem;
-mod progress;
-mod rate_limit;
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 pub use answer_counts::AnswerCounts;
-pub use body::in_time;
-pub use connection::Connection;
-pub use connections::{Connections, Place};
+pub use connection::crowd::{Connections, Place};
+pub use connection::stream::Connection;
 pub use envelope::{TrustedProxies, envelope};
+pub use patients::body::in_time;
+pub use patients::rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter, Standing, TokenBuckets};
 pub use problem::Cause;
-pub use rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter, Standing, TokenBuckets};
 
+use patients::create;
 use problem::Problem;
 
 /// Two parts for the benchmarks, which see what is public alone.
@@ -41,11 +30,11 @@ pub mod bench {
     use time::OffsetDateTime;
 
     pub fn decode_and_validate(body: &[u8], now: OffsetDateTime) -> Option<NewPatient> {
-        crate::decode::draft(body).ok()?.validate(now).ok()
+        crate::patients::decode::draft(body).ok()?.validate(now).ok()
     }
 
     pub fn write_answer(patient: &Patient<'_>) -> Option<Vec<u8>> {
-        crate::created::body(patient).ok()
+        crate::patients::created::body(patient).ok()
     }
 }
 

@@ -112,7 +112,7 @@ impl Problem {
     }
 
     pub(crate) fn respond_as(&self, media_type: &'static str) -> HttpResponse {
-        let (status, title, detail) = self.told();
+        let (status, title, detail) = self.status_title_detail();
         let errors = match self {
             Self::Invalid(faults) => Some(faults.iter().map(field_error).collect()),
             _ => None,
@@ -144,7 +144,7 @@ impl Problem {
         }
     }
 
-    fn told(&self) -> (StatusCode, &'static str, &str) {
+    fn status_title_detail(&self) -> (StatusCode, &'static str, &str) {
         let unauthorised = (StatusCode::UNAUTHORIZED, "Unauthorized", "Missing or invalid API key");
         match self {
             Self::NotHttps => (StatusCode::UPGRADE_REQUIRED, "Upgrade Required", "Requests must use HTTPS"),

@@ -3,9 +3,9 @@
 //! (loom fails a run in which all threads wait).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-#[path = "../src/patient_register/desk.rs"]
+#[path = "../src/patients/desk.rs"]
 mod desk;
-#[path = "../src/patient_register/queue.rs"]
+#[path = "../src/patients/queue.rs"]
 mod queue;
 
 /// In the place of the standard library's.

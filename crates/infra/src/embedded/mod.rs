@@ -2,6 +2,7 @@
 //! when its last one is gone. Survives kill -9 of anyone involved. Needs PostgreSQL's programs, nothing else.
 
 mod account;
+pub(crate) mod prepare;
 mod programs;
 mod server;
 mod users;
@@ -14,7 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::database_url::DatabaseUrl;
+pub use crate::database::durability::Durability;
+use crate::database::url::DatabaseUrl;
 use crate::vital_thread::spawn_vital;
 use server::Server;
 use users::Users;
@@ -35,15 +37,6 @@ pub struct Settings {
     pub programs: Option<PathBuf>,
     /// The process whose end is the user's end: mostly our own.
     pub user: u32,
-}
-
-/// What a commit is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// It survives a power cut.
-    Full,
-    /// Nothing, but it is fast: for tests.
-    None,
 }
 
 /// Why there is no embedded database.

@@ -15,8 +15,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::account::{Account, path_hash};
 use super::programs::Programs;
-use super::{Durability, EmbeddedError, Settings};
-use crate::database_url::DatabaseUrl;
+use super::{EmbeddedError, Settings};
+use crate::database::durability::Durability;
+use crate::database::url::DatabaseUrl;
 
 /// The role that owns the schema and may do everything: used to migrate, never to serve.
 const OWNER: &str = "intake_owner";

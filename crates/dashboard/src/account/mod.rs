@@ -1,0 +1,6 @@
+//! Signing in and out, and what a member looks after for itself.
+
+pub(crate) mod page;
+pub(crate) mod qr_code;
+pub(crate) mod second_factor;
+pub(crate) mod sign_in;

@@ -1,0 +1,39 @@
+//! Settings → Account: the member's own.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Form};
+use askama::Template;
+use intake_domain::{MemberStore, SessionStore, recovery_codes_left};
+
+use crate::account::sign_in::signed_out;
+use crate::page::error::PageError;
+use crate::page::form_token::FormToken;
+use crate::page::shell::{Shell, render};
+use crate::page::visitor::Visitor;
+
+#[derive(Template)]
+#[template(path = "account/page.html")]
+struct AccountPage {
+    shell: Shell,
+    email: String,
+    codes_left: Option<u32>,
+}
+
+pub(crate) async fn page(visitor: Visitor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+    let member = &visitor.signed_in.member;
+    let codes_left = recovery_codes_left(members.as_ref(), member).await?;
+    let email = member.email.to_string();
+    render(StatusCode::OK, &AccountPage { shell: Shell::new("account", &visitor), email, codes_left })
+}
+
+pub(crate) async fn sign_out_everywhere(
+    visitor: Visitor,
+    form: Form<FormToken>,
+    sessions: Data<dyn SessionStore>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let member = &visitor.signed_in.member;
+    intake_domain::sign_out_everywhere(sessions.as_ref(), member, &visitor.deed()).await?;
+    Ok(signed_out())
+}

@@ -1,0 +1,177 @@
+//! Signing in, with a code where the member has a second factor, and out.
+
+use std::sync::Arc;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{LOCATION, SET_COOKIE};
+use actix_web::web::{Data, Form};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use intake_domain::{
+    Actor, AwaitedMember, Deed, EmailAddress, Finished, Member, MemberStore, PasswordHasher, PresentedCode,
+    PresentedPassword, SessionStore, SignIn, Token, awaited_member, find_candidate, finish_sign_in,
+    note_failed_sign_in,
+};
+use intake_http::edge;
+use serde::Deserialize;
+
+use crate::page::error::PageError;
+use crate::page::form_token::FormToken;
+use crate::page::session_cookie;
+use crate::page::shell::{redirect, render};
+use crate::page::throttle::{Throttle, too_many_attempts};
+use crate::page::visitor::{Visitor, deed};
+
+/// Of each network one stranger is in line, and of each member one attempt.
+const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
+
+#[derive(Template)]
+#[template(path = "account/sign_in.html")]
+struct SignInPage<'a> {
+    email: &'a str,
+    alert: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "account/sign_in_code.html")]
+struct CodePage {
+    form_token: String,
+    code_error: Option<&'static str>,
+    alert: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CodeForm {
+    form_token: String,
+    code: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct SignInForm {
+    email: String,
+    password: String,
+}
+
+pub(crate) async fn page(visitor: Option<Visitor>) -> Result<HttpResponse, PageError> {
+    match visitor {
+        Some(_) => Ok(redirect("/settings/api-keys")),
+        None => render(StatusCode::OK, &SignInPage { email: "", alert: None }),
+    }
+}
+
+pub(crate) async fn submit(
+    request: HttpRequest,
+    form: Form<SignInForm>,
+    members: Data<dyn MemberStore>,
+    sessions: Data<dyn SessionStore>,
+    hasher: Data<dyn PasswordHasher>,
+    throttle: Data<Throttle>,
+) -> Result<HttpResponse, PageError> {
+    let SignInForm { email: typed, password } = form.into_inner();
+    let password = PresentedPassword::new(password);
+    let (email, deed) = (typed.parse::<EmailAddress>().ok(), deed(&request, Actor::Stranger));
+    let refuse = |alert| render(StatusCode::TOO_MANY_REQUESTS, &SignInPage { email: &typed, alert: Some(alert) });
+    if let Some(wait) = throttle.wait(email.as_ref(), deed.address) {
+        return refuse(too_many_attempts(wait));
+    }
+    let candidate = find_candidate(members.as_ref(), email.as_ref(), deed.address).await?;
+    if !candidate.is_familiar()
+        && let Some(wait) = throttle.wait_as_stranger(email.as_ref(), deed.address)
+    {
+        return refuse(too_many_attempts(wait));
+    }
+    let token = Token::new(edge::random());
+    match intake_domain::sign_in(sessions.as_ref(), hasher.as_ref(), candidate, &password, &token, deed.clone()).await?
+    {
+        SignIn::SignedIn(_) => Ok(signed_in_under(&token)),
+        SignIn::CodeNeeded => {
+            let mut response = HttpResponse::SeeOther();
+            response.insert_header((LOCATION, "/sign-in/code"));
+            Ok(response.insert_header((SET_COOKIE, session_cookie::WAITING.set(&token))).finish())
+        }
+        SignIn::AlreadyInLine => refuse(ALREADY_IN_LINE.to_owned()),
+        SignIn::Wrong(member) => {
+            if let Some(member) = member {
+                note_failure_later(sessions.into_inner(), member, deed);
+            }
+            let alert = Some("Email or password is wrong".to_owned());
+            render(StatusCode::UNAUTHORIZED, &SignInPage { email: &typed, alert })
+        }
+    }
+}
+
+/// Records a failure once its answer has left. How many of them wait is bounded by the password hasher, which looks at
+/// one password after the other, and by the database's deadline.
+fn note_failure_later(sessions: Arc<dyn SessionStore>, member: Member, deed: Deed) {
+    actix_web::rt::spawn(async move {
+        if let Err(error) = note_failed_sign_in(sessions.as_ref(), &member, &deed).await {
+            let cause = PageError::from(error).cause().map(|cause| cause.to_string());
+            tracing::warn!(cause, "a failed sign-in could not be recorded");
+        }
+    });
+}
+
+pub(crate) async fn code_page(
+    request: HttpRequest,
+    sessions: Data<dyn SessionStore>,
+) -> Result<HttpResponse, PageError> {
+    let (waiting, _) = waiting(&request, sessions.as_ref()).await?;
+    render(StatusCode::OK, &CodePage { form_token: waiting.form_token(), code_error: None, alert: None })
+}
+
+pub(crate) async fn submit_code(
+    request: HttpRequest,
+    form: Form<CodeForm>,
+    sessions: Data<dyn SessionStore>,
+    throttle: Data<Throttle>,
+) -> Result<HttpResponse, PageError> {
+    let (waiting, awaited) = waiting(&request, sessions.as_ref()).await?;
+    let page = CodePage { form_token: waiting.form_token(), code_error: None, alert: None };
+    if form.form_token != page.form_token {
+        return Err(PageError::StaleForm);
+    }
+    if let Some(wait) = throttle.wait_for_code(awaited.member.id) {
+        return render(StatusCode::TOO_MANY_REQUESTS, &CodePage { alert: Some(too_many_attempts(wait)), ..page });
+    }
+    let (session, deed) = (Token::new(edge::random()), deed(&request, Actor::Stranger));
+    let code = PresentedCode::new(form.into_inner().code);
+    match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &code, &session, deed).await? {
+        Finished::SignedIn => Ok(signed_in_under(&session)),
+        Finished::WrongCode => {
+            let code_error = Some("The code is wrong, or was used before.");
+            render(StatusCode::UNAUTHORIZED, &CodePage { code_error, ..page })
+        }
+        Finished::Over => Err(PageError::SignInFirst),
+    }
+}
+
+pub(crate) async fn sign_out(
+    visitor: Visitor,
+    form: Form<FormToken>,
+    sessions: Data<dyn SessionStore>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    intake_domain::sign_out(sessions.as_ref(), &visitor.token, &visitor.deed()).await?;
+    Ok(signed_out())
+}
+
+/// The sign-in of this browser that waits for its code.
+async fn waiting(request: &HttpRequest, sessions: &dyn SessionStore) -> Result<(Token, AwaitedMember), PageError> {
+    let token = session_cookie::WAITING.token(request.headers()).ok_or(PageError::SignInFirst)?;
+    let awaited = awaited_member(sessions, &token, edge::now()).await?.ok_or(PageError::SignInFirst)?;
+    Ok((token, awaited))
+}
+
+/// Leads a member who has just signed in to the keys.
+pub(crate) fn signed_in_under(token: &Token) -> HttpResponse {
+    let mut response = HttpResponse::SeeOther();
+    response.insert_header((LOCATION, "/settings/api-keys"));
+    response.insert_header((SET_COOKIE, session_cookie::SESSION.set(token))).finish()
+}
+
+/// Leads whoever has just signed out back to the beginning.
+pub(crate) fn signed_out() -> HttpResponse {
+    let mut response = HttpResponse::SeeOther();
+    response.insert_header((LOCATION, "/sign-in"));
+    response.insert_header((SET_COOKIE, session_cookie::SESSION.clear())).finish()
+}

@@ -1,0 +1,86 @@
+//! Creating a key.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Form};
+use askama::Template;
+use intake_domain::{KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, Name, NameError, create_key};
+use intake_http::edge;
+use serde::Deserialize;
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use crate::BaseUrl;
+use crate::api_keys::created::show_made;
+use crate::page::error::PageError;
+use crate::page::shell::{Shell, render};
+use crate::page::visitor::Visitor;
+
+#[derive(Template)]
+#[template(path = "api_keys/new.html")]
+struct NewKeyPage<'a> {
+    shell: Shell,
+    id: String,
+    name: &'a str,
+    name_error: Option<NameError>,
+    expires: &'a str,
+    expires_error: Option<&'static str>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct NewKeyForm {
+    form_token: String,
+    id: String,
+    name: String,
+    #[serde(default)]
+    expires: String,
+}
+
+pub(crate) async fn form(visitor: Visitor) -> Result<HttpResponse, PageError> {
+    // Made here and sent along: a form that is sent twice makes one key.
+    let id = KeyId::new(edge::now(), edge::random()).to_string();
+    let shell = Shell::new("keys", &visitor);
+    let page = NewKeyPage { shell, id, name: "", name_error: None, expires: "", expires_error: None };
+    render(StatusCode::OK, &page)
+}
+
+pub(crate) async fn create(
+    visitor: Visitor,
+    form: Form<NewKeyForm>,
+    keys: Data<dyn KeyStore>,
+    format: Data<KeyFormat>,
+    base: Data<BaseUrl>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let id: KeyId = form.id.parse().map_err(|_| PageError::BadForm)?;
+    let deed = visitor.deed();
+    let (name, expires_at) = match (Name::new(form.name.as_str()), expiry(&form.expires, deed.at)) {
+        (Ok(name), Ok(expires_at)) => (name, expires_at),
+        (name, expires_at) => {
+            let page = NewKeyPage {
+                shell: Shell::new("keys", &visitor),
+                id: form.id.clone(),
+                name: &form.name,
+                name_error: name.err(),
+                expires: &form.expires,
+                expires_error: expires_at.err(),
+            };
+            return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
+        }
+    };
+    let organisation_id = visitor.organisation();
+    let request =
+        KeyRequest { organisation_id, name, expires_at, replaces: None, id, secret: KeySecret::new(edge::random()) };
+    let made = create_key(keys.as_ref(), &format, request, &deed).await;
+    show_made(&visitor, made, &base)
+}
+
+/// The beginning of the day that was typed, if there is one and it is still to come.
+pub(crate) fn expiry(text: &str, now: OffsetDateTime) -> Result<Option<OffsetDateTime>, &'static str> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let day = time::Date::parse(text, format_description!("[year]-[month]-[day]"));
+    let at = day.map_err(|_| "The day must be like 2026-12-31.")?.midnight().assume_utc();
+    if at > now { Ok(Some(at)) } else { Err("The day must be in the future.") }
+}

@@ -1,0 +1,30 @@
+//! Settings → API keys.
+
+use intake_domain::{KeyId, KeyRecord, KeyStore, ManageKeysError, find_key};
+
+use crate::page::error::PageError;
+use crate::page::visitor::Visitor;
+
+pub(crate) mod create;
+pub(crate) mod created;
+pub(crate) mod list;
+pub(crate) mod replace;
+pub(crate) mod revoke;
+pub(crate) mod usage;
+
+/// A key of the visitor's own organisation; any other is as good as none.
+pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) -> Result<KeyRecord, PageError> {
+    let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
+    Ok(find_key(keys, visitor.organisation(), id).await?)
+}
+
+impl From<ManageKeysError> for PageError {
+    fn from(error: ManageKeysError) -> Self {
+        match error {
+            ManageKeysError::NoSuchOrganisation(_) | ManageKeysError::NoSuchKey(_) => Self::NotFound,
+            ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace => Self::BadForm,
+            ManageKeysError::TooManyKeys => Self::TooManyKeys,
+            ManageKeysError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Revoking a key, after asking once more.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Form, Path};
+use intake_domain::{KeyId, KeyStore, revoke_key};
+
+use crate::api_keys::own_key;
+use crate::page::confirm::ConfirmPage;
+use crate::page::error::PageError;
+use crate::page::form_token::FormToken;
+use crate::page::shell::{Shell, redirect, render};
+use crate::page::visitor::Visitor;
+
+pub(crate) async fn confirm(
+    visitor: Visitor,
+    id: Path<String>,
+    keys: Data<dyn KeyStore>,
+) -> Result<HttpResponse, PageError> {
+    let key = own_key(&visitor, &id, keys.as_ref()).await?;
+    if key.revoked_at.is_some() {
+        return Ok(redirect("/settings/api-keys"));
+    }
+    let page = ConfirmPage {
+        shell: Shell::new("keys", &visitor),
+        title: format!("Revoke “{}”?", key.name),
+        text: "Every request with this key is refused from that moment on. This cannot be undone.",
+        action: format!("/settings/api-keys/{}/revoke", key.id),
+        button: "Revoke key",
+        back: "/settings/api-keys",
+    };
+    render(StatusCode::OK, &page)
+}
+
+pub(crate) async fn revoke(
+    visitor: Visitor,
+    id: Path<String>,
+    form: Form<FormToken>,
+    keys: Data<dyn KeyStore>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
+    revoke_key(keys.as_ref(), id, Some(visitor.organisation()), &visitor.deed()).await?;
+    Ok(redirect("/settings/api-keys"))
+}

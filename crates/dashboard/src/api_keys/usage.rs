@@ -1,0 +1,156 @@
+//! How a key was used in the last 30 days: a bar for each day, accepted and refused apart, and why requests were refused.
+
+use std::collections::BTreeMap;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use askama::Template;
+use intake_domain::{ANSWERS_KEPT, AnswerCount, KeyStore};
+use intake_http::edge;
+use time::{Date, Duration, OffsetDateTime};
+
+use crate::api_keys::own_key;
+use crate::page::error::PageError;
+use crate::page::shell::{Shell, render};
+use crate::page::visitor::Visitor;
+
+const DAYS: i64 = ANSWERS_KEPT.whole_days();
+/// The height of the chart in its own units.
+const HEIGHT: u64 = 100;
+/// The reasons worth showing: the rest is rare.
+const REASONS: usize = 8;
+
+#[derive(Template)]
+#[template(path = "api_keys/usage.html")]
+struct UsagePage {
+    shell: Shell,
+    name: String,
+    accepted: u64,
+    refused: u64,
+    days: Vec<Day>,
+    reasons: Vec<Reason>,
+}
+
+/// A bar of the chart: refused on top of accepted.
+struct Day {
+    x: usize,
+    day: Date,
+    accepted: u64,
+    refused: u64,
+    accepted_height: u64,
+    refused_height: u64,
+    accepted_y: u64,
+    refused_y: u64,
+}
+
+struct Reason {
+    status: u16,
+    fields: String,
+    count: u64,
+}
+
+pub(crate) async fn page(
+    visitor: Visitor,
+    id: Path<String>,
+    keys: Data<dyn KeyStore>,
+) -> Result<HttpResponse, PageError> {
+    let key = own_key(&visitor, &id, keys.as_ref()).await?;
+    let now = edge::now();
+    let since = first_day(now);
+    let answers = keys.answers(visitor.organisation(), key.id, since).await?;
+    let total = |is_accepted: bool| {
+        let counted = answers.iter().filter(|answer| answer.field.is_none() && (answer.status == 201) == is_accepted);
+        counted.map(|answer| answer.count).sum()
+    };
+    let page = UsagePage {
+        shell: Shell::new("keys", &visitor),
+        name: key.name,
+        accepted: total(true),
+        refused: total(false),
+        days: days(&answers, since),
+        reasons: reasons(&answers),
+    };
+    render(StatusCode::OK, &page)
+}
+
+fn first_day(now: OffsetDateTime) -> Date {
+    now.date() - Duration::days(DAYS - 1)
+}
+
+fn days(answers: &[AnswerCount], since: Date) -> Vec<Day> {
+    let mut counts: BTreeMap<Date, (u64, u64)> = (0..DAYS).map(|day| (since + Duration::days(day), (0, 0))).collect();
+    for answer in answers.iter().filter(|answer| answer.field.is_none()) {
+        let (accepted, refused) = counts.entry(answer.day).or_default();
+        *(if answer.status == 201 { accepted } else { refused }) += answer.count;
+    }
+    let highest = counts.values().map(|(accepted, refused)| accepted + refused).max().unwrap_or(0).max(1);
+    // What happened at all is seen, however little beside the busiest day.
+    let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / highest).max(1) };
+    let bar = |(x, (day, (accepted, refused))): (usize, (Date, (u64, u64)))| {
+        let (accepted_height, refused_height) = (height(accepted), height(refused));
+        let accepted_y = HEIGHT.saturating_sub(accepted_height);
+        let refused_y = accepted_y.saturating_sub(refused_height);
+        Day { x: x * 10, day, accepted, refused, accepted_height, refused_height, accepted_y, refused_y }
+    };
+    counts.into_iter().enumerate().map(bar).collect()
+}
+
+/// The most frequent refusals, each with the fields that it named, the most frequent first.
+fn reasons(answers: &[AnswerCount]) -> Vec<Reason> {
+    let mut by_status: BTreeMap<u16, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
+    for answer in answers.iter().filter(|answer| answer.status != 201) {
+        let (count, fields) = by_status.entry(answer.status).or_default();
+        match &answer.field {
+            None => *count += answer.count,
+            Some(field) => *fields.entry(field).or_default() += answer.count,
+        }
+    }
+    let reason = |(status, (count, fields)): (u16, (u64, BTreeMap<&str, u64>))| {
+        let mut fields: Vec<_> = fields.into_iter().collect();
+        fields.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let fields: Vec<_> = fields.iter().map(|(field, count)| format!("{field} ({count})")).collect();
+        Reason { status, fields: fields.join(", "), count }
+    };
+    let mut reasons: Vec<_> = by_status.into_iter().map(reason).collect();
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
+    reasons.truncate(REASONS);
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::date;
+
+    use super::*;
+
+    fn answer(day: Date, status: u16, field: Option<&str>, count: u64) -> AnswerCount {
+        AnswerCount { day, status, field: field.map(str::to_owned), count }
+    }
+
+    #[test]
+    fn every_day_has_a_bar_and_the_busiest_fills_the_chart() {
+        let (first, last) = (date!(2025 - 11 - 04), date!(2025 - 12 - 03));
+        let bars =
+            days(&[answer(last, 201, None, 900), answer(last, 422, None, 100), answer(first, 201, None, 1)], first);
+        assert_eq!((bars.len(), bars[0].day, bars[29].day), (30, first, last));
+        assert_eq!((bars[29].accepted_height, bars[29].refused_height, bars[29].refused_y), (90, 10, 0));
+        assert_eq!((bars[0].accepted_height, bars[0].accepted_y), (1, 99), "one request is seen");
+        assert_eq!((bars[1].accepted_height, bars[1].refused_height), (0, 0));
+    }
+
+    #[test]
+    fn the_most_frequent_refusal_comes_first_with_its_fields() {
+        let day = date!(2025 - 12 - 03);
+        let answers = [
+            answer(day, 201, None, 1_000),
+            answer(day, 400, None, 2),
+            answer(day, 422, None, 7),
+            answer(day, 422, Some("email"), 3),
+            answer(day, 422, Some("phoneNumber"), 6),
+        ];
+        let told: Vec<_> =
+            reasons(&answers).into_iter().map(|reason| (reason.status, reason.fields, reason.count)).collect();
+        assert_eq!(told, [(422, "phoneNumber (6), email (3)".to_owned(), 7), (400, String::new(), 2)]);
+    }
+}

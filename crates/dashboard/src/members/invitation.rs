@@ -1,0 +1,97 @@
+//! Accepting an invitation: a guest chooses name and password and is a member, signed in.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Form, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use intake_domain::{
+    Actor, Invitation, JoinError, JoinRequest, MemberId, MemberStore, NameError, PasswordError, PasswordHasher,
+    PresentedPassword, Token, join, open_invitation,
+};
+use intake_http::edge;
+use serde::Deserialize;
+
+use crate::account::sign_in::signed_in_under;
+use crate::page::error::PageError;
+use crate::page::shell::render;
+use crate::page::visitor::deed;
+
+#[derive(Template)]
+#[template(path = "members/invitation.html")]
+struct InvitationPage<'a> {
+    organisation: &'a str,
+    email: &'a str,
+    action: String,
+    name: &'a str,
+    name_error: Option<NameError>,
+    password_error: Option<PasswordError>,
+    alert: Option<&'static str>,
+}
+
+impl<'a> InvitationPage<'a> {
+    fn new(invitation: &'a Invitation, token: &Token, name: &'a str) -> Self {
+        Self {
+            organisation: &invitation.organisation_name,
+            email: invitation.email.as_str(),
+            action: format!("/invitations/{}", token.expose()),
+            name,
+            name_error: None,
+            password_error: None,
+            alert: None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct JoinForm {
+    name: String,
+    password: String,
+}
+
+pub(crate) async fn page(token: Path<String>, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+    let (token, invitation) = opened(&token, members.as_ref()).await?;
+    render(StatusCode::OK, &InvitationPage::new(&invitation, &token, ""))
+}
+
+pub(crate) async fn submit(
+    request: HttpRequest,
+    token: Path<String>,
+    form: Form<JoinForm>,
+    members: Data<dyn MemberStore>,
+    hasher: Data<dyn PasswordHasher>,
+) -> Result<HttpResponse, PageError> {
+    let (token, invitation) = opened(&token, members.as_ref()).await?;
+    let JoinForm { name, password } = form.into_inner();
+    let (session, password) = (Token::new(edge::random()), PresentedPassword::new(password));
+    let deed = deed(&request, Actor::Stranger);
+    let request = JoinRequest {
+        invitation: &token,
+        name: &name,
+        password: &password,
+        id: MemberId::new(deed.at, edge::random()),
+        salt: edge::random(),
+        session: &session,
+    };
+    let page = InvitationPage::new(&invitation, &token, &name);
+    match join(members.as_ref(), hasher.as_ref(), request, &deed).await {
+        Ok(()) => Ok(signed_in_under(&session)),
+        Err(JoinError::Invalid { name, password }) => {
+            let page = InvitationPage { name_error: name, password_error: password, ..page };
+            render(StatusCode::UNPROCESSABLE_ENTITY, &page)
+        }
+        Err(JoinError::EmailTaken) => {
+            let alert = Some(
+                "Somebody signs in by this email address already. Sign in, or ask for an invitation to another address.",
+            );
+            render(StatusCode::CONFLICT, &InvitationPage { alert, ..page })
+        }
+        Err(JoinError::NoInvitation) => Err(PageError::NoInvitation),
+        Err(JoinError::Store(error)) => Err(error.into()),
+    }
+}
+
+async fn opened(token: &str, members: &dyn MemberStore) -> Result<(Token, Invitation), PageError> {
+    let token = Token::parse(token).ok_or(PageError::NoInvitation)?;
+    let invitation = open_invitation(members, &token, edge::now()).await?;
+    Ok((token, invitation.ok_or(PageError::NoInvitation)?))
+}

@@ -1,0 +1,5 @@
+//! Settings → Members, and how a guest joins.
+
+pub(crate) mod invitation;
+pub(crate) mod list;
+pub(crate) mod withdraw_invitation;

@@ -1,0 +1,133 @@
+//! What goes wrong with a page, as its reader is told: a page of its own that says what to do.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpResponse, ResponseError};
+use askama::Template;
+use intake_domain::{Source, StoreError};
+use intake_http::Cause;
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(crate) enum PageError {
+    /// Nobody is signed in.
+    SignInFirst,
+    /// Nothing is here, or not for this reader.
+    NotFound,
+    /// Another site asked for a change.
+    CrossSite,
+    /// The form belongs to another session, or to none.
+    StaleForm,
+    /// The form could not be read.
+    BadForm,
+    /// The invitation is unknown, has expired or was used.
+    NoInvitation,
+    /// The organisation has as many active keys as it may have.
+    TooManyKeys,
+    /// The service has more to do than it takes on.
+    Full,
+    /// The database cannot be reached in time.
+    Unavailable(Source),
+    /// Anything else.
+    Unexpected(Source),
+}
+
+#[derive(Template)]
+#[template(path = "page/message.html")]
+struct Message {
+    title: &'static str,
+    text: &'static str,
+    link: &'static str,
+    link_text: &'static str,
+}
+
+impl std::fmt::Display for PageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.status_title_text().1)
+    }
+}
+
+impl PageError {
+    /// What the one line of the log says of it, which is written where every answer leaves.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::Full => Some(Cause::full()),
+            Self::Unavailable(source) | Self::Unexpected(source) => Some(Cause::of(source)),
+            _ => None,
+        }
+    }
+
+    fn status_title_text(&self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::SignInFirst => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
+            Self::NotFound => (StatusCode::NOT_FOUND, "Page not found", "There is nothing at this address."),
+            Self::CrossSite => {
+                (StatusCode::FORBIDDEN, "Refused", "Another site asked for this change, so it was not made.")
+            }
+            Self::StaleForm => (
+                StatusCode::FORBIDDEN,
+                "This form is out of date",
+                "You have signed in or out since it was opened, so nothing was changed. Open the page again and repeat what you wanted to do.",
+            ),
+            Self::BadForm => {
+                (StatusCode::BAD_REQUEST, "The form could not be read", "Nothing was changed. Open the page again.")
+            }
+            Self::NoInvitation => (
+                StatusCode::NOT_FOUND,
+                "This invitation is no longer good",
+                "It was used, it has expired, or the link is incomplete. Ask whoever sent it for another one.",
+            ),
+            Self::TooManyKeys => (
+                StatusCode::CONFLICT,
+                "Too many keys",
+                "Your organisation has as many active keys as it may have. Revoke one that is no longer used first.",
+            ),
+            Self::Full | Self::Unavailable(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "One moment",
+                "The service is busy or cannot reach its database. Try again in a few seconds.",
+            ),
+            Self::Unexpected(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong", "An unexpected error occurred.")
+            }
+        }
+    }
+}
+
+impl From<StoreError> for PageError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Overloaded => Self::Full,
+            StoreError::Unavailable(source) => Self::Unavailable(source),
+            StoreError::Unexpected(source) => Self::Unexpected(source),
+        }
+    }
+}
+
+impl From<askama::Error> for PageError {
+    fn from(error: askama::Error) -> Self {
+        Self::Unexpected(error.into())
+    }
+}
+
+impl ResponseError for PageError {
+    fn status_code(&self) -> StatusCode {
+        self.status_title_text().0
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let (status, title, text) = self.status_title_text();
+        let mut response = HttpResponse::build(status);
+        match self {
+            Self::SignInFirst => return response.insert_header((LOCATION, "/sign-in")).finish(),
+            Self::Full | Self::Unavailable(_) => drop(response.insert_header(("Retry-After", "5"))),
+            _ => {}
+        }
+        let message = Message { title, text, link: "/settings/api-keys", link_text: "Go to the API keys" };
+        let mut response = response.content_type("text/html; charset=utf-8").body(message.render().unwrap_or_default());
+        if let Some(cause) = self.cause() {
+            response.extensions_mut().insert(cause);
+        }
+        response
+    }
+}

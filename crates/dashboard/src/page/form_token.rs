@@ -1,0 +1,8 @@
+//! A form that holds nothing but the proof that it comes from a page of the visitor's own session.
+
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+pub(crate) struct FormToken {
+    pub(crate) form_token: String,
+}

@@ -1,0 +1,58 @@
+//! What surrounds every page: a policy under which nothing foreign runs, and no change that another site asked for.
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::http::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage, ResponseError};
+
+use crate::page::error::PageError;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Everything comes from this origin; nothing is framed, nothing is inline.
+const HEADERS: [(&str, &str); 5] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+         form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=(), clipboard-write=(self)"),
+    ("cross-origin-opener-policy", "same-origin"),
+];
+
+pub(crate) async fn guard(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if is_change {
+        let form = request.take_payload();
+        request.set_payload(intake_http::in_time(form));
+    }
+    let mut response = if is_change && !request.path().starts_with("/api/") && is_cross_site(request.headers()) {
+        request.into_response(PageError::CrossSite.error_response())
+    } else {
+        next.call(request).await?.map_into_boxed_body()
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    Ok(response)
+}
+
+/// Browsers say where a request comes from. Programs without a browser say nothing, and have no cookie to abuse.
+fn is_cross_site(headers: &HeaderMap) -> bool {
+    if let Some(site) = headers.get(SEC_FETCH_SITE) {
+        return site != "same-origin" && site != "none";
+    }
+    let Some(origin) = headers.get(ORIGIN) else {
+        return false;
+    };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let authority = origin.to_str().ok().and_then(|origin| origin.strip_prefix("https://"));
+    authority.is_none() || authority != host
+}

@@ -1,0 +1,38 @@
+//! What every page of a signed-in member shows around its content, and how pages become answers.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use askama::Template;
+
+use crate::page::error::PageError;
+use crate::page::visitor::Visitor;
+
+/// The frame of a page.
+pub(crate) struct Shell {
+    pub(crate) page: &'static str,
+    pub(crate) member: String,
+    pub(crate) organisation: String,
+    pub(crate) form_token: String,
+}
+
+impl Shell {
+    pub(crate) fn new(page: &'static str, visitor: &Visitor) -> Self {
+        Self {
+            page,
+            member: visitor.signed_in.member.name.to_string(),
+            organisation: visitor.signed_in.organisation_name.clone(),
+            form_token: visitor.token.form_token(),
+        }
+    }
+}
+
+/// The page as an answer.
+pub(crate) fn render(status: StatusCode, page: &impl Template) -> Result<HttpResponse, PageError> {
+    Ok(HttpResponse::build(status).content_type("text/html; charset=utf-8").body(page.render()?))
+}
+
+/// Leads on to another page after a change.
+pub(crate) fn redirect(path: &str) -> HttpResponse {
+    HttpResponse::SeeOther().insert_header((LOCATION, path)).finish()
+}

@@ -1,0 +1,139 @@
+//! How often somebody may try a password. Strangers are counted by the network of a subscriber, by the account they try
+//! from there, and by the account wherever they come from; a member where it has signed in before is counted by the
+//! account alone, and from there alone: nobody elsewhere, and nobody who tries other accounts beside it, can keep it
+//! out. Codes are few, so tries of them are counted for each member wherever they come from: only who knows the
+//! password gets so far.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use intake_domain::{EmailAddress, MemberId, Network};
+use intake_http::TokenBuckets;
+
+const PER_ACCOUNT_AND_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(10).unwrap();
+const PER_ACCOUNT_AND_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(30);
+const PER_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(100).unwrap();
+const PER_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(3);
+/// A hundred an hour: a guess a minute finds no password of twelve characters, and a member who travels is one of a
+/// hundred.
+const PER_ACCOUNT: NonZeroU32 = NonZeroU32::new(100).unwrap();
+const PER_ACCOUNT_INTERVAL: Duration = Duration::from_secs(36);
+const CODES: NonZeroU32 = NonZeroU32::new(10).unwrap();
+const CODES_INTERVAL: Duration = Duration::from_secs(60);
+const CONFIRMATIONS: NonZeroU32 = NonZeroU32::new(10).unwrap();
+const CONFIRMATIONS_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The tries of everyone. Accounts are known by the address that was tried, whether or not it is a member's: a wait
+/// must not tell whose address is known. What is no address is nobody's account.
+pub struct Throttle {
+    pairs: TokenBuckets<(String, Network)>,
+    subscribers: TokenBuckets<Network>,
+    accounts: TokenBuckets<String>,
+    codes: TokenBuckets<MemberId>,
+    confirmations: TokenBuckets<MemberId>,
+}
+
+impl Throttle {
+    /// Nobody has tried yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            pairs: TokenBuckets::new(PER_ACCOUNT_AND_SUBSCRIBER_INTERVAL, PER_ACCOUNT_AND_SUBSCRIBER),
+            subscribers: TokenBuckets::new(PER_SUBSCRIBER_INTERVAL, PER_SUBSCRIBER),
+            accounts: TokenBuckets::new(PER_ACCOUNT_INTERVAL, PER_ACCOUNT),
+            codes: TokenBuckets::new(CODES_INTERVAL, CODES),
+            confirmations: TokenBuckets::new(CONFIRMATIONS_INTERVAL, CONFIRMATIONS),
+        }
+    }
+
+    /// Notes a try from an address, by whomever. Gives how long to wait if there were too many.
+    pub(crate) fn wait(&self, account: Option<&EmailAddress>, address: Option<IpAddr>) -> Option<Duration> {
+        let account = account?;
+        self.pairs.take(&(account.folded(), Network::of_subscriber(address))).wait
+    }
+
+    /// Notes, besides, a try by somebody who is not known to be at home there.
+    pub(crate) fn wait_as_stranger(&self, account: Option<&EmailAddress>, address: Option<IpAddr>) -> Option<Duration> {
+        let by_subscriber = self.subscribers.take(&Network::of_subscriber(address)).wait;
+        by_subscriber.or_else(|| self.accounts.take(&account?.folded()).wait)
+    }
+
+    /// Notes a try of a code.
+    pub(crate) fn wait_for_code(&self, member: MemberId) -> Option<Duration> {
+        self.codes.take(&member).wait
+    }
+
+    /// Notes a try of the password by whoever sits at a browser that is signed in.
+    pub(crate) fn wait_for_confirmation(&self, member: MemberId) -> Option<Duration> {
+        self.confirmations.take(&member).wait
+    }
+}
+
+/// What somebody is told who tried too often.
+pub(crate) fn too_many_attempts(wait: Duration) -> String {
+    format!("Too many attempts. Try again in {} seconds.", wait.as_secs() + 1)
+}
+
+impl Default for Throttle {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(text: &str) -> Option<EmailAddress> {
+        Some(text.parse().unwrap())
+    }
+
+    fn address(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_stranger_elsewhere_does_not_use_up_the_owners_tries() {
+        let throttle = Throttle::new();
+        let (stranger, owner) = (address("10.0.0.1"), address("10.0.0.2"));
+        for _ in 0..10 {
+            assert_eq!(throttle.wait(account("Ada@Example.com").as_ref(), stranger), None);
+        }
+        assert!(throttle.wait(account("ada@example.com").as_ref(), stranger).is_some());
+        assert_eq!(throttle.wait(account("ada@example.com").as_ref(), owner), None);
+        assert_eq!(throttle.wait(account("grace@example.com").as_ref(), stranger), None);
+    }
+
+    #[test]
+    fn every_address_of_a_subscriber_counts_as_one() {
+        let throttle = Throttle::new();
+        let ada = account("ada@example.com");
+        let refused = |number: u128| {
+            let address = Some(IpAddr::from((0x2001_0db8_u128 << 96 | number).to_be_bytes()));
+            throttle.wait(ada.as_ref(), address).is_some()
+        };
+        assert_eq!((0..150).filter(|number| refused(*number)).count(), 140);
+        assert!(!refused(1 << 64), "another subscriber");
+    }
+
+    #[test]
+    fn one_subscriber_cannot_try_every_account() {
+        let throttle = Throttle::new();
+        let refused = |number: &i32| {
+            let account = account(&format!("member{number}@example.com"));
+            throttle.wait_as_stranger(account.as_ref(), address("10.0.0.1")).is_some()
+        };
+        assert_eq!((0..200).filter(refused).count(), 100);
+    }
+
+    #[test]
+    fn strangers_from_everywhere_have_a_hundred_tries_at_an_account_and_other_accounts_theirs() {
+        let throttle = Throttle::new();
+        let try_from = |number: u32, name: &str| {
+            throttle.wait_as_stranger(account(name).as_ref(), Some(IpAddr::V4(number.into()))).is_some()
+        };
+        assert_eq!((0..150).filter(|number| try_from(*number, "ada@example.com")).count(), 50);
+        assert!(!try_from(1_000, "grace@example.com"));
+    }
+}

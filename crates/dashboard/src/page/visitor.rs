@@ -1,0 +1,84 @@
+//! Who looks at a page: the member behind the session's cookie. Whoever is not signed in is led to the sign-in page.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use actix_web::dev::Payload;
+use actix_web::web::Data;
+use actix_web::{FromRequest, HttpRequest};
+use intake_domain::{Actor, AuditEntryId, Deed, OrganisationId, SessionStore, SignedIn, Token, Visit, signed_in};
+use intake_http::{TrustedProxies, edge};
+
+use crate::page::error::PageError;
+use crate::page::session_cookie;
+
+/// A member who is signed in.
+pub(crate) struct Visitor {
+    pub(crate) signed_in: SignedIn,
+    pub(crate) token: Token,
+    request: HttpRequest,
+}
+
+impl Visitor {
+    pub(crate) fn organisation(&self) -> OrganisationId {
+        self.signed_in.member.organisation_id
+    }
+
+    /// A form must come from a page of this very session.
+    pub(crate) fn assert_own_form(&self, form_token: &str) -> Result<(), PageError> {
+        if form_token == self.token.form_token() { Ok(()) } else { Err(PageError::StaleForm) }
+    }
+
+    /// What this member does at this moment.
+    pub(crate) fn deed(&self) -> Deed {
+        let member = &self.signed_in.member;
+        deed(&self.request, Actor::Member(member.id, member.name.to_string()))
+    }
+}
+
+/// What somebody does at this moment, over this request.
+pub(crate) fn deed(request: &HttpRequest, actor: Actor) -> Deed {
+    let at = edge::now();
+    let proxies = request.app_data::<Data<TrustedProxies>>();
+    let address = proxies.and_then(|proxies| proxies.client_address(request));
+    Deed { entry_id: AuditEntryId::new(at, edge::random()), actor, address, at }
+}
+
+/// The same for what a script of a page asks by itself: no use of the session, which ends when nobody is there.
+pub(crate) struct Onlooker(pub(crate) Visitor);
+
+type Found<T> = Pin<Box<dyn Future<Output = Result<T, PageError>>>>;
+
+impl FromRequest for Visitor {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        Self::find(request, Visit::Person)
+    }
+}
+
+impl FromRequest for Onlooker {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let found = Visitor::find(request, Visit::Script);
+        Box::pin(async move { found.await.map(Self) })
+    }
+}
+
+impl Visitor {
+    fn find(request: &HttpRequest, visit: Visit) -> Found<Self> {
+        let request = request.clone();
+        Box::pin(async move {
+            let token = session_cookie::SESSION.token(request.headers()).ok_or(PageError::SignInFirst)?;
+            let sessions = request
+                .app_data::<Data<dyn SessionStore>>()
+                .ok_or_else(|| PageError::Unexpected("the application holds no sessions".into()))?;
+            let signed_in = signed_in(sessions.as_ref(), &token, visit, edge::now()).await?;
+            let signed_in = signed_in.ok_or(PageError::SignInFirst)?;
+            Ok(Self { signed_in, token, request })
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! An email address by which a member signs in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::patients::rules;
+
+/// An email address that somebody can be reached at, kept as given; two that differ in case alone are the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmailAddress(String);
+
+impl EmailAddress {
+    /// The address as given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What two spellings of one address have in common.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl FromStr for EmailAddress {
+    type Err = EmailAddressError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() <= rules::EMAIL_MAX && rules::is_email_address(text) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(EmailAddressError)
+        }
+    }
+}
+
+impl fmt::Display for EmailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// No email address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be a valid email address")]
+pub struct EmailAddressError;

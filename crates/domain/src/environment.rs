@@ -1,0 +1,62 @@
+//! The two environments, which share neither keys nor databases.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The two environments, each with its own kind of key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Environment {
+    /// Takes `_demo_` keys.
+    Development,
+    /// Takes `_live_` keys.
+    Production,
+}
+
+impl Environment {
+    /// The name used in settings and in the database's stamp.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Development => "development",
+            Self::Production => "production",
+        }
+    }
+
+    /// What stands for it in a key.
+    pub(crate) fn key_mark(self) -> &'static str {
+        match self {
+            Self::Development => "demo",
+            Self::Production => "live",
+        }
+    }
+
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Development => Self::Production,
+            Self::Production => Self::Development,
+        }
+    }
+}
+
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Environment {
+    type Err = UnknownEnvironment;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "development" => Ok(Self::Development),
+            "production" => Ok(Self::Production),
+            _ => Err(UnknownEnvironment),
+        }
+    }
+}
+
+/// The name of no environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be development or production")]
+pub struct UnknownEnvironment;

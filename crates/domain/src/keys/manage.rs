@@ -1,0 +1,139 @@
+//! What an organisation does with its API keys, on the command line and on its dashboard alike.
+
+use time::OffsetDateTime;
+
+use crate::audit::deed::Deed;
+use crate::ids::{KeyId, OrganisationId};
+use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
+use crate::keys::organisation::Organisation;
+use crate::keys::record::KeyRecord;
+use crate::keys::store::{ACTIVE_KEYS_MAX, AddedKey, KeyStore, NewKey, Replacement};
+use crate::name::Name;
+use crate::store_error::StoreError;
+
+/// A wish for a key, with the id, the moment and the random bits that the service gives it.
+#[derive(Debug)]
+pub struct KeyRequest {
+    /// The organisation it shall belong to.
+    pub organisation_id: OrganisationId,
+    /// For people to tell it apart.
+    pub name: Name,
+    /// From when on it shall be refused; none: never.
+    pub expires_at: Option<OffsetDateTime>,
+    /// The key that it shall take the place of.
+    pub replaces: Option<Replacement>,
+    /// The key's id to be.
+    pub id: KeyId,
+    /// What the key is made of.
+    pub secret: KeySecret,
+}
+
+/// A key that was just made: the one time that the whole of it exists outside its owner's hands.
+#[derive(Debug)]
+pub struct IssuedKey {
+    /// Its id.
+    pub id: KeyId,
+    /// The organisation it belongs to.
+    pub organisation_id: OrganisationId,
+    /// Its name.
+    pub name: Name,
+    /// From when on it is refused; none: never.
+    pub expires_at: Option<OffsetDateTime>,
+    /// The key.
+    pub key: ApiKey,
+}
+
+/// Why keys could not be managed.
+#[derive(Debug, thiserror::Error)]
+pub enum ManageKeysError {
+    /// No organisation has this id.
+    #[error("there is no organisation {0}")]
+    NoSuchOrganisation(OrganisationId),
+    /// No key has this id.
+    #[error("there is no key {0}")]
+    NoSuchKey(KeyId),
+    /// The same wish was fulfilled before: its key was shown then, and cannot be shown again.
+    #[error("the key was made already")]
+    AlreadyMade,
+    /// The key to be replaced has ended, or is not the organisation's.
+    #[error("there is no active key to replace")]
+    NothingToReplace,
+    /// The organisation has as many active keys as it may have.
+    #[error("the organisation has {ACTIVE_KEYS_MAX} active keys: revoke one first")]
+    TooManyKeys,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes an organisation.
+pub async fn create_organisation(
+    keys: &dyn KeyStore,
+    id: OrganisationId,
+    name: Name,
+) -> Result<Organisation, ManageKeysError> {
+    let organisation = Organisation { id, name };
+    keys.add_organisation(&organisation).await?;
+    Ok(organisation)
+}
+
+/// All organisations, the oldest first, with their names.
+pub async fn list_organisations(keys: &dyn KeyStore) -> Result<Vec<(OrganisationId, String)>, ManageKeysError> {
+    Ok(keys.organisations().await?)
+}
+
+/// Makes a key. Its digest and hint are stored, the key itself is not.
+pub async fn create_key(
+    keys: &dyn KeyStore,
+    format: &KeyFormat,
+    request: KeyRequest,
+    deed: &Deed,
+) -> Result<IssuedKey, ManageKeysError> {
+    let KeyRequest { organisation_id, name, expires_at, replaces, id, secret } = request;
+    let key = format.mint(*secret.0);
+    let record = NewKey {
+        id,
+        organisation_id,
+        name: name.clone(),
+        digest: key.digest(),
+        hint: key.hint().to_owned(),
+        created_at: deed.at,
+        expires_at,
+        replaces,
+    };
+    match keys.add_key(&record, deed).await? {
+        AddedKey::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
+        AddedKey::AlreadyThere => Err(ManageKeysError::AlreadyMade),
+        AddedKey::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
+        AddedKey::NothingToReplace => Err(ManageKeysError::NothingToReplace),
+        AddedKey::TooMany => Err(ManageKeysError::TooManyKeys),
+    }
+}
+
+/// The organisation's keys, the oldest first.
+pub async fn list_keys(
+    keys: &dyn KeyStore,
+    organisation_id: OrganisationId,
+) -> Result<Vec<KeyRecord>, ManageKeysError> {
+    keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
+}
+
+/// One of the organisation's keys; any other is as good as none.
+pub async fn find_key(
+    keys: &dyn KeyStore,
+    organisation: OrganisationId,
+    key: KeyId,
+) -> Result<KeyRecord, ManageKeysError> {
+    keys.key(organisation, key).await?.ok_or(ManageKeysError::NoSuchKey(key))
+}
+
+/// Revokes a key at once and for good; revoking twice changes nothing. A member revokes within its organisation alone.
+/// Gives the moment of the first revocation.
+pub async fn revoke_key(
+    keys: &dyn KeyStore,
+    key: KeyId,
+    within: Option<OrganisationId>,
+    deed: &Deed,
+) -> Result<OffsetDateTime, ManageKeysError> {
+    keys.revoke(key, within, deed).await?.ok_or(ManageKeysError::NoSuchKey(key))
+}

@@ -1,0 +1,21 @@
+//! Organisations and their API keys.
+
+pub(crate) mod api_key;
+pub(crate) mod manage;
+pub(crate) mod organisation;
+pub(crate) mod record;
+pub(crate) mod standing;
+pub(crate) mod store;
+
+pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
+pub use manage::{
+    IssuedKey, KeyRequest, ManageKeysError, create_key, create_organisation, find_key, list_keys, list_organisations,
+    revoke_key,
+};
+pub use organisation::Organisation;
+pub use record::KeyRecord;
+pub use standing::{KeyHolder, KeyRefusal, KeyStanding};
+pub use store::{ACTIVE_KEYS_MAX, ANSWERS_KEPT, AddedKey, AnswerCount, KeyStore, NewKey, Replacement};
+
+#[cfg(feature = "mocks")]
+pub use store::MockKeyStore;

@@ -1,0 +1,121 @@
+//! The port to organisations and their API keys.
+
+use async_trait::async_trait;
+use time::{Date, Duration, OffsetDateTime};
+
+use crate::audit::deed::Deed;
+use crate::ids::{KeyId, OrganisationId};
+use crate::keys::api_key::KeyDigest;
+use crate::keys::organisation::Organisation;
+use crate::keys::record::KeyRecord;
+use crate::name::Name;
+use crate::store_error::StoreError;
+
+/// A key to be stored: everything but the key itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewKey {
+    /// Its id.
+    pub id: KeyId,
+    /// The organisation it belongs to.
+    pub organisation_id: OrganisationId,
+    /// Given by its maker.
+    pub name: Name,
+    /// Finds the key again.
+    pub digest: KeyDigest,
+    /// The last characters of the key.
+    pub hint: String,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+    /// From when on it is refused; none: never.
+    pub expires_at: Option<OffsetDateTime>,
+    /// The key that it takes the place of.
+    pub replaces: Option<Replacement>,
+}
+
+/// How a key takes the place of another: both are good until the new one is first used, and the old one a while longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The key that will end.
+    pub key: KeyId,
+    /// How long it is still good after the first use of the new one.
+    pub ends_after: Duration,
+}
+
+/// Keys of an organisation that may be active at once: far more than anybody looks after, and few enough for one page.
+/// Keys made in the same instant may go a few beyond it.
+pub const ACTIVE_KEYS_MAX: u32 = 500;
+
+/// What became of an attempt to store a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddedKey {
+    /// It is stored.
+    Added,
+    /// Another key has this id: the same wish was fulfilled before.
+    AlreadyThere,
+    /// Nobody to belong to.
+    NoSuchOrganisation,
+    /// The key to be replaced is not an active one of the organisation.
+    NothingToReplace,
+    /// The organisation has [`ACTIVE_KEYS_MAX`] active keys.
+    TooMany,
+}
+
+/// For how long it is known how a key's requests were answered: what a chart shows.
+pub const ANSWERS_KEPT: Duration = Duration::days(30);
+
+/// How often a key's requests of one day were answered in one way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerCount {
+    /// The day, in UTC.
+    pub day: Date,
+    /// The status that was answered.
+    pub status: u16,
+    /// None: the answers themselves. Otherwise those of them that named this field.
+    pub field: Option<String>,
+    /// How often.
+    pub count: u64,
+}
+
+/// Organisations and their API keys.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait KeyStore: Send + Sync {
+    /// Notes, some time later, that this key was seen on a connection that was not encrypted.
+    fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime);
+
+    /// Counts, some time later, an answer to a request with this key: its status, and the fields that it named.
+    fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]);
+
+    /// How a key's requests were answered since that day, the oldest day first. Empty for another organisation's key.
+    async fn answers(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        since: Date,
+    ) -> Result<Vec<AnswerCount>, StoreError>;
+
+    /// Stores an organisation.
+    async fn add_organisation(&self, organisation: &Organisation) -> Result<(), StoreError>;
+
+    /// All organisations, the oldest first.
+    async fn organisations(&self) -> Result<Vec<(OrganisationId, String)>, StoreError>;
+
+    /// Stores a key, and records the deed with it.
+    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddedKey, StoreError>;
+
+    /// The organisation's keys, the oldest first. None: there is no such organisation.
+    async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
+
+    /// One of the organisation's keys. None: it has no such key.
+    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
+    /// creates anything with it. Gives the moment of the first revocation. None: there is no such key, or not in that
+    /// organisation.
+    async fn revoke(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        deed: &Deed,
+    ) -> Result<Option<OffsetDateTime>, StoreError>;
+}

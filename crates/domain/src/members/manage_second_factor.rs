@@ -1,0 +1,121 @@
+//! How a member gets and loses a second factor. Whoever found a browser signed in cannot do it: each asks for the password.
+
+use crate::audit::deed::Deed;
+use crate::email_address::EmailAddress;
+use crate::ids::OrganisationId;
+use crate::members::hasher::{PasswordHasher, Waiter};
+use crate::members::member::Member;
+use crate::members::presented::{PresentedCode, PresentedPassword};
+use crate::members::second_factor::{RecoveryCode, TotpSecret};
+use crate::members::store::{MemberStore, NewSecondFactor};
+use crate::sessions::token::TokenDigest;
+use crate::store_error::StoreError;
+
+/// Why a second factor stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum SecondFactorError {
+    /// The password is not the member's.
+    #[error("the password is wrong")]
+    WrongPassword,
+    /// The code is not what the app shows.
+    #[error("the code is wrong")]
+    WrongCode,
+    /// It is on already, or off already.
+    #[error("the second factor is so already")]
+    SoAlready,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a member fills in to turn its second factor on, with the secret that its app was shown.
+#[derive(Debug)]
+pub struct SecondFactorRequest<'a> {
+    /// Shared with the app.
+    pub secret: TotpSecret,
+    /// What the app shows, as typed.
+    pub code: &'a PresentedCode,
+    /// As typed.
+    pub password: &'a PresentedPassword,
+    /// To be shown to the member.
+    pub recovery_codes: &'a [RecoveryCode],
+}
+
+/// How many recovery codes the member has left. None: it has no second factor.
+pub async fn recovery_codes_left(members: &dyn MemberStore, member: &Member) -> Result<Option<u32>, StoreError> {
+    members.recovery_codes_left(member.id).await
+}
+
+/// From now on the member signs in with a code too.
+pub async fn turn_on_second_factor(
+    members: &dyn MemberStore,
+    hasher: &dyn PasswordHasher,
+    member: &Member,
+    request: SecondFactorRequest<'_>,
+    deed: &Deed,
+) -> Result<(), SecondFactorError> {
+    let SecondFactorRequest { secret, code, password, recovery_codes } = request;
+    let used_step = secret.step_of(code, deed.at).ok_or(SecondFactorError::WrongCode)?;
+    assert_password(members, hasher, member, password).await?;
+    let factor = NewSecondFactor { secret, used_step, recovery_codes: digests(recovery_codes) };
+    done(members.turn_on(member, &factor, deed).await?)
+}
+
+/// From now on the member signs in by password alone.
+pub async fn turn_off_second_factor(
+    members: &dyn MemberStore,
+    hasher: &dyn PasswordHasher,
+    member: &Member,
+    password: &PresentedPassword,
+    deed: &Deed,
+) -> Result<(), SecondFactorError> {
+    assert_password(members, hasher, member, password).await?;
+    done(members.turn_off(member, deed).await?)
+}
+
+/// Puts new recovery codes in the place of the old ones.
+pub async fn replace_recovery_codes(
+    members: &dyn MemberStore,
+    hasher: &dyn PasswordHasher,
+    member: &Member,
+    password: &PresentedPassword,
+    codes: &[RecoveryCode],
+    deed: &Deed,
+) -> Result<(), SecondFactorError> {
+    assert_password(members, hasher, member, password).await?;
+    done(members.replace_recovery_codes(member, &digests(codes), deed).await?)
+}
+
+/// For a member who lost app and recovery codes, by an operator. None: the organisation has no such member. False: the
+/// member has no second factor.
+pub async fn reset_second_factor(
+    members: &dyn MemberStore,
+    organisation: OrganisationId,
+    email: &EmailAddress,
+    deed: &Deed,
+) -> Result<Option<bool>, StoreError> {
+    let member = members.credentials(email, None).await?.map(|credentials| credentials.member);
+    match member.filter(|member| member.organisation_id == organisation) {
+        Some(member) => members.turn_off(&member, deed).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn assert_password(
+    members: &dyn MemberStore,
+    hasher: &dyn PasswordHasher,
+    member: &Member,
+    password: &PresentedPassword,
+) -> Result<(), SecondFactorError> {
+    let hash = members.credentials(&member.email, None).await?.map(|credentials| credentials.password);
+    let is_right = hasher.matches(Waiter::Member(member.id), password, hash).await.map_err(StoreError::from)?;
+    if is_right { Ok(()) } else { Err(SecondFactorError::WrongPassword) }
+}
+
+fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {
+    codes.iter().map(RecoveryCode::digest).collect()
+}
+
+fn done(is_changed: bool) -> Result<(), SecondFactorError> {
+    if is_changed { Ok(()) } else { Err(SecondFactorError::SoAlready) }
+}

@@ -1,0 +1,33 @@
+//! The people of an organisation who look after its keys: how they join, what they prove themselves by.
+
+pub(crate) mod hasher;
+pub(crate) mod manage;
+pub(crate) mod manage_second_factor;
+pub(crate) mod member;
+pub(crate) mod password;
+pub(crate) mod presented;
+pub(crate) mod second_factor;
+pub(crate) mod store;
+
+pub use hasher::{HasherError, PasswordHasher, Waiter};
+pub use manage::{
+    INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members,
+    list_open_invitations, open_invitation, remove_member, withdraw_invitation,
+};
+pub use manage_second_factor::{
+    SecondFactorError, SecondFactorRequest, recovery_codes_left, replace_recovery_codes, reset_second_factor,
+    turn_off_second_factor, turn_on_second_factor,
+};
+pub use member::Member;
+pub use password::{Password, PasswordError, PasswordHash};
+pub use presented::{PresentedCode, PresentedPassword};
+pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
+pub use store::{
+    Credentials, Invitation, Invited, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, NewSecondFactor,
+    OpenInvitation, PEOPLE_MAX, Removed, Withdrawn,
+};
+
+#[cfg(feature = "mocks")]
+pub use hasher::MockPasswordHasher;
+#[cfg(feature = "mocks")]
+pub use store::MockMemberStore;

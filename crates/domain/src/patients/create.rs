@@ -1,0 +1,124 @@
+//! The one thing integrations do: create a patient.
+
+use std::sync::Arc;
+
+use time::OffsetDateTime;
+
+use crate::ids::{OrganisationId, PatientId};
+use crate::keys::api_key::KeyDigest;
+use crate::keys::standing::{KeyHolder, KeyRefusal, KeyStanding};
+use crate::patients::draft::{FieldFault, PatientDraft};
+use crate::patients::patient::Patient;
+use crate::patients::register::{PatientRegister, Registered, Registration, SafeRetry};
+use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
+use crate::store_error::StoreError;
+
+/// A request to create a patient, with the id and the moment that the service gives it.
+#[derive(Debug)]
+pub struct PatientRequest<'a> {
+    /// Of the caller's key.
+    pub key: KeyDigest,
+    /// What was sent.
+    pub draft: PatientDraft<'a>,
+    /// Present if the caller asked for safe retry.
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// The patient's id to be.
+    pub id: PatientId,
+    /// The moment of the request.
+    pub now: OffsetDateTime,
+}
+
+/// A patient that exists, created by this request or by an earlier one with the same idempotency key.
+#[derive(Debug)]
+pub struct CreatedPatient {
+    registration: Arc<Registration>,
+    id: PatientId,
+    organisation_id: OrganisationId,
+    created_at: OffsetDateTime,
+    replayed: bool,
+}
+
+impl CreatedPatient {
+    /// The patient, with the details that were sent.
+    #[must_use]
+    pub fn patient(&self) -> Patient<'_> {
+        Patient {
+            id: self.id,
+            organisation_id: self.organisation_id,
+            details: &self.registration.patient,
+            created_at: self.created_at,
+            updated_at: self.created_at,
+        }
+    }
+
+    /// Whether an earlier request created it.
+    #[must_use]
+    pub fn replayed(&self) -> bool {
+        self.replayed
+    }
+}
+
+/// Why no patient was created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreatePatientError {
+    /// The key opens nothing. Comes before every fault of the patient: a stranger learns nothing.
+    #[error("{0}")]
+    KeyRefused(KeyRefusal),
+    /// The patient breaks rules.
+    #[error("the patient breaks {} rules", .0.len())]
+    Invalid(Vec<FieldFault>),
+    /// The idempotency key belongs to a different patient.
+    #[error("the idempotency key was used for a different patient")]
+    DifferentPatient,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Creates a patient in the organisation that owns the key. A valid draft costs the register one step; a faulty one costs
+/// one look at the key, because a key that opens nothing is the first thing to say.
+pub async fn create_patient(
+    register: &dyn PatientRegister,
+    request: PatientRequest<'_>,
+) -> Result<CreatedPatient, CreatePatientError> {
+    let PatientRequest { key, draft, idempotency_key, id, now } = request;
+    let patient = match draft.validate(now) {
+        Ok(patient) => patient,
+        Err(faults) => {
+            authenticate(register, &key, now).await?;
+            return Err(CreatePatientError::Invalid(faults));
+        }
+    };
+    let retry = idempotency_key.map(|key| SafeRetry { key, digest: RequestDigest::new(id, &patient) });
+    let created_at = in_milliseconds(now);
+    let registration = Arc::new(Registration { key, id, patient, created_at, retry });
+    match register.create(Arc::clone(&registration)).await? {
+        Registered::Created(organisation_id) => {
+            Ok(CreatedPatient { registration, id, organisation_id, created_at, replayed: false })
+        }
+        Registered::Before { organisation_id, id, created_at, digest } => {
+            if RequestDigest::new(id, &registration.patient).as_bytes() != &digest {
+                return Err(CreatePatientError::DifferentPatient);
+            }
+            Ok(CreatedPatient { registration, id, organisation_id, created_at, replayed: true })
+        }
+        Registered::Refused(refusal) => Err(CreatePatientError::KeyRefused(refusal)),
+    }
+}
+
+/// Finds who stands behind a key, for requests that fail before there is a patient to create.
+pub async fn authenticate(
+    register: &dyn PatientRegister,
+    key: &KeyDigest,
+    now: OffsetDateTime,
+) -> Result<KeyHolder, CreatePatientError> {
+    match register.standing(key, now).await? {
+        KeyStanding::Active(holder) => Ok(holder),
+        KeyStanding::Refused(refusal) => Err(CreatePatientError::KeyRefused(refusal)),
+    }
+}
+
+/// What is answered is what is stored: both in milliseconds.
+fn in_milliseconds(now: OffsetDateTime) -> OffsetDateTime {
+    now.replace_millisecond(now.millisecond()).unwrap_or(now)
+}

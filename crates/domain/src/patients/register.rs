@@ -1,0 +1,71 @@
+//! The port to the register of patients: one door, through which patients go in and nothing comes out.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use time::OffsetDateTime;
+
+use crate::ids::{OrganisationId, PatientId};
+use crate::keys::api_key::KeyDigest;
+use crate::keys::standing::{KeyRefusal, KeyStanding};
+use crate::patients::patient::NewPatient;
+use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
+use crate::store_error::StoreError;
+
+/// Everything the register needs to create one patient. The id is part of it: a registration whose outcome is unknown is
+/// registered again, and still creates one patient.
+#[derive(Debug)]
+pub struct Registration {
+    /// Whose key: decides the organisation.
+    pub key: KeyDigest,
+    /// The patient's id to be.
+    pub id: PatientId,
+    /// The valid patient.
+    pub patient: NewPatient,
+    /// The moment of creation, in milliseconds.
+    pub created_at: OffsetDateTime,
+    /// Present if the caller asked for safe retry.
+    pub retry: Option<SafeRetry>,
+}
+
+/// What makes a request recognisable when it comes again.
+#[derive(Debug)]
+pub struct SafeRetry {
+    /// The caller's name for this creation.
+    pub key: IdempotencyKey,
+    /// Of the patient's details, under the id of the registration.
+    pub digest: RequestDigest,
+}
+
+/// What became of a registration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Registered {
+    /// The patient was created in this organisation.
+    Created(OrganisationId),
+    /// The organisation has created a patient under this idempotency key before.
+    Before {
+        /// Of the calling key.
+        organisation_id: OrganisationId,
+        /// Of the patient that was created.
+        id: PatientId,
+        /// When it was created.
+        created_at: OffsetDateTime,
+        /// Of the details it was created with, under its own id.
+        digest: [u8; 32],
+    },
+    /// The key may not create anything.
+    Refused(KeyRefusal),
+}
+
+/// The register of patients.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait PatientRegister: Send + Sync {
+    /// Creates the patient if its key is active at that moment, decided in one step with the creation itself. When this
+    /// returns [`Registered::Created`], the patient survives any crash.
+    async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError>;
+
+    /// What the key is worth to a request of that moment, for one that creates nothing. Never answered from memory: a
+    /// revoked key is refused at once.
+    async fn standing(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<KeyStanding, StoreError>;
+}

@@ -1,0 +1,258 @@
+//! Where a request ends in what a connection sends, so that it is handed on alone and nothing behind it is. The HTTP
+//! machinery reads it again and decides what it says; what it would end a connection for in silence is found here before.
+//! A fault here must never let through more than one request, and never turns one request into another.
+
+use memchr::memchr;
+
+use crate::connection::chunks::Chunks;
+
+/// All lines of a head together: far more than a key, an id and the cookies of a browser need.
+const HEAD_MAX: usize = 16 * 1024;
+/// No byte of a head: the HTTP machinery refuses it wherever it stands.
+const NOT_IN_HEADS: u8 = 0;
+
+/// How far the request that is coming in has got.
+#[derive(Debug, Default)]
+pub(crate) struct Framing {
+    part: Part,
+    head: Head,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Part {
+    #[default]
+    Head,
+    /// A body of known length, and what is missing of it.
+    Sized(u64),
+    Chunked(Chunks),
+    /// The whole request has been seen.
+    Whole,
+    /// What came is no request, or no body.
+    Broken,
+    /// The head is longer than any that is needed.
+    TooLarge,
+}
+
+/// What matters of a head for where the request ends.
+#[derive(Debug, Default)]
+struct Head {
+    length: usize,
+    /// The line that has begun, if it came in more than one piece.
+    line: Vec<u8>,
+    /// A line that is not empty has come: empty ones may stand before a request.
+    has_begun: bool,
+    body_length: u64,
+    is_chunked: bool,
+}
+
+impl Framing {
+    /// How many of these bytes, which came after all that were seen before, belong to the request. The end of a line that
+    /// is none is made unreadable for the HTTP machinery, too.
+    pub(crate) fn advance(&mut self, bytes: &mut [u8]) -> usize {
+        let mut taken = 0;
+        while let Some(rest) = bytes.get_mut(taken..).filter(|rest| !rest.is_empty()) {
+            taken += match &mut self.part {
+                Part::Head => {
+                    let (length, part) = self.head.advance(rest);
+                    self.part = part;
+                    length
+                }
+                Part::Sized(missing) => {
+                    let length = usize::try_from(*missing).unwrap_or(usize::MAX).min(rest.len());
+                    *missing -= length as u64;
+                    if *missing == 0 {
+                        self.part = Part::Whole;
+                    }
+                    length
+                }
+                Part::Chunked(chunks) => {
+                    let length = chunks.advance(rest);
+                    if chunks.are_broken() {
+                        self.part = Part::Broken;
+                    } else if chunks.are_over() {
+                        self.part = Part::Whole;
+                    }
+                    length
+                }
+                Part::Whole | Part::Broken | Part::TooLarge => break,
+            };
+        }
+        taken
+    }
+
+    /// Whether nothing is missing of the request.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.part == Part::Whole
+    }
+
+    /// Whether a body has begun and not ended.
+    pub(crate) fn is_in_body(&self) -> bool {
+        matches!(self.part, Part::Sized(_) | Part::Chunked(_))
+    }
+
+    /// Whether what came is no request and never will be.
+    pub(crate) fn is_broken(&self) -> bool {
+        matches!(self.part, Part::Broken | Part::TooLarge)
+    }
+
+    /// Whether that is because the head is too large.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.part == Part::TooLarge
+    }
+
+    /// The request is done with: what follows is the next one.
+    pub(crate) fn next(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Head {
+    /// How many of these bytes belong to the head, and what comes after them.
+    fn advance(&mut self, bytes: &mut [u8]) -> (usize, Part) {
+        let mut taken = 0;
+        while let Some(rest) = bytes.get_mut(taken..).filter(|rest| !rest.is_empty()) {
+            let end = memchr(b'\n', rest);
+            let length = end.map_or(rest.len(), |end| end + 1);
+            if self.length + length > HEAD_MAX {
+                return (taken, Part::TooLarge);
+            }
+            self.length += length;
+            taken += length;
+            let Some(line) = rest.get(..length) else { break };
+            if end.is_none() {
+                self.line.extend_from_slice(line);
+                break;
+            }
+            if let Some(part) = self.take_line(line) {
+                if part == Part::Broken {
+                    rest.iter_mut().take(length).skip(length - 1).for_each(|end| *end = NOT_IN_HEADS);
+                }
+                return (taken, part);
+            }
+        }
+        (taken, Part::Head)
+    }
+
+    /// Looks at a line, or at the rest of it. Gives what comes after it, if that is not another one.
+    fn take_line(&mut self, line: &[u8]) -> Option<Part> {
+        if self.line.is_empty() {
+            return self.read_line(line);
+        }
+        let mut whole = std::mem::take(&mut self.line);
+        whole.extend_from_slice(line);
+        self.read_line(&whole)
+    }
+
+    fn read_line(&mut self, line: &[u8]) -> Option<Part> {
+        // A lone LF ends a line for some and not for others, who then disagree about where a request ends.
+        let Some(line) = line.strip_suffix(b"\r\n") else { return Some(Part::Broken) };
+        if line.is_empty() {
+            return self.has_begun.then(|| self.body());
+        }
+        self.has_begun = true;
+        if let Some(value) = value(line, b"content-length") {
+            self.body_length = value.parse().unwrap_or_default();
+        } else if let Some(value) = value(line, b"transfer-encoding") {
+            self.is_chunked = value.eq_ignore_ascii_case("chunked");
+        }
+        None
+    }
+
+    fn body(&self) -> Part {
+        match self.body_length {
+            _ if self.is_chunked => Part::Chunked(Chunks::default()),
+            0 => Part::Whole,
+            length => Part::Sized(length),
+        }
+    }
+}
+
+/// The value of a line that has this name.
+fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a str> {
+    // The colon's place rules out nearly every line.
+    if line.get(name.len()) != Some(&b':') {
+        return None;
+    }
+    let (found, value) = line.split_at_checked(name.len())?;
+    if !found.eq_ignore_ascii_case(name) {
+        return None;
+    }
+    std::str::from_utf8(value.get(1..)?).ok().map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many bytes belong to the first request and what becomes of it, fed in pieces of this size.
+    fn fed(bytes: &[u8], piece: usize) -> (usize, Framing) {
+        let mut framing = Framing::default();
+        let mut taken = 0;
+        for piece in bytes.chunks(piece) {
+            let length = framing.advance(&mut piece.to_vec());
+            taken += length;
+            if length < piece.len() || framing.is_whole() || framing.is_broken() {
+                break;
+            }
+        }
+        (taken, framing)
+    }
+
+    #[test]
+    fn a_request_ends_where_it_says_so_however_it_is_cut() {
+        let requests: [&[u8]; 7] = [
+            b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n\r\n\r\nx",
+            b"POST / HTTP/1.1\r\ncontent-length:\t 0 \r\nHost: a\r\n\r\n",
+            b"POST / HTTP/1.1\r\nTRANSFER-ENCODING: Chunked\r\n\r\n2\r\n\n\n\r\n0\r\n\r\n",
+            b"POST / HTTP/1.1\r\nX-Content-Length: 9\r\nContent-Lengthy: 9\r\n\r\n",
+            b"CONNECT a:1 HTTP/1.1\r\nUpgrade: websocket\r\n\r\n",
+        ];
+        for request in requests {
+            let followed = [request, b"GET /next HTTP/1.1\r\n\r\n"].concat();
+            for piece in 1..=followed.len() {
+                let (taken, mut framing) = fed(&followed, piece);
+                assert_eq!(taken, request.len(), "{}", request.escape_ascii());
+                assert!(framing.is_whole() && !framing.is_broken());
+                assert_eq!(framing.advance(&mut b"GET".to_vec()), 0);
+                framing.next();
+                assert_eq!(framing.advance(&mut b"GET".to_vec()), 3);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_ends_with_a_lone_lf_is_none() {
+        let heads: [&[u8]; 5] = [
+            b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"GET / HTTP/1.1\nHost: a\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\n\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nA: b\nContent-Length: 3\r\n\r\nabc",
+        ];
+        for head in heads {
+            for piece in 1..=head.len() {
+                assert!(fed(head, piece).1.is_broken(), "{}", head.escape_ascii());
+            }
+            let mut seen = head.to_vec();
+            let taken = Framing::default().advance(&mut seen);
+            assert_eq!(seen[taken - 1], NOT_IN_HEADS);
+            assert_eq!(seen[..taken - 1], head[..taken - 1]);
+        }
+    }
+
+    #[test]
+    fn a_head_has_a_largest_size_and_a_body_has_none() {
+        let line = [b"A: ".to_vec(), vec![b'a'; HEAD_MAX], b"\r\n\r\n".to_vec()].concat();
+        for piece in [100, HEAD_MAX, line.len()] {
+            let (taken, framing) = fed(&line, piece);
+            assert!(framing.is_too_large() && taken <= HEAD_MAX);
+        }
+        let head = format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", u64::MAX);
+        let mut framing = Framing::default();
+        assert_eq!(framing.advance(&mut head.into_bytes()), 57);
+        assert_eq!(framing.advance(&mut vec![b'a'; 10 * HEAD_MAX]), 10 * HEAD_MAX);
+        assert!(!framing.is_whole() && !framing.is_broken());
+    }
+}

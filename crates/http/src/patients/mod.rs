@@ -1,0 +1,9 @@
+//! The operation on patients: its checks in their order, from headers and bytes to the answer.
+
+pub(crate) mod bearer;
+pub(crate) mod body;
+pub(crate) mod content_type;
+pub(crate) mod create;
+pub(crate) mod created;
+pub(crate) mod decode;
+pub(crate) mod rate_limit;

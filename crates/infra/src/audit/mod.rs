@@ -1,0 +1,5 @@
+//! The record of who did what.
+
+pub(crate) mod log;
+
+pub use log::PostgresAuditLog;

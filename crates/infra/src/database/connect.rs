@@ -1,0 +1,181 @@
+//! Every connection that the service works over is made here: to whichever host takes writes, however long the others keep
+//! silent, and with what durability needs set and asserted. A role's or a database's own settings may drift at any time and
+//! take effect with the next connection, so each one is looked at.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::Text;
+
+use crate::database::durability::Durability;
+use crate::database::url::DatabaseUrl;
+use crate::diesel_errors::discreet;
+
+/// Between two tries while the database is away: soon enough to go unnoticed when it is back.
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// How long several hosts are tried at the same time, as long as one of them may keep silent.
+const RACE_TIME: Duration = Duration::from_secs(2);
+
+/// A server that stops between a connection's beginning and its first answers is not waited for.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Attempts that may hang at a time, in all.
+const HANGING_MAX: usize = 32;
+
+/// A commit is waited for until it is on this server's disk, and on a synchronous standby's. Set by the session itself, so
+/// that no reload of the server's configuration takes it back; nothing that is stronger is weakened.
+const SET_DURABILITY: &str = "SELECT set_config('synchronous_commit',
+    CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)";
+
+/// What a connection cannot set for itself.
+const NOT_DURABLE: &str = "SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name
+    WHERE current_setting(name) = 'off' ORDER BY name";
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    /// No host that takes writes answered.
+    #[error(transparent)]
+    Unreachable(#[from] ConnectionError),
+    /// It answered, and then failed.
+    #[error("the connection could not be set up")]
+    Failed(#[source] intake_domain::Source),
+    /// It would lose what it has acknowledged.
+    #[error("a crash of the database could lose acknowledged patients: turn on {0} in its configuration")]
+    NotDurable(String),
+    /// It keeps silent.
+    #[error("the database takes connections and does not answer")]
+    Hangs,
+}
+
+/// A connection on which a commit that has returned survives any crash, with these settings besides. Never waits for long:
+/// an attempt that hangs is left to its thread.
+pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectError> {
+    static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
+    if ATTEMPTS.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
+        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
+        return Err(ConnectError::Hangs);
+    }
+    let (answer, answered) = channel();
+    let (url, settings) = (url.clone(), settings.to_owned());
+    let attempt = move || {
+        let connected = set_up(&url, &settings);
+        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
+        // Nobody may be waiting any more: then the connection is closed.
+        let _ = answer.send(connected);
+    };
+    if let Err(error) = std::thread::Builder::new().name("connect".into()).spawn(attempt) {
+        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
+        return Err(ConnectError::Failed(error.into()));
+    }
+    answered.recv_timeout(CONNECT_TIMEOUT).unwrap_or(Err(ConnectError::Hangs))
+}
+
+fn set_up(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectError> {
+    let failed = |error| ConnectError::Failed(discreet(error));
+    let mut connection = establish(url)?;
+    if url.durability() == Durability::Full {
+        connection.batch_execute(SET_DURABILITY).map_err(failed)?;
+        let off: Vec<Setting> = diesel::sql_query(NOT_DURABLE).load(&mut connection).map_err(failed)?;
+        if !off.is_empty() {
+            let names: Vec<_> = off.into_iter().map(|setting| setting.name).collect();
+            return Err(ConnectError::NotDurable(names.join(", ")));
+        }
+    }
+    if !settings.is_empty() {
+        connection.batch_execute(settings).map_err(failed)?;
+    }
+    Ok(connection)
+}
+
+#[derive(QueryableByName)]
+struct Setting {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
+
+/// Libpq tries one host after the other, and a host that is stopped costs it the whole time-out each time. So hosts of which
+/// only one is wanted are tried at once, over and over, and the first that answers is taken.
+fn establish(url: &DatabaseUrl) -> ConnectionResult<PgConnection> {
+    let hosts = url.each_host();
+    if hosts.is_empty() {
+        return PgConnection::establish(url.expose());
+    }
+    let until = Instant::now() + RACE_TIME;
+    let (sender, results) = channel();
+    for host in hosts {
+        let sender = sender.clone();
+        let try_host = move || try_until(&host, until, &sender);
+        let started = std::thread::Builder::new().name("connecting".into()).spawn(try_host);
+        started.map_err(|error| ConnectionError::BadConnection(error.to_string()))?;
+    }
+    drop(sender);
+    let mut last_error = None;
+    while let Ok(result) = results.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        match result {
+            Ok(connection) => return Ok(connection),
+            Err(error) => last_error = Some(error),
+        }
+    }
+    Err(last_error.unwrap_or_else(|| ConnectionError::BadConnection("no host answers".to_owned())))
+}
+
+/// Ends with the first success, or when nobody waits any more.
+fn try_until(host: &DatabaseUrl, until: Instant, results: &Sender<ConnectionResult<PgConnection>>) {
+    loop {
+        let result = PgConnection::establish(host.expose());
+        let is_over = result.is_ok() || Instant::now() >= until;
+        if results.send(result).is_err() || is_over {
+            return;
+        }
+        std::thread::sleep(RETRY_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use intake_test_support::TestDatabase;
+
+    use super::*;
+
+    /// The crate as its users see it is another one than this, so addresses pass as text.
+    fn url(url: &str) -> DatabaseUrl {
+        url.parse().unwrap()
+    }
+
+    fn setting(connection: &mut PgConnection, name: &str) -> String {
+        let query = diesel::sql_query(format!("SELECT current_setting('{name}') AS name"));
+        query.get_result::<Setting>(connection).unwrap().name
+    }
+
+    #[test]
+    fn whatever_a_role_is_told_its_commits_are_durable() {
+        let database = TestDatabase::durable();
+        for (drifted, expected) in
+            [("off", "on"), ("local", "on"), ("remote_write", "on"), ("on", "on"), ("remote_apply", "remote_apply")]
+        {
+            let drift = format!("ALTER DATABASE {} SET synchronous_commit = {drifted}", database.name());
+            database.connect().batch_execute(&drift).unwrap();
+            let mut connection = connect(&url(database.service.expose()), "").unwrap();
+            assert_eq!(setting(&mut connection, "synchronous_commit"), expected, "{drifted}");
+            let source = "SELECT source AS name FROM pg_settings WHERE name = 'synchronous_commit'";
+            let source = diesel::sql_query(source).get_result::<Setting>(&mut connection).unwrap().name;
+            assert_eq!(source, "session", "a reload of the configuration changes nothing");
+        }
+    }
+
+    #[test]
+    fn a_server_that_forgets_is_refused_unless_that_is_wanted() {
+        let database = TestDatabase::new();
+        let url = url(database.service.expose());
+        match connect(&url, "").map(drop) {
+            Err(ConnectError::NotDurable(names)) => assert_eq!(names, "fsync, full_page_writes"),
+            other => panic!("{other:?}"),
+        }
+        let mut connection = connect(&url.with_durability(Durability::None), "").unwrap();
+        assert_eq!(setting(&mut connection, "synchronous_commit"), "off", "as it was");
+    }
+}

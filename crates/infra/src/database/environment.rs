@@ -1,0 +1,35 @@
+//! The stamp that says which environment a database belongs to.
+
+use diesel::prelude::*;
+use intake_domain::Environment;
+
+use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::database::url::DatabaseUrl;
+use crate::schema::environment_stamp;
+
+/// Refuses a database that belongs to the other environment. One that belongs to none yet, or is empty, will do.
+pub fn assert_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
+    let mut connection = connect(url)?;
+    let has_stamp = diesel::sql_query("SELECT 1 WHERE to_regclass('environment_stamp') IS NOT NULL");
+    if has_stamp.execute(&mut connection).map_err(failed)? == 0 {
+        return Ok(());
+    }
+    let stamp = environment_stamp::table.select(environment_stamp::environment);
+    let stamped: Option<String> = stamp.first(&mut connection).optional().map_err(failed)?;
+    match stamped {
+        Some(stamped) if stamped != environment.as_str() => {
+            Err(SchemaError::OtherEnvironment { stamped, asked: environment })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Stamps the database with its environment, unless it has a stamp; refuses one that belongs to the other.
+pub fn stamp_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
+    diesel::insert_into(environment_stamp::table)
+        .values(environment_stamp::environment.eq(environment.as_str()))
+        .on_conflict_do_nothing()
+        .execute(&mut connect(url)?)
+        .map_err(failed)?;
+    assert_environment(url, environment)
+}

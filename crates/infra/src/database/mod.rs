@@ -1,0 +1,17 @@
+//! The way to a database: its address, its connections, what is asserted of it, and its schema.
+
+pub(crate) mod connect;
+pub(crate) mod durability;
+pub mod environment;
+pub mod grants;
+pub mod migrations;
+pub(crate) mod pool;
+pub mod pooler;
+pub mod production;
+pub(crate) mod schema_error;
+pub(crate) mod url;
+
+pub use durability::Durability;
+pub use pool::Database;
+pub use schema_error::SchemaError;
+pub use url::{DatabaseUrl, DatabaseUrlError};

@@ -1,0 +1,366 @@
+//! Where the database is, and whether it may be talked to from this build: without TLS, libpq's default is to fall back to
+//! clear text in silence, so a build without it talks to this machine alone.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::database::durability::Durability;
+
+/// Bounds of one connection, added where the address does not say otherwise. A database that drops packets is noticed in
+/// seconds, not in the minutes that TCP would take.
+const LIMITS: [(&str, &str); 5] = [
+    ("connect_timeout", "2"),
+    ("tcp_user_timeout", "4000"),
+    ("keepalives_idle", "5"),
+    ("keepalives_interval", "2"),
+    ("keepalives_count", "2"),
+];
+
+/// Which values of `target_session_attrs` name one server at most, so that whichever host answers first is the right one.
+const ONE_SERVER: [&str; 2] = ["read-write", "primary"];
+/// Where PostgreSQL listens unless something says otherwise.
+const USUAL_PORT: &str = "5432";
+
+/// The address of a database, in either of libpq's forms. Holds a password: never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DatabaseUrl {
+    text: String,
+    durability: Durability,
+}
+
+impl DatabaseUrl {
+    /// A database behind a unix socket in this folder.
+    #[must_use]
+    pub fn on_socket(folder: &str, role: &str, database: &str) -> Self {
+        Self::new(format!("host={} user={} dbname={}", quoted(folder), quoted(role), quoted(database))).with_limits()
+    }
+
+    fn new(text: String) -> Self {
+        Self { text, durability: Durability::Full }
+    }
+
+    /// The same database, with this much asked of its durability.
+    #[must_use]
+    pub fn with_durability(self, durability: Durability) -> Self {
+        Self { durability, ..self }
+    }
+
+    /// What the database must survive.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// An address for each host, where there are several and no more than one of them is the right one: they can be tried
+    /// at the same time. Empty otherwise.
+    pub(crate) fn each_host(&self) -> Vec<Self> {
+        let last = |name: &str| self.parameter(name).pop();
+        if !last("target_session_attrs").is_some_and(|wanted| ONE_SERVER.contains(&wanted.as_str())) {
+            return Vec::new();
+        }
+        let (host_names, port_names) = self.authority();
+        let list = |given: Option<String>, else_named: String| -> Vec<String> {
+            given.unwrap_or(else_named).split(',').map(str::to_owned).collect()
+        };
+        let hosts = list(last("host"), host_names);
+        let addresses = list(last("hostaddr"), String::new());
+        let ports = list(last("port"), port_names);
+        let count = hosts.len().max(addresses.len());
+        if count < 2 {
+            return Vec::new();
+        }
+        let one = |number: usize| {
+            let port = if ports.len() == count { ports.get(number) } else { ports.first() };
+            let port = port.filter(|port| !port.is_empty()).map_or(USUAL_PORT, String::as_str);
+            let given = [("host", hosts.get(number)), ("hostaddr", addresses.get(number))];
+            let given = given.into_iter().filter_map(|(name, value)| Some((name, value?.as_str())));
+            given.chain([("port", port)]).fold(self.clone(), |url, (name, value)| url.with(name, value))
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// The lists of hosts and of ports that stand between the slashes of a URI.
+    fn authority(&self) -> (String, String) {
+        let rest = if self.is_uri() { self.text.split_once("://").map_or("", |(_, rest)| rest) } else { "" };
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        let servers = authority.rsplit_once('@').map_or(authority, |(_, servers)| servers);
+        let split = |server: &str| {
+            let host = without_port(server);
+            let port = server.trim_start_matches('[').strip_prefix(host).unwrap_or_default();
+            (percent_decoded(host), port.trim_start_matches(']').trim_start_matches(':').to_owned())
+        };
+        let (hosts, ports): (Vec<_>, Vec<_>) = servers.split(',').map(split).unzip();
+        (hosts.join(","), ports.join(","))
+    }
+
+    /// The address, for libpq alone.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+
+    fn is_uri(&self) -> bool {
+        self.text.starts_with("postgres://") || self.text.starts_with("postgresql://")
+    }
+
+    fn with_limits(mut self) -> Self {
+        for (name, value) in LIMITS {
+            self = self.with_default(name, value);
+        }
+        self
+    }
+
+    fn with_default(self, name: &str, value: &str) -> Self {
+        if self.parameter(name).is_empty() { self.with(name, value) } else { self }
+    }
+
+    /// The last of several equal parameters wins.
+    fn with(mut self, name: &str, value: &str) -> Self {
+        let (separator, value) = match (self.is_uri(), self.text.contains('?')) {
+            (true, true) => ('&', utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()),
+            (true, false) => ('?', utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()),
+            (false, _) => (' ', quoted(value)),
+        };
+        self.text = format!("{}{separator}{name}={value}", self.text);
+        self
+    }
+
+    /// Every value given for a parameter.
+    fn parameter(&self, name: &str) -> Vec<String> {
+        if self.is_uri() {
+            let query = self.text.split_once('?').map_or("", |(_, query)| query);
+            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            return pairs.filter(|(key, _)| *key == name).map(|(_, value)| percent_decoded(value)).collect();
+        }
+        keyword_pairs(&self.text).into_iter().filter(|(key, _)| key == name).map(|(_, value)| value).collect()
+    }
+
+    /// Every host the address may lead to; none: libpq's own default.
+    fn hosts(&self) -> Vec<String> {
+        let mut hosts = self.parameter("host");
+        hosts.extend(self.parameter("hostaddr"));
+        hosts.push(self.authority().0);
+        hosts.iter().flat_map(|list| list.split(',')).filter(|host| !host.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// What the address leaves open, libpq takes from its own variables.
+    fn leads_off_this_machine(&self, variable: impl Fn(&str) -> Option<String>) -> bool {
+        let mut hosts = self.hosts();
+        if hosts.is_empty() {
+            hosts.extend(variable("PGHOST"));
+        }
+        if self.parameter("hostaddr").is_empty() {
+            hosts.extend(variable("PGHOSTADDR"));
+        }
+        let by_service = !self.parameter("service").is_empty() || variable("PGSERVICE").is_some();
+        by_service || hosts.iter().any(|host| !is_local(host))
+    }
+}
+
+impl FromStr for DatabaseUrl {
+    type Err = DatabaseUrlError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let url = Self::new(text.to_owned());
+        if !url.is_uri() && (text.contains("://") || keyword_pairs(text).is_empty()) {
+            return Err(DatabaseUrlError::Form);
+        }
+        if !url.leads_off_this_machine(|name| std::env::var(name).ok()) {
+            return Ok(url.with_limits());
+        }
+        if cfg!(not(feature = "tls")) {
+            return Err(DatabaseUrlError::NeedsTls);
+        }
+        // libpq's own default, prefer, would fall back to clear text.
+        Ok(url.with_limits().with_default("sslmode", "require"))
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DatabaseUrl(…)")
+    }
+}
+
+/// Why a text is no address of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DatabaseUrlError {
+    /// Neither of libpq's forms.
+    #[error("must be like postgres://user:password@host/database")]
+    Form,
+    /// The database is across a network, and this build cannot encrypt.
+    #[error("leads to another machine, and this build cannot encrypt the way there: build with --features tls")]
+    NeedsTls,
+}
+
+fn is_local(host: &str) -> bool {
+    let is_socket = host.starts_with('/') || host.starts_with('@');
+    is_socket || host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A value in libpq's keyword form.
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+fn without_port(server: &str) -> &str {
+    match server.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => server.split_once(':').map_or(server, |(host, _)| host),
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+/// Reads libpq's `key = 'value'` form. Anything that is not of that form ends the reading: libpq will refuse it.
+fn keyword_pairs(text: &str) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some((key, tail)) = rest.split_once('=') {
+        let (value, tail) = keyword_value(tail.trim_start());
+        pairs.push((key.trim().to_owned(), value));
+        rest = tail.trim_start();
+    }
+    pairs
+}
+
+fn keyword_value(text: &str) -> (String, &str) {
+    let quoted = text.starts_with('\'');
+    let mut value = String::new();
+    let mut characters = text.char_indices().skip(usize::from(quoted));
+    while let Some((place, c)) = characters.next() {
+        match c {
+            '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+            '\'' if quoted => return (value, text.get(place + 1..).unwrap_or_default()),
+            c if !quoted && c.is_whitespace() => return (value, text.get(place..).unwrap_or_default()),
+            c => value.push(c),
+        }
+    }
+    (value, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(url: &str) -> Vec<String> {
+        DatabaseUrl::new(url.to_owned()).hosts()
+    }
+
+    #[test]
+    fn hosts_are_found_in_every_form() {
+        assert_eq!(hosts("postgres://u:p@db.example:5433/intake"), ["db.example"]);
+        assert_eq!(hosts("postgresql://u:p%40@[::1]:5432/intake"), ["::1"]);
+        assert_eq!(hosts("postgres://a,b:2/intake?host=c"), ["c", "a", "b"]);
+        assert_eq!(hosts("postgres://%2Fvar%2Frun/intake"), ["/var/run"]);
+        assert_eq!(hosts("postgres:///intake?host=/tmp&user=x"), ["/tmp"]);
+        assert_eq!(hosts("host=db.example user=u"), ["db.example"]);
+        assert_eq!(
+            hosts(r"user = 'a\'host=b' host = '/var/my sockets' hostaddr=10.0.0.1"),
+            ["/var/my sockets", "10.0.0.1"]
+        );
+        assert_eq!(hosts("postgres:///intake"), [""; 0]);
+    }
+
+    #[test]
+    fn a_database_on_this_machine_is_taken() {
+        for url in [
+            "postgres://u@localhost/i",
+            "postgres://u@127.0.0.1:1/i",
+            "postgres://u@[::1]/i",
+            "host=/tmp user=u",
+            "postgres://%2Ftmp/i",
+        ] {
+            assert!(url.parse::<DatabaseUrl>().is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_database_elsewhere_needs_tls() {
+        for url in [
+            "postgres://u@db.example/i",
+            "host=10.0.0.1 user=u",
+            "postgres://localhost,db.example/i",
+            "service=prod",
+            "postgres://localhost/i?hostaddr=10.0.0.1",
+        ] {
+            match url.parse::<DatabaseUrl>() {
+                Err(error) => assert_eq!(error, DatabaseUrlError::NeedsTls, "{url}"),
+                Ok(url) => assert!(cfg!(feature = "tls") && url.expose().contains("sslmode=require")),
+            }
+        }
+    }
+
+    #[test]
+    fn what_libpq_would_add_counts_too() {
+        let leads_off = |url: &str, name: &str| {
+            DatabaseUrl::new(url.to_owned())
+                .leads_off_this_machine(|asked| (asked == name).then(|| "10.0.0.5".to_owned()))
+        };
+        assert!(leads_off("postgres:///i", "PGHOST"));
+        assert!(!leads_off("postgres://localhost/i", "PGHOST"));
+        assert!(leads_off("postgres://localhost/i", "PGHOSTADDR"));
+        assert!(!leads_off("postgres://localhost/i?hostaddr=127.0.0.1", "PGHOSTADDR"));
+        assert!(leads_off("postgres://localhost/i", "PGSERVICE"));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for url in ["", "intake", "mysql://u@localhost/i", "https://localhost/?a=b"] {
+            assert_eq!(url.parse::<DatabaseUrl>(), Err(DatabaseUrlError::Form), "{url}");
+        }
+    }
+
+    #[test]
+    fn limits_are_added_unless_given() {
+        let url: DatabaseUrl = "postgres://localhost/i?connect_timeout=9".parse().unwrap();
+        assert!(url.expose().starts_with("postgres://localhost/i?connect_timeout=9&tcp_user_timeout=4000"));
+        let url: DatabaseUrl = "host=localhost".parse().unwrap();
+        assert!(url.expose().starts_with("host=localhost connect_timeout='2' "));
+    }
+
+    #[test]
+    fn hosts_of_which_one_is_wanted_can_be_tried_at_once() {
+        let each = |url: &str| -> Vec<Vec<String>> {
+            let urls = DatabaseUrl::new(url.to_owned()).each_host();
+            urls.iter()
+                .map(|url| {
+                    ["host", "hostaddr", "port"].map(|name| url.parameter(name).pop().unwrap_or_default()).to_vec()
+                })
+                .collect()
+        };
+        let two = [["127.0.0.1", "", "5433"], ["localhost", "", "5432"]];
+        assert_eq!(each("postgres://u@127.0.0.1:5433,localhost/i?target_session_attrs=read-write"), two);
+        assert_eq!(each("host=127.0.0.1,localhost port=5433,5432 target_session_attrs=primary"), two);
+        assert_eq!(
+            each("host=a,b hostaddr=127.0.0.1,::1 port=1 target_session_attrs=primary"),
+            [["a", "127.0.0.1", "1"], ["b", "::1", "1"]]
+        );
+        assert_eq!(
+            each("postgres://[::1]:1,%2Ftmp/i?target_session_attrs=read-write"),
+            [["::1", "", "1"], ["/tmp", "", "5432"]]
+        );
+        for url in
+            ["postgres://localhost,127.0.0.1/i", "postgres://localhost/i?target_session_attrs=read-write", "host=/tmp"]
+        {
+            assert!(each(url).is_empty(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_socket_folder_with_odd_characters_is_quoted() {
+        let url = DatabaseUrl::on_socket(r"/tmp/it's \ here", "owner", "intake");
+        assert_eq!(url.hosts(), [r"/tmp/it's \ here"]);
+    }
+
+    #[test]
+    fn debug_output_shows_no_password() {
+        let url: DatabaseUrl = "postgres://u:secret@localhost/i".parse().unwrap();
+        assert_eq!(format!("{url:?}"), "DatabaseUrl(…)");
+    }
+}

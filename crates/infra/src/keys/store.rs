@@ -1,0 +1,241 @@
+//! Organisations and their API keys, over Diesel.
+
+use async_trait::async_trait;
+use diesel::data_types::PgInterval;
+use diesel::prelude::*;
+use intake_domain::{
+    ACTIVE_KEYS_MAX, Action, AddedKey, AnswerCount, Deed, KeyDigest, KeyId, KeyRecord, KeyStore, NewKey, Organisation,
+    OrganisationId, StoreError,
+};
+use time::{Date, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::audit::log::{name_of, record};
+use crate::database::pool::Database;
+use crate::diesel_errors::is_foreign_key_violation;
+use crate::keys::uses::KeyUses;
+use crate::schema::{api_keys, key_answers, key_uses, organisations};
+
+/// The port [`KeyStore`] over PostgreSQL.
+pub struct PostgresKeyStore {
+    database: Database,
+    uses: KeyUses,
+}
+
+impl PostgresKeyStore {
+    /// A store over this pool, noting uses there.
+    #[must_use]
+    pub fn new(database: Database, uses: KeyUses) -> Self {
+        Self { database, uses }
+    }
+}
+
+#[async_trait]
+impl KeyStore for PostgresKeyStore {
+    fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime) {
+        self.uses.note_sent_in_clear(key, at);
+    }
+
+    fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]) {
+        self.uses.answers.note(key, at, status, fields);
+    }
+
+    async fn answers(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        since: Date,
+    ) -> Result<Vec<AnswerCount>, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let found = self.database.run(move |connection| {
+            let of_key = key_answers::table
+                .filter(key_answers::organisation_id.eq(organisation).and(key_answers::key_id.eq(key)))
+                .filter(key_answers::day.ge(since))
+                .order((key_answers::day, key_answers::status, key_answers::field));
+            let columns = (key_answers::day, key_answers::status, key_answers::field, key_answers::count);
+            of_key.select(columns).load::<(Date, i32, String, i64)>(connection)
+        });
+        let answer = |(day, status, field, count): (Date, i32, String, i64)| AnswerCount {
+            day,
+            status: u16::try_from(status).unwrap_or_default(),
+            field: Some(field).filter(|field| !field.is_empty()),
+            count: u64::try_from(count).unwrap_or_default(),
+        };
+        Ok(found.await?.into_iter().map(answer).collect())
+    }
+
+    async fn add_organisation(&self, organisation: &Organisation) -> Result<(), StoreError> {
+        let (id, name) = (*organisation.id.as_uuid(), organisation.name.to_string());
+        let added = self.database.run(move |connection| {
+            diesel::insert_into(organisations::table)
+                .values((organisations::id.eq(id), organisations::name.eq(&name)))
+                .on_conflict_do_nothing()
+                .execute(connection)
+        });
+        added.await.map(|_| ())
+    }
+
+    async fn organisations(&self) -> Result<Vec<(OrganisationId, String)>, StoreError> {
+        let found = self.database.run(|connection| {
+            let oldest_first = organisations::table.order((organisations::created_at, organisations::id));
+            oldest_first.select((organisations::id, organisations::name)).load::<(Uuid, String)>(connection)
+        });
+        Ok(found.await?.into_iter().map(|(id, name)| (id.into(), name)).collect())
+    }
+
+    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddedKey, StoreError> {
+        let (key, deed) = (key.clone(), deed.clone());
+        let added = self.database.run(move |connection| {
+            let added = connection.transaction(|connection| add_key(connection, &key, &deed));
+            // Told apart out here: within a transaction an error must end it.
+            match added {
+                Err(error) if is_foreign_key_violation(&error) => Ok(AddedKey::NoSuchOrganisation),
+                Err(diesel::result::Error::RollbackTransaction) => Ok(AddedKey::TooMany),
+                other => other,
+            }
+        });
+        added.await
+    }
+
+    async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError> {
+        let id = *organisation.as_uuid();
+        let found = self.database.run(move |connection| {
+            let organisation = organisations::table.find(id).select(organisations::id).first::<Uuid>(connection);
+            if organisation.optional()?.is_none() {
+                return Ok(None);
+            }
+            let of_key = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
+            let oldest_first = api_keys::table
+                .left_join(key_uses::table.on(of_key))
+                .filter(api_keys::organisation_id.eq(id))
+                .order((api_keys::created_at, api_keys::id));
+            oldest_first.select(KeyRow::as_select()).load(connection).map(Some)
+        });
+        Ok(found.await?.map(|rows| rows.into_iter().map(KeyRecord::from).collect()))
+    }
+
+    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let found = self.database.run(move |connection| {
+            let of_key = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
+            let own = api_keys::table
+                .left_join(key_uses::table.on(of_key))
+                .filter(api_keys::id.eq(key).and(api_keys::organisation_id.eq(organisation)));
+            own.select(KeyRow::as_select()).first(connection).optional()
+        });
+        Ok(found.await?.map(KeyRecord::from))
+    }
+
+    async fn revoke(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        deed: &Deed,
+    ) -> Result<Option<OffsetDateTime>, StoreError> {
+        let (id, within, deed) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), deed.clone());
+        let revoked = self.database.run(move |connection| {
+            connection.transaction(|connection| {
+                let key = api_keys::table.find(id).select((api_keys::organisation_id, api_keys::name));
+                let Some((organisation, name)) = key.first::<(Uuid, String)>(connection).optional()? else {
+                    return Ok(None);
+                };
+                if within.is_some_and(|within| within != organisation) {
+                    return Ok(None);
+                }
+                let active = api_keys::table.find(id).filter(api_keys::revoked_at.is_null());
+                let change = (api_keys::revoked_at.eq(deed.at), api_keys::revoked_by.eq(name_of(&deed.actor)));
+                if diesel::update(active).set(change).execute(connection)? > 0 {
+                    record(connection, organisation, Action::KeyRevoked, &name, &deed)?;
+                }
+                api_keys::table.find(id).select(api_keys::revoked_at).first::<Option<OffsetDateTime>>(connection)
+            })
+        });
+        revoked.await
+    }
+}
+
+fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryResult<AddedKey> {
+    if let Some(replacement) = key.replaces {
+        let old = api_keys::table
+            .find(replacement.key.as_uuid())
+            .filter(api_keys::organisation_id.eq(key.organisation_id.as_uuid()))
+            .filter(api_keys::revoked_at.is_null());
+        let is_good = old.filter(api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(deed.at)));
+        if !diesel::select(diesel::dsl::exists(is_good)).get_result::<bool>(connection)? {
+            return Ok(AddedKey::NothingToReplace);
+        }
+    }
+    let digest = key.digest.as_bytes().as_slice();
+    let ends_after =
+        key.replaces.map(|replacement| PgInterval::from_microseconds(microseconds(replacement.ends_after)));
+    let row = (
+        api_keys::id.eq(key.id.as_uuid()),
+        api_keys::organisation_id.eq(key.organisation_id.as_uuid()),
+        api_keys::name.eq(key.name.as_str()),
+        api_keys::digest.eq(digest),
+        api_keys::hint.eq(&key.hint),
+        api_keys::created_at.eq(key.created_at),
+        api_keys::created_by.eq(name_of(&deed.actor)),
+        api_keys::expires_at.eq(key.expires_at),
+        api_keys::replaces.eq(key.replaces.map(|replacement| *replacement.key.as_uuid())),
+        api_keys::replaced_ends_after.eq(ends_after),
+    );
+    if diesel::insert_into(api_keys::table).values(row).on_conflict_do_nothing().execute(connection)? > 0 {
+        if active_keys(connection, *key.organisation_id.as_uuid(), deed.at)? > i64::from(ACTIVE_KEYS_MAX) {
+            return Err(diesel::result::Error::RollbackTransaction);
+        }
+        let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
+        record(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), deed)?;
+        return Ok(AddedKey::Added);
+    }
+    // This very key, if an earlier run of the same work lost its answer.
+    let same = api_keys::table.find(key.id.as_uuid()).filter(api_keys::digest.eq(digest));
+    let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
+    Ok(if is_same { AddedKey::Added } else { AddedKey::AlreadyThere })
+}
+
+fn active_keys(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
+    let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
+    let is_good = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
+    of_organisation.filter(api_keys::revoked_at.is_null()).filter(is_good).count().get_result(connection)
+}
+
+fn microseconds(duration: time::Duration) -> i64 {
+    i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX)
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = api_keys)]
+struct KeyRow {
+    id: Uuid,
+    name: String,
+    hint: String,
+    created_at: OffsetDateTime,
+    expires_at: Option<OffsetDateTime>,
+    revoked_at: Option<OffsetDateTime>,
+    created_by: Option<String>,
+    revoked_by: Option<String>,
+    replaces: Option<Uuid>,
+    #[diesel(select_expression = key_uses::last_used_at.nullable())]
+    last_used_at: Option<OffsetDateTime>,
+    #[diesel(select_expression = key_uses::sent_in_clear_at.nullable())]
+    sent_in_clear_at: Option<OffsetDateTime>,
+}
+
+impl From<KeyRow> for KeyRecord {
+    fn from(row: KeyRow) -> Self {
+        Self {
+            id: row.id.into(),
+            name: row.name,
+            hint: row.hint,
+            created_at: row.created_at,
+            last_used_at: row.last_used_at,
+            expires_at: row.expires_at,
+            created_by: row.created_by,
+            revoked_at: row.revoked_at,
+            revoked_by: row.revoked_by,
+            replaces: row.replaces.map(KeyId::from),
+            sent_in_clear_at: row.sent_in_clear_at,
+        }
+    }
+}

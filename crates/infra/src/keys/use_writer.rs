@@ -1,0 +1,261 @@
+//! The thread that writes what [`KeyUses`] gathers, and so begins the end of keys that have been replaced. It writes in
+//! parts, each of which can be done in time, and never waits for a database that hangs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use anyhow::Context;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_query;
+use diesel::sql_types::{Array, BigInt, Binary, Date as SqlDate, Integer, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{KeyDigest, KeyHolder};
+use time::OffsetDateTime;
+
+use crate::database::connect::connect;
+use crate::database::url::DatabaseUrl;
+use crate::keys::answers::Counted;
+use crate::keys::uses::{KeyUses, ids};
+use crate::left_behind::LeftBehind;
+use crate::sweep::Sweep;
+use crate::vital_thread::spawn_vital;
+
+/// How often to look for what is due: a first use shows up this soon.
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
+/// In such intervals: answers are counted for charts of days.
+const ANSWERS_EVERY: u64 = 5;
+/// Rows in one statement: done in a fraction of its time-out by the slowest of databases.
+const PART_MAX: usize = 1_000;
+/// Whoever holds the tables is not waited for.
+const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '4s'";
+/// A statement that takes longer hangs: the server would have ended it.
+const PATIENCE: Duration = Duration::from_secs(6);
+/// The end of the service waits so long for the last write.
+const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The thread.
+pub struct KeyUseWriter {
+    stop: Sender<()>,
+    /// Closed when all is written, or given up.
+    ended: Receiver<()>,
+}
+
+impl KeyUseWriter {
+    /// Starts the thread.
+    pub fn start(url: DatabaseUrl, uses: KeyUses) -> std::io::Result<Self> {
+        let (stop, stopped) = channel();
+        let (alive, ended) = channel();
+        let work = move || {
+            let _alive = alive;
+            let mut writing = Writing { url, connection: None, left_behind: Arc::default(), is_failing: false };
+            let mut ticks = 0_u64;
+            let mut sweep = Sweep::new();
+            loop {
+                let is_end = stopped.recv_timeout(WRITE_INTERVAL) != Err(RecvTimeoutError::Timeout);
+                ticks += 1;
+                writing.write_all(&uses, is_end, is_end || ticks.is_multiple_of(ANSWERS_EVERY));
+                if is_end {
+                    return;
+                }
+                let remove = |statement| writing.within_patience(|connection| sql_query(statement).execute(connection));
+                if let Err(error) = sweep.step(remove) {
+                    tracing::warn!(%error, "what is over could not be removed; the next sweep tries again");
+                }
+            }
+        };
+        spawn_vital(std::thread::Builder::new().name("key-uses".into()), work)?;
+        Ok(Self { stop, ended })
+    }
+}
+
+impl Drop for KeyUseWriter {
+    /// Writes what is left, if that can be done in time.
+    fn drop(&mut self) {
+        let _ = self.stop.send(());
+        if self.ended.recv_timeout(LAST_WRITE_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!(
+                "the last uses of keys and counts of answers could not be written: the database does not answer"
+            );
+        }
+    }
+}
+
+struct Writing {
+    url: DatabaseUrl,
+    connection: Option<PgConnection>,
+    left_behind: Arc<LeftBehind>,
+    /// Told once, not at every try: as long as it lasts, no replaced key ends.
+    is_failing: bool,
+}
+
+impl Writing {
+    fn write_all(&mut self, uses: &KeyUses, is_end: bool, has_answers: bool) {
+        let mut outcome = Ok(false);
+        for part in uses.due(is_end).chunks(PART_MAX) {
+            let rows = part.to_vec();
+            self.write(&mut outcome, move |connection| write_uses(connection, &rows), || uses.give_back(part));
+        }
+        let mut dropped = 0;
+        for part in uses.take_sent_in_clear().chunks(PART_MAX) {
+            let rows = part.to_vec();
+            let give_back = || dropped += uses.give_back_sent_in_clear(part);
+            self.write(&mut outcome, move |connection| write_sent_in_clear(connection, &rows), give_back);
+        }
+        if has_answers {
+            for part in uses.answers.take().chunks(PART_MAX) {
+                let rows = part.to_vec();
+                let give_back = || uses.answers.give_back(part);
+                self.write(&mut outcome, move |connection| write_answers(connection, &rows), give_back);
+            }
+        }
+        self.tell(&outcome, dropped + uses.answers.take_dropped(), is_end);
+    }
+
+    /// Writes a part, unless an earlier one could not be written either. The outcome tells whether anything was.
+    fn write(
+        &mut self,
+        outcome: &mut Result<bool, anyhow::Error>,
+        work: impl FnOnce(&mut PgConnection) -> QueryResult<()> + Send + 'static,
+        give_back: impl FnOnce(),
+    ) {
+        if outcome.is_ok() {
+            *outcome = self.within_patience(work).map(|()| true);
+        }
+        if outcome.is_err() {
+            give_back();
+        }
+    }
+
+    /// On a thread of its own, which is left behind with its connection if it hangs.
+    fn within_patience<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut PgConnection) -> QueryResult<T> + Send + 'static,
+    ) -> Result<T, anyhow::Error> {
+        anyhow::ensure!(self.left_behind.patience().is_some(), "too many statements hang in the database");
+        let (url, connection) = (self.url.clone(), self.connection.take());
+        let (answer, answered) = channel();
+        let run = move || -> Result<(PgConnection, T), anyhow::Error> {
+            let mut connection = match connection {
+                Some(connection) => connection,
+                None => connect(&url, SETTINGS)?,
+            };
+            let done = work(&mut connection)?;
+            Ok((connection, done))
+        };
+        // Whoever comes second, the work or the end of the wait for it, knows of the first.
+        let is_settled = Arc::new(AtomicBool::new(false));
+        let (settled, left_behind) = (Arc::clone(&is_settled), Arc::clone(&self.left_behind));
+        std::thread::Builder::new().name("key-uses-write".into()).spawn(move || {
+            let _ = answer.send(run());
+            if settled.swap(true, Ordering::AcqRel) {
+                left_behind.came_back();
+            }
+        })?;
+        let mut answer = answered.recv_timeout(PATIENCE);
+        if answer.is_err() {
+            self.left_behind.add();
+            if is_settled.swap(true, Ordering::AcqRel) {
+                self.left_behind.undo();
+                answer = answered.try_recv().map_err(|_| RecvTimeoutError::Disconnected);
+            }
+        }
+        let (connection, done) = answer.context("a statement hangs in the database")??;
+        self.left_behind.note_success();
+        self.connection = Some(connection);
+        Ok(done)
+    }
+
+    fn tell(&mut self, outcome: &Result<bool, anyhow::Error>, dropped: usize, is_end: bool) {
+        match outcome {
+            Err(error) if is_end => {
+                tracing::warn!(%error, "the last uses of keys and counts of answers could not be written");
+            }
+            Err(error) if !std::mem::replace(&mut self.is_failing, true) => {
+                tracing::warn!(
+                    %error,
+                    "the uses of keys cannot be written, so that keys which were replaced do not end; trying again"
+                );
+            }
+            Ok(true) if std::mem::take(&mut self.is_failing) => tracing::info!("the uses of keys are written again"),
+            _ => {}
+        }
+        if dropped > 0 {
+            tracing::warn!(dropped, "there was no room for counts of answers and keys sent in clear: they are lost");
+        }
+    }
+}
+
+fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)]) -> QueryResult<()> {
+    let (holders, moments): (Vec<_>, Vec<_>) = used.iter().copied().unzip();
+    let (organisations, keys): (Vec<_>, Vec<_>) = holders.iter().map(ids).unzip();
+    // Every writer takes the rows in one order, so that two services never wait for each other in a circle.
+    sql_query(
+        "INSERT INTO key_uses (organisation_id, key_id, last_used_at)
+         SELECT * FROM unnest($1, $2, $3) ORDER BY 1, 2
+         ON CONFLICT (organisation_id, key_id) DO UPDATE
+         SET last_used_at = greatest(key_uses.last_used_at, excluded.last_used_at)",
+    )
+    .bind::<Array<SqlUuid>, _>(&organisations)
+    .bind::<Array<SqlUuid>, _>(&keys)
+    .bind::<Array<Timestamptz>, _>(&moments)
+    .execute(connection)?;
+    // The first use of a key begins the end of the one whose place it takes. Its own end, if it has one, stays if it is
+    // sooner; a later use changes nothing, because the end has been set by then.
+    sql_query(
+        "UPDATE api_keys AS old SET expires_at = used.at + new.replaced_ends_after
+         FROM unnest($1, $2) AS used (id, at) JOIN api_keys AS new ON new.id = used.id
+         WHERE old.id = new.replaces AND old.revoked_at IS NULL
+            AND (old.expires_at IS NULL OR old.expires_at > used.at + new.replaced_ends_after)",
+    )
+    .bind::<Array<SqlUuid>, _>(&keys)
+    .bind::<Array<Timestamptz>, _>(&moments)
+    .execute(connection)
+    .map(drop)
+}
+
+fn write_sent_in_clear(connection: &mut PgConnection, sent: &[(KeyDigest, OffsetDateTime)]) -> QueryResult<()> {
+    let (digests, moments): (Vec<_>, Vec<_>) = sent.iter().map(|(key, at)| (key.as_bytes().as_slice(), *at)).unzip();
+    // Keys that nobody has are left out.
+    sql_query(
+        "INSERT INTO key_uses (organisation_id, key_id, sent_in_clear_at)
+         SELECT api_keys.organisation_id, api_keys.id, sent.at
+         FROM unnest($1, $2) AS sent (digest, at) JOIN api_keys ON api_keys.digest = sent.digest ORDER BY 1, 2
+         ON CONFLICT (organisation_id, key_id) DO UPDATE
+         SET sent_in_clear_at = greatest(key_uses.sent_in_clear_at, excluded.sent_in_clear_at)",
+    )
+    .bind::<Array<Binary>, _>(digests)
+    .bind::<Array<Timestamptz>, _>(moments)
+    .execute(connection)
+    .map(drop)
+}
+
+/// Adds the counts to those that are stored.
+fn write_answers(connection: &mut PgConnection, answers: &[(Counted, i64)]) -> QueryResult<()> {
+    let (mut organisations, mut keys, mut days) = (vec![], vec![], vec![]);
+    let (mut statuses, mut fields, mut counts) = (vec![], vec![], vec![]);
+    for ((holder, day, status, field), count) in answers {
+        let (organisation, key) = ids(holder);
+        organisations.push(organisation);
+        keys.push(key);
+        days.push(*day);
+        statuses.push(i32::from(*status));
+        fields.push(*field);
+        counts.push(*count);
+    }
+    sql_query(
+        "INSERT INTO key_answers (organisation_id, key_id, day, status, field, count)
+         SELECT * FROM unnest($1, $2, $3, $4, $5, $6) ORDER BY 1, 2, 3, 4, 5
+         ON CONFLICT (organisation_id, key_id, day, status, field) DO UPDATE
+         SET count = key_answers.count + excluded.count",
+    )
+    .bind::<Array<SqlUuid>, _>(organisations)
+    .bind::<Array<SqlUuid>, _>(keys)
+    .bind::<Array<SqlDate>, _>(days)
+    .bind::<Array<Integer>, _>(statuses)
+    .bind::<Array<Text>, _>(fields)
+    .bind::<Array<BigInt>, _>(counts)
+    .execute(connection)
+    .map(drop)
+}

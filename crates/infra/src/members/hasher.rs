@@ -1,0 +1,168 @@
+//! Argon2id on one thread that steps back for others: a flood of sign-ins waits in line and never slows the API.
+
+use std::sync::Arc;
+use std::thread::Builder;
+use std::time::Duration;
+
+use argon2::password_hash::PasswordHasher as _;
+use argon2::{Algorithm, Argon2, Params, PasswordVerifier, Version};
+use async_trait::async_trait;
+use intake_domain::{HasherError, Password, PasswordHash, PasswordHasher, PresentedPassword, Waiter};
+use tokio::sync::oneshot;
+
+use crate::members::fair_line::{Entered, FairLine};
+use crate::vital_thread::spawn_vital;
+
+/// OWASP's first choice: 19 MiB, two passes, one lane.
+const MEMORY_KIB: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+/// About a tenth of what a thread of the API gets when every core is busy, and a whole core when one is free.
+const NICENESS: i32 = 10;
+/// Whoever waits longer is told to come back.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// One password on its way through the line.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The port [`PasswordHasher`] with Argon2id.
+pub struct Argon2Hasher {
+    line: Arc<FairLine<Job>>,
+    /// What a sign-in without a member is compared with.
+    nobody: PasswordHash,
+}
+
+impl Argon2Hasher {
+    /// Starts the thread, which ends when this is dropped.
+    pub fn start() -> std::io::Result<Self> {
+        // Made here, and not by the first stranger, who would wait for it twice as long as for a member's.
+        let nobody = hash("nobody's password", b"nobody's own salt").map_err(std::io::Error::other)?;
+        let line = Arc::new(FairLine::<Job>::new());
+        let taker = Taker(Arc::clone(&line));
+        spawn_vital(Builder::new().name("password-hasher".to_owned()), move || {
+            // Best effort: without it, hashing takes one core as any other work would.
+            let _ = rustix::process::nice(NICENESS);
+            while let Some(job) = taker.0.next() {
+                job();
+            }
+        })?;
+        Ok(Self { line, nobody })
+    }
+
+    async fn in_line<T: Send + 'static>(
+        &self,
+        waiter: Waiter,
+        work: impl FnOnce() -> Result<T, HasherError> + Send + 'static,
+    ) -> Result<T, HasherError> {
+        let (answer, answered) = oneshot::channel();
+        let job = move || {
+            if !answer.is_closed() {
+                let _ = answer.send(work());
+            }
+        };
+        match self.line.enter(waiter, Box::new(job)) {
+            Entered::Waits => {}
+            Entered::AlreadyInLine => return Err(HasherError::AlreadyInLine),
+            Entered::Full => return Err(HasherError::Full),
+            Entered::Closed => return Err(HasherError::Failed("the password hasher has ended".into())),
+        }
+        let done = tokio::time::timeout(MAX_WAIT, answered).await.map_err(|_| HasherError::Full)?;
+        done.map_err(|error| HasherError::Failed(error.into()))?
+    }
+}
+
+impl Drop for Argon2Hasher {
+    fn drop(&mut self) {
+        self.line.close();
+    }
+}
+
+/// Takes jobs until it is gone, by a panic as well: then nobody waits for what will never be done.
+struct Taker(Arc<FairLine<Job>>);
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+#[async_trait]
+impl PasswordHasher for Argon2Hasher {
+    async fn hash(&self, waiter: Waiter, password: &Password, salt: [u8; 16]) -> Result<PasswordHash, HasherError> {
+        let password = password.clone();
+        self.in_line(waiter, move || hash(password.expose(), &salt)).await
+    }
+
+    async fn matches(
+        &self,
+        waiter: Waiter,
+        presented: &PresentedPassword,
+        stored: Option<PasswordHash>,
+    ) -> Result<bool, HasherError> {
+        let has_stored = stored.is_some();
+        let compared = stored.unwrap_or_else(|| self.nobody.clone());
+        let presented = presented.clone();
+        self.in_line(waiter, move || {
+            // Nobody's password is that long, but being told so must take just as long.
+            let text = if presented.is_too_long() { "" } else { presented.expose() };
+            let parsed = argon2::password_hash::phc::PasswordHash::new(compared.as_str()).map_err(failed)?;
+            let is_right = argon2()?.verify_password(text.as_bytes(), &parsed).is_ok();
+            Ok(is_right && has_stored && !presented.is_too_long())
+        })
+        .await
+    }
+}
+
+fn hash(password: &str, salt: &[u8]) -> Result<PasswordHash, HasherError> {
+    let hash = argon2()?.hash_password_with_salt(password.as_bytes(), salt).map_err(failed)?;
+    Ok(PasswordHash::new(hash.to_string()))
+}
+
+fn argon2() -> Result<Argon2<'static>, HasherError> {
+    let params = Params::new(MEMORY_KIB, PASSES, 1, None).map_err(failed)?;
+    Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
+}
+
+fn failed(error: impl std::fmt::Display) -> HasherError {
+    HasherError::Failed(error.to_string().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use intake_domain::Network;
+
+    const WAITER: fn() -> Waiter = || Waiter::Stranger(Network::of_neighbours(None));
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
+    }
+
+    #[test]
+    fn the_longest_password_is_taken_and_one_that_goes_on_behind_it_is_refused() {
+        let hasher = Argon2Hasher::start().unwrap();
+        // Four bytes for each character: as long as a password can be.
+        let longest: String = ('\u{1F40E}'..).take(128).collect();
+        run(async {
+            let stored = hasher.hash(WAITER(), &Password::new(&longest).unwrap(), [7; 16]).await.unwrap();
+            for (typed, is_right) in
+                [(longest.clone(), true), (longest.clone() + "x", false), (longest.clone() + &longest, false)]
+            {
+                let presented = PresentedPassword::new(typed);
+                assert_eq!(hasher.matches(WAITER(), &presented, Some(stored.clone())).await.unwrap(), is_right);
+            }
+        });
+    }
+
+    #[test]
+    fn a_hasher_that_has_died_is_a_failure_and_not_a_full_line() {
+        let hasher = Argon2Hasher::start().unwrap();
+        assert_eq!(hasher.line.enter(WAITER(), Box::new(|| panic!("a defect"))), Entered::Waits);
+        let presented = PresentedPassword::new("any");
+        let failed = |answer| matches!(answer, Err(HasherError::Failed(_)));
+        // A panic takes its time: it is told with all that led to it.
+        while hasher.line.enter(WAITER(), Box::new(|| ())) != Entered::Closed {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        run(async { assert!(failed(hasher.matches(WAITER(), &presented, None).await)) });
+    }
+}

@@ -1,0 +1,186 @@
+//! Invitations, over Diesel: made, seen, withdrawn, and used up.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    Action, Actor, Deed, EmailAddress, Invited, Joined, NewInvitation, NewMember, NewSession, OpenInvitation,
+    PEOPLE_MAX, TokenDigest, Withdrawn,
+};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::audit::log::record;
+use crate::diesel_errors::is_foreign_key_violation;
+use crate::schema::{invitations, members, organisations};
+use crate::sessions::row::insert_session;
+
+pub(crate) fn invite(connection: &mut PgConnection, invitation: &NewInvitation, deed: &Deed) -> QueryResult<Invited> {
+    let organisation = *invitation.organisation_id.as_uuid();
+    let invited_by = match &deed.actor {
+        Actor::Member(id, _) => Some(*id.as_uuid()),
+        Actor::Operator | Actor::Stranger => None,
+    };
+    let stored = connection.transaction(|connection| {
+        let row = (
+            invitations::token_digest.eq(invitation.token.as_bytes().as_slice()),
+            invitations::organisation_id.eq(organisation),
+            invitations::email.eq(invitation.email.as_str()),
+            invitations::expires_at.eq(invitation.expires_at),
+            invitations::invited_by.eq(invited_by),
+        );
+        diesel::insert_into(invitations::table).values(row).on_conflict_do_nothing().execute(connection)?;
+        if people(connection, organisation, deed.at)? > i64::from(PEOPLE_MAX) {
+            return Err(diesel::result::Error::RollbackTransaction);
+        }
+        record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), deed)
+    });
+    // Told apart out here: within a transaction an error must end it.
+    match stored {
+        Err(error) if is_foreign_key_violation(&error) => Ok(Invited::NobodyToInviteTo),
+        Err(diesel::result::Error::RollbackTransaction) => Ok(Invited::TooMany),
+        other => other.map(|()| Invited::Invited),
+    }
+}
+
+/// Members and open invitations.
+fn people(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
+    let members: i64 =
+        members::table.filter(members::organisation_id.eq(organisation)).count().get_result(connection)?;
+    let open = invitations::table
+        .filter(invitations::organisation_id.eq(organisation))
+        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)));
+    Ok(members + open.count().get_result::<i64>(connection)?)
+}
+
+/// The address that an open invitation is for, and the name of the organisation.
+pub(crate) fn open(
+    connection: &mut PgConnection,
+    token: &TokenDigest,
+    now: OffsetDateTime,
+) -> QueryResult<Option<(String, String)>> {
+    let open = invitations::table
+        .inner_join(organisations::table)
+        .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
+        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)));
+    open.select((invitations::email, organisations::name)).first(connection).optional()
+}
+
+pub(crate) fn all_open(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    now: OffsetDateTime,
+) -> QueryResult<Vec<OpenInvitation>> {
+    let makers = members::table.on(members::id.nullable().eq(invitations::invited_by));
+    let open = invitations::table
+        .left_join(makers)
+        .filter(invitations::organisation_id.eq(organisation))
+        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)))
+        .order((invitations::expires_at, invitations::token_digest));
+    let columns = (invitations::token_digest, invitations::email, invitations::expires_at, members::name.nullable());
+    let rows: Vec<(Vec<u8>, String, OffsetDateTime, Option<String>)> = open.select(columns).load(connection)?;
+    let invitation = |(digest, email, expires_at, invited_by): (Vec<u8>, String, OffsetDateTime, Option<String>)| {
+        Some(OpenInvitation { token: TokenDigest::from_bytes(&digest)?, email, invited_by, expires_at })
+    };
+    Ok(rows.into_iter().filter_map(invitation).collect())
+}
+
+pub(crate) fn withdraw(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    token: &TokenDigest,
+    deed: &Deed,
+) -> QueryResult<Withdrawn> {
+    connection.transaction(|connection| {
+        let own = invitations::table
+            .find(token.as_bytes().as_slice())
+            .filter(invitations::organisation_id.eq(organisation))
+            .filter(invitations::accepted_by.is_null());
+        let email = diesel::delete(own).returning(invitations::email).get_result::<String>(connection).optional()?;
+        let Some(email) = email else {
+            return Ok(Withdrawn::NoSuchInvitation);
+        };
+        record(connection, organisation, Action::InvitationWithdrawn, &email, deed)?;
+        Ok(Withdrawn::Withdrawn)
+    })
+}
+
+/// Ends the open invitations to an address: nobody comes back by one that was made for it before.
+pub(crate) fn end_all_to(connection: &mut PgConnection, organisation: Uuid, email_folded: &str) -> QueryResult<()> {
+    let open = invitations::table
+        .filter(invitations::organisation_id.eq(organisation).and(invitations::accepted_by.is_null()));
+    let all: Vec<(Vec<u8>, String)> = open.select((invitations::token_digest, invitations::email)).load(connection)?;
+    let is_to = |email: &str| folded(email).is_none_or(|folded| folded == email_folded);
+    let ended: Vec<_> = all.into_iter().filter(|(_, email)| is_to(email)).map(|(digest, _)| digest).collect();
+    diesel::delete(open.filter(invitations::token_digest.eq_any(ended))).execute(connection).map(drop)
+}
+
+pub(crate) fn join(
+    connection: &mut PgConnection,
+    token: &TokenDigest,
+    member: &NewMember,
+    session: &NewSession,
+    deed: &Deed,
+) -> QueryResult<Joined> {
+    match connection.transaction(|connection| try_to_join(connection, token, member, session, deed)) {
+        Err(Refusal::Refused(refused)) => Ok(refused),
+        Err(Refusal::Failed(error)) => Err(error),
+        Ok(()) => Ok(Joined::Joined),
+    }
+}
+
+enum Refusal {
+    Refused(Joined),
+    Failed(diesel::result::Error),
+}
+
+impl From<diesel::result::Error> for Refusal {
+    fn from(error: diesel::result::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn try_to_join(
+    connection: &mut PgConnection,
+    token: &TokenDigest,
+    member: &NewMember,
+    session: &NewSession,
+    deed: &Deed,
+) -> Result<(), Refusal> {
+    let id = *member.id.as_uuid();
+    // Open, or used up by this very guest in an earlier run that lost its answer.
+    let is_open = invitations::accepted_by.is_null().and(invitations::expires_at.gt(deed.at));
+    let own = invitations::table
+        .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
+        .filter(is_open.or(invitations::accepted_by.assume_not_null().eq(id)));
+    let accepted = diesel::update(own)
+        .set(invitations::accepted_by.eq(id))
+        .returning((invitations::organisation_id, invitations::email))
+        .get_result::<(Uuid, String)>(connection)
+        .optional()?;
+    let (organisation, email) = accepted.ok_or(Refusal::Refused(Joined::NoInvitation))?;
+    // An address that cannot be read any more belongs to nobody.
+    let email_folded = folded(&email).ok_or(Refusal::Refused(Joined::NoInvitation))?;
+    let row = (
+        members::id.eq(id),
+        members::organisation_id.eq(organisation),
+        members::email.eq(&email),
+        members::email_folded.eq(email_folded),
+        members::name.eq(member.name.as_str()),
+        members::password_hash.eq(member.password.as_str()),
+        members::joined_at.eq(deed.at),
+    );
+    let added = diesel::insert_into(members::table).values(row).on_conflict_do_nothing().execute(connection)?;
+    let is_there = diesel::select(diesel::dsl::exists(members::table.find(id))).get_result::<bool>(connection)?;
+    if added == 0 && !is_there {
+        return Err(Refusal::Refused(Joined::EmailTaken));
+    }
+    insert_session(connection, session, deed)?;
+    let deed = Deed { actor: Actor::Member(member.id, member.name.to_string()), ..deed.clone() };
+    record(connection, organisation, Action::MemberJoined, &email, &deed)?;
+    Ok(())
+}
+
+/// What two spellings of a stored address have in common. None: it is no address.
+fn folded(email: &str) -> Option<String> {
+    email.parse::<EmailAddress>().ok().map(|email| email.folded())
+}

@@ -1,0 +1,11 @@
+//! Members, their invitations, passwords and second factors.
+
+pub(crate) mod fair_line;
+pub(crate) mod hasher;
+pub(crate) mod invitations;
+pub(crate) mod row;
+pub(crate) mod second_factor;
+pub(crate) mod store;
+
+pub use hasher::Argon2Hasher;
+pub use store::PostgresMemberStore;

@@ -1,0 +1,173 @@
+//! Members and invitations, over Diesel.
+
+use async_trait::async_trait;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    Action, Credentials, Deed, EmailAddress, Invitation, Invited, Joined, Member, MemberId, MemberRecord, MemberStore,
+    Network, NewInvitation, NewMember, NewSecondFactor, NewSession, OpenInvitation, OrganisationId, PasswordHash,
+    Removed, StoreError, TokenDigest, Withdrawn,
+};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::audit::log::record;
+use crate::database::pool::Database;
+use crate::members::row::{MemberRow, unreadable};
+use crate::members::{invitations, second_factor};
+use crate::schema::{familiar_networks, members};
+
+/// The port [`MemberStore`] over PostgreSQL.
+pub struct PostgresMemberStore(Database);
+
+impl PostgresMemberStore {
+    /// A store over this pool.
+    #[must_use]
+    pub fn new(database: Database) -> Self {
+        Self(database)
+    }
+}
+
+#[async_trait]
+impl MemberStore for PostgresMemberStore {
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<Invited, StoreError> {
+        let (invitation, deed) = (invitation.clone(), deed.clone());
+        self.0.run(move |connection| invitations::invite(connection, &invitation, &deed)).await
+    }
+
+    async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError> {
+        let token = *token;
+        let found = self.0.run(move |connection| invitations::open(connection, &token, now));
+        let invitation = found.await?.map(|(email, organisation_name)| {
+            Ok(Invitation { email: email.parse().map_err(unreadable)?, organisation_name })
+        });
+        invitation.transpose()
+    }
+
+    async fn open_invitations(
+        &self,
+        organisation: OrganisationId,
+        now: OffsetDateTime,
+    ) -> Result<Vec<OpenInvitation>, StoreError> {
+        let organisation = *organisation.as_uuid();
+        self.0.run(move |connection| invitations::all_open(connection, organisation, now)).await
+    }
+
+    async fn withdraw(
+        &self,
+        organisation: OrganisationId,
+        token: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<Withdrawn, StoreError> {
+        let (organisation, token, deed) = (*organisation.as_uuid(), *token, deed.clone());
+        self.0.run(move |connection| invitations::withdraw(connection, organisation, &token, &deed)).await
+    }
+
+    async fn join(
+        &self,
+        token: &TokenDigest,
+        member: &NewMember,
+        session: &NewSession,
+        deed: &Deed,
+    ) -> Result<Joined, StoreError> {
+        let (token, member, session, deed) = (*token, member.clone(), session.clone(), deed.clone());
+        self.0.run(move |connection| invitations::join(connection, &token, &member, &session, &deed)).await
+    }
+
+    async fn credentials(
+        &self,
+        email: &EmailAddress,
+        from: Option<Network>,
+    ) -> Result<Option<Credentials>, StoreError> {
+        let (folded, network) = (email.folded(), from.map(|network| network.to_string()));
+        let found = self.0.run(move |connection| {
+            let member = members::table.filter(members::email_folded.eq(&folded));
+            let familiar = familiar_networks::table
+                .filter(familiar_networks::member_id.eq(members::id))
+                .filter(familiar_networks::network.nullable().eq(&network));
+            let columns = (
+                MemberRow::as_select(),
+                members::password_hash,
+                members::totp_secret.is_not_null(),
+                diesel::dsl::exists(familiar),
+            );
+            member.select(columns).first(connection).optional()
+        });
+        let found: Option<(MemberRow, String, bool, bool)> = found.await?;
+        let credentials = found.map(|(member, hash, has_second_factor, is_familiar)| {
+            let (member, password) = (member.try_into()?, PasswordHash::new(hash));
+            Ok(Credentials { member, password, has_second_factor, is_familiar })
+        });
+        credentials.transpose()
+    }
+
+    async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError> {
+        let id = *organisation.as_uuid();
+        let found = self.0.run(move |connection| {
+            let oldest_first =
+                members::table.filter(members::organisation_id.eq(id)).order((members::joined_at, members::id));
+            let columns =
+                (members::id, members::name, members::email, members::joined_at, members::totp_secret.is_not_null());
+            oldest_first.select(columns).load::<(Uuid, String, String, OffsetDateTime, bool)>(connection)
+        });
+        let found = found.await?.into_iter();
+        let records = found.map(|(id, name, email, joined_at, has_second_factor)| MemberRecord {
+            id: id.into(),
+            name,
+            email,
+            joined_at,
+            has_second_factor,
+        });
+        Ok(records.collect())
+    }
+
+    async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError> {
+        let (organisation, member, deed) = (*organisation.as_uuid(), *member.as_uuid(), deed.clone());
+        self.0.run(move |connection| remove(connection, organisation, member, &deed)).await
+    }
+
+    async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError> {
+        let id = *member.as_uuid();
+        self.0.run(move |connection| second_factor::recovery_codes_left(connection, id)).await
+    }
+
+    async fn turn_on(&self, member: &Member, factor: &NewSecondFactor, deed: &Deed) -> Result<bool, StoreError> {
+        let (member, factor, deed) = (member.clone(), factor.clone(), deed.clone());
+        self.0.run(move |connection| second_factor::turn_on(connection, &member, &factor, &deed)).await
+    }
+
+    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<bool, StoreError> {
+        let (member, deed) = (member.clone(), deed.clone());
+        self.0.run(move |connection| second_factor::turn_off(connection, &member, &deed)).await
+    }
+
+    async fn replace_recovery_codes(
+        &self,
+        member: &Member,
+        codes: &[TokenDigest],
+        deed: &Deed,
+    ) -> Result<bool, StoreError> {
+        let (member, codes, deed) = (member.clone(), codes.to_vec(), deed.clone());
+        self.0.run(move |connection| second_factor::replace_recovery_codes(connection, &member, &codes, &deed)).await
+    }
+}
+
+fn remove(connection: &mut PgConnection, organisation: Uuid, member: Uuid, deed: &Deed) -> QueryResult<Removed> {
+    connection.transaction(|connection| {
+        // Locked, so that the last two members cannot remove each other at once.
+        let all = members::table.filter(members::organisation_id.eq(organisation)).order(members::id);
+        let columns = (members::id, members::email, members::email_folded);
+        let all = all.select(columns).for_update().load::<(Uuid, String, String)>(connection)?;
+        let Some((_, email, email_folded)) = all.iter().find(|(id, ..)| *id == member) else {
+            return Ok(Removed::NoSuchMember);
+        };
+        if all.len() == 1 {
+            return Ok(Removed::LastMember);
+        }
+        // Sessions, waiting sign-ins and the invitations that it made go with it.
+        diesel::delete(members::table.find(member)).execute(connection)?;
+        invitations::end_all_to(connection, organisation, email_folded)?;
+        record(connection, organisation, Action::MemberRemoved, email, deed)?;
+        Ok(Removed::Removed)
+    })
+}

@@ -1,3 +1,0 @@
-//! What queue and desk are made of. A test puts loom's in its place and tries every order of events.
-
-pub(super) use std::sync::{Condvar, Mutex};

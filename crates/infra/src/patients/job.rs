@@ -1,0 +1,72 @@
+//! One request on its way through the queue, and how many there may be.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use intake_domain::{KeyDigest, KeyHolder, KeyStanding, Registered, Registration, StoreError};
+use time::OffsetDateTime;
+use tokio::sync::oneshot;
+
+/// As many as there may be connections, each of which waits for one answer at a time: half a second of work at full speed.
+pub(crate) const QUEUE_LENGTH: usize = 16_384;
+/// Large enough to share a commit among all who wait on a busy day, small enough to be stored in a few milliseconds.
+pub(crate) const BATCH_MAX: usize = 256;
+
+/// What a request wants.
+#[derive(Clone)]
+pub(crate) enum Task {
+    /// A patient.
+    Create(Arc<Registration>),
+    /// To know what its key is worth at that moment, and no more.
+    Check { moment: OffsetDateTime, key: KeyDigest },
+}
+
+impl Task {
+    pub(crate) fn key(&self) -> &KeyDigest {
+        match self {
+            Self::Create(registration) => &registration.key,
+            Self::Check { key, .. } => key,
+        }
+    }
+
+    pub(crate) fn moment(&self) -> OffsetDateTime {
+        match self {
+            Self::Create(registration) => registration.created_at,
+            Self::Check { moment, .. } => *moment,
+        }
+    }
+
+    pub(crate) fn registration(&self) -> Option<&Registration> {
+        match self {
+            Self::Create(registration) => Some(registration),
+            Self::Check { .. } => None,
+        }
+    }
+}
+
+/// What became of a task.
+pub(crate) struct Answer {
+    /// What its key is worth.
+    pub(crate) standing: KeyStanding,
+    /// Whose key it is, worth something or not. None: nobody has it.
+    pub(crate) holder: Option<KeyHolder>,
+    /// What became of the patient, if there was one and the key was, or had been, good for it.
+    pub(crate) registered: Option<Registered>,
+}
+
+/// One request on its way through the queue.
+pub(crate) struct Job {
+    pub(crate) task: Task,
+    pub(crate) deadline: Instant,
+    pub(crate) answer: oneshot::Sender<Result<Answer, StoreError>>,
+    /// It has gone to the database, and no answer has come back.
+    pub(crate) was_sent: bool,
+    /// Somebody else's transaction held its row when it was last tried.
+    pub(crate) is_held: bool,
+}
+
+impl Job {
+    pub(crate) fn idempotency_key(&self) -> Option<&str> {
+        Some(self.task.registration()?.retry.as_ref()?.key.as_str())
+    }
+}

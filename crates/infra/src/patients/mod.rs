@@ -1,0 +1,16 @@
+//! The register of patients over PostgreSQL.
+
+pub(crate) mod backlog;
+pub(crate) mod batch;
+pub(crate) mod crew;
+pub(crate) mod desk;
+pub(crate) mod job;
+pub(crate) mod queue;
+pub(crate) mod register;
+pub(crate) mod statement;
+pub(crate) mod stored_before;
+pub(crate) mod suspects;
+pub(crate) mod sync;
+pub(crate) mod writer;
+
+pub use register::PostgresPatientRegister;

@@ -1,0 +1,286 @@
+//! The one statement: authenticates every request of a batch and stores the patients of those whose key is active. It has
+//! a plain form for a patient alone, which arrays would take a quarter longer.
+
+use std::collections::HashMap;
+
+use diesel::pg::Pg;
+use diesel::prelude::*;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::sql_types::{Array, Binary, Bool, Date, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::KeyDigest;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::patients::job::Task;
+
+/// In the order in which both forms bind their values.
+const COLUMNS: &str = "organisation_id, id, first_name, last_name, phone_number, date_of_birth, email, address_line1,
+    address_line2, suburb, state, postcode, country, idempotency_key, request_digest, created_at, updated_at";
+
+/// A batch as PostgreSQL takes it: the keys, each once, and one array for each column of the rows.
+#[derive(Default)]
+pub(crate) struct InsertBatch<'a> {
+    key_digests: Vec<&'a [u8]>,
+    /// For each task the index of its key.
+    key_indexes: Vec<usize>,
+    /// The same for each row, as PostgreSQL counts: from 1.
+    key_numbers: Vec<i32>,
+    ids: Vec<Uuid>,
+    first_names: Vec<&'a str>,
+    last_names: Vec<&'a str>,
+    phone_numbers: Vec<&'a str>,
+    dates_of_birth: Vec<time::Date>,
+    emails: Vec<Option<&'a str>>,
+    address_lines1: Vec<Option<&'a str>>,
+    address_lines2: Vec<Option<&'a str>>,
+    suburbs: Vec<Option<&'a str>>,
+    states: Vec<Option<&'a str>>,
+    postcodes: Vec<Option<&'a str>>,
+    countries: Vec<Option<&'a str>>,
+    created_at: Vec<OffsetDateTime>,
+    idempotency_keys: Vec<Option<&'a str>>,
+    request_digests: Vec<Option<&'a [u8]>>,
+}
+
+/// What became of a batch: one line, so that nothing depends on the order in which rows come back.
+#[derive(Queryable)]
+pub(crate) struct Outcome {
+    /// For each key its id; none: no such key.
+    pub(crate) key_ids: Vec<Option<Uuid>>,
+    pub(crate) organisation_ids: Vec<Option<Uuid>>,
+    pub(crate) are_revoked: Vec<bool>,
+    pub(crate) have_expired: Vec<bool>,
+    /// The ids of the rows that were stored by this run of the statement.
+    pub(crate) created: Option<Vec<Uuid>>,
+}
+
+impl<'a> InsertBatch<'a> {
+    /// For each task the index of its key in the arrays of the outcome.
+    pub(crate) fn key_indexes(&self) -> Vec<usize> {
+        self.key_indexes.clone()
+    }
+
+    fn optional_texts(&self) -> [&[Option<&'a str>]; 8] {
+        [
+            &self.emails,
+            &self.address_lines1,
+            &self.address_lines2,
+            &self.suburbs,
+            &self.states,
+            &self.postcodes,
+            &self.countries,
+            &self.idempotency_keys,
+        ]
+    }
+
+    /// How many patients the batch would create.
+    pub(crate) fn rows(&self) -> usize {
+        self.ids.len()
+    }
+}
+
+impl<'a> FromIterator<&'a Task> for InsertBatch<'a> {
+    fn from_iter<T: IntoIterator<Item = &'a Task>>(tasks: T) -> Self {
+        let mut batch = Self::default();
+        let mut indexes: HashMap<&KeyDigest, usize> = HashMap::new();
+        for task in tasks {
+            let next = indexes.len();
+            let index = *indexes.entry(task.key()).or_insert_with(|| {
+                batch.key_digests.push(task.key().as_bytes());
+                next
+            });
+            batch.key_indexes.push(index);
+            let Some(registration) = task.registration() else { continue };
+            let patient = &registration.patient;
+            let retry = registration.retry.as_ref();
+            // A batch is far smaller than any number.
+            batch.key_numbers.push(i32::try_from(index + 1).unwrap_or(i32::MAX));
+            batch.ids.push(*registration.id.as_uuid());
+            batch.first_names.push(patient.first_name());
+            batch.last_names.push(patient.last_name());
+            batch.phone_numbers.push(patient.phone_number());
+            batch.dates_of_birth.push(patient.date_of_birth());
+            batch.emails.push(patient.email());
+            batch.address_lines1.push(patient.address_line1());
+            batch.address_lines2.push(patient.address_line2());
+            batch.suburbs.push(patient.suburb());
+            batch.states.push(patient.state());
+            batch.postcodes.push(patient.postcode());
+            batch.countries.push(patient.country());
+            batch.created_at.push(registration.created_at);
+            batch.idempotency_keys.push(retry.map(|retry| retry.key.as_str()));
+            batch.request_digests.push(retry.map(|retry| retry.digest.as_bytes().as_slice()));
+        }
+        batch
+    }
+}
+
+impl QueryFragment<Pg> for InsertBatch<'_> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        // Each key is looked at once, however many rows bring it along: what is known of the keys is one line of arrays,
+        // and a row finds its organisation by its key's number in them.
+        out.push_sql(
+            "WITH keys AS (
+                SELECT array_agg(api_keys.id ORDER BY number) AS ids,
+                    array_agg(organisation_id ORDER BY number) AS organisation_ids,
+                    array_agg(revoked_at IS NOT NULL ORDER BY number) AS are_revoked,
+                    array_agg(coalesce(expires_at <= now(), false) ORDER BY number) AS have_expired,
+                    array_agg(CASE WHEN revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+                        THEN organisation_id END ORDER BY number) AS open_organisation_ids
+                FROM unnest(",
+        );
+        out.push_bind_param::<Array<Binary>, _>(&self.key_digests)?;
+        out.push_sql(
+            ") WITH ORDINALITY AS asked (digest, number) LEFT JOIN api_keys USING (digest)
+            ), created AS (
+                INSERT INTO patients (",
+        );
+        out.push_sql(COLUMNS);
+        out.push_sql(
+            ")
+                SELECT open_organisation_ids[key_number], id, first_name, last_name, phone_number, date_of_birth, email,
+                    address_line1, address_line2, suburb, state, postcode, country, idempotency_key, request_digest,
+                    created_at, created_at
+                FROM keys, unnest(",
+        );
+        out.push_bind_param::<Array<Integer>, _>(&self.key_numbers)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.ids)?;
+        for texts in [&self.first_names, &self.last_names, &self.phone_numbers] {
+            out.push_sql(", ");
+            out.push_bind_param::<Array<Text>, _>(texts)?;
+        }
+        out.push_sql(", ");
+        out.push_bind_param::<Array<Date>, _>(&self.dates_of_birth)?;
+        for texts in self.optional_texts() {
+            out.push_sql(", ");
+            out.push_bind_param::<Array<Nullable<Text>>, _>(texts)?;
+        }
+        out.push_sql(", ");
+        out.push_bind_param::<Array<Nullable<Binary>>, _>(&self.request_digests)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<Timestamptz>, _>(&self.created_at)?;
+        out.push_sql(
+            ") AS row (key_number, id, first_name, last_name, phone_number, date_of_birth, email, address_line1,
+                address_line2, suburb, state, postcode, country, idempotency_key, request_digest, created_at)
+                WHERE open_organisation_ids[key_number] IS NOT NULL
+                ON CONFLICT DO NOTHING
+                RETURNING id
+            )
+            SELECT ids, organisation_ids, are_revoked, have_expired, (SELECT array_agg(id) FROM created) FROM keys",
+        );
+        Ok(())
+    }
+}
+
+impl QueryId for InsertBatch<'_> {
+    type QueryId = InsertBatch<'static>;
+
+    // The text is the same for every batch: parsed and planned once for each connection.
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl Query for InsertBatch<'_> {
+    type SqlType =
+        (Array<Nullable<SqlUuid>>, Array<Nullable<SqlUuid>>, Array<Bool>, Array<Bool>, Nullable<Array<SqlUuid>>);
+}
+
+impl RunQueryDsl<PgConnection> for InsertBatch<'_> {}
+
+/// The statement, planned and bound with all its values but not run: it fails where they are at fault.
+pub(crate) struct Rehearsal<'a>(pub(crate) InsertBatch<'a>);
+
+impl QueryFragment<Pg> for Rehearsal<'_> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql("EXPLAIN ");
+        self.0.walk_ast(out.reborrow())
+    }
+}
+
+impl QueryId for Rehearsal<'_> {
+    type QueryId = Rehearsal<'static>;
+
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl RunQueryDsl<PgConnection> for Rehearsal<'_> {}
+
+/// The statement for a batch of one patient.
+pub(crate) struct InsertOne<'a>(pub(crate) InsertBatch<'a>);
+
+/// What became of the one.
+#[derive(Queryable)]
+pub(crate) struct OutcomeOfOne {
+    key_id: Uuid,
+    organisation_id: Uuid,
+    is_revoked: bool,
+    has_expired: bool,
+    created: Option<Uuid>,
+}
+
+impl From<Option<OutcomeOfOne>> for Outcome {
+    fn from(one: Option<OutcomeOfOne>) -> Self {
+        let one = one.as_ref();
+        Self {
+            key_ids: vec![one.map(|one| one.key_id)],
+            organisation_ids: vec![one.map(|one| one.organisation_id)],
+            are_revoked: vec![one.is_some_and(|one| one.is_revoked)],
+            have_expired: vec![one.is_some_and(|one| one.has_expired)],
+            created: one.and_then(|one| one.created).map(|id| vec![id]),
+        }
+    }
+}
+
+impl QueryFragment<Pg> for InsertOne<'_> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let batch = &self.0;
+        out.push_sql(
+            "WITH key AS (
+                SELECT id AS key_id, organisation_id, revoked_at IS NOT NULL AS is_revoked,
+                    coalesce(expires_at <= now(), false) AS has_expired
+                FROM api_keys WHERE digest = ",
+        );
+        out.push_bind_param::<Binary, _>(first(&batch.key_digests)?)?;
+        out.push_sql("), created AS (INSERT INTO patients (");
+        out.push_sql(COLUMNS);
+        out.push_sql(") SELECT organisation_id, ");
+        out.push_bind_param::<SqlUuid, _>(first(&batch.ids)?)?;
+        for texts in [&batch.first_names, &batch.last_names, &batch.phone_numbers] {
+            out.push_sql(", ");
+            out.push_bind_param::<Text, _>(first(texts)?)?;
+        }
+        out.push_sql(", ");
+        out.push_bind_param::<Date, _>(first(&batch.dates_of_birth)?)?;
+        for texts in batch.optional_texts() {
+            out.push_sql(", ");
+            out.push_bind_param::<Nullable<Text>, _>(first(texts)?)?;
+        }
+        out.push_sql(", ");
+        out.push_bind_param::<Nullable<Binary>, _>(first(&batch.request_digests)?)?;
+        for _ in ["created_at", "updated_at"] {
+            out.push_sql(", ");
+            out.push_bind_param::<Timestamptz, _>(first(&batch.created_at)?)?;
+        }
+        out.push_sql(
+            " FROM key WHERE NOT is_revoked AND NOT has_expired ON CONFLICT DO NOTHING RETURNING id)
+            SELECT key_id, organisation_id, is_revoked, has_expired, (SELECT id FROM created) FROM key",
+        );
+        Ok(())
+    }
+}
+
+impl QueryId for InsertOne<'_> {
+    type QueryId = InsertOne<'static>;
+
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl Query for InsertOne<'_> {
+    type SqlType = (SqlUuid, SqlUuid, Bool, Bool, Nullable<SqlUuid>);
+}
+
+impl RunQueryDsl<PgConnection> for InsertOne<'_> {}
+
+fn first<T>(values: &[T]) -> QueryResult<&T> {
+    values.first().ok_or(diesel::result::Error::NotFound)
+}

@@ -1,0 +1,105 @@
+//! What earlier statements have stored of the patients that this one did not: by the patient's own id, or under the same
+//! idempotency key. One statement for all of them, and apart from the insert, because it must see what was committed while
+//! that ran.
+
+use diesel::pg::Pg;
+use diesel::prelude::*;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::sql_types::{Array, BigInt, Binary, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{OrganisationId, Registered, Registration};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// What to look for.
+#[derive(Default)]
+pub(crate) struct StoredBefore<'a> {
+    organisation_ids: Vec<Uuid>,
+    ids: Vec<Uuid>,
+    idempotency_keys: Vec<Option<&'a str>>,
+}
+
+impl<'a> StoredBefore<'a> {
+    /// Asks for one more. By its idempotency key only if the caller may know what is under that.
+    pub(crate) fn ask(
+        &mut self,
+        organisation: OrganisationId,
+        registration: &'a Registration,
+        by_idempotency_key: bool,
+    ) {
+        self.organisation_ids.push(*organisation.as_uuid());
+        self.ids.push(*registration.id.as_uuid());
+        let retry = registration.retry.as_ref().filter(|_| by_idempotency_key);
+        self.idempotency_keys.push(retry.map(|retry| retry.key.as_str()));
+    }
+
+    /// For each that was asked for what is stored of it, in their order.
+    pub(crate) fn find(self, connection: &mut PgConnection) -> QueryResult<Vec<Option<Registered>>> {
+        if self.ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let organisations = self.organisation_ids.clone();
+        let mut found = vec![None; organisations.len()];
+        for row in self.load::<Row>(connection)? {
+            // PostgreSQL counts from 1.
+            let index = usize::try_from(row.number - 1).unwrap_or(usize::MAX);
+            let (Some(entry), Some(organisation)) = (found.get_mut(index), organisations.get(index)) else { continue };
+            // The patient's own id says more than another one's idempotency key.
+            if row.is_same_id || entry.is_none() {
+                *entry = Some(row.into_registered((*organisation).into()));
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[derive(Queryable)]
+struct Row {
+    number: i64,
+    is_same_id: bool,
+    id: Uuid,
+    created_at: OffsetDateTime,
+    digest: Option<Vec<u8>>,
+}
+
+impl Row {
+    fn into_registered(self, organisation_id: OrganisationId) -> Registered {
+        if self.is_same_id {
+            return Registered::Created(organisation_id);
+        }
+        let digest = self.digest.and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+        Registered::Before { organisation_id, id: self.id.into(), created_at: self.created_at, digest }
+    }
+}
+
+impl QueryFragment<Pg> for StoredBefore<'_> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql("WITH asked AS (SELECT * FROM unnest(");
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.organisation_ids)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.ids)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<Nullable<Text>>, _>(&self.idempotency_keys)?;
+        out.push_sql(
+            ") WITH ORDINALITY AS asked (organisation_id, asked_id, idempotency_key, number))
+            SELECT number, true, id, created_at, request_digest
+            FROM asked JOIN patients ON patients.organisation_id = asked.organisation_id AND id = asked_id
+            UNION ALL
+            SELECT number, false, id, created_at, request_digest
+            FROM asked JOIN patients ON patients.organisation_id = asked.organisation_id
+                AND patients.idempotency_key = asked.idempotency_key",
+        );
+        Ok(())
+    }
+}
+
+impl QueryId for StoredBefore<'_> {
+    type QueryId = StoredBefore<'static>;
+
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl Query for StoredBefore<'_> {
+    type SqlType = (BigInt, Bool, SqlUuid, Timestamptz, Nullable<Binary>);
+}
+
+impl RunQueryDsl<PgConnection> for StoredBefore<'_> {}

@@ -1,0 +1,142 @@
+//! Sessions, over Diesel.
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use intake_domain::{
+    Action, AwaitedMember, CODE_LIMIT, Deed, Finished, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
+    SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret, Visit,
+};
+use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::audit::log::record;
+use crate::database::pool::Database;
+use crate::members::row::MemberRow;
+use crate::schema::{members, organisations, sessions, waiting_sign_ins};
+use crate::sessions::row::insert_session;
+use crate::sessions::waiting_sign_ins::{await_code, finish};
+
+/// How exactly the last use of a session is known: one write in so long, not one a page.
+const USE_PRECISION: Duration = Duration::minutes(5);
+
+/// The port [`SessionStore`] over PostgreSQL.
+pub struct PostgresSessionStore(Database);
+
+impl PostgresSessionStore {
+    /// A store over this pool.
+    #[must_use]
+    pub fn new(database: Database) -> Self {
+        Self(database)
+    }
+}
+
+#[async_trait]
+impl SessionStore for PostgresSessionStore {
+    async fn start(&self, session: &NewSession, deed: &Deed) -> Result<(), StoreError> {
+        let (session, deed) = (session.clone(), deed.clone());
+        let started = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                let member = *session.member_id.as_uuid();
+                insert_session(connection, &session, &deed)?;
+                let subject = members::table.find(member).select((members::organisation_id, members::email));
+                let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
+                record(connection, organisation, Action::SignedIn, &email, &deed)
+            })
+        });
+        started.await
+    }
+
+    async fn note_failure(&self, member: &Member, action: Action, deed: &Deed) -> Result<(), StoreError> {
+        let (member, deed) = (member.clone(), deed.clone());
+        let noted = self.0.run(move |connection| {
+            let organisation = *member.organisation_id.as_uuid();
+            record(connection, organisation, action, member.email.as_str(), &deed)
+        });
+        noted.await
+    }
+
+    async fn await_code(&self, sign_in: &NewSession) -> Result<(), StoreError> {
+        let sign_in = sign_in.clone();
+        self.0.run(move |connection| await_code(connection, &sign_in)).await
+    }
+
+    async fn awaited(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<AwaitedMember>, StoreError> {
+        let digest = *token.as_bytes();
+        let found = self.0.run(move |connection| {
+            let waiting = waiting_sign_ins::table.find(digest.as_slice()).inner_join(members::table);
+            let alive = waiting.filter(waiting_sign_ins::started_at.gt(now - CODE_LIMIT));
+            let columns = (MemberRow::as_select(), members::totp_secret);
+            alive.select(columns).first::<(MemberRow, Option<Vec<u8>>)>(connection).optional()
+        });
+        let Some((member, secret)) = found.await? else { return Ok(None) };
+        let secret = secret.and_then(|bytes| TotpSecret::from_bytes(&bytes));
+        secret.map(|secret| Ok(AwaitedMember { member: member.try_into()?, secret })).transpose()
+    }
+
+    async fn finish(
+        &self,
+        waiting: &TokenDigest,
+        proof: Proof,
+        session: &NewSession,
+        deed: &Deed,
+    ) -> Result<Finished, StoreError> {
+        let (waiting, session, deed) = (*waiting, session.clone(), deed.clone());
+        self.0.run(move |connection| finish(connection, &waiting, proof, &session, &deed)).await
+    }
+
+    async fn holder(
+        &self,
+        token: &TokenDigest,
+        visit: Visit,
+        now: OffsetDateTime,
+    ) -> Result<Option<SignedIn>, StoreError> {
+        let digest = *token.as_bytes();
+        let found = self.0.run(move |connection| {
+            let session = sessions::table.find(digest.as_slice());
+            let alive = session
+                .inner_join(members::table.inner_join(organisations::table))
+                .filter(sessions::started_at.gt(now - SESSION_LIMIT))
+                .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
+            let columns = (MemberRow::as_select(), organisations::name, sessions::last_used_at);
+            let found = alive.select(columns).first::<(MemberRow, String, OffsetDateTime)>(connection).optional()?;
+            let is_due = found.as_ref().is_some_and(|(_, _, last_used_at)| *last_used_at < now - USE_PRECISION);
+            if visit == Visit::Person && is_due {
+                diesel::update(session).set(sessions::last_used_at.eq(now)).execute(connection)?;
+            }
+            Ok(found)
+        });
+        let signed_in = found
+            .await?
+            .map(|(member, organisation_name, _)| Ok(SignedIn { member: member.try_into()?, organisation_name }));
+        signed_in.transpose()
+    }
+
+    async fn end(&self, token: &TokenDigest, deed: &Deed) -> Result<(), StoreError> {
+        let (digest, deed) = (*token.as_bytes(), deed.clone());
+        let ended = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                let session = sessions::table.find(digest.as_slice()).inner_join(members::table);
+                let holder = session.select((members::organisation_id, members::email));
+                let Some((organisation, email)) = holder.first::<(Uuid, String)>(connection).optional()? else {
+                    return Ok(());
+                };
+                diesel::delete(sessions::table.find(digest.as_slice())).execute(connection)?;
+                record(connection, organisation, Action::SignedOut, &email, &deed)
+            })
+        });
+        ended.await
+    }
+
+    async fn end_all(&self, member: &Member, deed: &Deed) -> Result<(), StoreError> {
+        let (member, deed) = (member.clone(), deed.clone());
+        let ended = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                let all = sessions::table.filter(sessions::member_id.eq(member.id.as_uuid()));
+                diesel::delete(all).execute(connection)?;
+                let organisation = *member.organisation_id.as_uuid();
+                record(connection, organisation, Action::SignedOut, member.email.as_str(), &deed)
+            })
+        });
+        ended.await
+    }
+}

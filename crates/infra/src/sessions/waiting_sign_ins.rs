@@ -1,0 +1,72 @@
+//! Sign-ins with the right password that wait for their code.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{Action, CODE_LIMIT, Deed, Finished, NewSession, Proof, TokenDigest};
+use uuid::Uuid;
+
+use crate::audit::log::record;
+use crate::schema::{members, recovery_codes, sessions, waiting_sign_ins};
+use crate::sessions::row::insert_session;
+
+/// Keeps a sign-in until its code comes. The member's earlier ones that nobody finished go, so that who knows a
+/// password cannot pile them up between two sweeps.
+pub(crate) fn await_code(connection: &mut PgConnection, sign_in: &NewSession) -> QueryResult<()> {
+    let member = *sign_in.member_id.as_uuid();
+    let dead = waiting_sign_ins::table
+        .filter(waiting_sign_ins::member_id.eq(member))
+        .filter(waiting_sign_ins::started_at.le(sign_in.started_at - CODE_LIMIT));
+    diesel::delete(dead).execute(connection)?;
+    let row = (
+        waiting_sign_ins::token_digest.eq(sign_in.token.as_bytes().as_slice()),
+        waiting_sign_ins::member_id.eq(member),
+        waiting_sign_ins::started_at.eq(sign_in.started_at),
+    );
+    diesel::insert_into(waiting_sign_ins::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
+}
+
+pub(crate) fn finish(
+    connection: &mut PgConnection,
+    waiting: &TokenDigest,
+    proof: Proof,
+    session: &NewSession,
+    deed: &Deed,
+) -> QueryResult<Finished> {
+    let finished = connection.transaction(|connection| {
+        let id = *session.member_id.as_uuid();
+        let own = waiting_sign_ins::table
+            .find(waiting.as_bytes().as_slice())
+            .filter(waiting_sign_ins::member_id.eq(id))
+            .filter(waiting_sign_ins::started_at.gt(deed.at - CODE_LIMIT));
+        if diesel::delete(own).execute(connection)? == 0 {
+            // Finished by an earlier run that lost its answer, or by somebody else.
+            let started = sessions::table.find(session.token.as_bytes().as_slice());
+            let is_started = diesel::select(diesel::dsl::exists(started)).get_result::<bool>(connection)?;
+            return Ok(if is_started { Finished::SignedIn } else { Finished::Over });
+        }
+        let (used_up, action) = match proof {
+            Proof::Step(step) => {
+                let unused = members::table.find(id).filter(members::totp_used_step.lt(step));
+                let used = diesel::update(unused).set(members::totp_used_step.eq(step)).execute(connection)?;
+                (used, Action::SignedIn)
+            }
+            Proof::RecoveryCode(digest) => {
+                let used = diesel::delete(recovery_codes::table.find((id, digest.as_bytes().as_slice())));
+                (used.execute(connection)?, Action::SignedInByRecoveryCode)
+            }
+        };
+        if used_up == 0 {
+            return Err(diesel::result::Error::RollbackTransaction);
+        }
+        insert_session(connection, session, deed)?;
+        let subject = members::table.find(id).select((members::organisation_id, members::email));
+        let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
+        record(connection, organisation, action, &email, deed)?;
+        Ok(Finished::SignedIn)
+    });
+    match finished {
+        // The sign-in goes on waiting, for a better code.
+        Err(diesel::result::Error::RollbackTransaction) => Ok(Finished::WrongCode),
+        other => other,
+    }
+}
