@@ -4,8 +4,8 @@ use std::fs;
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStanding, KeyStore, MemberStore, Name, OrganisationId, PatientRegister,
-    Token, create_key, create_organisation, invite_member, list_members, list_organisations,
+    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, MemberStore, Name, OrganisationId, Token, create_key,
+    create_organisation, invite_member, list_members, list_organisations,
 };
 
 use crate::commands::deed;
@@ -22,14 +22,13 @@ const FIRST_MEMBER: &str = "demo@clinic.example";
 /// replaced.
 pub(crate) async fn ensure_demo(
     keys: &dyn KeyStore,
-    register: &dyn PatientRegister,
     format: &KeyFormat,
     data_dir: &DataDir,
 ) -> anyhow::Result<OrganisationId> {
     let file = data_dir.demo_key();
     if let Ok(text) = fs::read_to_string(&file)
         && let Ok(key) = format.parse(text.trim())
-        && let KeyStanding::Active(holder) = register.standing(&key.digest(), edge::now()).await?
+        && let Some(holder) = keys.holder(&key.digest(), edge::now()).await?
     {
         return Ok(holder.organisation_id);
     }

@@ -111,11 +111,8 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     };
     let clinic = match &backend.embedded {
         Some(_) => {
-            // Looking at the demo key is no use of it: noted where nobody writes it down.
-            let unnoted = KeyUses::default();
-            let register = PostgresPatientRegister::start(&backend.service, None, configuration.deadline, &unnoted)?;
             let (format, folder) = (&configuration.key_format, &configuration.data_dir);
-            Some(first_run::ensure_demo(keys.as_ref(), &register, format, folder).await?)
+            Some(first_run::ensure_demo(keys.as_ref(), format, folder).await?)
         }
         None => None,
     };
