@@ -160,7 +160,7 @@ fn template_name() -> String {
         .expect("the migrations are there")
         .map(|entry| entry.expect("the folder can be read").path().join("up.sql"))
         .collect();
-    files.push(checkout().join("crates/infra/src/grants.rs"));
+    files.push(checkout().join("crates/infra/src/database/grants.rs"));
     files.sort();
     let mut hasher = DefaultHasher::new();
     for file in files {
