@@ -16,6 +16,7 @@ mod private_file;
 mod serve;
 mod setting_values;
 mod settings;
+mod signals;
 mod telemetry;
 
 use std::process::ExitCode;
