@@ -4,15 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::App;
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
-use actix_web::{App, web};
 use anyhow::anyhow;
-use intake_dashboard::{BaseUrl, Throttle};
-use intake_domain::{
-    AuditLog, Environment, KeyStore, MemberStore, OrganisationId, PasswordHasher, PatientRegister, SessionStore,
-};
-use intake_http::{AnswerCounts, Connections, RateLimiter, envelope};
+use intake_dashboard::Dashboard;
+use intake_domain::{Environment, KeyStore, MemberStore, OrganisationId};
+use intake_http::{AnswerCounts, Api, Connections, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyStore, PostgresMemberStore,
     PostgresPatientRegister, PostgresSessionStore,
@@ -21,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::backend::Backend;
 use crate::configuration::Configuration;
-use crate::listeners::{self, ApiListeners, Listeners};
+use crate::listeners::{self, Listeners};
 use crate::signals::Signals;
 use crate::{admin, first_run, greeting, telemetry};
 
@@ -103,39 +101,26 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let uses = KeyUses::default();
     let key_use_writer = KeyUseWriter::start(backend.service.clone(), uses.clone())?;
     let database = Database::new(&backend.service, configuration.deadline);
-    let ports = open_ports(configuration, backend, &database, &uses)?;
-    let members = Arc::clone(&ports.members);
+    let keys: Arc<dyn KeyStore> = Arc::new(PostgresKeyStore::new(database.clone(), uses.clone()));
+    let members: Arc<dyn MemberStore> = Arc::new(PostgresMemberStore::new(database.clone()));
 
-    let (clinic, listeners) = prepare_and_listen(configuration, backend, ports.keys.as_ref()).await?;
+    let (clinic, listeners) = prepare_and_listen(configuration, backend, keys.as_ref()).await?;
     let base = configuration.base_url(listeners.https_port());
     let admin_addr = listeners.admin.local_addr()?;
+
+    let api = open_api(configuration, backend, &keys, &uses)?.configure();
+    let dashboard = open_dashboard(configuration, &database, keys, &members, &base)?.configure();
+    let application = move || App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard);
+
     let counts = Arc::new(AnswerCounts::default());
     let most = listeners::connections_max();
     let connections = Connections::new(most, configuration.trusted_proxies.clone(), Arc::clone(&counts));
     let admin = admin::serve(listeners.admin, database, counts, connections.clone(), listeners.certificate)?;
-    let api = api_server(configuration, listeners.api, ports, &base, (most, &connections))?;
-
+    let api = listeners::serve(listeners.api, most, &connections, application)?;
     if configuration.environment == Environment::Development {
         greet(configuration, clinic, members.as_ref(), &base, admin_addr).await?;
     }
     Ok(Running { api, admin, key_use_writer })
-}
-
-fn open_ports(
-    configuration: &Configuration,
-    backend: &Backend,
-    database: &Database,
-    uses: &KeyUses,
-) -> anyhow::Result<Ports> {
-    let Configuration { writers, deadline, .. } = *configuration;
-    Ok(Ports {
-        register: Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, uses)?),
-        keys: Arc::new(PostgresKeyStore::new(database.clone(), uses.clone())),
-        members: Arc::new(PostgresMemberStore::new(database.clone())),
-        sessions: Arc::new(PostgresSessionStore::new(database.clone())),
-        log: Arc::new(PostgresAuditLog::new(database.clone())),
-        hasher: Arc::new(Argon2Hasher::start()?),
-    })
 }
 
 /// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so that
@@ -156,6 +141,41 @@ async fn prepare_and_listen(
     Ok((clinic, Listeners::bind(configuration)?))
 }
 
+fn open_api(
+    configuration: &Configuration,
+    backend: &Backend,
+    keys: &Arc<dyn KeyStore>,
+    uses: &KeyUses,
+) -> anyhow::Result<Api> {
+    let Configuration { writers, deadline, .. } = *configuration;
+    Ok(Api {
+        register: Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, uses)?),
+        keys: Arc::clone(keys),
+        format: configuration.key_format.clone(),
+        rate: configuration.rate_limit.0,
+        proxies: configuration.trusted_proxies.clone(),
+    })
+}
+
+fn open_dashboard(
+    configuration: &Configuration,
+    database: &Database,
+    keys: Arc<dyn KeyStore>,
+    members: &Arc<dyn MemberStore>,
+    base: &str,
+) -> anyhow::Result<Dashboard> {
+    Ok(Dashboard {
+        keys,
+        members: Arc::clone(members),
+        sessions: Arc::new(PostgresSessionStore::new(database.clone())),
+        log: Arc::new(PostgresAuditLog::new(database.clone())),
+        hasher: Arc::new(Argon2Hasher::start()?),
+        format: configuration.key_format.clone(),
+        proxies: configuration.trusted_proxies.clone(),
+        base_url: base.to_owned(),
+    })
+}
+
 /// Tells a developer where everything is, and invites the first member of the demo clinic.
 async fn greet(
     configuration: &Configuration,
@@ -169,51 +189,6 @@ async fn greet(
         None => None,
     };
     greeting::greet(&configuration.data_dir, base, admin_addr, clinic.is_some(), invitation)
-}
-
-/// Everything that the pages and the API lead to.
-struct Ports {
-    register: Arc<dyn PatientRegister>,
-    keys: Arc<dyn KeyStore>,
-    members: Arc<dyn MemberStore>,
-    sessions: Arc<dyn SessionStore>,
-    log: Arc<dyn AuditLog>,
-    hasher: Arc<dyn PasswordHasher>,
-}
-
-/// API and dashboard on their listeners.
-fn api_server(
-    configuration: &Configuration,
-    listeners: ApiListeners,
-    ports: Ports,
-    base: &str,
-    (most, connections): (usize, &Connections),
-) -> std::io::Result<Server> {
-    let (register, keys) = (web::Data::from(ports.register), web::Data::from(ports.keys));
-    let (members, sessions) = (web::Data::from(ports.members), web::Data::from(ports.sessions));
-    let (log, hasher) = (web::Data::from(ports.log), web::Data::from(ports.hasher));
-    let format = web::Data::new(configuration.key_format.clone());
-    let limiter = web::Data::new(configuration.rate_limit.0.map(RateLimiter::new));
-    let proxies = web::Data::new(configuration.trusted_proxies.clone());
-    let (throttle, base) = (web::Data::new(Throttle::new()), web::Data::new(BaseUrl(base.to_owned())));
-    let application = move || {
-        App::new()
-            .app_data(register.clone())
-            .app_data(keys.clone())
-            .app_data(members.clone())
-            .app_data(sessions.clone())
-            .app_data(log.clone())
-            .app_data(hasher.clone())
-            .app_data(format.clone())
-            .app_data(limiter.clone())
-            .app_data(proxies.clone())
-            .app_data(throttle.clone())
-            .app_data(base.clone())
-            .wrap(from_fn(envelope))
-            .configure(intake_http::configure)
-            .configure(intake_dashboard::configure)
-    };
-    listeners::serve(listeners, most, connections, application)
 }
 
 /// A service that takes requests.
