@@ -29,11 +29,11 @@ const FORM_MAX: usize = 16 * 1024;
 pub struct Dashboard {
     /// Organisations and their keys.
     pub keys: Arc<dyn KeyStore>,
-    /// Their members.
+    /// Members of organisations, and invitations.
     pub members: Arc<dyn MemberStore>,
     /// Who is signed in.
     pub sessions: Arc<dyn SessionStore>,
-    /// What was done.
+    /// The record of what members and operators did.
     pub log: Arc<dyn AuditLog>,
     /// What hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
@@ -46,8 +46,8 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// What adds the pages to an application, and answers for every path that nothing is at. The applications of all workers
-    /// share what it holds.
+    /// What adds the pages to an application, and answers for every path that nothing is at. The applications of all
+    /// workers share what it holds.
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
         let (keys, members) = (Data::from(self.keys), Data::from(self.members));
         let (sessions, log) = (Data::from(self.sessions), Data::from(self.log));

@@ -46,12 +46,12 @@ pub mod bench {
 /// The document that describes this interface to programs: OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
-/// The interface, with everything that it needs. Its application must be wrapped in [`envelope`], and each of its connections
-/// is a [`Connection`].
+/// The interface, with everything that it needs. Its application must be wrapped in [`envelope`], and each of its
+/// connections is a [`Connection`].
 pub struct Api {
     /// Where patients go.
     pub register: Arc<dyn PatientRegister>,
-    /// What is known about keys.
+    /// Organisations and their keys.
     pub keys: Arc<dyn KeyStore>,
     /// What keys look like.
     pub format: KeyFormat,

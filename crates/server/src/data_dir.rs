@@ -71,7 +71,8 @@ impl DataDir {
         made.with_context(|| format!("INTAKE_DATA_DIR: {self} cannot be made"))
     }
 
-    /// Services that start together on one data folder prepare it one after the other. Nobody else's account may hold it.
+    /// Services that start together on one data folder prepare it one after the other. Nobody else's account may hold
+    /// it.
     pub(crate) async fn lock(&self) -> anyhow::Result<File> {
         self.make()?;
         let path = self.0.join("lock");
