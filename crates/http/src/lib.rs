@@ -5,6 +5,7 @@ mod answer_counts;
 mod connection;
 pub mod edge;
 mod envelope;
+mod openapi;
 mod patients;
 mod problem;
 
@@ -19,6 +20,7 @@ pub use answer_counts::AnswerCounts;
 pub use connection::crowd::{Connections, Place};
 pub use connection::stream::Connection;
 pub use envelope::{TrustedProxies, envelope};
+pub use openapi::{fields_table, openapi};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Rate, RateLimit, RateLimitError, Standing, TokenBuckets};
 pub use problem::Cause;
@@ -42,9 +44,6 @@ pub mod bench {
         crate::patients::created::body(patient).ok()
     }
 }
-
-/// The document that describes this interface to programs: OpenAPI 3.1.
-pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// The interface, with everything that it needs. Its application must be wrapped in [`envelope`], and each of its
 /// connections is a [`Connection`].

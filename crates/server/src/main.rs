@@ -50,7 +50,7 @@ fn run(command_line: CommandLine) -> anyhow::Result<()> {
     match command.unwrap_or(Command::Serve) {
         Command::Serve => serve::serve(configuration()?),
         Command::Operator(command) => commands::run(command, &configuration()?),
-        Command::Openapi { .. } => commands::print(intake_http::OPENAPI.trim_end()),
+        Command::Openapi { .. } => commands::print(intake_http::openapi("https://localhost:8443").trim_end()),
     }
 }
 

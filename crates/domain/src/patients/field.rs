@@ -65,9 +65,11 @@ pub enum Rule {
     },
     /// A text of one form.
     Pattern {
+        /// The form, in words.
+        form: &'static str,
         /// The form, as a regular expression of ECMA 262.
         pattern: &'static str,
-        /// Whether a text has it.
+        /// Whether a text has the form.
         matches: fn(&str) -> bool,
         /// What is said of a text that has not.
         message: &'static str,
@@ -135,11 +137,12 @@ impl Field {
                 number: 3,
                 is_required: true,
                 rule: Rule::Pattern {
+                    form: "E.164: `+`, a digit from 1 to 9, then 1 to 14 digits",
                     pattern: r"^\+[1-9][0-9]{1,14}$",
                     matches: rules::is_e164,
                     message: "E.164 format is required, for example +61412345678",
                 },
-                description: "Phone number in E.164 format: a plus sign, a digit from 1 to 9, then 1 to 14 digits",
+                description: "Phone number",
                 example: "+61412345678",
             },
             Self::DateOfBirth => &Definition {
@@ -228,6 +231,24 @@ impl Field {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+}
+
+impl fmt::Display for Rule {
+    /// The rule in words, as documents tell it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name { max } => write!(f, "1 to {max} characters, not blank"),
+            Self::Text { max } => write!(f, "at most {max} characters"),
+            Self::Email { max } => {
+                write!(f, "an address in the syntax of HTML5, with a dot in the domain, at most {max} characters")
+            }
+            Self::Pattern { form, .. } => f.write_str(form),
+            Self::BirthDate { earliest } => {
+                write!(f, "`YYYY-MM-DD`, a day of the calendar, from {earliest} to today as seen at UTC+14")
+            }
+            Self::OneOf(values) => write!(f, "`{}`", values.join("`, `")),
+        }
     }
 }
 
