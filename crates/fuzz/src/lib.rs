@@ -8,14 +8,14 @@ use actix_web::http::StatusCode;
 use actix_web::middleware::from_fn;
 use actix_web::rt::{System, SystemRunner};
 use actix_web::test::{TestRequest, init_service};
-use actix_web::{App, Error, web};
-use intake_dashboard::{BaseUrl, Throttle};
+use actix_web::{App, Error};
+use intake_dashboard::Dashboard;
 use intake_domain::{
-    AddedKey, AuditLog, Environment, Invited, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
-    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, PatientRegister,
-    SessionStore, SignedIn, Token,
+    AddedKey, Environment, Invited, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
+    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, SessionStore,
+    SignedIn, Token,
 };
-use intake_http::{RateLimiter, TrustedProxies, envelope};
+use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
 
 /// The application, ready to be called.
@@ -37,21 +37,27 @@ impl Application {
     pub fn start(proxies: &str) -> &'static Self {
         let system = System::new();
         let proxies = TrustedProxies::new(vec![proxies.parse().expect("a network")]);
-        let application = App::new()
-            .app_data(web::Data::from(Arc::new(MockPatientRegister::new()) as Arc<dyn PatientRegister>))
-            .app_data(web::Data::from(keys()))
-            .app_data(web::Data::from(members()))
-            .app_data(web::Data::from(sessions()))
-            .app_data(web::Data::from(Arc::new(MockAuditLog::new()) as Arc<dyn AuditLog>))
-            .app_data(web::Data::from(hasher()))
-            .app_data(web::Data::new(KeyFormat::new(&"intake".parse().expect("a prefix"), Environment::Development)))
-            .app_data(web::Data::new(None::<RateLimiter>))
-            .app_data(web::Data::new(proxies))
-            .app_data(web::Data::new(Throttle::new()))
-            .app_data(web::Data::new(BaseUrl("https://localhost".to_owned())))
-            .wrap(from_fn(envelope))
-            .configure(intake_http::configure)
-            .configure(intake_dashboard::configure);
+        let format = KeyFormat::new(&"intake".parse().expect("a prefix"), Environment::Development);
+        let api = Api {
+            register: Arc::new(MockPatientRegister::new()),
+            keys: keys(),
+            format: format.clone(),
+            rate: None,
+            proxies: proxies.clone(),
+            base_url: "https://localhost".to_owned(),
+        };
+        let dashboard = Dashboard {
+            keys: keys(),
+            members: members(),
+            sessions: sessions(),
+            log: Arc::new(MockAuditLog::new()),
+            hasher: hasher(),
+            format,
+            proxies,
+            base_url: "https://localhost".to_owned(),
+        };
+        let application =
+            App::new().wrap(from_fn(envelope)).configure(api.configure()).configure(dashboard.configure());
         let service = system.block_on(init_service(application));
         Box::leak(Box::new(Self { system, call: Box::new(move |system, request| call(system, &service, request)) }))
     }

@@ -9,19 +9,25 @@ mod openapi;
 mod patients;
 mod problem;
 
+use std::sync::Arc;
+
 use actix_web::http::{Method, header};
+use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, web};
+use intake_domain::{KeyFormat, KeyStore, PatientRegister};
 
 pub use answer_counts::AnswerCounts;
 pub use connection::crowd::{Connections, Place};
 pub use connection::stream::Connection;
 pub use envelope::{Revalidated, TrustedProxies, envelope};
-pub use openapi::{OpenApiDocument, fields_table, openapi};
+pub use openapi::{fields_table, openapi};
 pub use patients::body::in_time;
-pub use patients::rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter, Standing, TokenBuckets};
+pub use patients::rate_limit::{Rate, RateLimit, RateLimitError, Standing, TokenBuckets};
 pub use problem::Cause;
 
+use openapi::OpenApiDocument;
 use patients::create;
+use patients::rate_limit::RateLimiter;
 use problem::Problem;
 
 /// Two parts for the benchmarks, which see what is public alone.
@@ -40,10 +46,44 @@ pub mod bench {
     }
 }
 
-/// Adds the interface to an application, which must hold, as `web::Data`: a `dyn PatientRegister`, a `dyn KeyStore`, a
-/// `KeyFormat`, an `Option<RateLimiter>`, an [`OpenApiDocument`] and `TrustedProxies`; which must be wrapped in
-/// [`envelope`], and whose connections are each a [`Connection`].
-pub fn configure(application: &mut web::ServiceConfig) {
+/// The interface, with everything that it needs. Its application must be wrapped in [`envelope`], and each of its
+/// connections is a [`Connection`].
+pub struct Api {
+    /// Where patients go.
+    pub register: Arc<dyn PatientRegister>,
+    /// Organisations and their keys.
+    pub keys: Arc<dyn KeyStore>,
+    /// What keys look like.
+    pub format: KeyFormat,
+    /// How often a key may be used; none: without limit.
+    pub rate: Option<Rate>,
+    /// The proxies that are believed.
+    pub proxies: TrustedProxies,
+    /// The address by which integrations know the service, without a slash at its end.
+    pub base_url: String,
+}
+
+impl Api {
+    /// What adds the interface to an application. The applications of all workers share what it holds.
+    pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
+        let (register, keys) = (Data::from(self.register), Data::from(self.keys));
+        let (format, proxies) = (Data::new(self.format), Data::new(self.proxies));
+        let limiter = Data::new(self.rate.map(RateLimiter::new));
+        let document = Data::new(OpenApiDocument::new(&self.base_url));
+        move |application| {
+            application
+                .app_data(register.clone())
+                .app_data(keys.clone())
+                .app_data(format.clone())
+                .app_data(proxies.clone())
+                .app_data(limiter.clone())
+                .app_data(document.clone())
+                .configure(routes);
+        }
+    }
+}
+
+fn routes(application: &mut ServiceConfig) {
     let operation = |path: &str| {
         web::resource(path)
             .route(web::method(Method::OPTIONS).to(|| options(problem::POST_ONLY)))

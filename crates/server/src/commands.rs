@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, Name, OrganisationId, Token,
-    create_key, create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key,
-    timestamp,
+    Actor, AuditEntryId, Deed, KeyId, KeyRecord, KeyRequest, KeySecret, Name, OrganisationId, Token, create_key,
+    create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key, timestamp,
 };
 use intake_infra::grants::{assert_service_role, grant_service_role};
 use intake_infra::migrations::{assert_environment, assert_not_newer, migrate};
@@ -16,34 +15,27 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::backend::Backend;
-use crate::command_line::{Command, KeyCommand, MemberCommand, OrganisationCommand, Output};
+use crate::command_line::{KeyCommand, MemberArguments, MemberCommand, OperatorCommand, OrganisationCommand, Output};
 use crate::configuration::Configuration;
 use intake_http::edge;
 
 /// Operators wait longer than requests: a database may be starting.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(command: Command, configuration: &Configuration) -> anyhow::Result<()> {
+pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
-        Command::Migrate { service_role, output } => migrate_database(configuration, service_role.as_deref(), &output),
-        Command::Organisation(command) => {
+        OperatorCommand::Migrate { service_role, output } => {
+            migrate_database(configuration, service_role.as_deref(), &output)
+        }
+        OperatorCommand::Organisation(command) => {
             with_database(configuration, async |database| organisation(command, &key_store(database)).await)
         }
-        Command::Key(command) => {
+        OperatorCommand::Key(command) => {
             with_database(configuration, async |database| key(command, &key_store(database), configuration).await)
         }
-        Command::Member(MemberCommand::Invite { organisation, email, output }) => {
-            with_database(configuration, async |database| {
-                invite(organisation, email, &output, &PostgresMemberStore::new(database), configuration).await
-            })
-        }
-        Command::Member(MemberCommand::ResetSecondFactor { organisation, email, output }) => {
-            with_database(configuration, async |database| {
-                reset(organisation, email, &output, &PostgresMemberStore::new(database)).await
-            })
-        }
-        // Both are run before there is a database to open.
-        Command::Serve | Command::Openapi { .. } => Ok(()),
+        OperatorCommand::Member(command) => with_database(configuration, async |database| {
+            member(command, &PostgresMemberStore::new(database), configuration).await
+        }),
     }
 }
 
@@ -149,37 +141,31 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
     }
 }
 
-async fn reset(
-    organisation: OrganisationId,
-    email: EmailAddress,
-    output: &Output,
-    members: &PostgresMemberStore,
-) -> anyhow::Result<()> {
-    let reset = reset_second_factor(members, organisation, &email, &deed()).await?;
-    let was_on = reset.with_context(|| format!("organisation {organisation} has no member {email}"))?;
-    let text = match was_on {
-        true => format!("{email} signs in by password alone from now on."),
-        false => format!("{email} signs in by password alone already."),
-    };
-    tell(output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
-}
-
-async fn invite(
-    organisation: OrganisationId,
-    email: EmailAddress,
-    output: &Output,
+async fn member(
+    command: MemberCommand,
     members: &PostgresMemberStore,
     configuration: &Configuration,
 ) -> anyhow::Result<()> {
-    let made = invite_member(members, organisation, email, Token::new(edge::random()), &deed()).await?;
-    let link = configuration.invitation_link(&made.token);
-    let expires_at = timestamp(made.expires_at);
-    let value = json!({ "email": made.email.as_str(), "link": link, "expiresAt": expires_at });
-    tell(
-        output,
-        &value,
-        &format!("Send this link to {}. It is good for one person until {expires_at}:\n{link}", made.email),
-    )
+    match command {
+        MemberCommand::Invite(MemberArguments { organisation, email, output }) => {
+            let made = invite_member(members, organisation, email, Token::new(edge::random()), &deed()).await?;
+            let link = configuration.invitation_link(&made.token);
+            let expires_at = timestamp(made.expires_at);
+            let value = json!({ "email": made.email.as_str(), "link": link, "expiresAt": expires_at });
+            let text =
+                format!("Send this link to {}. It is good for one person until {expires_at}:\n{link}", made.email);
+            tell(&output, &value, &text)
+        }
+        MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, output }) => {
+            let reset = reset_second_factor(members, organisation, &email, &deed()).await?;
+            let was_on = reset.with_context(|| format!("organisation {organisation} has no member {email}"))?;
+            let text = match was_on {
+                true => format!("{email} signs in by password alone from now on."),
+                false => format!("{email} signs in by password alone already."),
+            };
+            tell(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
+        }
+    }
 }
 
 /// What an operator does, done at this moment.

@@ -1,15 +1,15 @@
 //! What a newcomer finds in an embedded database: a clinic, and a key to try the service with.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStanding, KeyStore, MemberStore, Name, OrganisationId, PatientRegister,
-    Token, create_key, create_organisation, invite_member, list_members, list_organisations,
+    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, MemberStore, Name, OrganisationId, Token, create_key,
+    create_organisation, invite_member, list_members, list_organisations,
 };
 
 use crate::commands::deed;
+use crate::data_dir::DataDir;
 use crate::private_file;
 use intake_http::edge;
 
@@ -18,23 +18,17 @@ const KEY: &str = "Demo key";
 /// By which the first member signs in.
 const FIRST_MEMBER: &str = "demo@clinic.example";
 
-/// Where the demo key is kept.
-pub(crate) fn key_file(data_dir: &Path) -> PathBuf {
-    data_dir.join("demo-key")
-}
-
 /// Makes the clinic and its key unless they are there, and gives the clinic. A key that was lost, revoked or has ended is
 /// replaced.
 pub(crate) async fn ensure_demo(
     keys: &dyn KeyStore,
-    register: &dyn PatientRegister,
     format: &KeyFormat,
-    data_dir: &Path,
+    data_dir: &DataDir,
 ) -> anyhow::Result<OrganisationId> {
-    let file = key_file(data_dir);
+    let file = data_dir.demo_key();
     if let Ok(text) = fs::read_to_string(&file)
         && let Ok(key) = format.parse(text.trim())
-        && let KeyStanding::Active(holder) = register.standing(&key.digest(), edge::now()).await?
+        && let Some(holder) = keys.holder(&key.digest(), edge::now()).await?
     {
         return Ok(holder.organisation_id);
     }

@@ -26,7 +26,7 @@ const CONFIRMATIONS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The tries of everyone. Accounts are known by the address that was tried, whether or not it is a member's: a wait
 /// must not tell whose address is known. What is no address is nobody's account.
-pub struct Throttle {
+pub(crate) struct Throttle {
     pairs: TokenBuckets<(String, Network)>,
     subscribers: TokenBuckets<Network>,
     accounts: TokenBuckets<String>,
@@ -36,8 +36,7 @@ pub struct Throttle {
 
 impl Throttle {
     /// Nobody has tried yet.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             pairs: TokenBuckets::new(PER_ACCOUNT_AND_SUBSCRIBER_INTERVAL, PER_ACCOUNT_AND_SUBSCRIBER),
             subscribers: TokenBuckets::new(PER_SUBSCRIBER_INTERVAL, PER_SUBSCRIBER),

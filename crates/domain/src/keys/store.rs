@@ -8,6 +8,7 @@ use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::KeyDigest;
 use crate::keys::organisation::Organisation;
 use crate::keys::record::KeyRecord;
+use crate::keys::standing::KeyHolder;
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -108,6 +109,10 @@ pub trait KeyStore: Send + Sync {
 
     /// One of the organisation's keys. None: it has no such key.
     async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// The holder of a key that is active at this moment. Asking is no use of the key. None: there is no such key, or it is
+    /// not active.
+    async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError>;
 
     /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
     /// creates anything with it. Gives the moment of the first revocation. None: there is no such key, or not in that

@@ -28,15 +28,14 @@ const EMAIL: &str = concat!(
 
 /// The document of one service, with the tag by which it is known again.
 #[derive(Clone, Debug)]
-pub struct OpenApiDocument {
+pub(crate) struct OpenApiDocument {
     text: String,
     etag: EntityTag,
 }
 
 impl OpenApiDocument {
     /// The document of a service that is reached at this address.
-    #[must_use]
-    pub fn new(base_url: &str) -> Self {
+    pub(crate) fn new(base_url: &str) -> Self {
         let text = openapi(base_url);
         let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
         let etag = EntityTag::new_strong(digest);

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Action, AddedKey, AnswerCount, Deed, KeyDigest, KeyId, KeyRecord, KeyStore, NewKey, Organisation,
-    OrganisationId, StoreError,
+    ACTIVE_KEYS_MAX, Action, AddedKey, AnswerCount, Deed, KeyDigest, KeyHolder, KeyId, KeyRecord, KeyStore, NewKey,
+    Organisation, OrganisationId, StoreError,
 };
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -124,6 +124,20 @@ impl KeyStore for PostgresKeyStore {
             own.select(KeyRow::as_select()).first(connection).optional()
         });
         Ok(found.await?.map(KeyRecord::from))
+    }
+
+    async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError> {
+        let digest = *key.as_bytes();
+        let found = self.database.run(move |connection| {
+            let active = api_keys::table
+                .filter(api_keys::digest.eq(digest.as_slice()))
+                .filter(api_keys::revoked_at.is_null())
+                .filter(api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now)));
+            active.select((api_keys::id, api_keys::organisation_id)).first::<(Uuid, Uuid)>(connection).optional()
+        });
+        let holder =
+            |(key, organisation): (Uuid, Uuid)| KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
+        Ok(found.await?.map(holder))
     }
 
     async fn revoke(
