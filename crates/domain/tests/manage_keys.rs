@@ -4,7 +4,7 @@
 use futures_util::FutureExt;
 use intake_domain::{
     Actor, AddedKey, AuditEntryId, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError,
-    MockKeyStore, Name, OrganisationId, Replacement, create_key, create_organisation, list_keys, revoke_key,
+    MockKeyStore, Name, OrganisationId, Replacement, create_key, list_keys, revoke_key,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -112,14 +112,6 @@ fn revoking_an_unknown_key_says_so() {
         .now_or_never()
         .expect("mocks answer at once");
     assert!(matches!(revoked, Err(ManageKeysError::NoSuchKey(_))));
-}
-
-#[test]
-fn an_organisation_is_stored_under_the_given_id() {
-    let mut keys = MockKeyStore::new();
-    keys.expect_add_organisation().times(1).returning(|_| Ok(()));
-    let made = create_organisation(&keys, organisation(), Name::new("Demo Clinic").unwrap());
-    assert_eq!(made.now_or_never().expect("mocks answer at once").unwrap().id, organisation());
 }
 
 #[test]

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, Name, OrganisationId, Token,
-    create_key, create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key,
-    timestamp,
+    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStore, Name, Organisation,
+    OrganisationId, Token, create_key, invite_member, list_keys, reset_second_factor, revoke_key, timestamp,
 };
 use intake_infra::grants::{assert_service_role, grant_service_role};
 use intake_infra::migrations::{assert_environment, assert_not_newer, migrate};
@@ -94,12 +93,13 @@ async fn organisation(command: OrganisationCommand, keys: &PostgresKeyStore) -> 
         OrganisationCommand::Create { name, output } => {
             let name = Name::new(name).context("--name")?;
             let id = OrganisationId::new(edge::now(), edge::random());
-            let made = create_organisation(keys, id, name).await?;
+            let made = Organisation { id, name };
+            keys.add_organisation(&made).await?;
             let value = json!({ "id": made.id.to_string(), "name": made.name.as_str() });
             tell(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
         }
         OrganisationCommand::List { output } => {
-            let all = list_organisations(keys).await?;
+            let all = keys.organisations().await?;
             let values = all.iter().map(|(id, name)| json!({ "id": id.to_string(), "name": name }));
             let lines: Vec<_> = all.iter().map(|(id, name)| format!("{id}  {name}")).collect();
             let text = if lines.is_empty() { "There is no organisation yet.".to_owned() } else { lines.join("\n") };

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStanding, KeyStore, MemberStore, Name, OrganisationId, PatientRegister,
-    Token, create_key, create_organisation, invite_member, list_members, list_organisations,
+    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStanding, KeyStore, MemberStore, Name, Organisation, OrganisationId,
+    PatientRegister, Token, create_key, invite_member,
 };
 
 use crate::commands::deed;
@@ -39,10 +39,14 @@ pub(crate) async fn ensure_demo(
         return Ok(holder.organisation_id);
     }
     let (deed, now) = (deed(), edge::now());
-    let known = list_organisations(keys).await?.into_iter().find(|(_, name)| name == CLINIC);
+    let known = keys.organisations().await?.into_iter().find(|(_, name)| name == CLINIC);
     let organisation_id = match known {
         Some((id, _)) => id,
-        None => create_organisation(keys, OrganisationId::new(now, edge::random()), Name::new(CLINIC)?).await?.id,
+        None => {
+            let clinic = Organisation { id: OrganisationId::new(now, edge::random()), name: Name::new(CLINIC)? };
+            keys.add_organisation(&clinic).await?;
+            clinic.id
+        }
     };
     let request = KeyRequest {
         organisation_id,
@@ -63,7 +67,7 @@ pub(crate) async fn invite_first_member(
     clinic: OrganisationId,
     base: &str,
 ) -> anyhow::Result<Option<String>> {
-    if !list_members(members, clinic).await?.is_empty() {
+    if !members.members(clinic).await?.is_empty() {
         return Ok(None);
     }
     let token = Token::new(edge::random());

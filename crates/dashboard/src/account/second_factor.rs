@@ -8,8 +8,7 @@ use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
     MemberStore, PasswordHasher, PresentedCode, PresentedPassword, RECOVERY_CODES, RecoveryCode, SecondFactorError,
-    SecondFactorRequest, TotpSecret, recovery_codes_left, replace_recovery_codes, turn_off_second_factor,
-    turn_on_second_factor,
+    SecondFactorRequest, TotpSecret, replace_recovery_codes, turn_off_second_factor, turn_on_second_factor,
 };
 use intake_http::edge;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -69,7 +68,7 @@ pub(crate) struct PasswordForm {
 }
 
 pub(crate) async fn page(visitor: Visitor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
-    if recovery_codes_left(members.as_ref(), &visitor.signed_in.member).await?.is_some() {
+    if members.recovery_codes_left(visitor.signed_in.member.id).await?.is_some() {
         return Ok(redirect("/settings/account"));
     }
     render(StatusCode::OK, &SetUpPage::new(&visitor, &TotpSecret::new(edge::random()))?)

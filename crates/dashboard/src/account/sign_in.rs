@@ -9,8 +9,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
     Actor, AwaitedMember, Deed, EmailAddress, Finished, Member, MemberStore, PasswordHasher, PresentedCode,
-    PresentedPassword, SessionStore, SignIn, Token, awaited_member, find_candidate, finish_sign_in,
-    note_failed_sign_in,
+    PresentedPassword, SessionStore, SignIn, Token, find_candidate, finish_sign_in, note_failed_sign_in,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -151,14 +150,14 @@ pub(crate) async fn sign_out(
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    intake_domain::sign_out(sessions.as_ref(), &visitor.token, &visitor.deed()).await?;
+    sessions.end(&visitor.token.digest(), &visitor.deed()).await?;
     Ok(signed_out())
 }
 
 /// The sign-in of this browser that waits for its code.
 async fn waiting(request: &HttpRequest, sessions: &dyn SessionStore) -> Result<(Token, AwaitedMember), PageError> {
     let token = session_cookie::WAITING.token(request.headers()).ok_or(PageError::SignInFirst)?;
-    let awaited = awaited_member(sessions, &token, edge::now()).await?.ok_or(PageError::SignInFirst)?;
+    let awaited = sessions.awaited(&token.digest(), edge::now()).await?.ok_or(PageError::SignInFirst)?;
     Ok((token, awaited))
 }
 

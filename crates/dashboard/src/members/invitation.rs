@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
     Actor, Invitation, JoinError, JoinRequest, MemberId, MemberStore, NameError, PasswordError, PasswordHasher,
-    PresentedPassword, Token, join, open_invitation,
+    PresentedPassword, Token, join,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -92,6 +92,6 @@ pub(crate) async fn submit(
 
 async fn opened(token: &str, members: &dyn MemberStore) -> Result<(Token, Invitation), PageError> {
     let token = Token::parse(token).ok_or(PageError::NoInvitation)?;
-    let invitation = open_invitation(members, &token, edge::now()).await?;
+    let invitation = members.invitation(&token.digest(), edge::now()).await?;
     Ok((token, invitation.ok_or(PageError::NoInvitation)?))
 }

@@ -6,7 +6,7 @@ use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
     EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, Removed, Token,
-    invite_member, list_members, list_open_invitations, remove_member,
+    invite_member,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -98,7 +98,7 @@ pub(crate) async fn confirm_remove(
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
     let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
-    let all = list_members(members.as_ref(), visitor.organisation()).await?;
+    let all = members.members(visitor.organisation()).await?;
     let member = all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)?;
     let page = ConfirmPage {
         shell: Shell::new("members", &visitor),
@@ -119,7 +119,7 @@ pub(crate) async fn remove(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
-    match remove_member(members.as_ref(), visitor.organisation(), id, &visitor.deed()).await? {
+    match members.remove(visitor.organisation(), id, &visitor.deed()).await? {
         Removed::Removed => Ok(redirect("/settings/members")),
         Removed::NoSuchMember => Err(PageError::NotFound),
         Removed::LastMember => {
@@ -134,9 +134,9 @@ pub(crate) async fn remove(
 impl MembersPage {
     async fn new(visitor: &Visitor, members: &dyn MemberStore) -> Result<Self, PageError> {
         let me = visitor.signed_in.member.id;
-        let open = list_open_invitations(members, visitor.organisation(), edge::now()).await?;
+        let open = members.open_invitations(visitor.organisation(), edge::now()).await?;
         let invitations = open.into_iter().map(InvitationRow::from).collect();
-        let found = list_members(members, visitor.organisation()).await?;
+        let found = members.members(visitor.organisation()).await?;
         let members = found.into_iter().map(|member| MemberRow::new(member, me)).collect();
         let shell = Shell::new("members", visitor);
         Ok(Self { shell, members, invitations, alert: None, link: None, invited: String::new(), email_error: None })

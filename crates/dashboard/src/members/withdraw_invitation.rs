@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
-use intake_domain::{MemberStore, OpenInvitation, TokenDigest, Withdrawn, list_open_invitations, withdraw_invitation};
+use intake_domain::{MemberStore, OpenInvitation, TokenDigest, Withdrawn};
 use intake_http::edge;
 
 use crate::page::confirm::ConfirmPage;
@@ -23,7 +23,7 @@ pub(crate) async fn confirm(
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
     let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
-    let open = list_open_invitations(members.as_ref(), visitor.organisation(), edge::now()).await?;
+    let open = members.open_invitations(visitor.organisation(), edge::now()).await?;
     let invitation = open.into_iter().find(|invitation| invitation.token == token).ok_or(PageError::NotFound)?;
     let page = ConfirmPage {
         shell: Shell::new("members", &visitor),
@@ -44,7 +44,7 @@ pub(crate) async fn withdraw(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
-    match withdraw_invitation(members.as_ref(), visitor.organisation(), &token, &visitor.deed()).await? {
+    match members.withdraw(visitor.organisation(), &token, &visitor.deed()).await? {
         Withdrawn::Withdrawn => Ok(redirect("/settings/members")),
         Withdrawn::NoSuchInvitation => Err(PageError::NotFound),
     }

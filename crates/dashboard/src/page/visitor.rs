@@ -6,7 +6,7 @@ use std::pin::Pin;
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use intake_domain::{Actor, AuditEntryId, Deed, OrganisationId, SessionStore, SignedIn, Token, Visit, signed_in};
+use intake_domain::{Actor, AuditEntryId, Deed, OrganisationId, SessionStore, SignedIn, Token, Visit};
 use intake_http::{TrustedProxies, edge};
 
 use crate::page::error::PageError;
@@ -76,7 +76,7 @@ impl Visitor {
             let sessions = request
                 .app_data::<Data<dyn SessionStore>>()
                 .ok_or_else(|| PageError::Unexpected("the application holds no sessions".into()))?;
-            let signed_in = signed_in(sessions.as_ref(), &token, visit, edge::now()).await?;
+            let signed_in = sessions.holder(&token.digest(), visit, edge::now()).await?;
             let signed_in = signed_in.ok_or(PageError::SignInFirst)?;
             Ok(Self { signed_in, token, request })
         })

@@ -5,7 +5,6 @@ use time::OffsetDateTime;
 use crate::audit::deed::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
-use crate::keys::organisation::Organisation;
 use crate::keys::record::KeyRecord;
 use crate::keys::store::{ACTIVE_KEYS_MAX, AddedKey, KeyStore, NewKey, Replacement};
 use crate::name::Name;
@@ -66,22 +65,6 @@ pub enum ManageKeysError {
     Store(#[from] StoreError),
 }
 
-/// Makes an organisation.
-pub async fn create_organisation(
-    keys: &dyn KeyStore,
-    id: OrganisationId,
-    name: Name,
-) -> Result<Organisation, ManageKeysError> {
-    let organisation = Organisation { id, name };
-    keys.add_organisation(&organisation).await?;
-    Ok(organisation)
-}
-
-/// All organisations, the oldest first, with their names.
-pub async fn list_organisations(keys: &dyn KeyStore) -> Result<Vec<(OrganisationId, String)>, ManageKeysError> {
-    Ok(keys.organisations().await?)
-}
-
 /// Makes a key. Its digest and hint are stored, the key itself is not.
 pub async fn create_key(
     keys: &dyn KeyStore,
@@ -116,15 +99,6 @@ pub async fn list_keys(
     organisation_id: OrganisationId,
 ) -> Result<Vec<KeyRecord>, ManageKeysError> {
     keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
-}
-
-/// One of the organisation's keys; any other is as good as none.
-pub async fn find_key(
-    keys: &dyn KeyStore,
-    organisation: OrganisationId,
-    key: KeyId,
-) -> Result<KeyRecord, ManageKeysError> {
-    keys.key(organisation, key).await?.ok_or(ManageKeysError::NoSuchKey(key))
 }
 
 /// Revokes a key at once and for good; revoking twice changes nothing. A member revokes within its organisation alone.

@@ -8,10 +8,7 @@ pub(crate) mod standing;
 pub(crate) mod store;
 
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
-pub use manage::{
-    IssuedKey, KeyRequest, ManageKeysError, create_key, create_organisation, find_key, list_keys, list_organisations,
-    revoke_key,
-};
+pub use manage::{IssuedKey, KeyRequest, ManageKeysError, create_key, list_keys, revoke_key};
 pub use organisation::Organisation;
 pub use record::KeyRecord;
 pub use standing::{KeyHolder, KeyRefusal, KeyStanding};

@@ -8,13 +8,10 @@ use crate::ids::{MemberId, OrganisationId};
 use crate::members::hasher::{PasswordHasher, Waiter};
 use crate::members::password::{Password, PasswordError};
 use crate::members::presented::PresentedPassword;
-use crate::members::store::{
-    Invitation, Invited, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX,
-    Removed, Withdrawn,
-};
+use crate::members::store::{Invited, Joined, MemberStore, NewInvitation, NewMember, PEOPLE_MAX};
 use crate::name::{Name, NameError};
 use crate::sessions::store::NewSession;
-use crate::sessions::token::{Token, TokenDigest};
+use crate::sessions::token::Token;
 use crate::store_error::StoreError;
 
 /// An invitation is sent by hand; a long weekend must not use it up.
@@ -101,34 +98,6 @@ pub async fn invite_member(
     }
 }
 
-/// The invitation, if it is still open.
-pub async fn open_invitation(
-    members: &dyn MemberStore,
-    token: &Token,
-    now: OffsetDateTime,
-) -> Result<Option<Invitation>, StoreError> {
-    members.invitation(&token.digest(), now).await
-}
-
-/// The organisation's open invitations, the first to end first.
-pub async fn list_open_invitations(
-    members: &dyn MemberStore,
-    organisation: OrganisationId,
-    now: OffsetDateTime,
-) -> Result<Vec<OpenInvitation>, StoreError> {
-    members.open_invitations(organisation, now).await
-}
-
-/// Takes back an invitation of the organisation that nobody has accepted.
-pub async fn withdraw_invitation(
-    members: &dyn MemberStore,
-    organisation: OrganisationId,
-    invitation: &TokenDigest,
-    deed: &Deed,
-) -> Result<Withdrawn, StoreError> {
-    members.withdraw(organisation, invitation, deed).await
-}
-
 /// Makes a guest a member and signs it in. The invitation is worth nothing afterwards.
 pub async fn join(
     members: &dyn MemberStore,
@@ -154,23 +123,4 @@ pub async fn join(
         Joined::NoInvitation => Err(JoinError::NoInvitation),
         Joined::EmailTaken => Err(JoinError::EmailTaken),
     }
-}
-
-/// The organisation's members, the oldest first.
-pub async fn list_members(
-    members: &dyn MemberStore,
-    organisation: OrganisationId,
-) -> Result<Vec<MemberRecord>, StoreError> {
-    members.members(organisation).await
-}
-
-/// Removes a member of the organisation; its sessions end at once, and so does every invitation by which it could come
-/// back: those it made, and those to its address.
-pub async fn remove_member(
-    members: &dyn MemberStore,
-    organisation: OrganisationId,
-    member: MemberId,
-    deed: &Deed,
-) -> Result<Removed, StoreError> {
-    members.remove(organisation, member, deed).await
 }

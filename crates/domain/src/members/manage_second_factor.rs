@@ -41,11 +41,6 @@ pub struct SecondFactorRequest<'a> {
     pub recovery_codes: &'a [RecoveryCode],
 }
 
-/// How many recovery codes the member has left. None: it has no second factor.
-pub async fn recovery_codes_left(members: &dyn MemberStore, member: &Member) -> Result<Option<u32>, StoreError> {
-    members.recovery_codes_left(member.id).await
-}
-
 /// From now on the member signs in with a code too.
 pub async fn turn_on_second_factor(
     members: &dyn MemberStore,

@@ -10,13 +10,10 @@ pub(crate) mod second_factor;
 pub(crate) mod store;
 
 pub use hasher::{HasherError, PasswordHasher, Waiter};
-pub use manage::{
-    INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members,
-    list_open_invitations, open_invitation, remove_member, withdraw_invitation,
-};
+pub use manage::{INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
 pub use manage_second_factor::{
-    SecondFactorError, SecondFactorRequest, recovery_codes_left, replace_recovery_codes, reset_second_factor,
-    turn_off_second_factor, turn_on_second_factor,
+    SecondFactorError, SecondFactorRequest, replace_recovery_codes, reset_second_factor, turn_off_second_factor,
+    turn_on_second_factor,
 };
 pub use member::Member;
 pub use password::{Password, PasswordError, PasswordHash};

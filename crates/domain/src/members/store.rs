@@ -187,7 +187,8 @@ pub trait MemberStore: Send + Sync {
     /// The organisation's members, the oldest first.
     async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError>;
 
-    /// Removes a member of the organisation, and ends its sessions, the invitations it made, and those to its address.
+    /// Removes a member of the organisation. Its sessions end at once, and so does every invitation by which it could
+    /// come back: those it made, and those to its address.
     async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError>;
 
     /// How many recovery codes the member has left. None: it has no second factor.

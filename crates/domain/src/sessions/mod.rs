@@ -4,10 +4,7 @@ pub(crate) mod sign_in;
 pub(crate) mod store;
 pub(crate) mod token;
 
-pub use sign_in::{
-    Candidate, SignIn, awaited_member, find_candidate, finish_sign_in, note_failed_sign_in, sign_in, sign_out,
-    sign_out_everywhere, signed_in,
-};
+pub use sign_in::{Candidate, SignIn, find_candidate, finish_sign_in, note_failed_sign_in, sign_in};
 pub use store::{
     AwaitedMember, CODE_LIMIT, Finished, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn,
     Visit,

@@ -1,8 +1,6 @@
-//! Signing in and out.
+//! Signing in: the password, and the code where the member has a second factor.
 
 use std::net::IpAddr;
-
-use time::OffsetDateTime;
 
 use crate::audit::deed::{Action, Actor, Deed};
 use crate::email_address::EmailAddress;
@@ -12,7 +10,7 @@ use crate::members::presented::{PresentedCode, PresentedPassword};
 use crate::members::second_factor::RecoveryCode;
 use crate::members::store::{Credentials, MemberStore};
 use crate::network::Network;
-use crate::sessions::store::{AwaitedMember, Finished, NewSession, Proof, SessionStore, SignedIn, Visit};
+use crate::sessions::store::{AwaitedMember, Finished, NewSession, Proof, SessionStore};
 use crate::sessions::token::Token;
 use crate::store_error::StoreError;
 
@@ -105,15 +103,6 @@ pub async fn note_failed_sign_in(sessions: &dyn SessionStore, member: &Member, d
     sessions.note_failure(member, Action::SignInFailed, &deed).await
 }
 
-/// Whose sign-in waits for its code under this token, if it is not over.
-pub async fn awaited_member(
-    sessions: &dyn SessionStore,
-    waiting: &Token,
-    now: OffsetDateTime,
-) -> Result<Option<AwaitedMember>, StoreError> {
-    sessions.awaited(&waiting.digest(), now).await
-}
-
 /// Finishes a sign-in with what the member typed: the code of its app, or a recovery code. The session has a token of its
 /// own.
 pub async fn finish_sign_in(
@@ -134,24 +123,4 @@ pub async fn finish_sign_in(
         sessions.note_failure(member, Action::CodeFailed, &deed).await?;
     }
     Ok(finished)
-}
-
-/// Who holds this session, if it is not over.
-pub async fn signed_in(
-    sessions: &dyn SessionStore,
-    token: &Token,
-    visit: Visit,
-    now: OffsetDateTime,
-) -> Result<Option<SignedIn>, StoreError> {
-    sessions.holder(&token.digest(), visit, now).await
-}
-
-/// Ends one session.
-pub async fn sign_out(sessions: &dyn SessionStore, token: &Token, deed: &Deed) -> Result<(), StoreError> {
-    sessions.end(&token.digest(), deed).await
-}
-
-/// Ends every session of a member.
-pub async fn sign_out_everywhere(sessions: &dyn SessionStore, member: &Member, deed: &Deed) -> Result<(), StoreError> {
-    sessions.end_all(member, deed).await
 }
