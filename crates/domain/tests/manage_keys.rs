@@ -3,8 +3,8 @@
 
 use futures_util::FutureExt;
 use intake_domain::{
-    Actor, AddedKey, AuditEntryId, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError,
-    MockKeyStore, Name, OrganisationId, Replacement, create_key, list_keys, revoke_key,
+    Actor, AddKeyOutcome, AuditEntryId, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError,
+    MockKeyStore, Name, OrganisationId, Replacement, RevokeOutcome, create_key, list_keys, revoke_key,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -46,7 +46,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
         assert_eq!(stored.expires_at, Some(datetime!(2026-01-01 0:00 UTC)));
         assert_eq!((stored.created_at, stored.id), (NOW, KeyId::new(NOW, [2; 10])));
         assert!(!format!("{stored:?}").contains(key.expose()));
-        Ok(AddedKey::Added)
+        Ok(AddKeyOutcome::Added)
     });
     let issued = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once").unwrap();
     assert!(issued.key.expose().starts_with("intake_live_"));
@@ -56,7 +56,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
 #[test]
 fn a_wish_that_was_fulfilled_before_shows_no_second_key() {
     let mut keys = MockKeyStore::new();
-    keys.expect_add_key().returning(|_, _| Ok(AddedKey::AlreadyThere));
+    keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::AlreadyThere));
     let result = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once");
     assert!(matches!(result, Err(ManageKeysError::AlreadyMade)));
 }
@@ -64,7 +64,7 @@ fn a_wish_that_was_fulfilled_before_shows_no_second_key() {
 #[test]
 fn a_key_takes_the_place_of_an_active_one_alone() {
     let replaces = Some(Replacement { key: KeyId::new(NOW, [9; 10]), ends_after: time::Duration::HOUR });
-    for (added, is_made) in [(AddedKey::Added, true), (AddedKey::NothingToReplace, false)] {
+    for (added, is_made) in [(AddKeyOutcome::Added, true), (AddKeyOutcome::NothingToReplace, false)] {
         let mut keys = MockKeyStore::new();
         keys.expect_add_key().times(1).returning(move |stored, _| {
             assert_eq!(stored.replaces, replaces);
@@ -80,7 +80,7 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
 #[test]
 fn a_key_for_nobody_is_refused() {
     let mut keys = MockKeyStore::new();
-    keys.expect_add_key().returning(|_, _| Ok(AddedKey::NoSuchOrganisation));
+    keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::NoSuchOrganisation));
     let result = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once");
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));
 
@@ -96,7 +96,7 @@ fn revoking_tells_when_the_key_was_first_revoked() {
     let first = datetime!(2025-01-01 0:00 UTC);
     keys.expect_revoke().times(1).returning(move |_, within, recorded| {
         assert_eq!((within, recorded), (Some(organisation()), &deed()));
-        Ok(Some(first))
+        Ok(RevokeOutcome::AlreadyRevoked { at: first })
     });
     let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed())
         .now_or_never()
@@ -107,7 +107,7 @@ fn revoking_tells_when_the_key_was_first_revoked() {
 #[test]
 fn revoking_an_unknown_key_says_so() {
     let mut keys = MockKeyStore::new();
-    keys.expect_revoke().returning(|_, _, _| Ok(None));
+    keys.expect_revoke().returning(|_, _, _| Ok(RevokeOutcome::NotFound));
     let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed())
         .now_or_never()
         .expect("mocks answer at once");

@@ -3,8 +3,8 @@
 
 use futures_util::FutureExt;
 use intake_domain::{
-    Action, Actor, AuditEntryId, Credentials, Deed, EmailAddress, HasherError, Invitation, Invited, JoinError,
-    JoinRequest, Joined, Member, MemberId, MockMemberStore, MockPasswordHasher, MockSessionStore, Name, NameError,
+    Action, Actor, AuditEntryId, Credentials, Deed, EmailAddress, HasherError, Invitation, InviteOutcome, JoinError,
+    JoinOutcome, JoinRequest, Member, MemberId, MockMemberStore, MockPasswordHasher, MockSessionStore, Name, NameError,
     Network, OrganisationId, PasswordError, PasswordHash, PresentedPassword, SignIn, Token, Waiter, find_candidate,
     invite_member, join, note_failed_sign_in, sign_in,
 };
@@ -66,7 +66,7 @@ fn a_guest_becomes_a_member_with_a_session() {
             (Token::new([2; 32]).digest(), ada().id, NOW)
         );
         assert_eq!(recorded, &deed());
-        Ok(Joined::Joined)
+        Ok(JoinOutcome::Joined)
     });
     let mut hasher = MockPasswordHasher::new();
     hasher.expect_hash().times(1).returning(|waiter, password, salt| {
@@ -97,7 +97,7 @@ fn a_stranger_does_not_make_the_service_hash() {
 
 #[test]
 fn an_invitation_used_in_between_or_an_address_taken_is_told() {
-    for (joined, is_taken) in [(Joined::NoInvitation, false), (Joined::EmailTaken, true)] {
+    for (joined, is_taken) in [(JoinOutcome::NoInvitation, false), (JoinOutcome::EmailTaken, true)] {
         let mut members = MockMemberStore::new();
         members.expect_invitation().returning(|_, _| Ok(open_invitation()));
         members.expect_join().returning(move |_, _, _, _| Ok(joined));
@@ -115,7 +115,7 @@ fn an_invitation_is_good_for_72_hours() {
     members.expect_invite().times(1).returning(|invitation, _| {
         assert_eq!(invitation.expires_at, datetime!(2025-12-06 10:30 UTC));
         assert_eq!(invitation.token, Token::new([5; 32]).digest());
-        Ok(Invited::Invited)
+        Ok(InviteOutcome::Invited)
     });
     let email: EmailAddress = "grace@clinic.example".parse().unwrap();
     let deed = deed();

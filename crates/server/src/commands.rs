@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::Context;
 use intake_domain::{
     Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStore, Name, Organisation,
-    OrganisationId, Token, create_key, invite_member, list_keys, reset_second_factor, revoke_key, timestamp,
+    OrganisationId, ResetSecondFactorError, Token, create_key, invite_member, list_keys, reset_second_factor,
+    revoke_key, timestamp,
 };
 use intake_infra::grants::{assert_service_role, grant_service_role};
 use intake_infra::migrations::{assert_environment, assert_not_newer, migrate};
@@ -155,8 +156,11 @@ async fn reset(
     output: &Output,
     members: &PostgresMemberStore,
 ) -> anyhow::Result<()> {
-    let reset = reset_second_factor(members, organisation, &email, &deed()).await?;
-    let was_on = reset.with_context(|| format!("organisation {organisation} has no member {email}"))?;
+    let was_on = match reset_second_factor(members, organisation, &email, &deed()).await {
+        Ok(()) => true,
+        Err(ResetSecondFactorError::AlreadyOff) => false,
+        Err(error) => return Err(error.into()),
+    };
     let text = match was_on {
         true => format!("{email} signs in by password alone from now on."),
         false => format!("{email} signs in by password alone already."),

@@ -8,7 +8,7 @@ use actix_web::web::{Data, Form};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Actor, AwaitedMember, Deed, EmailAddress, Finished, Member, MemberStore, PasswordHasher, PresentedCode,
+    Actor, AwaitedMember, CodeOutcome, Deed, EmailAddress, Member, MemberStore, PasswordHasher, PresentedCode,
     PresentedPassword, SessionStore, SignIn, Token, find_candidate, finish_sign_in, note_failed_sign_in,
 };
 use intake_http::edge;
@@ -135,12 +135,12 @@ pub(crate) async fn submit_code(
     let (session, deed) = (Token::new(edge::random()), deed(&request, Actor::Stranger));
     let code = PresentedCode::new(form.into_inner().code);
     match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &code, &session, deed).await? {
-        Finished::SignedIn => Ok(signed_in_under(&session)),
-        Finished::WrongCode => {
+        CodeOutcome::SignedIn => Ok(signed_in_under(&session)),
+        CodeOutcome::WrongCode => {
             let code_error = Some("The code is wrong, or was used before.");
             render(StatusCode::UNAUTHORIZED, &CodePage { code_error, ..page })
         }
-        Finished::Over => Err(PageError::SignInFirst),
+        CodeOutcome::Over => Err(PageError::SignInFirst),
     }
 }
 

@@ -5,8 +5,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
-    EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, Removed, Token,
-    invite_member,
+    EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, RemoveOutcome,
+    Token, invite_member,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -120,9 +120,9 @@ pub(crate) async fn remove(
     visitor.assert_own_form(&form.form_token)?;
     let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
     match members.remove(visitor.organisation(), id, &visitor.deed()).await? {
-        Removed::Removed => Ok(redirect("/settings/members")),
-        Removed::NoSuchMember => Err(PageError::NotFound),
-        Removed::LastMember => {
+        RemoveOutcome::Removed => Ok(redirect("/settings/members")),
+        RemoveOutcome::NoSuchMember => Err(PageError::NotFound),
+        RemoveOutcome::LastMember => {
             let alert =
                 Some("The last member cannot be removed: nobody could look after the keys. Invite another one first.");
             let page = MembersPage { alert, ..MembersPage::new(&visitor, members.as_ref()).await? };

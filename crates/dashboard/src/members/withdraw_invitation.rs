@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
-use intake_domain::{MemberStore, OpenInvitation, TokenDigest, Withdrawn};
+use intake_domain::{MemberStore, OpenInvitation, TokenDigest, WithdrawOutcome};
 use intake_http::edge;
 
 use crate::page::confirm::ConfirmPage;
@@ -45,7 +45,7 @@ pub(crate) async fn withdraw(
     visitor.assert_own_form(&form.form_token)?;
     let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
     match members.withdraw(visitor.organisation(), &token, &visitor.deed()).await? {
-        Withdrawn::Withdrawn => Ok(redirect("/settings/members")),
-        Withdrawn::NoSuchInvitation => Err(PageError::NotFound),
+        WithdrawOutcome::Withdrawn => Ok(redirect("/settings/members")),
+        WithdrawOutcome::NoSuchInvitation => Err(PageError::NotFound),
     }
 }

@@ -6,7 +6,7 @@ use crate::audit::deed::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::keys::record::KeyRecord;
-use crate::keys::store::{ACTIVE_KEYS_MAX, AddedKey, KeyStore, NewKey, Replacement};
+use crate::keys::store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KeyStore, NewKey, Replacement, RevokeOutcome};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -85,11 +85,11 @@ pub async fn create_key(
         replaces,
     };
     match keys.add_key(&record, deed).await? {
-        AddedKey::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
-        AddedKey::AlreadyThere => Err(ManageKeysError::AlreadyMade),
-        AddedKey::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
-        AddedKey::NothingToReplace => Err(ManageKeysError::NothingToReplace),
-        AddedKey::TooMany => Err(ManageKeysError::TooManyKeys),
+        AddKeyOutcome::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
+        AddKeyOutcome::AlreadyThere => Err(ManageKeysError::AlreadyMade),
+        AddKeyOutcome::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
+        AddKeyOutcome::NothingToReplace => Err(ManageKeysError::NothingToReplace),
+        AddKeyOutcome::TooMany => Err(ManageKeysError::TooManyKeys),
     }
 }
 
@@ -109,5 +109,9 @@ pub async fn revoke_key(
     within: Option<OrganisationId>,
     deed: &Deed,
 ) -> Result<OffsetDateTime, ManageKeysError> {
-    keys.revoke(key, within, deed).await?.ok_or(ManageKeysError::NoSuchKey(key))
+    match keys.revoke(key, within, deed).await? {
+        RevokeOutcome::Revoked => Ok(deed.at),
+        RevokeOutcome::AlreadyRevoked { at } => Ok(at),
+        RevokeOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
+    }
 }

@@ -12,7 +12,9 @@ pub use manage::{IssuedKey, KeyRequest, ManageKeysError, create_key, list_keys, 
 pub use organisation::Organisation;
 pub use record::KeyRecord;
 pub use standing::{KeyHolder, KeyRefusal, KeyStanding};
-pub use store::{ACTIVE_KEYS_MAX, ANSWERS_KEPT, AddedKey, AnswerCount, KeyStore, NewKey, Replacement};
+pub use store::{
+    ACTIVE_KEYS_MAX, ANSWERS_KEPT, AddKeyOutcome, AnswerCount, KeyStore, NewKey, Replacement, RevokeOutcome,
+};
 
 #[cfg(feature = "mocks")]
 pub use store::MockKeyStore;

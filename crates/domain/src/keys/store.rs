@@ -47,7 +47,7 @@ pub const ACTIVE_KEYS_MAX: u32 = 500;
 
 /// What became of an attempt to store a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddedKey {
+pub enum AddKeyOutcome {
     /// It is stored.
     Added,
     /// Another key has this id: the same wish was fulfilled before.
@@ -58,6 +58,20 @@ pub enum AddedKey {
     NothingToReplace,
     /// The organisation has [`ACTIVE_KEYS_MAX`] active keys.
     TooMany,
+}
+
+/// What became of an attempt to revoke a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevokeOutcome {
+    /// The key was revoked at the moment of the deed.
+    Revoked,
+    /// The key was revoked before; nothing was changed or recorded.
+    AlreadyRevoked {
+        /// When it was first revoked.
+        at: OffsetDateTime,
+    },
+    /// There is no such key, or it belongs to another organisation than the one asked for.
+    NotFound,
 }
 
 /// For how long it is known how a key's requests were answered: what a chart shows.
@@ -101,7 +115,7 @@ pub trait KeyStore: Send + Sync {
     async fn organisations(&self) -> Result<Vec<(OrganisationId, String)>, StoreError>;
 
     /// Stores a key, and records the deed with it.
-    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddedKey, StoreError>;
+    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddKeyOutcome, StoreError>;
 
     /// The organisation's keys, the oldest first. None: there is no such organisation.
     async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
@@ -110,12 +124,11 @@ pub trait KeyStore: Send + Sync {
     async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
 
     /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
-    /// creates anything with it. Gives the moment of the first revocation. None: there is no such key, or not in that
-    /// organisation.
+    /// creates anything with it. If an organisation is given, only its keys are found.
     async fn revoke(
         &self,
         key: KeyId,
         within: Option<OrganisationId>,
         deed: &Deed,
-    ) -> Result<Option<OffsetDateTime>, StoreError>;
+    ) -> Result<RevokeOutcome, StoreError>;
 }

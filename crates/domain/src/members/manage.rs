@@ -8,7 +8,7 @@ use crate::ids::{MemberId, OrganisationId};
 use crate::members::hasher::{PasswordHasher, Waiter};
 use crate::members::password::{Password, PasswordError};
 use crate::members::presented::PresentedPassword;
-use crate::members::store::{Invited, Joined, MemberStore, NewInvitation, NewMember, PEOPLE_MAX};
+use crate::members::store::{InviteOutcome, JoinOutcome, MemberStore, NewInvitation, NewMember, PEOPLE_MAX};
 use crate::name::{Name, NameError};
 use crate::sessions::store::NewSession;
 use crate::sessions::token::Token;
@@ -92,9 +92,9 @@ pub async fn invite_member(
     let expires_at = deed.at + INVITATION_LIFE;
     let invitation = NewInvitation { token: token.digest(), organisation_id, email: email.clone(), expires_at };
     match members.invite(&invitation, deed).await? {
-        Invited::Invited => Ok(IssuedInvitation { email, token, expires_at }),
-        Invited::NobodyToInviteTo => Err(InviteError::NoSuchOrganisation(organisation_id)),
-        Invited::TooMany => Err(InviteError::TooMany),
+        InviteOutcome::Invited => Ok(IssuedInvitation { email, token, expires_at }),
+        InviteOutcome::NoSuchOrganisation => Err(InviteError::NoSuchOrganisation(organisation_id)),
+        InviteOutcome::TooMany => Err(InviteError::TooMany),
     }
 }
 
@@ -119,8 +119,8 @@ pub async fn join(
     let member = NewMember { id, name, password };
     let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at };
     match members.join(&invitation.digest(), &member, &session, deed).await? {
-        Joined::Joined => Ok(()),
-        Joined::NoInvitation => Err(JoinError::NoInvitation),
-        Joined::EmailTaken => Err(JoinError::EmailTaken),
+        JoinOutcome::Joined => Ok(()),
+        JoinOutcome::NoInvitation => Err(JoinError::NoInvitation),
+        JoinOutcome::EmailTaken => Err(JoinError::EmailTaken),
     }
 }

@@ -7,7 +7,7 @@ use crate::members::hasher::{PasswordHasher, Waiter};
 use crate::members::member::Member;
 use crate::members::presented::{PresentedCode, PresentedPassword};
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
-use crate::members::store::{MemberStore, NewSecondFactor};
+use crate::members::store::{MemberStore, NewSecondFactor, SecondFactorOutcome};
 use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
 
@@ -21,8 +21,27 @@ pub enum SecondFactorError {
     #[error("the code is wrong")]
     WrongCode,
     /// It is on already, or off already.
-    #[error("the second factor is so already")]
-    SoAlready,
+    #[error("the second factor is on already, or off already")]
+    Unchanged,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why an operator could not reset a member's second factor.
+#[derive(Debug, thiserror::Error)]
+pub enum ResetSecondFactorError {
+    /// The organisation has no member with this email address.
+    #[error("organisation {organisation} has no member {email}")]
+    NoSuchMember {
+        /// The organisation that was searched.
+        organisation: OrganisationId,
+        /// The address that no member of it has.
+        email: EmailAddress,
+    },
+    /// The member signs in by password alone already.
+    #[error("the second factor is off already")]
+    AlreadyOff,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -53,7 +72,7 @@ pub async fn turn_on_second_factor(
     let used_step = secret.step_of(code, deed.at).ok_or(SecondFactorError::WrongCode)?;
     assert_password(members, hasher, member, password).await?;
     let factor = NewSecondFactor { secret, used_step, recovery_codes: digests(recovery_codes) };
-    done(members.turn_on(member, &factor, deed).await?)
+    changed(members.turn_on(member, &factor, deed).await?)
 }
 
 /// From now on the member signs in by password alone.
@@ -65,7 +84,7 @@ pub async fn turn_off_second_factor(
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
     assert_password(members, hasher, member, password).await?;
-    done(members.turn_off(member, deed).await?)
+    changed(members.turn_off(member, deed).await?)
 }
 
 /// Puts new recovery codes in the place of the old ones.
@@ -78,21 +97,23 @@ pub async fn replace_recovery_codes(
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
     assert_password(members, hasher, member, password).await?;
-    done(members.replace_recovery_codes(member, &digests(codes), deed).await?)
+    changed(members.replace_recovery_codes(member, &digests(codes), deed).await?)
 }
 
-/// For a member who lost app and recovery codes, by an operator. None: the organisation has no such member. False: the
-/// member has no second factor.
+/// Turns off the second factor of a member who has lost both the app and the recovery codes. For operators.
 pub async fn reset_second_factor(
     members: &dyn MemberStore,
     organisation: OrganisationId,
     email: &EmailAddress,
     deed: &Deed,
-) -> Result<Option<bool>, StoreError> {
+) -> Result<(), ResetSecondFactorError> {
     let member = members.credentials(email, None).await?.map(|credentials| credentials.member);
-    match member.filter(|member| member.organisation_id == organisation) {
-        Some(member) => members.turn_off(&member, deed).await.map(Some),
-        None => Ok(None),
+    let Some(member) = member.filter(|member| member.organisation_id == organisation) else {
+        return Err(ResetSecondFactorError::NoSuchMember { organisation, email: email.clone() });
+    };
+    match members.turn_off(&member, deed).await? {
+        SecondFactorOutcome::Changed => Ok(()),
+        SecondFactorOutcome::Unchanged => Err(ResetSecondFactorError::AlreadyOff),
     }
 }
 
@@ -111,6 +132,9 @@ fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {
     codes.iter().map(RecoveryCode::digest).collect()
 }
 
-fn done(is_changed: bool) -> Result<(), SecondFactorError> {
-    if is_changed { Ok(()) } else { Err(SecondFactorError::SoAlready) }
+fn changed(outcome: SecondFactorOutcome) -> Result<(), SecondFactorError> {
+    match outcome {
+        SecondFactorOutcome::Changed => Ok(()),
+        SecondFactorOutcome::Unchanged => Err(SecondFactorError::Unchanged),
+    }
 }

@@ -12,16 +12,16 @@ pub(crate) mod store;
 pub use hasher::{HasherError, PasswordHasher, Waiter};
 pub use manage::{INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
 pub use manage_second_factor::{
-    SecondFactorError, SecondFactorRequest, replace_recovery_codes, reset_second_factor, turn_off_second_factor,
-    turn_on_second_factor,
+    ResetSecondFactorError, SecondFactorError, SecondFactorRequest, replace_recovery_codes, reset_second_factor,
+    turn_off_second_factor, turn_on_second_factor,
 };
 pub use member::Member;
 pub use password::{Password, PasswordError, PasswordHash};
 pub use presented::{PresentedCode, PresentedPassword};
 pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
 pub use store::{
-    Credentials, Invitation, Invited, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, NewSecondFactor,
-    OpenInvitation, PEOPLE_MAX, Removed, Withdrawn,
+    Credentials, Invitation, InviteOutcome, JoinOutcome, MemberRecord, MemberStore, NewInvitation, NewMember,
+    NewSecondFactor, OpenInvitation, PEOPLE_MAX, RemoveOutcome, SecondFactorOutcome, WithdrawOutcome,
 };
 
 #[cfg(feature = "mocks")]

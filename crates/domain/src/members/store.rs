@@ -33,11 +33,11 @@ pub const PEOPLE_MAX: u32 = 500;
 
 /// What became of an attempt to invite somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invited {
+pub enum InviteOutcome {
     /// The invitation is open.
     Invited,
     /// There is no such organisation, or the member who invites was removed meanwhile.
-    NobodyToInviteTo,
+    NoSuchOrganisation,
     /// The organisation has [`PEOPLE_MAX`] members and open invitations.
     TooMany,
 }
@@ -66,7 +66,7 @@ pub struct OpenInvitation {
 
 /// What became of an attempt to withdraw an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Withdrawn {
+pub enum WithdrawOutcome {
     /// It opens nothing any more.
     Withdrawn,
     /// The organisation has no such invitation, or it was accepted.
@@ -86,7 +86,7 @@ pub struct NewMember {
 
 /// What became of an attempt to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub enum JoinOutcome {
     /// The guest is a member, and signed in.
     Joined,
     /// The invitation is unknown, has expired or was used.
@@ -97,7 +97,7 @@ pub enum Joined {
 
 /// What became of an attempt to remove a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removed {
+pub enum RemoveOutcome {
     /// Gone, and signed out everywhere.
     Removed,
     /// Without it nobody could look after the organisation.
@@ -130,6 +130,15 @@ pub struct NewSecondFactor {
     pub recovery_codes: Vec<TokenDigest>,
 }
 
+/// What became of a change to a member's second factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecondFactorOutcome {
+    /// The change was made.
+    Changed,
+    /// There was nothing to change: the second factor is on already, or off already.
+    Unchanged,
+}
+
 /// A member as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberRecord {
@@ -150,7 +159,7 @@ pub struct MemberRecord {
 #[async_trait]
 pub trait MemberStore: Send + Sync {
     /// Stores an invitation, which ends with the member who makes it.
-    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<Invited, StoreError>;
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<InviteOutcome, StoreError>;
 
     /// The invitation, if it is still open at that moment.
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
@@ -168,7 +177,7 @@ pub trait MemberStore: Send + Sync {
         organisation: OrganisationId,
         token: &TokenDigest,
         deed: &Deed,
-    ) -> Result<Withdrawn, StoreError>;
+    ) -> Result<WithdrawOutcome, StoreError>;
 
     /// Uses up an invitation, makes its guest a member and starts its first session.
     async fn join(
@@ -177,7 +186,7 @@ pub trait MemberStore: Send + Sync {
         member: &NewMember,
         session: &NewSession,
         deed: &Deed,
-    ) -> Result<Joined, StoreError>;
+    ) -> Result<JoinOutcome, StoreError>;
 
     /// The member who signs in by this address, and whether it did so from this network before. One query, whether or
     /// not there is such a member: how long it takes must not tell.
@@ -189,22 +198,32 @@ pub trait MemberStore: Send + Sync {
 
     /// Removes a member of the organisation. Its sessions end at once, and so does every invitation by which it could
     /// come back: those it made, and those to its address.
-    async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError>;
+    async fn remove(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        deed: &Deed,
+    ) -> Result<RemoveOutcome, StoreError>;
 
     /// How many recovery codes the member has left. None: it has no second factor.
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;
 
-    /// Gives the member a second factor. False: it has one.
-    async fn turn_on(&self, member: &Member, factor: &NewSecondFactor, deed: &Deed) -> Result<bool, StoreError>;
+    /// Gives the member a second factor, unless it has one.
+    async fn turn_on(
+        &self,
+        member: &Member,
+        factor: &NewSecondFactor,
+        deed: &Deed,
+    ) -> Result<SecondFactorOutcome, StoreError>;
 
-    /// Takes the member's second factor away. False: it has none.
-    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<bool, StoreError>;
+    /// Takes the member's second factor away, if it has one.
+    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<SecondFactorOutcome, StoreError>;
 
-    /// Puts these recovery codes in the place of those the member has. False: it has no second factor.
+    /// Replaces the member's recovery codes by these, if it has a second factor.
     async fn replace_recovery_codes(
         &self,
         member: &Member,
         codes: &[TokenDigest],
         deed: &Deed,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<SecondFactorOutcome, StoreError>;
 }

@@ -6,8 +6,8 @@ pub(crate) mod token;
 
 pub use sign_in::{Candidate, SignIn, find_candidate, finish_sign_in, note_failed_sign_in, sign_in};
 pub use store::{
-    AwaitedMember, CODE_LIMIT, Finished, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn,
-    Visit,
+    AwaitedMember, CODE_LIMIT, CodeOutcome, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore,
+    SignedIn, Visit,
 };
 pub use token::{Token, TokenDigest};
 

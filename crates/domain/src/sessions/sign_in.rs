@@ -10,7 +10,7 @@ use crate::members::presented::{PresentedCode, PresentedPassword};
 use crate::members::second_factor::RecoveryCode;
 use crate::members::store::{Credentials, MemberStore};
 use crate::network::Network;
-use crate::sessions::store::{AwaitedMember, Finished, NewSession, Proof, SessionStore};
+use crate::sessions::store::{AwaitedMember, CodeOutcome, NewSession, Proof, SessionStore};
 use crate::sessions::token::Token;
 use crate::store_error::StoreError;
 
@@ -112,13 +112,13 @@ pub async fn finish_sign_in(
     code: &PresentedCode,
     session: &Token,
     mut deed: Deed,
-) -> Result<Finished, StoreError> {
+) -> Result<CodeOutcome, StoreError> {
     let by_app = secret.step_of(code, deed.at).map(Proof::Step);
     let proof = by_app.unwrap_or_else(|| Proof::RecoveryCode(RecoveryCode::digest_of(code)));
     deed.actor = Actor::Member(member.id, member.name.to_string());
     let session = NewSession { token: session.digest(), member_id: member.id, started_at: deed.at };
     let finished = sessions.finish(&waiting.digest(), proof, &session, &deed).await?;
-    if finished == Finished::WrongCode {
+    if finished == CodeOutcome::WrongCode {
         deed.actor = Actor::Stranger;
         sessions.note_failure(member, Action::CodeFailed, &deed).await?;
     }

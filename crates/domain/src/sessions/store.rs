@@ -57,7 +57,7 @@ pub enum Proof {
 
 /// What became of an attempt to finish a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finished {
+pub enum CodeOutcome {
     /// The member is signed in.
     SignedIn,
     /// The proof was used before, or is none.
@@ -98,7 +98,7 @@ pub trait SessionStore: Send + Sync {
         proof: Proof,
         session: &NewSession,
         deed: &Deed,
-    ) -> Result<Finished, StoreError>;
+    ) -> Result<CodeOutcome, StoreError>;
 
     /// Who holds this session, if it is not over.
     async fn holder(

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AwaitedMember, CODE_LIMIT, Deed, Finished, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
+    Action, AwaitedMember, CODE_LIMIT, CodeOutcome, Deed, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
     SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret, Visit,
 };
 use time::{Duration, OffsetDateTime};
@@ -79,7 +79,7 @@ impl SessionStore for PostgresSessionStore {
         proof: Proof,
         session: &NewSession,
         deed: &Deed,
-    ) -> Result<Finished, StoreError> {
+    ) -> Result<CodeOutcome, StoreError> {
         let (waiting, session, deed) = (*waiting, session.clone(), deed.clone());
         self.0.run(move |connection| finish(connection, &waiting, proof, &session, &deed)).await
     }

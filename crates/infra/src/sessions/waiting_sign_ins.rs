@@ -2,7 +2,7 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, CODE_LIMIT, Deed, Finished, NewSession, Proof, TokenDigest};
+use intake_domain::{Action, CODE_LIMIT, CodeOutcome, Deed, NewSession, Proof, TokenDigest};
 use uuid::Uuid;
 
 use crate::audit::log::record;
@@ -31,7 +31,7 @@ pub(crate) fn finish(
     proof: Proof,
     session: &NewSession,
     deed: &Deed,
-) -> QueryResult<Finished> {
+) -> QueryResult<CodeOutcome> {
     let finished = connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
         let own = waiting_sign_ins::table
@@ -42,7 +42,7 @@ pub(crate) fn finish(
             // Finished by an earlier run that lost its answer, or by somebody else.
             let started = sessions::table.find(session.token.as_bytes().as_slice());
             let is_started = diesel::select(diesel::dsl::exists(started)).get_result::<bool>(connection)?;
-            return Ok(if is_started { Finished::SignedIn } else { Finished::Over });
+            return Ok(if is_started { CodeOutcome::SignedIn } else { CodeOutcome::Over });
         }
         let (used_up, action) = match proof {
             Proof::Step(step) => {
@@ -62,11 +62,11 @@ pub(crate) fn finish(
         let subject = members::table.find(id).select((members::organisation_id, members::email));
         let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
         record(connection, organisation, action, &email, deed)?;
-        Ok(Finished::SignedIn)
+        Ok(CodeOutcome::SignedIn)
     });
     match finished {
         // The sign-in goes on waiting, for a better code.
-        Err(diesel::result::Error::RollbackTransaction) => Ok(Finished::WrongCode),
+        Err(diesel::result::Error::RollbackTransaction) => Ok(CodeOutcome::WrongCode),
         other => other,
     }
 }
