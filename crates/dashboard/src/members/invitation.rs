@@ -5,7 +5,7 @@ use actix_web::web::{Data, Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Actor, Invitation, JoinError, JoinRequest, MemberId, MemberStore, NameError, PasswordError, PasswordHasher,
+    Invitation, JoinError, JoinRequest, MemberId, MemberStore, NameError, PasswordError, PasswordHasher,
     PresentedPassword, Token, join,
 };
 use intake_http::edge;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::account::sign_in::signed_in_under;
 use crate::page::error::PageError;
 use crate::page::shell::render;
-use crate::page::visitor::deed;
+use crate::page::visitor::origin;
 
 #[derive(Template)]
 #[template(path = "members/invitation.html")]
@@ -63,17 +63,17 @@ pub(crate) async fn submit(
     let (token, invitation) = opened(&token, members.as_ref()).await?;
     let JoinForm { name, password } = form.into_inner();
     let (session, password) = (Token::new(edge::random()), PresentedPassword::new(password));
-    let deed = deed(&request, Actor::Stranger);
+    let origin = origin(&request);
     let request = JoinRequest {
         invitation: &token,
         name: &name,
         password: &password,
-        id: MemberId::new(deed.at, edge::random()),
+        id: MemberId::new(origin.at, edge::random()),
         salt: edge::random(),
         session: &session,
     };
     let page = InvitationPage::new(&invitation, &token, &name);
-    match join(members.as_ref(), hasher.as_ref(), request, &deed).await {
+    match join(members.as_ref(), hasher.as_ref(), request, origin).await {
         Ok(()) => Ok(signed_in_under(&session)),
         Err(JoinError::Invalid { name, password }) => {
             let page = InvitationPage { name_error: name, password_error: password, ..page };

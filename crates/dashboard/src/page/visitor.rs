@@ -6,7 +6,7 @@ use std::pin::Pin;
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use intake_domain::{Actor, AuditEntryId, Deed, OrganisationId, SessionStore, SignedIn, Token, Visit};
+use intake_domain::{AuditEntryId, Deed, OrganisationId, Origin, SessionStore, SignedIn, Token, Visit};
 use intake_http::{TrustedProxies, edge};
 
 use crate::page::error::PageError;
@@ -31,17 +31,16 @@ impl Visitor {
 
     /// What this member does at this moment.
     pub(crate) fn deed(&self) -> Deed {
-        let member = &self.signed_in.member;
-        deed(&self.request, Actor::Member(member.id, member.name.to_string()))
+        origin(&self.request).by(self.signed_in.member.actor())
     }
 }
 
-/// What somebody does at this moment, over this request.
-pub(crate) fn deed(request: &HttpRequest, actor: Actor) -> Deed {
+/// This moment, and where this request comes from.
+pub(crate) fn origin(request: &HttpRequest) -> Origin {
     let at = edge::now();
     let proxies = request.app_data::<Data<TrustedProxies>>();
     let address = proxies.and_then(|proxies| proxies.client_address(request));
-    Deed { entry_id: AuditEntryId::new(at, edge::random()), actor, address, at }
+    Origin { entry_id: AuditEntryId::new(at, edge::random()), address, at }
 }
 
 /// The same for what a script of a page asks by itself: no use of the session, which ends when nobody is there.

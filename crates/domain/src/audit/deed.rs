@@ -95,16 +95,36 @@ pub enum Actor {
     Stranger,
 }
 
-/// Who does something, from where, and when: what every change brings along.
+/// From where and when something is done, before it is known who does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The id of the audit entry that will record it.
+    pub entry_id: AuditEntryId,
+    /// The client's address, if it came over the network.
+    pub address: Option<IpAddr>,
+    /// The moment it is done, by the service's clock.
+    pub at: OffsetDateTime,
+}
+
+impl Origin {
+    /// The deed of this actor.
+    #[must_use]
+    pub fn by(self, actor: Actor) -> Deed {
+        let Self { entry_id, address, at } = self;
+        Deed { entry_id, actor, address, at }
+    }
+}
+
+/// Who does something, from where, and when: passed along with every change, which records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// Of the entry that records it.
+    /// The id of the audit entry that records it.
     pub entry_id: AuditEntryId,
     /// Who does it.
     pub actor: Actor,
-    /// From which address, if it came over the network.
+    /// The client's address, if it came over the network.
     pub address: Option<IpAddr>,
-    /// When.
+    /// The moment it is done, by the service's clock.
     pub at: OffsetDateTime,
 }
 

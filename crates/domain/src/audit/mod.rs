@@ -3,7 +3,7 @@
 pub(crate) mod deed;
 pub(crate) mod log;
 
-pub use deed::{Action, Actor, AuditEntry, Deed, RecordedAction};
+pub use deed::{Action, Actor, AuditEntry, Deed, Origin, RecordedAction};
 pub use log::AuditLog;
 
 #[cfg(feature = "mocks")]

@@ -2,7 +2,7 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::deed::Deed;
+use crate::audit::deed::{Actor, Deed, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::hasher::{PasswordHasher, Waiter};
@@ -103,7 +103,7 @@ pub async fn join(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
     request: JoinRequest<'_>,
-    deed: &Deed,
+    origin: Origin,
 ) -> Result<(), JoinError> {
     let JoinRequest { invitation, name, password, id, salt, session } = request;
     let (name, password) = match (Name::new(name), Password::new(password.expose())) {
@@ -111,14 +111,15 @@ pub async fn join(
         (name, password) => return Err(JoinError::Invalid { name: name.err(), password: password.err() }),
     };
     // A stranger must not make the service hash.
-    if members.invitation(&invitation.digest(), deed.at).await?.is_none() {
+    if members.invitation(&invitation.digest(), origin.at).await?.is_none() {
         return Err(JoinError::NoInvitation);
     }
     let waiter = Waiter::Guest(invitation.digest());
     let password = hasher.hash(waiter, &password, salt).await.map_err(StoreError::from)?;
+    let deed = origin.by(Actor::Member(id, name.to_string()));
     let member = NewMember { id, name, password };
     let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at };
-    match members.join(&invitation.digest(), &member, &session, deed).await? {
+    match members.join(&invitation.digest(), &member, &session, &deed).await? {
         JoinOutcome::Joined => Ok(()),
         JoinOutcome::NoInvitation => Err(JoinError::NoInvitation),
         JoinOutcome::EmailTaken => Err(JoinError::EmailTaken),

@@ -1,5 +1,6 @@
 //! The people of an organisation who look after its keys.
 
+use crate::audit::deed::Actor;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::name::Name;
@@ -15,4 +16,12 @@ pub struct Member {
     pub name: Name,
     /// By which it signs in.
     pub email: EmailAddress,
+}
+
+impl Member {
+    /// The member as the one who does something.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        Actor::Member(self.id, self.name.to_string())
+    }
 }

@@ -4,7 +4,9 @@ pub(crate) mod sign_in;
 pub(crate) mod store;
 pub(crate) mod token;
 
-pub use sign_in::{Candidate, SignIn, find_candidate, finish_sign_in, note_failed_sign_in, sign_in};
+pub use sign_in::{
+    Candidate, CodeError, SignIn, SignInError, find_candidate, finish_sign_in, note_failed_sign_in, sign_in,
+};
 pub use store::{
     AwaitedMember, CODE_LIMIT, CodeOutcome, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore,
     SignedIn, Visit,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::audit::deed::{Action, Actor, Deed};
+use crate::audit::deed::{Action, Actor, Origin};
 use crate::email_address::EmailAddress;
 use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
 use crate::members::member::Member;
@@ -21,17 +21,41 @@ pub struct Candidate {
     network: Network,
 }
 
-/// What became of an attempt to sign in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How far the right password leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignIn {
-    /// Signed in under the token.
-    SignedIn(Member),
+    /// The member is signed in under the token.
+    Complete,
     /// The sign-in waits under the token for the code of the second factor.
     CodeNeeded,
-    /// The pair is wrong, whichever half of it. The member, if the password was: for [`note_failed_sign_in`].
-    Wrong(Option<Member>),
+}
+
+/// Why a password did not sign anybody in.
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    /// There is no such member, or the password is not this member's: for [`note_failed_sign_in`].
+    #[error("the email address or the password is wrong")]
+    WrongPair(Option<Member>),
     /// The password was not looked at, because another one from the same network, or for the same member, is in line.
+    #[error("another password of the same waiter is in line")]
     AlreadyInLine,
+    /// The store or the hasher could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a code did not finish a sign-in.
+#[derive(Debug, thiserror::Error)]
+pub enum CodeError {
+    /// The code was used before, or is neither the app's nor a recovery code.
+    #[error("the code is wrong")]
+    WrongCode,
+    /// The sign-in took too long, or was finished before.
+    #[error("the sign-in is over")]
+    Over,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl Candidate {
@@ -72,35 +96,37 @@ pub async fn sign_in(
     candidate: Candidate,
     password: &PresentedPassword,
     token: &Token,
-    mut deed: Deed,
-) -> Result<SignIn, StoreError> {
+    origin: Origin,
+) -> Result<SignIn, SignInError> {
     let waiter = candidate.waiter();
     let hash = candidate.credentials.as_ref().map(|credentials| credentials.password.clone());
     let is_right = match hasher.matches(waiter, password, hash).await {
-        Err(HasherError::AlreadyInLine) => return Ok(SignIn::AlreadyInLine),
-        compared => compared?,
+        Err(HasherError::AlreadyInLine) => return Err(SignInError::AlreadyInLine),
+        compared => compared.map_err(StoreError::from)?,
     };
     let Some(Credentials { member, has_second_factor, .. }) = candidate.credentials else {
-        return Ok(SignIn::Wrong(None));
+        return Err(SignInError::WrongPair(None));
     };
     if !is_right {
-        return Ok(SignIn::Wrong(Some(member)));
+        return Err(SignInError::WrongPair(Some(member)));
     }
-    let session = NewSession { token: token.digest(), member_id: member.id, started_at: deed.at };
+    let session = NewSession { token: token.digest(), member_id: member.id, started_at: origin.at };
     if has_second_factor {
         sessions.await_code(&session).await?;
         return Ok(SignIn::CodeNeeded);
     }
-    deed.actor = Actor::Member(member.id, member.name.to_string());
-    sessions.start(&session, &deed).await?;
-    Ok(SignIn::SignedIn(member))
+    sessions.start(&session, &origin.by(member.actor())).await?;
+    Ok(SignIn::Complete)
 }
 
 /// Records that a wrong password was given for a member. To be called when the answer is on its way: before, it would
 /// take longer for a member than for nobody.
-pub async fn note_failed_sign_in(sessions: &dyn SessionStore, member: &Member, deed: &Deed) -> Result<(), StoreError> {
-    let deed = Deed { actor: Actor::Stranger, ..deed.clone() };
-    sessions.note_failure(member, Action::SignInFailed, &deed).await
+pub async fn note_failed_sign_in(
+    sessions: &dyn SessionStore,
+    member: &Member,
+    origin: Origin,
+) -> Result<(), StoreError> {
+    sessions.note_failure(member, Action::SignInFailed, &origin.by(Actor::Stranger)).await
 }
 
 /// Finishes a sign-in with what the member typed: the code of its app, or a recovery code. The session has a token of its
@@ -111,16 +137,17 @@ pub async fn finish_sign_in(
     waiting: &Token,
     code: &PresentedCode,
     session: &Token,
-    mut deed: Deed,
-) -> Result<CodeOutcome, StoreError> {
-    let by_app = secret.step_of(code, deed.at).map(Proof::Step);
+    origin: Origin,
+) -> Result<(), CodeError> {
+    let by_app = secret.step_of(code, origin.at).map(Proof::Step);
     let proof = by_app.unwrap_or_else(|| Proof::RecoveryCode(RecoveryCode::digest_of(code)));
-    deed.actor = Actor::Member(member.id, member.name.to_string());
-    let session = NewSession { token: session.digest(), member_id: member.id, started_at: deed.at };
-    let finished = sessions.finish(&waiting.digest(), proof, &session, &deed).await?;
-    if finished == CodeOutcome::WrongCode {
-        deed.actor = Actor::Stranger;
-        sessions.note_failure(member, Action::CodeFailed, &deed).await?;
+    let session = NewSession { token: session.digest(), member_id: member.id, started_at: origin.at };
+    match sessions.finish(&waiting.digest(), proof, &session, &origin.by(member.actor())).await? {
+        CodeOutcome::SignedIn => Ok(()),
+        CodeOutcome::WrongCode => {
+            sessions.note_failure(member, Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
+            Err(CodeError::WrongCode)
+        }
+        CodeOutcome::Over => Err(CodeError::Over),
     }
-    Ok(finished)
 }

@@ -179,8 +179,7 @@ fn try_to_join(
         return Err(Refusal::Refused(JoinOutcome::EmailTaken));
     }
     insert_session(connection, session, deed)?;
-    let deed = Deed { actor: Actor::Member(member.id, member.name.to_string()), ..deed.clone() };
-    record(connection, organisation, Action::MemberJoined, &email, &deed)?;
+    record(connection, organisation, Action::MemberJoined, &email, deed)?;
     Ok(())
 }
 
