@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStore, Name, Organisation,
-    OrganisationId, ResetSecondFactorError, Token, create_key, invite_member, list_keys, reset_second_factor,
-    revoke_key, timestamp,
+    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, Name,
+    Organisation, OrganisationId, ResetSecondFactorError, Token, create_key, invite_member, list_keys,
+    reset_second_factor, revoke_key, timestamp,
 };
 use intake_infra::grants::{assert_service_role, grant_service_role};
 use intake_infra::migrations::{assert_environment, assert_not_newer, migrate};
@@ -205,14 +205,14 @@ fn value_of(key: &KeyRecord) -> Value {
 }
 
 fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
-    let status = match (key.revoked_at, key.expires_at) {
-        (Some(at), _) => format!("revoked {}", timestamp(at)),
-        (None, Some(at)) if at <= now => format!("expired {}", timestamp(at)),
-        (None, Some(at)) => format!("active, expires {}", timestamp(at)),
-        (None, None) => "active".to_owned(),
+    let status = match key.status(now) {
+        KeyStatus::Revoked(at) => format!("revoked {}", timestamp(at)),
+        KeyStatus::Expired(at) => format!("expired {}", timestamp(at)),
+        KeyStatus::ActiveUntil(at) => format!("active, expires {}", timestamp(at)),
+        KeyStatus::Active => "active".to_owned(),
     };
     let used = key.last_used_at.map_or("never used".to_owned(), |at| format!("last used {}", timestamp(at)));
-    let warning = if key.sent_in_clear_at.is_some() { "  SENT IN CLEAR: replace it" } else { "" };
+    let warning = if key.must_be_replaced(now) { "  SENT IN CLEAR: replace it" } else { "" };
     format!("{}  …{}  {}  {status}, {used}{warning}", key.id, key.hint, key.name)
 }
 

@@ -139,12 +139,11 @@ impl KeyStore for PostgresKeyStore {
 
 fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryResult<AddKeyOutcome> {
     if let Some(replacement) = key.replaces {
-        let old = api_keys::table
+        let replaced = api_keys::table
             .find(replacement.key.as_uuid())
             .filter(api_keys::organisation_id.eq(key.organisation_id.as_uuid()))
-            .filter(api_keys::revoked_at.is_null());
-        let is_good = old.filter(api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(deed.at)));
-        if !diesel::select(diesel::dsl::exists(is_good)).get_result::<bool>(connection)? {
+            .filter(is_active(deed.at));
+        if !diesel::select(diesel::dsl::exists(replaced)).get_result::<bool>(connection)? {
             return Ok(AddKeyOutcome::NothingToReplace);
         }
     }
@@ -197,8 +196,14 @@ fn revoke(connection: &mut PgConnection, id: Uuid, within: Option<Uuid>, deed: &
 
 fn active_keys(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
     let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
-    let is_good = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
-    of_organisation.filter(api_keys::revoked_at.is_null()).filter(is_good).count().get_result(connection)
+    of_organisation.filter(is_active(now)).count().get_result(connection)
+}
+
+/// The same as [`intake_domain::KeyStatus::is_active`], as a condition on the stored keys.
+#[diesel::dsl::auto_type]
+fn is_active(now: OffsetDateTime) -> _ {
+    let is_within_its_time = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
+    api_keys::revoked_at.is_null().and(is_within_its_time)
 }
 
 fn microseconds(duration: time::Duration) -> i64 {
