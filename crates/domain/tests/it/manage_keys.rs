@@ -1,27 +1,19 @@
 //! The key use cases against a mocked store.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use futures_util::FutureExt;
 use intake_domain::{
-    Actor, AddKeyOutcome, AuditEntryId, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError,
-    MockKeyStore, Name, OrganisationId, Replacement, RevokeOutcome, create_key, list_keys, revoke_key,
+    Actor, AddKeyOutcome, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError, MockKeyStore,
+    Name, Replacement, RevokeOutcome, create_key, list_keys, revoke_key,
 };
-use time::OffsetDateTime;
 use time::macros::datetime;
-use uuid::Uuid;
 
-const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
+use crate::fixtures::{NOW, organisation, origin, run};
 
 fn format() -> KeyFormat {
     KeyFormat::new(&"intake".parse().unwrap(), Environment::Production)
 }
 
-fn organisation() -> OrganisationId {
-    Uuid::from_u128(1).into()
-}
-
 fn deed() -> Deed {
-    Deed { entry_id: AuditEntryId::new(NOW, [4; 10]), actor: Actor::Operator, address: None, at: NOW }
+    origin().by(Actor::Operator)
 }
 
 fn wish() -> KeyRequest {
@@ -48,7 +40,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
         assert!(!format!("{stored:?}").contains(key.expose()));
         Ok(AddKeyOutcome::Added)
     });
-    let issued = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once").unwrap();
+    let issued = run(create_key(&keys, &format(), wish(), &deed())).unwrap();
     assert!(issued.key.expose().starts_with("intake_live_"));
     assert_eq!(format().parse(issued.key.expose()), Ok(issued.key));
 }
@@ -57,7 +49,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
 fn a_wish_that_was_fulfilled_before_shows_no_second_key() {
     let mut keys = MockKeyStore::new();
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::AlreadyThere));
-    let result = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once");
+    let result = run(create_key(&keys, &format(), wish(), &deed()));
     assert!(matches!(result, Err(ManageKeysError::AlreadyMade)));
 }
 
@@ -71,7 +63,7 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
             Ok(added)
         });
         let wish = KeyRequest { replaces, ..wish() };
-        let result = create_key(&keys, &format(), wish, &deed()).now_or_never().expect("mocks answer at once");
+        let result = run(create_key(&keys, &format(), wish, &deed()));
         assert_eq!(result.is_ok(), is_made);
         assert!(is_made || matches!(result, Err(ManageKeysError::NothingToReplace)));
     }
@@ -81,12 +73,12 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
 fn a_key_for_nobody_is_refused() {
     let mut keys = MockKeyStore::new();
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::NoSuchOrganisation));
-    let result = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once");
+    let result = run(create_key(&keys, &format(), wish(), &deed()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));
 
     let mut keys = MockKeyStore::new();
     keys.expect_keys().returning(|_| Ok(None));
-    let result = list_keys(&keys, organisation()).now_or_never().expect("mocks answer at once");
+    let result = run(list_keys(&keys, organisation()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(_))));
 }
 
@@ -98,9 +90,7 @@ fn revoking_tells_when_the_key_was_first_revoked() {
         assert_eq!((within, recorded), (Some(organisation()), &deed()));
         Ok(RevokeOutcome::AlreadyRevoked { at: first })
     });
-    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed())
-        .now_or_never()
-        .expect("mocks answer at once");
+    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed()));
     assert_eq!(revoked.unwrap(), first);
 }
 
@@ -108,9 +98,7 @@ fn revoking_tells_when_the_key_was_first_revoked() {
 fn revoking_an_unknown_key_says_so() {
     let mut keys = MockKeyStore::new();
     keys.expect_revoke().returning(|_, _, _| Ok(RevokeOutcome::NotFound));
-    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed())
-        .now_or_never()
-        .expect("mocks answer at once");
+    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed()));
     assert!(matches!(revoked, Err(ManageKeysError::NoSuchKey(_))));
 }
 

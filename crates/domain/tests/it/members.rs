@@ -1,40 +1,14 @@
 //! Joining, signing in and leaving against mocked ports.
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use futures_util::FutureExt;
 use intake_domain::{
-    Action, Actor, AuditEntryId, Credentials, EmailAddress, HasherError, Invitation, InviteOutcome, JoinError,
-    JoinOutcome, JoinRequest, Member, MemberId, MockMemberStore, MockPasswordHasher, MockSessionStore, Name, NameError,
-    Network, OrganisationId, Origin, PasswordError, PasswordHash, PresentedPassword, SignIn, SignInError, Token,
-    Waiter, find_candidate, invite_member, join, note_failed_sign_in, sign_in,
+    Action, Actor, Credentials, EmailAddress, HasherError, Invitation, InviteOutcome, JoinError, JoinOutcome,
+    JoinRequest, MockMemberStore, MockPasswordHasher, MockSessionStore, NameError, Network, PasswordError,
+    PresentedPassword, SignIn, SignInError, Token, Waiter, find_candidate, invite_member, join, note_failed_sign_in,
+    sign_in,
 };
-use time::OffsetDateTime;
 use time::macros::datetime;
-use uuid::Uuid;
 
-const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
-const PASSWORD: &str = "correct horse battery";
-
-fn origin() -> Origin {
-    Origin { entry_id: AuditEntryId::new(NOW, [4; 10]), address: Some([203, 0, 113, 9].into()), at: NOW }
-}
-
-fn organisation() -> OrganisationId {
-    Uuid::from_u128(1).into()
-}
-
-fn ada() -> Member {
-    Member {
-        id: MemberId::new(NOW, [1; 10]),
-        organisation_id: organisation(),
-        name: Name::new("Ada").unwrap(),
-        email: "ada@clinic.example".parse().unwrap(),
-    }
-}
-
-fn hash() -> PasswordHash {
-    PasswordHash::new("$argon2id$ada".to_owned())
-}
+use crate::fixtures::{NOW, PASSWORD, ada, hash, organisation, origin, run};
 
 fn open_invitation() -> Option<Invitation> {
     Some(Invitation { email: ada().email, organisation_name: "Clinic".to_owned() })
@@ -50,7 +24,7 @@ fn try_to_join(
     let password = &PresentedPassword::new(password);
     let request =
         JoinRequest { invitation: &invitation, name, password, id: ada().id, salt: [3; 16], session: &session };
-    join(members, hasher, request, origin()).now_or_never().expect("mocks answer at once")
+    run(join(members, hasher, request, origin()))
 }
 
 #[test]
@@ -119,7 +93,7 @@ fn an_invitation_is_good_for_72_hours() {
     let email: EmailAddress = "grace@clinic.example".parse().unwrap();
     let deed = origin().by(Actor::Operator);
     let made = invite_member(&members, organisation(), email.clone(), Token::new([5; 32]), &deed);
-    let made = made.now_or_never().expect("mocks answer at once").unwrap();
+    let made = run(made).unwrap();
     assert_eq!((made.email, made.expires_at), (email, datetime!(2025-12-06 10:30 UTC)));
 }
 
@@ -133,11 +107,9 @@ fn try_to_sign_in(
 ) -> Result<SignIn, SignInError> {
     let token = Token::new([2; 32]);
     let email: Option<EmailAddress> = email.parse().ok();
-    let candidate = find_candidate(members, email.as_ref(), origin().address).now_or_never();
-    let candidate = candidate.expect("mocks answer at once").unwrap();
+    let candidate = run(find_candidate(members, email.as_ref(), origin().address)).unwrap();
     let password = PresentedPassword::new(PASSWORD);
-    let signed_in = sign_in(sessions, hasher, candidate, &password, &token, origin());
-    signed_in.now_or_never().expect("mocks answer at once")
+    run(sign_in(sessions, hasher, candidate, &password, &token, origin()))
 }
 
 /// Ada is known, and at home in one network.
@@ -222,7 +194,7 @@ fn a_wrong_password_is_recorded_in_nobodys_name() {
         assert_eq!((member, action, recorded), (&ada(), Action::SignInFailed, &origin().by(Actor::Stranger)));
         Ok(())
     });
-    note_failed_sign_in(&sessions, &ada(), origin()).now_or_never().expect("mocks answer at once").unwrap();
+    run(note_failed_sign_in(&sessions, &ada(), origin())).unwrap();
 }
 
 /// One look at the members and one hash, and nothing of the sessions' store: what is asked before the answer is the

@@ -1,40 +1,17 @@
 //! Getting, using and losing a second factor against mocked ports.
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use futures_util::FutureExt;
 use intake_domain::{
-    Action, Actor, AuditEntryId, AwaitedMember, CodeError, CodeOutcome, Credentials, Deed, Member, MemberId,
-    MockMemberStore, MockPasswordHasher, MockSessionStore, Name, OrganisationId, Origin, PasswordHash, PresentedCode,
-    PresentedPassword, Proof, RecoveryCode, ResetSecondFactorError, SecondFactorError, SecondFactorOutcome,
-    SecondFactorRequest, Token, TotpSecret, Waiter, finish_sign_in, replace_recovery_codes, reset_second_factor,
-    turn_off_second_factor, turn_on_second_factor,
+    Action, Actor, AwaitedMember, CodeError, CodeOutcome, Credentials, Deed, MockMemberStore, MockPasswordHasher,
+    MockSessionStore, OrganisationId, PresentedCode, PresentedPassword, Proof, RecoveryCode, ResetSecondFactorError,
+    SecondFactorError, SecondFactorOutcome, SecondFactorRequest, Token, TotpSecret, Waiter, finish_sign_in,
+    replace_recovery_codes, reset_second_factor, turn_off_second_factor, turn_on_second_factor,
 };
-use time::OffsetDateTime;
-use time::macros::datetime;
 use uuid::Uuid;
 
-const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
-const PASSWORD: &str = "correct horse battery";
-
-fn origin() -> Origin {
-    Origin { entry_id: AuditEntryId::new(NOW, [4; 10]), address: None, at: NOW }
-}
+use crate::fixtures::{NOW, PASSWORD, ada, hash, organisation, origin, run};
 
 fn deed() -> Deed {
     origin().by(ada().actor())
-}
-
-fn organisation() -> OrganisationId {
-    Uuid::from_u128(1).into()
-}
-
-fn ada() -> Member {
-    Member {
-        id: MemberId::new(NOW, [1; 10]),
-        organisation_id: organisation(),
-        name: Name::new("Ada").unwrap(),
-        email: "ada@clinic.example".parse().unwrap(),
-    }
 }
 
 fn secret() -> TotpSecret {
@@ -49,7 +26,7 @@ fn codes() -> [RecoveryCode; 2] {
 fn house() -> (MockMemberStore, MockPasswordHasher) {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(|email, _| {
-        let password = PasswordHash::new("$argon2id$ada".to_owned());
+        let password = hash();
         let is_ada = *email == ada().email;
         Ok(is_ada.then(|| Credentials { member: ada(), password, has_second_factor: true, is_familiar: false }))
     });
@@ -70,15 +47,14 @@ fn try_to_turn_on(
     let (codes, deed, ada) = (codes(), deed(), ada());
     let (code, password) = (&PresentedCode::new(code), &PresentedPassword::new(password));
     let request = SecondFactorRequest { secret: secret(), code, password, recovery_codes: &codes };
-    turn_on_second_factor(members, hasher, &ada, request, &deed).now_or_never().expect("mocks answer at once")
+    run(turn_on_second_factor(members, hasher, &ada, request, &deed))
 }
 
 fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Result<(), CodeError> {
     let awaited = AwaitedMember { member: ada(), secret: secret() };
     let (waiting, session) = (Token::new([1; 32]), Token::new([2; 32]));
     let code = PresentedCode::new(code);
-    let finished = finish_sign_in(sessions, &awaited, &waiting, &code, &session, origin());
-    finished.now_or_never().expect("mocks answer at once")
+    run(finish_sign_in(sessions, &awaited, &waiting, &code, &session, origin()))
 }
 
 #[test]
@@ -120,8 +96,8 @@ fn turning_off_and_new_codes_take_the_password() {
     let (ada, codes, deed) = (ada(), codes(), deed());
     for (password, is_right) in [("guess", false), (PASSWORD, true)] {
         let password = &PresentedPassword::new(password);
-        let off = turn_off_second_factor(&members, &hasher, &ada, password, &deed).now_or_never().unwrap();
-        let new = replace_recovery_codes(&members, &hasher, &ada, password, &codes, &deed).now_or_never().unwrap();
+        let off = run(turn_off_second_factor(&members, &hasher, &ada, password, &deed));
+        let new = run(replace_recovery_codes(&members, &hasher, &ada, password, &codes, &deed));
         for result in [off, new] {
             assert_eq!(result.is_ok(), is_right);
             assert!(is_right || matches!(result, Err(SecondFactorError::WrongPassword)));
@@ -136,7 +112,7 @@ fn an_operator_turns_it_off_for_a_member_of_that_organisation_alone() {
     members.expect_turn_off().times(2).returning(move |_, _| Ok(outcomes.next().unwrap()));
     let reset = |organisation: OrganisationId, email: &str| {
         let email = email.parse().unwrap();
-        reset_second_factor(&members, organisation, &email, &deed()).now_or_never().unwrap()
+        run(reset_second_factor(&members, organisation, &email, &deed()))
     };
     for (organisation, email) in
         [(Uuid::from_u128(2).into(), "ada@clinic.example"), (organisation(), "eve@clinic.example")]
