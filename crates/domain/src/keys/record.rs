@@ -7,27 +7,27 @@ use crate::ids::KeyId;
 /// A stored key, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// Its id.
+    /// A UUIDv7: sorts by creation.
     pub id: KeyId,
-    /// Given by its maker.
+    /// The name that its maker gave it.
     pub name: String,
     /// The last characters of the key.
     pub hint: String,
     /// When it was made.
     pub created_at: OffsetDateTime,
-    /// When it last opened the door, give or take a minute.
+    /// When a request was last accepted with it, to within about a minute.
     pub last_used_at: Option<OffsetDateTime>,
-    /// From when on it is refused; none: never.
+    /// When it expires; none: never.
     pub expires_at: Option<OffsetDateTime>,
-    /// The member who made it; none: an operator.
+    /// The name of the member who made it; none: an operator did.
     pub created_by: Option<String>,
-    /// When it was revoked.
+    /// When it was revoked; none: it was not.
     pub revoked_at: Option<OffsetDateTime>,
-    /// The member who revoked it; none: an operator, or nobody yet.
+    /// The name of the member who revoked it; none: an operator did, or it was not revoked.
     pub revoked_by: Option<String>,
-    /// The key that it takes the place of.
+    /// The key that it replaces.
     pub replaces: Option<KeyId>,
-    /// When it was last seen on a connection that was not encrypted. Whoever listened there knows it.
+    /// When it was last seen on a connection that was not encrypted, where anybody may have read it.
     pub sent_in_clear_at: Option<OffsetDateTime>,
 }
 

@@ -1,4 +1,4 @@
-//! How people become members, and stop being members.
+//! How people become members: one is invited, and the guest joins.
 
 use time::{Duration, OffsetDateTime};
 
@@ -14,34 +14,34 @@ use crate::sessions::store::NewSession;
 use crate::sessions::token::Token;
 use crate::store_error::StoreError;
 
-/// An invitation is sent by hand; a long weekend must not use it up.
+/// How long an invitation is open. It is sent by hand, and must outlast a long weekend.
 pub const INVITATION_LIFE: Duration = Duration::hours(72);
 
-/// An invitation that was just made: the one time that its token leaves.
+/// An invitation that was just made: the only time that its token is shown.
 #[derive(Debug)]
 pub struct IssuedInvitation {
-    /// Whom it is for.
+    /// The guest's address.
     pub email: EmailAddress,
-    /// Opens it.
+    /// The secret of the invitation link.
     pub token: Token,
-    /// From when on it is worth nothing.
+    /// When the link stops working.
     pub expires_at: OffsetDateTime,
 }
 
-/// What a guest fills in, with the id and the random bits that the service gives.
+/// The form that a guest fills in, with the id and the random bits that the service adds.
 #[derive(Debug)]
 pub struct JoinRequest<'a> {
-    /// Opens the invitation.
+    /// The secret of the invitation link.
     pub invitation: &'a Token,
-    /// As typed.
+    /// The guest's name, as typed.
     pub name: &'a str,
-    /// As typed.
+    /// The password the guest chose, as typed.
     pub password: &'a PresentedPassword,
-    /// The member's id to be.
+    /// The id the member will have.
     pub id: MemberId,
-    /// For the password's hash.
+    /// Random bytes for the password's hash.
     pub salt: [u8; 16],
-    /// Of the member's first session.
+    /// The token of the member's first session.
     pub session: &'a Token,
 }
 
@@ -51,15 +51,15 @@ pub enum JoinError {
     /// The form has faults.
     #[error("the form has faults")]
     Invalid {
-        /// Of the name.
+        /// The fault of the name, if it has one.
         name: Option<NameError>,
-        /// Of the password.
+        /// The fault of the password, if it has one.
         password: Option<PasswordError>,
     },
     /// The invitation is unknown, has expired or was used.
     #[error("there is no such invitation")]
     NoInvitation,
-    /// Somebody signs in by this email address already.
+    /// A member already signs in with this email address.
     #[error("the email address is taken")]
     EmailTaken,
     /// The store could not do its work.
@@ -67,13 +67,13 @@ pub enum JoinError {
     Store(#[from] StoreError),
 }
 
-/// Why nobody was invited.
+/// Why an invitation was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum InviteError {
-    /// No organisation has this id, or the member who invites was removed meanwhile.
+    /// No organisation has this id, or the inviting member was removed in the meantime.
     #[error("there is no organisation {0}")]
     NoSuchOrganisation(OrganisationId),
-    /// The organisation has as many members and open invitations as it may have.
+    /// The organisation has [`PEOPLE_MAX`] members and open invitations, which is the limit.
     #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or withdraw one first")]
     TooMany,
     /// The store could not do its work.
@@ -81,7 +81,7 @@ pub enum InviteError {
     Store(#[from] StoreError),
 }
 
-/// Invites somebody.
+/// Makes an invitation, which is open for [`INVITATION_LIFE`].
 pub async fn invite_member(
     members: &dyn MemberStore,
     organisation_id: OrganisationId,
@@ -98,7 +98,7 @@ pub async fn invite_member(
     }
 }
 
-/// Makes a guest a member and signs it in. The invitation is worth nothing afterwards.
+/// Makes a guest a member and signs them in. The invitation is used up.
 pub async fn join(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,

@@ -1,4 +1,5 @@
-//! How a member gets and loses a second factor. Whoever found a browser signed in cannot do it: each asks for the password.
+//! How a member turns a second factor on and off. Each change asks for the password, so that a browser left signed in is
+//! not enough.
 
 use crate::audit::deed::Deed;
 use crate::email_address::EmailAddress;
@@ -11,7 +12,7 @@ use crate::members::store::{MemberStore, NewSecondFactor, SecondFactorOutcome};
 use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
 
-/// Why a second factor stays as it is.
+/// Why a second factor was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SecondFactorError {
     /// The password is not the member's.
@@ -39,7 +40,7 @@ pub enum ResetSecondFactorError {
         /// The address that no member of it has.
         email: EmailAddress,
     },
-    /// The member signs in by password alone already.
+    /// The member already signs in with the password alone.
     #[error("the second factor is off already")]
     AlreadyOff,
     /// The store could not do its work.
@@ -47,20 +48,20 @@ pub enum ResetSecondFactorError {
     Store(#[from] StoreError),
 }
 
-/// What a member fills in to turn its second factor on, with the secret that its app was shown.
+/// The form that a member fills in to turn the second factor on.
 #[derive(Debug)]
 pub struct SecondFactorRequest<'a> {
-    /// Shared with the app.
+    /// The secret that the app was shown.
     pub secret: TotpSecret,
-    /// What the app shows, as typed.
+    /// The code that the app shows, as typed.
     pub code: &'a PresentedCode,
-    /// As typed.
+    /// The member's password, as typed.
     pub password: &'a PresentedPassword,
-    /// To be shown to the member.
+    /// The recovery codes that the member will be shown.
     pub recovery_codes: &'a [RecoveryCode],
 }
 
-/// From now on the member signs in with a code too.
+/// Turns the second factor on: the member signs in with a password and a code.
 pub async fn turn_on_second_factor(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
@@ -75,7 +76,7 @@ pub async fn turn_on_second_factor(
     changed(members.turn_on(member, &factor, deed).await?)
 }
 
-/// From now on the member signs in by password alone.
+/// Turns the second factor off: the member signs in with the password alone.
 pub async fn turn_off_second_factor(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
@@ -87,7 +88,7 @@ pub async fn turn_off_second_factor(
     changed(members.turn_off(member, deed).await?)
 }
 
-/// Puts new recovery codes in the place of the old ones.
+/// Replaces the member's recovery codes.
 pub async fn replace_recovery_codes(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,

@@ -1,4 +1,4 @@
-//! The people of an organisation who look after its keys: how they join, what they prove themselves by.
+//! The people of an organisation who look after its keys: how they join, and how they prove who they are.
 
 pub(crate) mod hasher;
 pub(crate) mod manage;

@@ -1,4 +1,4 @@
-//! Who is signed in, and how one gets there.
+//! Who is signed in, and how members sign in.
 
 pub(crate) mod sign_in;
 pub(crate) mod store;

@@ -14,14 +14,14 @@ use crate::sessions::store::{AwaitedMember, CodeOutcome, NewSession, Proof, Sess
 use crate::sessions::token::Token;
 use crate::store_error::StoreError;
 
-/// Who would sign in from where, as far as is known before the password is looked at. Most are nobody.
+/// Who is trying to sign in, and from which network, before the password is compared. Often there is no such member.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     credentials: Option<Credentials>,
     network: Network,
 }
 
-/// How far the right password leads.
+/// What the right password leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignIn {
     /// The member is signed in under the token.
@@ -30,7 +30,7 @@ pub enum SignIn {
     CodeNeeded,
 }
 
-/// Why a password did not sign anybody in.
+/// Why a sign-in was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
     /// There is no such member, or the password is not this member's: for [`note_failed_sign_in`].
@@ -59,7 +59,7 @@ pub enum CodeError {
 }
 
 impl Candidate {
-    /// Whether this is a member in a network that it has signed in from before.
+    /// Whether this is a member in a network they have signed in from before.
     #[must_use]
     pub fn is_familiar(&self) -> bool {
         self.credentials.as_ref().is_some_and(|credentials| credentials.is_familiar)
@@ -73,7 +73,7 @@ impl Candidate {
     }
 }
 
-/// Looks up who would sign in. Nobody does by a text that is no email address.
+/// Looks up who is trying to sign in. None: the text that was typed is not an email address, so it belongs to no member.
 pub async fn find_candidate(
     members: &dyn MemberStore,
     email: Option<&EmailAddress>,
@@ -87,9 +87,9 @@ pub async fn find_candidate(
     Ok(Candidate { credentials, network })
 }
 
-/// Signs a member in under a new token. An unknown address asks the same of every port as a wrong password, so that the
-/// time it takes tells nobody whose address is known: the failure is recorded by [`note_failed_sign_in`], after the
-/// answer.
+/// Signs a member in under a new token. An unknown address asks the same of every port as a wrong password does, so that
+/// the time it takes does not reveal which addresses are known. That is why [`note_failed_sign_in`] records the failure
+/// after the answer.
 pub async fn sign_in(
     sessions: &dyn SessionStore,
     hasher: &dyn PasswordHasher,
@@ -119,8 +119,8 @@ pub async fn sign_in(
     Ok(SignIn::Complete)
 }
 
-/// Records that a wrong password was given for a member. To be called when the answer is on its way: before, it would
-/// take longer for a member than for nobody.
+/// Records that a wrong password was given for a member. To be called once the answer has been sent: earlier, the answer
+/// would take longer for a member than for an unknown address.
 pub async fn note_failed_sign_in(
     sessions: &dyn SessionStore,
     member: &Member,

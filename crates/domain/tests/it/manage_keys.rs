@@ -16,7 +16,7 @@ fn deed() -> Deed {
     origin().by(Actor::Operator)
 }
 
-fn wish() -> KeyRequest {
+fn key_request() -> KeyRequest {
     KeyRequest {
         organisation_id: organisation(),
         name: Name::new("Front desk").unwrap(),
@@ -40,16 +40,16 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
         assert!(!format!("{stored:?}").contains(key.expose()));
         Ok(AddKeyOutcome::Added)
     });
-    let issued = run(create_key(&keys, &format(), wish(), &deed())).unwrap();
+    let issued = run(create_key(&keys, &format(), key_request(), &deed())).unwrap();
     assert!(issued.key.expose().starts_with("intake_live_"));
     assert_eq!(format().parse(issued.key.expose()), Ok(issued.key));
 }
 
 #[test]
-fn a_wish_that_was_fulfilled_before_shows_no_second_key() {
+fn a_request_that_is_repeated_shows_no_second_key() {
     let mut keys = MockKeyStore::new();
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::AlreadyThere));
-    let result = run(create_key(&keys, &format(), wish(), &deed()));
+    let result = run(create_key(&keys, &format(), key_request(), &deed()));
     assert!(matches!(result, Err(ManageKeysError::AlreadyMade)));
 }
 
@@ -62,8 +62,8 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
             assert_eq!(stored.replaces, replaces);
             Ok(added)
         });
-        let wish = KeyRequest { replaces, ..wish() };
-        let result = run(create_key(&keys, &format(), wish, &deed()));
+        let request = KeyRequest { replaces, ..key_request() };
+        let result = run(create_key(&keys, &format(), request, &deed()));
         assert_eq!(result.is_ok(), is_made);
         assert!(is_made || matches!(result, Err(ManageKeysError::NothingToReplace)));
     }
@@ -73,7 +73,7 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
 fn a_key_for_nobody_is_refused() {
     let mut keys = MockKeyStore::new();
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::NoSuchOrganisation));
-    let result = run(create_key(&keys, &format(), wish(), &deed()));
+    let result = run(create_key(&keys, &format(), key_request(), &deed()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));
 
     let mut keys = MockKeyStore::new();
@@ -103,8 +103,8 @@ fn revoking_an_unknown_key_says_so() {
 }
 
 #[test]
-fn debug_output_of_a_wish_does_not_show_what_the_key_is_made_of() {
-    let shown = format!("{:?}", wish());
+fn debug_output_of_a_request_does_not_show_what_the_key_is_made_of() {
+    let shown = format!("{:?}", key_request());
     assert!(shown.contains("Front desk") && shown.contains("KeySecret(…)"), "{shown}");
     assert!(!shown.contains("3, 3"), "{shown}");
 }

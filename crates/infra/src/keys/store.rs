@@ -23,7 +23,7 @@ pub struct PostgresKeyStore {
 }
 
 impl PostgresKeyStore {
-    /// A store over this pool, noting uses there.
+    /// A store over this pool, which notes the uses of keys in `uses`.
     #[must_use]
     pub fn new(database: Database, uses: KeyUses) -> Self {
         Self { database, uses }
@@ -87,7 +87,7 @@ impl KeyStore for PostgresKeyStore {
         let (key, deed) = (key.clone(), deed.clone());
         let added = self.database.run(move |connection| {
             let added = connection.transaction(|connection| add_key(connection, &key, &deed));
-            // Told apart out here: within a transaction an error must end it.
+            // Errors are sorted outside the transaction, which an error must end.
             match added {
                 Err(error) if is_foreign_key_violation(&error) => Ok(AddKeyOutcome::NoSuchOrganisation),
                 Err(diesel::result::Error::RollbackTransaction) => Ok(AddKeyOutcome::TooMany),
@@ -170,7 +170,7 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
         record(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), deed)?;
         return Ok(AddKeyOutcome::Added);
     }
-    // This very key, if an earlier run of the same work lost its answer.
+    // The row is this very key if an earlier run of this work was committed and its answer lost.
     let same = api_keys::table.find(key.id.as_uuid()).filter(api_keys::digest.eq(digest));
     let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
     Ok(if is_same { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })

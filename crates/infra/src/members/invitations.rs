@@ -1,4 +1,4 @@
-//! Invitations, over Diesel: made, seen, withdrawn, and used up.
+//! Invitations, over Diesel: making, showing, withdrawing and accepting them.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
@@ -38,7 +38,7 @@ pub(crate) fn invite(
         }
         record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), deed)
     });
-    // Told apart out here: within a transaction an error must end it.
+    // Errors are sorted outside the transaction, which an error must end.
     match stored {
         Err(error) if is_foreign_key_violation(&error) => Ok(InviteOutcome::NoSuchOrganisation),
         Err(diesel::result::Error::RollbackTransaction) => Ok(InviteOutcome::TooMany),
@@ -46,7 +46,7 @@ pub(crate) fn invite(
     }
 }
 
-/// Members and open invitations.
+/// How many members and open invitations the organisation has.
 fn people(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
     let members: i64 =
         members::table.filter(members::organisation_id.eq(organisation)).count().get_result(connection)?;
@@ -108,7 +108,7 @@ pub(crate) fn withdraw(
     })
 }
 
-/// Ends the open invitations to an address: nobody comes back by one that was made for it before.
+/// Removes the open invitations to an address, so that a removed member cannot come back by an earlier one.
 pub(crate) fn end_all_to(connection: &mut PgConnection, organisation: Uuid, email_folded: &str) -> QueryResult<()> {
     let open = invitations::table
         .filter(invitations::organisation_id.eq(organisation).and(invitations::accepted_by.is_null()));
@@ -151,7 +151,7 @@ fn try_to_join(
     deed: &Deed,
 ) -> Result<(), Refusal> {
     let id = *member.id.as_uuid();
-    // Open, or used up by this very guest in an earlier run that lost its answer.
+    // Open, or accepted by this very guest in an earlier run that was committed and whose answer was lost.
     let is_open = invitations::accepted_by.is_null().and(invitations::expires_at.gt(deed.at));
     let own = invitations::table
         .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
@@ -162,7 +162,7 @@ fn try_to_join(
         .get_result::<(Uuid, String)>(connection)
         .optional()?;
     let (organisation, email) = accepted.ok_or(Refusal::Refused(JoinOutcome::NoInvitation))?;
-    // An address that cannot be read any more belongs to nobody.
+    // A stored address that is no longer valid belongs to no one.
     let email_folded = folded(&email).ok_or(Refusal::Refused(JoinOutcome::NoInvitation))?;
     let row = (
         members::id.eq(id),
@@ -183,7 +183,7 @@ fn try_to_join(
     Ok(())
 }
 
-/// What two spellings of a stored address have in common. None: it is no address.
+/// The folded form of a stored address. None: it is no longer a valid address.
 fn folded(email: &str) -> Option<String> {
     email.parse::<EmailAddress>().ok().map(|email| email.folded())
 }

@@ -1,4 +1,4 @@
-//! Second factors, over Diesel: kept, and used up.
+//! Second factors, over Diesel: turning them on and off, and their recovery codes.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
@@ -26,7 +26,7 @@ pub(crate) fn turn_on(
     connection.transaction(|connection| {
         let id = *member.id.as_uuid();
         let secret = factor.secret.as_bytes();
-        // None yet, or this very one from an earlier run that lost its answer.
+        // None yet, or this very one from an earlier run that was committed and whose answer was lost.
         let is_free = members::totp_secret.is_null().or(members::totp_secret.assume_not_null().eq(secret));
         let turned_on = diesel::update(members::table.find(id).filter(is_free))
             .set((members::totp_secret.eq(secret), members::totp_used_step.eq(factor.used_step)))

@@ -174,7 +174,7 @@ fn remove(connection: &mut PgConnection, organisation: Uuid, member: Uuid, deed:
         if all.len() == 1 {
             return Ok(RemoveOutcome::LastMember);
         }
-        // Sessions, waiting sign-ins and the invitations that it made go with it.
+        // Foreign keys remove the member's sessions, waiting sign-ins and invitations with it.
         diesel::delete(members::table.find(member)).execute(connection)?;
         invitations::end_all_to(connection, organisation, email_folded)?;
         record(connection, organisation, Action::MemberRemoved, email, deed)?;

@@ -16,7 +16,7 @@ use crate::schema::{members, organisations, sessions, waiting_sign_ins};
 use crate::sessions::row::insert_session;
 use crate::sessions::waiting_sign_ins::{await_code, finish};
 
-/// How exactly the last use of a session is known: one write in so long, not one a page.
+/// How precisely the last use of a session is known: it is written at most this often, not for each page.
 const USE_PRECISION: Duration = Duration::minutes(5);
 
 /// The port [`SessionStore`] over PostgreSQL.
