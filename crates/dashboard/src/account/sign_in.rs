@@ -22,7 +22,7 @@ use crate::page::shell::{redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Visitor, origin};
 
-/// Of each network one stranger is in line, and of each member one attempt.
+/// Each network of strangers, and each member, can have one attempt in line.
 const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
 
 #[derive(Template)]
@@ -100,8 +100,8 @@ pub(crate) async fn submit(
     }
 }
 
-/// Records a failure once its answer has left. How many of them wait is bounded by the password hasher, which looks at
-/// one password after the other, and by the database's deadline.
+/// Records a failure once its answer has left. The number of records that wait is bounded by the password hasher, which
+/// compares one password after the other, and by the database's deadline.
 fn note_failure_later(sessions: Arc<dyn SessionStore>, member: Member, origin: Origin) {
     actix_web::rt::spawn(async move {
         if let Err(error) = note_failed_sign_in(sessions.as_ref(), &member, origin).await {
@@ -138,7 +138,7 @@ pub(crate) async fn submit_code(
     match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &code, &session, origin(&request)).await {
         Ok(()) => Ok(signed_in_under(&session)),
         Err(CodeError::WrongCode) => {
-            let code_error = Some("The code is wrong, or was used before.");
+            let code_error = Some("The code is wrong or has been used before.");
             render(StatusCode::UNAUTHORIZED, &CodePage { code_error, ..page })
         }
         Err(CodeError::Over) => Err(PageError::SignInFirst),
@@ -156,21 +156,21 @@ pub(crate) async fn sign_out(
     Ok(signed_out())
 }
 
-/// The sign-in of this browser that waits for its code.
+/// This browser's sign-in that is waiting for its code.
 async fn waiting(request: &HttpRequest, sessions: &dyn SessionStore) -> Result<(Token, AwaitedMember), PageError> {
     let token = session_cookie::WAITING.token(request.headers()).ok_or(PageError::SignInFirst)?;
     let awaited = sessions.awaited(&token.digest(), edge::now()).await?.ok_or(PageError::SignInFirst)?;
     Ok((token, awaited))
 }
 
-/// Leads a member who has just signed in to the keys.
+/// Starts the browser's session, and redirects to the list of keys.
 pub(crate) fn signed_in_under(token: &Token) -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, "/settings/api-keys"));
     response.insert_header((SET_COOKIE, session_cookie::SESSION.set(token))).finish()
 }
 
-/// Leads whoever has just signed out back to the beginning.
+/// Ends the browser's session, and redirects to the sign-in page.
 pub(crate) fn signed_out() -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, "/sign-in"));

@@ -1,4 +1,4 @@
-//! Settings → API keys: every key of the organisation, what it is worth, and what can be done with it.
+//! Settings → API keys: every key of the organisation, its status, and what can be done with it.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -33,7 +33,7 @@ struct KeyRow {
     revoked_by: Option<String>,
     replacement: Option<&'static str>,
     can_be_replaced: bool,
-    sent_in_clear: bool,
+    must_be_replaced: bool,
     is_over: bool,
 }
 
@@ -66,9 +66,11 @@ impl KeyRow {
         let successor = all.iter().find(|other| other.replaces == Some(key.id) && other.revoked_at.is_none());
         let replacement = match (successor, key.replaces) {
             _ if is_over => None,
-            (Some(successor), _) if successor.last_used_at.is_none() => Some("In use until its replacement is"),
+            (Some(successor), _) if successor.last_used_at.is_none() => {
+                Some("Still works until its replacement is first used")
+            }
             (Some(_), _) => Some("Its replacement is in use"),
-            (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement, not in use yet"),
+            (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement, not used yet"),
             (None, _) => None,
         };
         Self {
@@ -84,7 +86,7 @@ impl KeyRow {
             revoked_by: key.revoked_at.map(|_| by(&key.revoked_by)),
             replacement,
             can_be_replaced: successor.is_none(),
-            sent_in_clear: key.must_be_replaced(now),
+            must_be_replaced: key.must_be_replaced(now),
             is_over,
         }
     }

@@ -12,7 +12,7 @@ pub(crate) mod replace;
 pub(crate) mod revoke;
 pub(crate) mod usage;
 
-/// A key of the visitor's own organisation; any other is as good as none.
+/// The key with this id, if the visitor's organisation has it: other organisations' keys are not found.
 pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) -> Result<KeyRecord, PageError> {
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
     keys.key(visitor.organisation(), id).await?.ok_or(PageError::NotFound)

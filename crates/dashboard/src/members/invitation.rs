@@ -1,4 +1,4 @@
-//! Accepting an invitation: a guest chooses name and password and is a member, signed in.
+//! Accepting an invitation: a guest chooses a name and a password, becomes a member and is signed in.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
@@ -81,7 +81,7 @@ pub(crate) async fn submit(
         }
         Err(JoinError::EmailTaken) => {
             let alert = Some(
-                "Somebody signs in by this email address already. Sign in, or ask for an invitation to another address.",
+                "Someone already signs in with this email address. Sign in, or ask for an invitation to another address.",
             );
             render(StatusCode::CONFLICT, &InvitationPage { alert, ..page })
         }

@@ -1,4 +1,4 @@
-//! Settings → Members: who they are, inviting and removing them.
+//! Settings → Members: the list of members and open invitations, inviting and removing.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -79,7 +79,7 @@ pub(crate) async fn invite(
         Ok(made) => made,
         Err(InviteError::TooMany) => {
             let alert = Some(
-                "Your organisation has as many members and open invitations as it may have. Remove or withdraw one first.",
+                "Your organisation has reached its limit of members and open invitations. Remove or withdraw one first.",
             );
             let page = MembersPage { alert, invited, ..MembersPage::new(&visitor, members.as_ref()).await? };
             return render(StatusCode::CONFLICT, &page);
@@ -103,7 +103,7 @@ pub(crate) async fn confirm_remove(
     let page = ConfirmPage {
         shell: Shell::new("members", &visitor),
         title: format!("Remove {}?", member.name),
-        text: "Their sessions and the invitations they made end at once. The API keys they made go on working.",
+        text: "Their sessions and the invitations they made end at once. The API keys they created keep working.",
         action: format!("/settings/members/{id}/remove"),
         button: "Remove member",
         back: "/settings/members",
@@ -123,8 +123,9 @@ pub(crate) async fn remove(
         RemoveOutcome::Removed => Ok(redirect("/settings/members")),
         RemoveOutcome::NoSuchMember => Err(PageError::NotFound),
         RemoveOutcome::LastMember => {
-            let alert =
-                Some("The last member cannot be removed: nobody could look after the keys. Invite another one first.");
+            let alert = Some(
+                "The last member cannot be removed: no one could look after the keys. Invite another member first.",
+            );
             let page = MembersPage { alert, ..MembersPage::new(&visitor, members.as_ref()).await? };
             render(StatusCode::CONFLICT, &page)
         }

@@ -1,4 +1,4 @@
-//! Withdrawing an invitation that nobody has accepted: one to a mistyped address, or one that was thought better of.
+//! Withdrawing an invitation that has not been accepted: it went to a mistyped address, or was made by mistake.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -12,7 +12,7 @@ use crate::page::form_token::FormToken;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Visitor;
 
-/// Where an invitation is withdrawn.
+/// The path of the page that withdraws this invitation.
 pub(crate) fn path(invitation: &OpenInvitation) -> String {
     format!("/settings/members/invitations/{}/withdraw", invitation.token.to_hexadecimal())
 }

@@ -1,4 +1,4 @@
-//! Who looks at a page: the member behind the session's cookie. Whoever is not signed in is led to the sign-in page.
+//! The visitor of a page: the member whose session the cookie belongs to. Anyone else is redirected to the sign-in page.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,12 +24,12 @@ impl Visitor {
         self.signed_in.member.organisation_id
     }
 
-    /// A form must come from a page of this very session.
+    /// Refuses a form that does not come from a page of this very session.
     pub(crate) fn assert_own_form(&self, form_token: &str) -> Result<(), PageError> {
         if form_token == self.token.form_token() { Ok(()) } else { Err(PageError::StaleForm) }
     }
 
-    /// What this member does at this moment.
+    /// The deed that this member does at this moment.
     pub(crate) fn deed(&self) -> Deed {
         origin(&self.request).by(self.signed_in.member.actor())
     }
@@ -43,7 +43,8 @@ pub(crate) fn origin(request: &HttpRequest) -> Origin {
     Origin { entry_id: AuditEntryId::new(at, edge::random()), address, at }
 }
 
-/// The same for what a script of a page asks by itself: no use of the session, which ends when nobody is there.
+/// A visitor whose request was sent by a script of a page: it does not count as a use of the session, which ends when no
+/// one is there.
 pub(crate) struct Onlooker(pub(crate) Visitor);
 
 type Found<T> = Pin<Box<dyn Future<Output = Result<T, PageError>>>>;

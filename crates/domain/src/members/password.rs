@@ -48,7 +48,7 @@ pub enum PasswordError {
     #[error("must be {} to {} characters long", Password::MIN_CHARACTERS, Password::MAX_CHARACTERS)]
     Length,
     /// Among the first passwords that an attacker tries.
-    #[error("is too common: choose one that nobody else would")]
+    #[error("is too common: choose one that no one else would think of")]
     Common,
 }
 
