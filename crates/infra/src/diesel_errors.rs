@@ -8,11 +8,11 @@ use intake_domain::StoreError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The connection is gone, or the server cannot write, or another transaction was faster: trying again may help.
-    Passing,
+    Transient,
     /// The database refused the statement: sending it again would not help.
     Refused,
     /// Diesel does not say: the statement may be at fault, or the database, whose disk may be full.
-    Unclear,
+    Unknown,
 }
 
 pub(crate) fn failure(error: &Error) -> Failure {
@@ -26,8 +26,8 @@ pub(crate) fn failure(error: &Error) -> Failure {
             | DatabaseErrorKind::ReadOnlyTransaction
             | DatabaseErrorKind::SerializationFailure,
             _,
-        ) => Failure::Passing,
-        Error::DatabaseError(DatabaseErrorKind::Unknown, _) => Failure::Unclear,
+        ) => Failure::Transient,
+        Error::DatabaseError(DatabaseErrorKind::Unknown, _) => Failure::Unknown,
         _ => Failure::Refused,
     }
 }
@@ -39,14 +39,14 @@ pub(crate) fn is_foreign_key_violation(error: &Error) -> bool {
 pub(crate) fn store_error(error: Error) -> StoreError {
     match failure(&error) {
         // Values are validated before they get here, so the database is more likely to be at fault.
-        Failure::Passing | Failure::Unclear => StoreError::Unavailable(discreet(error)),
-        Failure::Refused => StoreError::Unexpected(discreet(error)),
+        Failure::Transient | Failure::Unknown => StoreError::Unavailable(without_row_values(error)),
+        Failure::Refused => StoreError::Unexpected(without_row_values(error)),
     }
 }
 
 /// The error without its details, into which PostgreSQL puts whole rows. Diesel's `Display` shows only the message, but
 /// its `Debug` shows everything, so the error itself is dropped.
-pub(crate) fn discreet(error: Error) -> intake_domain::Source {
+pub(crate) fn without_row_values(error: Error) -> intake_domain::Source {
     match error {
         Error::DatabaseError(kind, information) => anyhow::anyhow!("{kind:?}: {}", information.message()).into(),
         other => other.into(),

@@ -131,7 +131,7 @@ pub struct Deed {
 /// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// A UUIDv7, given by the service: a repeated change is recorded once.
+    /// A UUID version 7, given by the service: a repeated change is recorded once.
     pub id: AuditEntryId,
     /// When it was recorded, by the database's clock.
     pub at: OffsetDateTime,

@@ -30,7 +30,7 @@ pub struct KeyRequest {
 /// A key that was just made: the one time that the whole of it exists outside its owner's hands.
 #[derive(Debug)]
 pub struct IssuedKey {
-    /// A UUIDv7, by which the key is managed.
+    /// A UUID version 7, by which the key is managed.
     pub id: KeyId,
     /// The organisation that owns the key.
     pub organisation_id: OrganisationId,

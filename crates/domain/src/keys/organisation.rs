@@ -6,7 +6,7 @@ use crate::name::Name;
 /// A tenant of the service, to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organisation {
-    /// A UUIDv7: sorts by creation.
+    /// A UUID version 7: sorts by creation.
     pub id: OrganisationId,
     /// The name its members see; two organisations may share one.
     pub name: Name,

@@ -7,7 +7,7 @@ use crate::ids::KeyId;
 /// A stored key, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// A UUIDv7: sorts by creation.
+    /// A UUID version 7: sorts by creation.
     pub id: KeyId,
     /// The name that its maker gave it.
     pub name: String,

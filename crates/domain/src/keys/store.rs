@@ -14,7 +14,7 @@ use crate::store_error::StoreError;
 /// A key to be stored: everything but the key itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKey {
-    /// A UUIDv7: sorts by creation.
+    /// A UUID version 7: sorts by creation.
     pub id: KeyId,
     /// The organisation that owns the key.
     pub organisation_id: OrganisationId,

@@ -8,7 +8,7 @@ use crate::name::Name;
 /// A member of one organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// A UUIDv7: sorts by when the member joined.
+    /// A UUID version 7: sorts by when the member joined.
     pub id: MemberId,
     /// The one organisation that the member belongs to.
     pub organisation_id: OrganisationId,

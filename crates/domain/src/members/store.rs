@@ -76,7 +76,7 @@ pub enum WithdrawOutcome {
 /// A guest about to become a member. Organisation and address come from the invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMember {
-    /// A UUIDv7: sorts by when the member joined.
+    /// A UUID version 7: sorts by when the member joined.
     pub id: MemberId,
     /// The name that other members will see.
     pub name: crate::name::Name,
@@ -142,7 +142,7 @@ pub enum SecondFactorOutcome {
 /// A member as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberRecord {
-    /// A UUIDv7: sorts by when the member joined.
+    /// A UUID version 7: sorts by when the member joined.
     pub id: MemberId,
     /// The name that other members see.
     pub name: String,
