@@ -6,18 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
+use intake_domain::Field;
 
 use crate::report;
-
-/// The columns and sizes of an ordinary patient. The id is random, since SQL has no version 7 yet.
-const SCRIPT: &str = "\\set organisation random(1, :organisations)
-\\set year random(1930, 2020)
-INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, email, address_line1, \
-                      address_line2, suburb, state, postcode, country, created_at, updated_at) VALUES \
-                      (('00000000-0000-4000-8000-' || lpad(:organisation::text, 12, '0'))::uuid, gen_random_uuid(), 'Ada', \
-                      'Lovelace', '+61412345678', make_date(:year, 12, 10), 'ada@example.com', '12 Analytical Street', NULL, \
-                      'Carlton', 'VIC', '3053', 'AU', now(), now());
-";
 
 /// One run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,7 +61,7 @@ impl Pgbench<'_> {
 
     fn output(&self, clients: usize, time: Duration, more: &[&str]) -> anyhow::Result<String> {
         let script = self.folder.join("insert.sql");
-        std::fs::write(&script, SCRIPT)?;
+        std::fs::write(&script, create_script())?;
         let output = Command::new(&self.program)
             .args(["--no-vacuum", "--protocol=prepared"])
             .arg(format!("--client={clients}"))
@@ -91,4 +82,21 @@ impl Pgbench<'_> {
 pub(crate) fn median(runs: &[Run]) -> Run {
     let middle = |of: fn(&Run) -> f64| report::median(runs.iter().map(of).collect());
     Run { creates: middle(|run| run.creates), latency: middle(|run| run.latency) }
+}
+
+/// The columns and sizes of an ordinary patient. The id is random, since SQL has no version 7 yet.
+fn create_script() -> String {
+    let columns = Field::ALL.map(|field| field.definition().column).join(", ");
+    let value = |field: Field| match field {
+        Field::DateOfBirth => "make_date(:year, 12, 10)".to_owned(),
+        Field::AddressLine2 => "NULL".to_owned(),
+        other => format!("'{}'", other.definition().example),
+    };
+    let values = Field::ALL.map(value).join(", ");
+    // A statement of pgbench is one line, or says at the end of each that it goes on.
+    format!(
+        "\\set organisation random(1, :organisations)\n\\set year random(1930, 2020)\n\
+         INSERT INTO patients (organisation_id, id, {columns}, created_at, updated_at) VALUES \
+         (('00000000-0000-4000-8000-' || lpad(:organisation::text, 12, '0'))::uuid, gen_random_uuid(), {values}, now(), now());\n"
+    )
 }

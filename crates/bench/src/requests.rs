@@ -1,6 +1,6 @@
 //! The requests that are sent: varied as those of clinics are, from several organisations, one in twenty with a fault.
 
-use intake_domain::ApiKey;
+use intake_domain::{ApiKey, Field};
 use intake_test_support::create_request;
 use serde_json::{Value, json};
 
@@ -36,19 +36,20 @@ pub(crate) fn valid(keys: &[ApiKey], headers: &[(&str, &str)]) -> Vec<Vec<u8>> {
 fn body(number: usize) -> Value {
     let pick = |from: &[&str]| from.get(number % from.len()).copied().unwrap_or_default().to_owned();
     // Two in three say where they live and how to write to them.
-    let told = |value: String| (!number.is_multiple_of(3)).then_some(value);
+    let is_short = number.is_multiple_of(3);
     let has_fault = number.is_multiple_of(FAULT_EVERY);
-    json!({
-        "firstName": pick(&FIRST_NAMES),
-        "lastName": pick(&LAST_NAMES),
-        "phoneNumber": if has_fault { "0412 345 678".to_owned() } else { format!("+614{:08}", number * 7_919 % 100_000_000) },
-        "dateOfBirth": format!("{}-{:02}-{:02}", 1930 + number % 90, 1 + number % 12, 1 + number % 28),
-        "email": told(format!("patient.{number}@example.com")),
-        "addressLine1": told(format!("{} {}", 1 + number % 300, pick(&STREETS))),
-        "addressLine2": told(format!("Unit {number}")).filter(|_| number.is_multiple_of(2)),
-        "suburb": told("Carlton".to_owned()),
-        "state": told("VIC".to_owned()),
-        "postcode": told("3053".to_owned()),
-        "country": told("AU".to_owned()),
-    })
+    let value = |field: Field| match field {
+        Field::FirstName => json!(pick(&FIRST_NAMES)),
+        Field::LastName => json!(pick(&LAST_NAMES)),
+        Field::PhoneNumber if has_fault => json!("0412 345 678"),
+        Field::PhoneNumber => json!(format!("+614{:08}", number * 7_919 % 100_000_000)),
+        Field::DateOfBirth => json!(format!("{}-{:02}-{:02}", 1930 + number % 90, 1 + number % 12, 1 + number % 28)),
+        _ if is_short => Value::Null,
+        Field::Email => json!(format!("patient.{number}@example.com")),
+        Field::AddressLine1 => json!(format!("{} {}", 1 + number % 300, pick(&STREETS))),
+        Field::AddressLine2 if number.is_multiple_of(2) => json!(format!("Unit {number}")),
+        Field::AddressLine2 => Value::Null,
+        other => json!(other.definition().example),
+    };
+    Field::ALL.into_iter().map(|field| (field.name(), value(field))).collect()
 }

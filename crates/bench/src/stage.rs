@@ -12,7 +12,7 @@ use anyhow::Context;
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{ApiKey, Environment};
+use intake_domain::{ApiKey, Environment, Field};
 use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
 use intake_infra::{Prepared, prepare};
 use intake_test_support::processes::peak_memory;
@@ -224,12 +224,12 @@ impl<'a> Stage<'a> {
 
     /// Stores that many patients, of the same organisations, as if they had come over years.
     pub(crate) fn fill_table(&mut self, rows: u64) -> anyhow::Result<()> {
+        let columns = Field::ALL.map(|field| field.definition().column).join(", ");
+        let values = Field::ALL.map(|field| format!("'{}'", field.definition().example)).join(", ");
         self.connect()?.batch_execute(&format!(
-            "INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, email,
-                address_line1, suburb, state, postcode, country, created_at, updated_at)
+            "INSERT INTO patients (organisation_id, id, {columns}, created_at, updated_at)
              SELECT organisations.id, (lpad(to_hex(1700000000000 + number), 12, '0') || '7' || substr(random, 1, 3) || '8' || substr(random, 4, 15))::uuid,
-                'Ada', 'Lovelace', '+61412345678', '1985-12-10', 'ada@example.com', '12 Analytical Street', 'Carlton', 'VIC',
-                '3053', 'AU', now(), now()
+                {values}, now(), now()
              FROM (SELECT number, md5(number::text) AS random FROM generate_series(1, {rows}) AS number) AS numbers
              JOIN (SELECT id, row_number() OVER () AS place FROM organisations) AS organisations
                 ON place = 1 + number % {ORGANISATIONS}"

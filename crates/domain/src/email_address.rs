@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use crate::patients::rules;
 
+/// The longest address that can be delivered to (RFC 5321).
+const MAX_CHARACTERS: usize = 254;
+
 /// A valid email address, kept as given. Two that differ only in case belong to the same member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmailAddress(String);
@@ -27,7 +30,7 @@ impl FromStr for EmailAddress {
     type Err = EmailAddressError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.len() <= rules::EMAIL_MAX && rules::is_email_address(text) {
+        if text.len() <= MAX_CHARACTERS && rules::is_email_address(text) {
             Ok(Self(text.to_owned()))
         } else {
             Err(EmailAddressError)

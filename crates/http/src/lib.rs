@@ -5,6 +5,7 @@ mod answer_counts;
 mod connection;
 pub mod edge;
 mod envelope;
+mod openapi;
 mod patients;
 mod problem;
 
@@ -15,6 +16,7 @@ pub use answer_counts::AnswerCounts;
 pub use connection::crowd::{Connections, Place};
 pub use connection::stream::Connection;
 pub use envelope::{TrustedProxies, envelope};
+pub use openapi::{fields_table, openapi};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter, Standing, TokenBuckets};
 pub use problem::Cause;
@@ -37,9 +39,6 @@ pub mod bench {
         crate::patients::created::body(patient).ok()
     }
 }
-
-/// The document that describes this interface to programs: OpenAPI 3.1.
-pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// Adds the interface to an application, which must hold, as `web::Data`: a `dyn PatientRegister`, a `dyn KeyStore`, a
 /// `KeyFormat`, an `Option<RateLimiter>` and `TrustedProxies`; which must be wrapped in [`envelope`], and whose connections

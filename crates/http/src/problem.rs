@@ -9,12 +9,14 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
-use intake_domain::{CreatePatientError, FieldFault, KeyRefusal, MalformedKey, Source, StoreError};
+use intake_domain::{CreatePatientError, Field, FieldFaults, KeyRefusal, MalformedKey, Source, StoreError};
 use serde::Serialize;
 
 /// What the one resource answers to.
 pub(crate) const ALLOWED_METHODS: &str = "POST, OPTIONS";
 const CHALLENGE: &str = r#"Bearer realm="intake""#;
+/// The header, as faults name it.
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 const PROBLEM_JSON: &str = "application/problem+json";
 /// Long enough for a queue of requests to drain.
 const RETRY_SOON: Duration = Duration::from_secs(1);
@@ -51,7 +53,9 @@ pub(crate) enum Problem {
     /// The body, or a header, is not well formed.
     Malformed(Cow<'static, str>),
     /// Fields break rules.
-    Invalid(Vec<FieldFault>),
+    Invalid(FieldFaults),
+    /// The idempotency key belongs to a different patient.
+    DifferentPatient,
     /// The service has more to do than it takes on.
     Full,
     /// The database cannot be reached.
@@ -101,8 +105,15 @@ struct Body<'a> {
 
 #[derive(Serialize)]
 struct FieldError<'a> {
-    path: Vec<&'static str>,
+    path: Vec<&'a str>,
     message: &'a str,
+}
+
+impl<'a> FieldError<'a> {
+    /// An entry for the field or header of that name; none: for the whole.
+    fn new(name: Option<&'a str>, message: &'a str) -> Self {
+        Self { path: name.into_iter().collect(), message }
+    }
 }
 
 impl Problem {
@@ -113,11 +124,8 @@ impl Problem {
 
     pub(crate) fn respond_as(&self, media_type: &'static str) -> HttpResponse {
         let (status, title, detail) = self.status_title_detail();
-        let errors = match self {
-            Self::Invalid(faults) => Some(faults.iter().map(field_error).collect()),
-            _ => None,
-        };
-        let body = Body { r#type: "about:blank", title, status: status.as_u16(), detail, instance: None, errors };
+        let (status_number, errors) = (status.as_u16(), self.errors());
+        let body = Body { r#type: "about:blank", title, status: status_number, detail, instance: None, errors };
         let mut response = HttpResponse::build(status);
         response.reason(title).content_type(media_type);
         self.add_headers(&mut response);
@@ -126,6 +134,19 @@ impl Problem {
             response.extensions_mut().insert(cause);
         }
         response
+    }
+
+    fn errors(&self) -> Option<Vec<FieldError<'_>>> {
+        match self {
+            Self::Invalid(faults) => {
+                let faults = faults.as_slice().iter();
+                Some(faults.map(|fault| FieldError::new(fault.field.map(Field::name), &fault.message)).collect())
+            }
+            Self::DifferentPatient => {
+                Some(vec![FieldError::new(Some(IDEMPOTENCY_KEY), "was already used for a different patient")])
+            }
+            _ => None,
+        }
     }
 
     fn cause(&self) -> Option<Cause> {
@@ -139,7 +160,10 @@ impl Problem {
     /// The fields that the answer names.
     pub(crate) fn fields(&self) -> Vec<&'static str> {
         match self {
-            Self::Invalid(faults) => faults.iter().filter_map(|fault| fault.field).collect(),
+            Self::Invalid(faults) => {
+                faults.as_slice().iter().filter_map(|fault| fault.field.map(Field::name)).collect()
+            }
+            Self::DifferentPatient => vec![IDEMPOTENCY_KEY],
             _ => Vec::new(),
         }
     }
@@ -175,7 +199,9 @@ impl Problem {
                 (StatusCode::BAD_REQUEST, "Bad Request", "The request came after one with Connection: close")
             }
             Self::Malformed(detail) => (StatusCode::BAD_REQUEST, "Bad Request", detail),
-            Self::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "Validation Error", "Validation failed"),
+            Self::Invalid(_) | Self::DifferentPatient => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "Validation Error", "Validation failed")
+            }
             Self::Full => {
                 (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", "The service is full; try again shortly")
             }
@@ -218,6 +244,7 @@ impl Problem {
             | Self::NotFound
             | Self::Malformed(_)
             | Self::Invalid(_)
+            | Self::DifferentPatient
             | Self::Unexpected(_) => {}
         }
     }
@@ -229,9 +256,7 @@ impl From<CreatePatientError> for Problem {
         match error {
             CreatePatientError::KeyRefused(refusal) => Self::KeyRefused(refusal),
             CreatePatientError::Invalid(faults) => Self::Invalid(faults),
-            CreatePatientError::DifferentPatient => {
-                Self::Invalid(vec![FieldFault::of("Idempotency-Key", "was already used for a different patient")])
-            }
+            CreatePatientError::DifferentPatient => Self::DifferentPatient,
             CreatePatientError::Store(StoreError::Overloaded) => Self::Full,
             CreatePatientError::Store(StoreError::Unavailable(source)) => Self::Unavailable(source),
             CreatePatientError::Store(StoreError::Unexpected(source)) => Self::Unexpected(source),
@@ -248,10 +273,6 @@ fn chain(error: &dyn Error) -> String {
         next = source.source();
     }
     text
-}
-
-fn field_error(fault: &FieldFault) -> FieldError<'_> {
-    FieldError { path: fault.field.into_iter().collect(), message: &fault.message }
 }
 
 fn add_challenge(response: &mut HttpResponseBuilder, reason: &str) {

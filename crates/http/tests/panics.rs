@@ -13,7 +13,7 @@ use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, try_call_service};
 use actix_web::{App, web};
 use intake_domain::{
-    ApiKey, Environment, KeyFormat, KeyHolder, KeyStanding, KeyStore, MockKeyStore, MockPatientRegister,
+    ApiKey, Environment, Field, KeyFormat, KeyHolder, KeyStanding, KeyStore, MockKeyStore, MockPatientRegister,
     PatientRegister,
 };
 use intake_http::{RateLimiter, TrustedProxies, configure, envelope};
@@ -34,7 +34,9 @@ fn key() -> ApiKey {
 /// A register that panics at every patient, and says whose.
 fn register() -> Arc<dyn PatientRegister> {
     let mut register = MockPatientRegister::new();
-    register.expect_create().returning(|registration| panic!("{} cannot be stored", registration.patient.last_name()));
+    register
+        .expect_create()
+        .returning(|registration| panic!("{} cannot be stored", registration.patient.get(Field::LastName).unwrap()));
     let holder = KeyHolder { key_id: Uuid::from_u128(1).into(), organisation_id: Uuid::from_u128(2).into() };
     register.expect_standing().returning(move |_, _| Ok(KeyStanding::Active(holder)));
     Arc::new(register)

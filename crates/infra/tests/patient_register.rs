@@ -7,7 +7,7 @@ use std::time::Duration;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, Environment, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeySecret,
+    Actor, AuditEntryId, Deed, Environment, Field, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeySecret,
     KeyStanding, KeyStore, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Registered,
     Registration, RequestDigest, SafeRetry, StoreError, create_key, revoke_key,
 };
@@ -66,19 +66,19 @@ fn format() -> KeyFormat {
 }
 
 fn registration(key: intake_domain::KeyDigest, number: u8, retry: Option<&str>) -> Arc<Registration> {
-    let draft = PatientDraft {
-        first_name: "Zoë".into(),
-        last_name: "O'Brien".into(),
-        phone_number: "+61412345678".into(),
-        date_of_birth: "2000-02-29".into(),
-        email: "zoe@example.com".into(),
-        address_line1: "".into(),
-        suburb: "Carlton".into(),
-        state: "VIC".into(),
-        postcode: "3053".into(),
-        country: "AU".into(),
-        ..PatientDraft::default()
-    };
+    let fields = [
+        (Field::FirstName, "Zoë"),
+        (Field::LastName, "O'Brien"),
+        (Field::PhoneNumber, "+61412345678"),
+        (Field::DateOfBirth, "2000-02-29"),
+        (Field::Email, "zoe@example.com"),
+        (Field::AddressLine1, ""),
+        (Field::Suburb, "Carlton"),
+        (Field::State, "VIC"),
+        (Field::Postcode, "3053"),
+        (Field::Country, "AU"),
+    ];
+    let draft: PatientDraft<'_> = fields.into_iter().collect();
     let id = PatientId::new(NOW, [number; 10]);
     let patient = draft.validate(NOW).unwrap();
     let digest = RequestDigest::new(id, &patient);

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 fn run(command_line: CommandLine) -> anyhow::Result<()> {
     let CommandLine { command, settings } = command_line;
     if let Some(Command::Openapi { .. }) = command {
-        return commands::print(intake_http::OPENAPI.trim_end());
+        return commands::print(intake_http::openapi("https://localhost:8443").trim_end());
     }
     let configuration = Configuration::read(&settings, |name| std::env::var(name))?;
     match command {

@@ -1,7 +1,10 @@
-//! Dependencies point inward only: the rule of the architecture document, read from the manifests.
+//! The architecture document holds: dependencies point inward only, as the manifests say, and every file and folder that it
+//! names is there.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -39,6 +42,65 @@ fn dependencies() -> BTreeMap<String, Vec<String>> {
         all.insert(package["name"].as_str().unwrap().to_owned(), names);
     }
     all
+}
+
+/// What is built or fetched, and no part of the project.
+const NOT_OURS: [&str; 4] = [".git", ".intake", "node_modules", "target"];
+
+/// Every file and folder of the workspace, from its root; a folder with a slash at its end.
+fn everything_in(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if NOT_OURS.contains(&name.as_str()) {
+            continue;
+        }
+        let path = format!("{prefix}{name}");
+        if entry.file_type().unwrap().is_dir() {
+            found.insert(format!("{path}/"));
+            everything_in(&entry.path(), &format!("{path}/"), found);
+        } else {
+            found.insert(path);
+        }
+    }
+}
+
+/// The files and folders that a document names: in code, or as the target of a link. A path within the workspace is
+/// told by a slash in it or the ending of a file; it may begin anywhere, so that `keys/store.rs` is enough.
+fn named_in(document: &str) -> Vec<&str> {
+    let code = document.split('`').skip(1).step_by(2);
+    let links = document.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+    let is_path = |name: &&str| {
+        let letters = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-/".contains(letter));
+        let has_ending =
+            name.rsplit_once('.').is_some_and(|(_, end)| ["rs", "md", "toml", "sql", "json"].contains(&end));
+        letters && !name.starts_with('/') && (name.contains('/') || has_ending)
+    };
+    code.chain(links).filter(is_path).collect()
+}
+
+/// Those of a document's names that nothing in the workspace has.
+fn names_of_nothing<'a>(document: &'a str, workspace: &BTreeSet<String>) -> Vec<&'a str> {
+    let is_there = |name: &&str| {
+        let (file, folder) = (format!("/{name}"), format!("/{}/", name.trim_end_matches('/')));
+        workspace.iter().map(|path| format!("/{path}")).any(|path| path.ends_with(&file) || path.ends_with(&folder))
+    };
+    named_in(document).into_iter().filter(|name| !is_there(name)).collect()
+}
+
+#[test]
+fn the_architecture_document_names_no_file_that_is_not_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let mut workspace = BTreeSet::new();
+    everything_in(root, "", &mut workspace);
+    let document = fs::read_to_string(root.join("docs/ARCHITECTURE.md")).unwrap();
+    assert!(named_in(&document).contains(&"crates/server/tests/architecture.rs"), "{:?}", named_in(&document));
+    assert_eq!(names_of_nothing(&document, &workspace), [""; 0]);
+
+    let wrong =
+        "`tests/architecture.rs`, `server/src/`, `architecture.rs`, `itecture.rs`, `no_such.rs`, `such/`, [x](no.md)";
+    assert_eq!(names_of_nothing(wrong, &workspace), ["itecture.rs", "no_such.rs", "such/", "no.md"]);
+    assert_eq!(named_in("`INSERT INTO`, `KeyFormat::parse`, `/readyz`, `intake`, crates/none.rs"), [""; 0]);
 }
 
 #[test]

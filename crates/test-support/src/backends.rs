@@ -9,7 +9,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::result::{ConnectionError, Error};
 use diesel::sql_types::{Binary, Integer, Text, Uuid as SqlUuid};
-use intake_domain::{OrganisationId, PatientDraft, PatientId, RequestDigest, Sent};
+use intake_domain::{Field, OrganisationId, PatientDraft, PatientId, RequestDigest};
 use intake_infra::DatabaseUrl;
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -74,25 +74,22 @@ impl HeldRow {
     ) -> Result<Self, String> {
         let id = Uuid::from_bytes(crate::clinic::random());
         let digest = digest(id, patient)?;
+        let columns = Field::ALL.map(|field| field.definition().column).join(", ");
+        let by_column = Field::ALL.map(|field| (field.definition().column.to_owned(), patient[field.name()].clone()));
+        let by_column = Value::Object(by_column.into_iter().collect());
         let mut connection =
             PgConnection::establish(owner.expose()).map_err(|error: ConnectionError| error.to_string())?;
         let inserted = connection.batch_execute("BEGIN").and_then(|()| {
-            diesel::sql_query(
-                "INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, email,
-                    address_line1, address_line2, suburb, state, postcode, country, idempotency_key, request_digest,
-                    created_at, updated_at)
-                 SELECT $1, $2, \"firstName\", \"lastName\", \"phoneNumber\", \"dateOfBirth\", email, \"addressLine1\",
-                    \"addressLine2\", suburb, state, postcode, country, $3, $4, date_trunc('milliseconds', now()),
-                    date_trunc('milliseconds', now())
-                 FROM jsonb_to_record($5::jsonb) AS sent (\"firstName\" text, \"lastName\" text, \"phoneNumber\" text,
-                    \"dateOfBirth\" date, email text, \"addressLine1\" text, \"addressLine2\" text, suburb text, state text,
-                    postcode text, country text)",
-            )
+            diesel::sql_query(format!(
+                "INSERT INTO patients (organisation_id, id, {columns}, idempotency_key, request_digest, created_at, updated_at)
+                 SELECT $1, $2, {columns}, $3, $4, date_trunc('milliseconds', now()), date_trunc('milliseconds', now())
+                 FROM jsonb_populate_record(NULL::patients, $5::jsonb)"
+            ))
             .bind::<SqlUuid, _>(*organisation.as_uuid())
             .bind::<SqlUuid, _>(id)
             .bind::<Text, _>(idempotency_key)
             .bind::<Binary, _>(digest.as_bytes().as_slice())
-            .bind::<Text, _>(patient.to_string())
+            .bind::<Text, _>(by_column.to_string())
             .execute(&mut connection)
         });
         inserted.map(|_| Self { connection }).map_err(|error: Error| error.to_string())
@@ -138,12 +135,8 @@ fn can_others_write(owner: &DatabaseUrl) -> bool {
 }
 
 fn digest(id: Uuid, patient: &Value) -> Result<RequestDigest, String> {
-    let mut draft = PatientDraft::default();
-    for name in PatientDraft::FIELDS {
-        if let (Some(field), Some(text)) = (draft.field_mut(name), patient.get(name).and_then(Value::as_str)) {
-            *field = Sent::from(text);
-        }
-    }
+    let sent = Field::ALL.into_iter().filter_map(|field| Some((field, patient.get(field.name())?.as_str()?)));
+    let draft: PatientDraft<'_> = sent.collect();
     #[expect(clippy::disallowed_methods, reason = "the clock decides who is born already")]
     let patient = draft.validate(OffsetDateTime::now_utc()).map_err(|_| "the patient breaks a rule".to_owned())?;
     Ok(RequestDigest::new(PatientId::from(id), &patient))

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 
 use crate::client::{Client, request};
@@ -168,15 +169,11 @@ impl Browser {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// Makes the window that wide and high.
-    pub fn resize(&self, width: u32, height: u32) {
-        self.post("/window/rect", &json!({ "width": width, "height": height }));
-    }
-
-    /// A picture of the window, as PNG in Base64.
+    /// A picture of the window, as PNG.
     #[must_use]
-    pub fn screenshot(&self) -> String {
-        self.get("/screenshot").as_str().expect("a picture").to_owned()
+    pub fn screenshot(&self) -> Vec<u8> {
+        let picture = self.get("/screenshot");
+        BASE64_STANDARD.decode(picture.as_str().expect("a picture")).expect("Base64")
     }
 
     /// Tells Chromium something in its own protocol.

@@ -89,6 +89,7 @@ impl Client {
     pub fn try_connect(&self) -> io::Result<Connection> {
         let socket = self.try_reach()?;
         socket.set_read_timeout(Some(TIMEOUT))?;
+        socket.set_write_timeout(Some(TIMEOUT))?;
         socket.set_nodelay(true)?;
         let stream = socket.try_clone()?;
         let stream: Box<dyn Stream> = match self.session() {
@@ -115,6 +116,7 @@ impl Client {
     pub fn resumes(&self) -> bool {
         let mut session = self.session().expect("a client that speaks TLS");
         let mut socket = TcpStream::connect(self.address).expect("the service takes connections");
+        socket.set_read_timeout(Some(TIMEOUT)).expect("a time-out");
         while session.is_handshaking() {
             session.complete_io(&mut socket).expect("the handshake succeeds");
         }

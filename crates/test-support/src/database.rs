@@ -69,6 +69,34 @@ impl TestDatabase {
         query.get_result::<WithCount>(&mut self.connect()).expect("the query runs").count
     }
 
+    /// What a query finds, whose one column is a text.
+    #[must_use]
+    pub fn texts(&self, query: &str) -> Vec<String> {
+        #[derive(QueryableByName)]
+        struct WithText {
+            #[diesel(sql_type = Text)]
+            text: String,
+        }
+
+        let query = diesel::sql_query(format!("SELECT text FROM ({query}) AS found (text)"));
+        let rows = query.load::<WithText>(&mut self.connect()).expect("the query runs");
+        rows.into_iter().map(|row| row.text).collect()
+    }
+
+    /// The tables in which a secret stands somewhere: as a text, or as its bytes, which PostgreSQL shows in hexadecimal.
+    #[must_use]
+    pub fn tables_that_hold(&self, secret: &str) -> Vec<String> {
+        let hexadecimal: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let tables = self.texts("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1");
+        let holds = |table: &String| {
+            let found = format!(
+                "\"{table}\" AS t WHERE position('{secret}' in t::text) + position('{hexadecimal}' in t::text) > 0"
+            );
+            self.count(&found) > 0
+        };
+        tables.into_iter().filter(holds).collect()
+    }
+
     /// A connection as the owner, who may read everything.
     #[must_use]
     pub fn connect(&self) -> PgConnection {
@@ -160,7 +188,7 @@ fn template_name() -> String {
         .expect("the migrations are there")
         .map(|entry| entry.expect("the folder can be read").path().join("up.sql"))
         .collect();
-    files.push(checkout().join("crates/infra/src/grants.rs"));
+    files.push(checkout().join("crates/infra/src/database/grants.rs"));
     files.sort();
     let mut hasher = DefaultHasher::new();
     for file in files {

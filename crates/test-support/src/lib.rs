@@ -18,4 +18,4 @@ pub use client::{Client, Connection, Response, request};
 pub use clinic::{Clinic, patient};
 pub use database::{TestDatabase, WithCount};
 pub use round_trips::RoundTripCounter;
-pub use service::{Service, ServiceBuilder, create_request, wait_for};
+pub use service::{Service, ServiceBuilder, create_request, wait_for, wait_for_end};

@@ -268,7 +268,7 @@ impl Service {
 
     /// Waits for the end.
     pub fn wait(&mut self) -> ExitStatus {
-        self.child.wait().expect("a child")
+        wait_for_end(&mut self.child)
     }
 
     /// Stops the service and waits for its end.
@@ -304,6 +304,16 @@ pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(started.elapsed() < START_TIMEOUT, "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Waits until a program that was started has ended.
+pub fn wait_for_end(child: &mut Child) -> ExitStatus {
+    let mut ended = None;
+    wait_for("the end of the program", || {
+        ended = child.try_wait().expect("a child");
+        ended.is_some()
+    });
+    ended.expect("it has ended")
 }
 
 fn gather(stream: impl std::io::Read + Send + 'static, output: &Arc<Mutex<String>>) {

@@ -3,6 +3,7 @@
 
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::Field;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -13,20 +14,19 @@ const NAMES: [&str; 5] = ["Ada", "Zoë", "Nguyễn Thị", "O'Brien \"Bo\"", "Ō
 pub(crate) fn patient(number: u64) -> Value {
     let name = NAMES.iter().cycle().nth(usize::try_from(number % 1_000).unwrap_or(0));
     // Two in three say where they live and how to write to them.
-    let told = |value: String| (!number.is_multiple_of(3)).then_some(value);
-    json!({
-        "firstName": name,
-        "lastName": format!("Torture-{number}"),
-        "phoneNumber": format!("+614{:08}", number % 100_000_000),
-        "dateOfBirth": format!("{}-{:02}-{:02}", 1930 + number % 90, 1 + number % 12, 1 + number % 28),
-        "email": told(format!("patient.{number}@example.com")),
-        "addressLine1": told(format!("{number} Rue de l'Église")),
-        "addressLine2": told(String::new()),
-        "suburb": told("Carlton".to_owned()),
-        "state": told("VIC".to_owned()),
-        "postcode": told("3053".to_owned()),
-        "country": told("AU".to_owned()),
-    })
+    let is_short = number.is_multiple_of(3);
+    let value = |field: Field| match field {
+        Field::FirstName => json!(name),
+        Field::LastName => json!(format!("Torture-{number}")),
+        Field::PhoneNumber => json!(format!("+614{:08}", number % 100_000_000)),
+        Field::DateOfBirth => json!(format!("{}-{:02}-{:02}", 1930 + number % 90, 1 + number % 12, 1 + number % 28)),
+        _ if is_short => Value::Null,
+        Field::Email => json!(format!("patient.{number}@example.com")),
+        Field::AddressLine1 => json!(format!("{number} Rue de l'Église")),
+        Field::AddressLine2 => json!(""),
+        other => json!(other.definition().example),
+    };
+    Field::ALL.into_iter().map(|field| (field.name(), value(field))).collect()
 }
 
 /// A row of the register.
@@ -47,10 +47,9 @@ pub(crate) struct Row {
 impl Row {
     /// All rows of a register. Who asks must own it.
     pub(crate) fn all(connection: &mut PgConnection) -> QueryResult<Vec<Self>> {
-        let as_sent = "jsonb_build_object('firstName', first_name, 'lastName', last_name, 'phoneNumber', phone_number,
-            'dateOfBirth', date_of_birth::text, 'email', email, 'addressLine1', address_line1,
-            'addressLine2', address_line2, 'suburb', suburb, 'state', state, 'postcode', postcode, 'country', country,
-            'isUpdated', created_at <> updated_at)";
+        let pair = |field: Field| format!("'{}', {}::text", field.name(), field.definition().column);
+        let fields = Field::ALL.map(pair).join(", ");
+        let as_sent = format!("jsonb_build_object({fields}, 'isUpdated', created_at <> updated_at)");
         diesel::sql_query(format!(
             "SELECT organisation_id, id, created_at, idempotency_key, {as_sent}::text AS patient FROM patients"
         ))

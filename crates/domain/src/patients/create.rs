@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use crate::ids::{OrganisationId, PatientId};
 use crate::keys::api_key::KeyDigest;
 use crate::keys::standing::{KeyHolder, KeyRefusal, KeyStanding};
-use crate::patients::draft::{FieldFault, PatientDraft};
+use crate::patients::draft::{FieldFaults, PatientDraft};
 use crate::patients::patient::Patient;
 use crate::patients::register::{PatientRegister, Registered, Registration, SafeRetry};
 use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
@@ -65,8 +65,8 @@ pub enum CreatePatientError {
     #[error("{0}")]
     KeyRefused(KeyRefusal),
     /// The patient breaks rules.
-    #[error("the patient breaks {} rules", .0.len())]
-    Invalid(Vec<FieldFault>),
+    #[error("{0}")]
+    Invalid(FieldFaults),
     /// The idempotency key belongs to a different patient.
     #[error("the idempotency key was used for a different patient")]
     DifferentPatient,

@@ -2,169 +2,107 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Index;
 
-use garde::Validate;
-use time::{Duration, OffsetDateTime};
+use garde::Report;
+use garde::error::Path;
+use time::OffsetDateTime;
 
+use crate::patients::field::{ByField, Field};
 use crate::patients::patient::NewPatient;
 use crate::patients::rules::{self, Today};
-
-/// The first place on earth to see a new day is 14 hours ahead of UTC: a newborn there is not "in the future".
-const EARLIEST_TODAY: Duration = Duration::hours(14);
-
-/// Every field as garde knows it, in the order in which faults are told. garde goes through them by the alphabet.
-const RULED_FIELDS: [&str; 11] = [
-    "first_name",
-    "last_name",
-    "phone_number",
-    "date_of_birth",
-    "email",
-    "address_line1",
-    "address_line2",
-    "suburb",
-    "state",
-    "postcode",
-    "country",
-];
-
-/// What was sent for one field.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub enum Sent<'a> {
-    /// The field was omitted, or null.
-    #[default]
-    Nothing,
-    /// Something other than a string.
-    NotText,
-    /// A string, exactly as sent.
-    Text(Cow<'a, str>),
-}
-
-impl<'a, T: Into<Cow<'a, str>>> From<T> for Sent<'a> {
-    fn from(text: T) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl fmt::Debug for Sent<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nothing => "Nothing",
-            Self::NotText => "NotText",
-            Self::Text(_) => "Text(…)",
-        })
-    }
-}
+use crate::patients::sent::Sent;
 
 /// A patient as sent, before any rule was applied. [`PatientDraft::validate`] makes a [`NewPatient`] of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Validate)]
-#[garde(context(Today))]
-pub struct PatientDraft<'a> {
-    /// `firstName`: required, 1 to 255 characters, not blank.
-    #[garde(custom(rules::person_name))]
-    pub first_name: Sent<'a>,
-    /// `lastName`: required, 1 to 255 characters, not blank.
-    #[garde(custom(rules::person_name))]
-    pub last_name: Sent<'a>,
-    /// `phoneNumber`: required, E.164.
-    #[garde(custom(rules::phone_number))]
-    pub phone_number: Sent<'a>,
-    /// `dateOfBirth`: required, `YYYY-MM-DD`, from 1850-01-01 to today.
-    #[garde(custom(rules::date_of_birth))]
-    pub date_of_birth: Sent<'a>,
-    /// `email`: an address in HTML5's syntax with a dot in the domain, at most 254 characters.
-    #[garde(custom(rules::email))]
-    pub email: Sent<'a>,
-    /// `addressLine1`: at most 255 characters.
-    #[garde(custom(rules::at_most(255)))]
-    pub address_line1: Sent<'a>,
-    /// `addressLine2`: at most 255 characters.
-    #[garde(custom(rules::at_most(255)))]
-    pub address_line2: Sent<'a>,
-    /// `suburb`: at most 100 characters.
-    #[garde(custom(rules::at_most(100)))]
-    pub suburb: Sent<'a>,
-    /// `state`: at most 50 characters.
-    #[garde(custom(rules::at_most(50)))]
-    pub state: Sent<'a>,
-    /// `postcode`: at most 20 characters.
-    #[garde(custom(rules::at_most(20)))]
-    pub postcode: Sent<'a>,
-    /// `country`: `AU`.
-    #[garde(custom(rules::country))]
-    pub country: Sent<'a>,
-}
+///
+/// ```
+/// use intake_domain::{Field, PatientDraft};
+/// use time::macros::datetime;
+///
+/// let draft = PatientDraft::default()
+///     .with(Field::FirstName, "Ada")
+///     .with(Field::LastName, "Lovelace")
+///     .with(Field::PhoneNumber, "+61412345678")
+///     .with(Field::DateOfBirth, "1985-12-10");
+/// let patient = draft.validate(datetime!(2025-12-03 10:30 UTC))?;
+/// assert_eq!(patient.get(Field::FirstName), Some("Ada"));
+/// assert_eq!(patient.get(Field::Suburb), None);
+/// # Ok::<(), intake_domain::FieldFaults>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PatientDraft<'a>(ByField<Sent<'a>>);
 
 impl<'a> PatientDraft<'a> {
-    /// The fields' names on the wire, in the order in which faults are told.
-    pub const FIELDS: [&'static str; 11] = [
-        "firstName",
-        "lastName",
-        "phoneNumber",
-        "dateOfBirth",
-        "email",
-        "addressLine1",
-        "addressLine2",
-        "suburb",
-        "state",
-        "postcode",
-        "country",
-    ];
+    /// Notes what was sent for a field, in place of what was noted before.
+    pub fn set(&mut self, field: Field, sent: impl Into<Sent<'a>>) {
+        self.0[field] = sent.into();
+    }
 
-    /// The field of that name on the wire, to be filled in; none for a name that is no field.
-    pub fn field_mut(&mut self, wire_name: &str) -> Option<&mut Sent<'a>> {
-        Some(match wire_name {
-            "firstName" => &mut self.first_name,
-            "lastName" => &mut self.last_name,
-            "phoneNumber" => &mut self.phone_number,
-            "dateOfBirth" => &mut self.date_of_birth,
-            "email" => &mut self.email,
-            "addressLine1" => &mut self.address_line1,
-            "addressLine2" => &mut self.address_line2,
-            "suburb" => &mut self.suburb,
-            "state" => &mut self.state,
-            "postcode" => &mut self.postcode,
-            "country" => &mut self.country,
-            _ => return None,
-        })
+    /// The draft with one field more.
+    #[must_use]
+    pub fn with(mut self, field: Field, sent: impl Into<Sent<'a>>) -> Self {
+        self.set(field, sent);
+        self
     }
 
     /// Applies every rule: the valid patient, or everything wrong, one fault for each broken field in the order of the
     /// fields.
-    pub fn validate(self, now: OffsetDateTime) -> Result<NewPatient, Vec<FieldFault>> {
-        let today = Today((now.to_offset(time::UtcOffset::UTC) + EARLIEST_TODAY).date());
-        if let Err(report) = self.validate_with(&today) {
-            return Err(faults_in_order(&report));
+    pub fn validate(&self, now: OffsetDateTime) -> Result<NewPatient, FieldFaults> {
+        let today = Today::at(now);
+        let mut date_of_birth = None;
+        let mut faults = Vec::new();
+        for field in Field::ALL {
+            match rules::check(field.definition(), &self.0[field], today) {
+                Ok(day) => date_of_birth = date_of_birth.or(day),
+                Err(message) => faults.push(FieldFault { field: Some(field), message }),
+            }
         }
-        let incomplete = || vec![FieldFault::whole("is incomplete")];
-        let date_of_birth = text(&self.date_of_birth).and_then(rules::parse_date).ok_or_else(incomplete)?;
-        let texts = [
-            &self.first_name,
-            &self.last_name,
-            &self.phone_number,
-            &self.email,
-            &self.address_line1,
-            &self.address_line2,
-            &self.suburb,
-            &self.state,
-            &self.postcode,
-            &self.country,
-        ];
-        Ok(NewPatient::new(date_of_birth, texts.map(text)))
+        match date_of_birth {
+            Some(day) if faults.is_empty() => Ok(NewPatient::new(day, &ByField::from_fn(|field| self.0[field].text()))),
+            // Without a date of birth there is a fault, because it is required.
+            _ => Err(FieldFaults(faults)),
+        }
+    }
+}
+
+impl<'a> Index<Field> for PatientDraft<'a> {
+    type Output = Sent<'a>;
+
+    fn index(&self, field: Field) -> &Sent<'a> {
+        &self.0[field]
+    }
+}
+
+impl<'a, T: Into<Sent<'a>>> FromIterator<(Field, T)> for PatientDraft<'a> {
+    fn from_iter<I: IntoIterator<Item = (Field, T)>>(fields: I) -> Self {
+        fields.into_iter().fold(Self::default(), |draft, (field, sent)| draft.with(field, sent))
+    }
+}
+
+impl garde::Validate for PatientDraft<'_> {
+    type Context = Today;
+
+    fn validate_into(&self, today: &Today, parent: &mut dyn FnMut() -> Path, report: &mut Report) {
+        for field in Field::ALL {
+            if let Err(message) = rules::check(field.definition(), &self.0[field], *today) {
+                report.append(parent().join(field.name()), garde::Error::new(message));
+            }
+        }
     }
 }
 
 /// One thing wrong with what was sent. Names the field and the rule, never the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldFault {
-    /// The field's name on the wire; none when the whole is wrong.
-    pub field: Option<&'static str>,
+    /// The broken field; none when the whole is wrong.
+    pub field: Option<Field>,
     /// For people to read.
     pub message: Cow<'static, str>,
 }
 
 impl FieldFault {
     /// A fault of one field.
-    pub fn of(field: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn of(field: Field, message: impl Into<Cow<'static, str>>) -> Self {
         Self { field: Some(field), message: message.into() }
     }
 
@@ -174,18 +112,53 @@ impl FieldFault {
     }
 }
 
-fn text<'a>(sent: &'a Sent<'_>) -> Option<&'a str> {
-    match sent {
-        Sent::Text(text) => Some(text),
-        Sent::Nothing | Sent::NotText => None,
+impl fmt::Display for FieldFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field {
+            Some(field) => write!(f, "{} {}", field.name(), self.message),
+            None => write!(f, "the patient {}", self.message),
+        }
     }
 }
 
-fn faults_in_order(report: &garde::Report) -> Vec<FieldFault> {
-    let broken: Vec<_> = report.iter().map(|(path, error)| (path.to_string(), error)).collect();
-    let fault_of = |(ruled, wire_name): (&str, &'static str)| {
-        let (_, error) = broken.iter().find(|(path, _)| path == ruled)?;
-        Some(FieldFault::of(wire_name, error.message().to_owned()))
-    };
-    RULED_FIELDS.into_iter().zip(PatientDraft::FIELDS).filter_map(fault_of).collect()
+/// Everything wrong with what was sent, in the order of the fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldFaults(Vec<FieldFault>);
+
+impl FieldFaults {
+    /// The faults, one for each broken field.
+    #[must_use]
+    pub fn as_slice(&self) -> &[FieldFault] {
+        &self.0
+    }
 }
+
+impl From<FieldFault> for FieldFaults {
+    fn from(fault: FieldFault) -> Self {
+        Self(vec![fault])
+    }
+}
+
+impl IntoIterator for FieldFaults {
+    type Item = FieldFault;
+    type IntoIter = std::vec::IntoIter<FieldFault>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl fmt::Display for FieldFaults {
+    /// The faults in one line, `; ` between them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, fault) in self.0.iter().enumerate() {
+            if number > 0 {
+                f.write_str("; ")?;
+            }
+            fault.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for FieldFaults {}

@@ -5,117 +5,44 @@ use std::fmt;
 use time::{Date, OffsetDateTime};
 
 use crate::ids::{OrganisationId, PatientId};
+use crate::patients::field::{ByField, Field};
 
-/// A patient that keeps every rule, not yet created. Made by [`PatientDraft::validate`](crate::PatientDraft::validate) alone.
+/// A patient that keeps every rule, not yet created. Made by [`PatientDraft::validate`](crate::PatientDraft::validate)
+/// alone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewPatient {
     date_of_birth: Date,
-    /// Every text behind the one before: a patient is one piece of memory, not ten.
+    /// Every text behind the one before: a patient is one piece of memory, not eleven.
     texts: String,
-    /// Where each text is, in the order of [`Text`]; none: there is no such text.
-    places: [Option<(u32, u32)>; TEXTS],
-}
-
-/// How many texts a patient has at most.
-pub(crate) const TEXTS: usize = 10;
-
-/// A patient's texts, in their order.
-#[derive(Clone, Copy)]
-enum Text {
-    FirstName,
-    LastName,
-    PhoneNumber,
-    Email,
-    AddressLine1,
-    AddressLine2,
-    Suburb,
-    State,
-    Postcode,
-    Country,
+    /// Where the text of each field is; none: there is no such text.
+    spans: ByField<Option<(u32, u32)>>,
 }
 
 impl NewPatient {
-    /// A patient of these texts, which keep every rule.
-    pub(crate) fn new(date_of_birth: Date, values: [Option<&str>; TEXTS]) -> Self {
-        let mut texts = String::with_capacity(values.iter().flatten().map(|text| text.len()).sum());
-        let places = values.map(|text| {
+    /// A patient of these texts, which keep every rule, born on that day.
+    pub(crate) fn new(date_of_birth: Date, values: &ByField<Option<&str>>) -> Self {
+        let length = Field::ALL.into_iter().filter_map(|field| values[field]).map(str::len).sum();
+        let mut texts = String::with_capacity(length);
+        let spans = ByField::from_fn(|field| {
             let start = texts.len();
-            texts.push_str(text?);
+            texts.push_str(values[field]?);
             // The rules allow far less.
             Some((u32::try_from(start).ok()?, u32::try_from(texts.len()).ok()?))
         });
-        Self { date_of_birth, texts, places }
+        Self { date_of_birth, texts, spans }
     }
 
-    /// First name, as sent.
+    /// The text of a field, as sent. None: nothing was sent, which no required field allows.
     #[must_use]
-    pub fn first_name(&self) -> &str {
-        self.text(Text::FirstName).unwrap_or_default()
+    pub fn get(&self, field: Field) -> Option<&str> {
+        let (start, end) = self.spans[field]?;
+        self.texts.get(start as usize..end as usize)
     }
 
-    /// Last name, as sent.
-    #[must_use]
-    pub fn last_name(&self) -> &str {
-        self.text(Text::LastName).unwrap_or_default()
-    }
-
-    /// Phone number in E.164 format.
-    #[must_use]
-    pub fn phone_number(&self) -> &str {
-        self.text(Text::PhoneNumber).unwrap_or_default()
-    }
-
-    /// Date of birth.
+    /// The day that the text of the date of birth names.
     #[must_use]
     pub fn date_of_birth(&self) -> Date {
         self.date_of_birth
-    }
-
-    /// Email address, as sent.
-    #[must_use]
-    pub fn email(&self) -> Option<&str> {
-        self.text(Text::Email)
-    }
-
-    /// First line of the street address, as sent.
-    #[must_use]
-    pub fn address_line1(&self) -> Option<&str> {
-        self.text(Text::AddressLine1)
-    }
-
-    /// Second line of the street address, as sent.
-    #[must_use]
-    pub fn address_line2(&self) -> Option<&str> {
-        self.text(Text::AddressLine2)
-    }
-
-    /// Suburb or city, as sent.
-    #[must_use]
-    pub fn suburb(&self) -> Option<&str> {
-        self.text(Text::Suburb)
-    }
-
-    /// State or province, as sent.
-    #[must_use]
-    pub fn state(&self) -> Option<&str> {
-        self.text(Text::State)
-    }
-
-    /// Postal code, as sent.
-    #[must_use]
-    pub fn postcode(&self) -> Option<&str> {
-        self.text(Text::Postcode)
-    }
-
-    /// Country code.
-    #[must_use]
-    pub fn country(&self) -> Option<&str> {
-        self.text(Text::Country)
-    }
-
-    fn text(&self, text: Text) -> Option<&str> {
-        let (start, end) = self.places.get(text as usize).copied().flatten()?;
-        self.texts.get(start as usize..end as usize)
     }
 }
 

@@ -1,92 +1,95 @@
-//! The rule of every patient field, as custom rules for garde: its own length, email and pattern rules count or accept
-//! differently. A rule gives the first thing wrong, in the order present, type, length, characters, format. It never
-//! changes a value and its message never repeats one.
+//! The rule of every patient field. A rule gives the first thing wrong, in the order present, type, length, characters,
+//! format. It never changes a value and its message never repeats one.
 
-use garde::Error;
-use time::macros::date;
-use time::{Date, Month};
+use std::borrow::Cow;
 
-use crate::patients::draft::Sent;
+use time::{Date, Duration, Month, OffsetDateTime, UtcOffset};
 
-/// Earlier birthdays are typing errors: nobody alive was born before.
-const EARLIEST_BIRTH: Date = date!(1850 - 01 - 01);
-/// The longest address that can be delivered to (RFC 5321).
-pub(crate) const EMAIL_MAX: usize = 254;
+use crate::patients::field::{Definition, Rule};
+use crate::patients::sent::Sent;
+
+/// The first place on earth to see a new day is 14 hours ahead of UTC: a newborn there is not "in the future".
+const EARLIEST_TODAY: Duration = Duration::hours(14);
 /// The longest label of a host name (RFC 1035).
 const DOMAIN_LABEL_MAX: usize = 63;
 
 pub(crate) const FORBIDDEN_CHARACTERS: &str = "must not contain control characters or bidirectional overrides";
 
-/// What a date of birth is measured against.
+/// The day that a date of birth is measured against: today, where on earth it begins first.
 #[derive(Clone, Copy, Debug)]
-pub struct Today(pub(crate) Date);
+pub struct Today(Date);
 
-type Result<T = ()> = std::result::Result<T, Error>;
+impl Today {
+    /// The day that has begun somewhere at this moment.
+    #[must_use]
+    pub fn at(now: OffsetDateTime) -> Self {
+        Self((now.to_offset(UtcOffset::UTC) + EARLIEST_TODAY).date())
+    }
+}
 
-pub(crate) fn person_name(sent: &Sent<'_>, _: &Today) -> Result {
-    let text = required(sent)?;
-    length(text, 1, 255)?;
+/// What is wrong with a value.
+type Result<T = ()> = std::result::Result<T, Cow<'static, str>>;
+
+/// Applies the rule of a field. Gives the day, where the value is one.
+pub(crate) fn check(field: &Definition, sent: &Sent<'_>, today: Today) -> Result<Option<Date>> {
+    let text = match sent {
+        Sent::Nothing if field.is_required => return Err("is required".into()),
+        Sent::Nothing => return Ok(None),
+        Sent::NotText => return Err("must be a string".into()),
+        Sent::Text(text) => text,
+    };
+    match field.rule {
+        Rule::Name { max } => person_name(text, max)?,
+        Rule::Text { max } => length(text, 0, max).and_then(|()| characters(text))?,
+        Rule::Email { max } => email(text, max)?,
+        Rule::Pattern { matches, message, .. } if !matches(text) => return Err(message.into()),
+        Rule::Pattern { .. } => {}
+        Rule::BirthDate { earliest } => return date_of_birth(text, earliest, today).map(Some),
+        Rule::OneOf(values) if !values.contains(&text.as_ref()) => {
+            return Err(format!("must be {}", values.join(" or ")).into());
+        }
+        Rule::OneOf(_) => {}
+    }
+    Ok(None)
+}
+
+/// A plus sign, a digit from 1 to 9, then 1 to 14 digits.
+pub(crate) fn is_e164(text: &str) -> bool {
+    match text.as_bytes() {
+        [b'+', b'1'..=b'9', rest @ ..] => (1..=14).contains(&rest.len()) && rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+fn person_name(text: &str, max: usize) -> Result {
+    length(text, 1, max)?;
     // Before the characters, so that a name of tabs alone is called what it is.
     if is_blank(text) {
-        return Err(Error::new("must not be blank"));
+        return Err("must not be blank".into());
     }
     characters(text)
 }
 
-pub(crate) fn phone_number(sent: &Sent<'_>, _: &Today) -> Result {
-    let digits = required(sent)?.strip_prefix('+').map(str::as_bytes);
-    match digits {
-        Some([b'1'..=b'9', rest @ ..]) if (1..=14).contains(&rest.len()) && rest.iter().all(u8::is_ascii_digit) => {
-            Ok(())
-        }
-        _ => Err(Error::new("E.164 format is required, for example +61412345678")),
-    }
+fn email(text: &str, max: usize) -> Result {
+    length(text, 1, max)?;
+    characters(text)?;
+    if is_email_address(text) { Ok(()) } else { Err("must be a valid email address".into()) }
 }
 
-pub(crate) fn date_of_birth(sent: &Sent<'_>, today: &Today) -> Result {
-    let text = required(sent)?;
+fn date_of_birth(text: &str, earliest: Date, today: Today) -> Result<Date> {
     let Some((year, month, day)) = year_month_day(text) else {
-        return Err(Error::new("must be a date in the form YYYY-MM-DD, for example 1985-03-21"));
+        return Err("must be a date in the form YYYY-MM-DD, for example 1985-03-21".into());
     };
     let Some(date) = calendar_date(year, month, day) else {
-        return Err(Error::new("must be a day that exists in the calendar"));
+        return Err("must be a day that exists in the calendar".into());
     };
-    if date < EARLIEST_BIRTH {
-        return Err(Error::new("must not be before 1850-01-01"));
+    if date < earliest {
+        return Err(format!("must not be before {earliest}").into());
     }
     if date > today.0 {
-        return Err(Error::new("must not be in the future"));
+        return Err("must not be in the future".into());
     }
-    Ok(())
-}
-
-pub(crate) fn email(sent: &Sent<'_>, _: &Today) -> Result {
-    let Some(text) = optional(sent)? else {
-        return Ok(());
-    };
-    length(text, 1, EMAIL_MAX)?;
-    characters(text)?;
-    if is_email_address(text) { Ok(()) } else { Err(Error::new("must be a valid email address")) }
-}
-
-pub(crate) fn at_most(max: usize) -> impl FnOnce(&Sent<'_>, &Today) -> Result {
-    move |sent, _| match optional(sent)? {
-        Some(text) => length(text, 0, max).and_then(|()| characters(text)),
-        None => Ok(()),
-    }
-}
-
-pub(crate) fn country(sent: &Sent<'_>, _: &Today) -> Result {
-    match optional(sent)? {
-        None | Some("AU") => Ok(()),
-        Some(_) => Err(Error::new("must be AU")),
-    }
-}
-
-/// A date in the form `YYYY-MM-DD` that exists in the calendar.
-pub(crate) fn parse_date(text: &str) -> Option<Date> {
-    let (year, month, day) = year_month_day(text)?;
-    calendar_date(year, month, day)
+    Ok(date)
 }
 
 /// Nothing to see: white space and characters without a width.
@@ -102,18 +105,6 @@ pub(crate) fn has_forbidden_characters(text: &str) -> bool {
     text.chars().any(|c| c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'))
 }
 
-fn required<'a>(sent: &'a Sent<'_>) -> Result<&'a str> {
-    optional(sent)?.ok_or_else(|| Error::new("is required"))
-}
-
-fn optional<'a>(sent: &'a Sent<'_>) -> Result<Option<&'a str>> {
-    match sent {
-        Sent::Nothing => Ok(None),
-        Sent::NotText => Err(Error::new("must be a string")),
-        Sent::Text(text) => Ok(Some(text)),
-    }
-}
-
 /// Counts code points, of the value as sent.
 fn length(text: &str, min: usize, max: usize) -> Result {
     // A text has at most as many code points as bytes: short texts, nearly all there are, need no count.
@@ -124,14 +115,14 @@ fn length(text: &str, min: usize, max: usize) -> Result {
         return Ok(());
     }
     Err(if min == 0 {
-        Error::new(format_args!("must be at most {max} characters long"))
+        format!("must be at most {max} characters long").into()
     } else {
-        Error::new(format_args!("must be {min} to {max} characters long"))
+        format!("must be {min} to {max} characters long").into()
     })
 }
 
 fn characters(text: &str) -> Result {
-    if has_forbidden_characters(text) { Err(Error::new(FORBIDDEN_CHARACTERS)) } else { Ok(()) }
+    if has_forbidden_characters(text) { Err(FORBIDDEN_CHARACTERS.into()) } else { Ok(()) }
 }
 
 fn year_month_day(text: &str) -> Option<(u16, u8, u8)> {

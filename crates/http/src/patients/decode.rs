@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use intake_domain::{FieldFault, PatientDraft, Sent};
+use intake_domain::{ByField, Field, FieldFault, PatientDraft, Sent};
 use serde::de::{Deserialize, Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
@@ -24,7 +24,7 @@ pub(crate) fn draft(body: &[u8]) -> Result<PatientDraft<'_>, Problem> {
     let mut json = Deserializer::from_str(text);
     if !text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{') {
         IgnoredAny::deserialize(&mut json).and_then(|_| json.end()).map_err(|error| malformed(&error))?;
-        return Err(Problem::Invalid(vec![FieldFault::whole("must be a JSON object")]));
+        return Err(Problem::Invalid(FieldFault::whole("must be a JSON object").into()));
     }
     let members = json.deserialize_map(MembersVisitor).map_err(|error| malformed(&error))?;
     json.end().map_err(|error| malformed(&error))?;
@@ -50,18 +50,19 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Members { draft: PatientDraft::default(), repeated: None };
-        let mut seen_fields = [false; PatientDraft::FIELDS.len()];
+        let mut seen_fields = ByField::<bool>::default();
         let mut seen_others = HashSet::new();
         while let Some(MemberName(name)) = map.next_key()? {
-            let field = PatientDraft::FIELDS.iter().position(|field| *field == name);
-            let is_repeated = match field.and_then(|field| seen_fields.get_mut(field)) {
-                Some(seen) => std::mem::replace(seen, true),
-                None => !seen_others.insert(name.clone()),
+            let is_repeated = match Field::named(&name) {
+                Some(field) => {
+                    members.draft.set(field, sent(map.next_value()?).map_err(A::Error::custom)?);
+                    std::mem::replace(&mut seen_fields[field], true)
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                    !seen_others.insert(name.clone())
+                }
             };
-            match members.draft.field_mut(&name) {
-                Some(field) => *field = sent(map.next_value()?).map_err(A::Error::custom)?,
-                None => drop(map.next_value::<IgnoredAny>()?),
-            }
             if is_repeated {
                 members.repeated.get_or_insert(name);
             }
@@ -171,28 +172,29 @@ mod tests {
     fn texts_are_borrowed_unless_escaped() {
         let body = br#"{"firstName":"Zo\u00eb","lastName":"O'Brien","email":null,"suburb":7}"#;
         let draft = draft(body).unwrap();
-        assert!(matches!(&draft.first_name, Sent::Text(Cow::Owned(text)) if text == "Zoë"));
-        assert!(matches!(&draft.last_name, Sent::Text(Cow::Borrowed("O'Brien"))));
-        assert_eq!((draft.email, draft.suburb, draft.state), (Sent::Nothing, Sent::NotText, Sent::Nothing));
+        assert!(matches!(&draft[Field::FirstName], Sent::Text(Cow::Owned(text)) if text == "Zoë"));
+        assert!(matches!(&draft[Field::LastName], Sent::Text(Cow::Borrowed("O'Brien"))));
+        let rest = [&draft[Field::Email], &draft[Field::Suburb], &draft[Field::State]];
+        assert_eq!(rest, [&Sent::Nothing, &Sent::NotText, &Sent::Nothing]);
     }
 
     #[test]
     fn every_other_type_is_noted_as_no_text() {
         for value in ["true", "0", "-1.5e3", "1e999", "[]", "{}", r#"["a"]"#, r#"{"a":"b"}"#, "[[[[]]]]"] {
             let body = format!(r#"{{"email":{value}}}"#);
-            assert_eq!(draft(body.as_bytes()).unwrap().email, Sent::NotText, "{value}");
+            assert_eq!(draft(body.as_bytes()).unwrap()[Field::Email], Sent::NotText, "{value}");
         }
     }
 
     #[test]
     fn unknown_members_are_passed_over() {
         let body = br#" {"id":"x","firstName":"A","nested":{"firstName":"B","a":[1,{"firstName":"C"}]},"n":1e999}"#;
-        assert_eq!(draft(body).unwrap().first_name, Sent::from("A"));
+        assert_eq!(draft(body).unwrap()[Field::FirstName], Sent::from("A"));
     }
 
     #[test]
     fn names_are_compared_after_their_escapes_are_read() {
-        assert_eq!(draft(br#"{"first\u004eame":"A"}"#).unwrap().first_name, Sent::from("A"));
+        assert_eq!(draft(br#"{"first\u004eame":"A"}"#).unwrap()[Field::FirstName], Sent::from("A"));
         assert!(detail(br#"{"first\u004eame":"A","firstName":"A"}"#).contains("\"firstName\""));
     }
 
@@ -235,15 +237,17 @@ mod tests {
 
     #[test]
     fn pairs_of_surrogates_and_escaped_backslashes_are_fine() {
-        assert_eq!(draft(br#"{"state":"\ud83d\ude00"}"#).unwrap().state, Sent::from("😀"));
-        assert_eq!(draft(br#"{"state":"\\ud800"}"#).unwrap().state, Sent::from(r"\ud800"));
+        assert_eq!(draft(br#"{"state":"\ud83d\ude00"}"#).unwrap()[Field::State], Sent::from("😀"));
+        assert_eq!(draft(br#"{"state":"\\ud800"}"#).unwrap()[Field::State], Sent::from(r"\ud800"));
     }
 
     #[test]
     fn json_that_is_no_object_is_a_fault_of_the_whole() {
         for body in ["[]", "null", "\"text\"", " 5 ", "1e999", "[{\"firstName\":\"A\"}]"] {
             match draft(body.as_bytes()) {
-                Err(Problem::Invalid(faults)) => assert_eq!(faults, [FieldFault::whole("must be a JSON object")]),
+                Err(Problem::Invalid(faults)) => {
+                    assert_eq!(faults.as_slice(), [FieldFault::whole("must be a JSON object")]);
+                }
                 other => panic!("{body}: {other:?}"),
             }
         }
@@ -259,7 +263,8 @@ mod tests {
         #[test]
         fn every_text_survives(text in any::<String>()) {
             let body = serde_json::to_vec(&serde_json::json!({ "firstName": text })).unwrap();
-            prop_assert_eq!(draft(&body).unwrap().first_name, Sent::from(text.as_str()));
+            let draft = draft(&body).unwrap();
+            prop_assert_eq!(draft[Field::FirstName].text(), Some(text.as_str()));
         }
 
         #[test]

@@ -2,20 +2,20 @@
 //! a plain form for a patient alone, which arrays would take a quarter longer.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::{Array, Binary, Bool, Date, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::KeyDigest;
+use intake_domain::{ByField, Field, KeyDigest};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::patients::job::Task;
 
-/// In the order in which both forms bind their values.
-const COLUMNS: &str = "organisation_id, id, first_name, last_name, phone_number, date_of_birth, email, address_line1,
-    address_line2, suburb, state, postcode, country, idempotency_key, request_digest, created_at, updated_at";
+/// The columns of the fields, in the order in which both forms bind their values.
+static FIELDS: LazyLock<String> = LazyLock::new(|| Field::ALL.map(|field| field.definition().column).join(", "));
 
 /// A batch as PostgreSQL takes it: the keys, each once, and one array for each column of the rows.
 #[derive(Default)]
@@ -26,17 +26,9 @@ pub(crate) struct InsertBatch<'a> {
     /// The same for each row, as PostgreSQL counts: from 1.
     key_numbers: Vec<i32>,
     ids: Vec<Uuid>,
-    first_names: Vec<&'a str>,
-    last_names: Vec<&'a str>,
-    phone_numbers: Vec<&'a str>,
+    /// Empty for the date of birth, which PostgreSQL takes as a date.
+    texts: ByField<Vec<Option<&'a str>>>,
     dates_of_birth: Vec<time::Date>,
-    emails: Vec<Option<&'a str>>,
-    address_lines1: Vec<Option<&'a str>>,
-    address_lines2: Vec<Option<&'a str>>,
-    suburbs: Vec<Option<&'a str>>,
-    states: Vec<Option<&'a str>>,
-    postcodes: Vec<Option<&'a str>>,
-    countries: Vec<Option<&'a str>>,
     created_at: Vec<OffsetDateTime>,
     idempotency_keys: Vec<Option<&'a str>>,
     request_digests: Vec<Option<&'a [u8]>>,
@@ -58,19 +50,6 @@ impl<'a> InsertBatch<'a> {
     /// For each task the index of its key in the arrays of the outcome.
     pub(crate) fn key_indexes(&self) -> Vec<usize> {
         self.key_indexes.clone()
-    }
-
-    fn optional_texts(&self) -> [&[Option<&'a str>]; 8] {
-        [
-            &self.emails,
-            &self.address_lines1,
-            &self.address_lines2,
-            &self.suburbs,
-            &self.states,
-            &self.postcodes,
-            &self.countries,
-            &self.idempotency_keys,
-        ]
     }
 
     /// How many patients the batch would create.
@@ -96,17 +75,12 @@ impl<'a> FromIterator<&'a Task> for InsertBatch<'a> {
             // A batch is far smaller than any number.
             batch.key_numbers.push(i32::try_from(index + 1).unwrap_or(i32::MAX));
             batch.ids.push(*registration.id.as_uuid());
-            batch.first_names.push(patient.first_name());
-            batch.last_names.push(patient.last_name());
-            batch.phone_numbers.push(patient.phone_number());
-            batch.dates_of_birth.push(patient.date_of_birth());
-            batch.emails.push(patient.email());
-            batch.address_lines1.push(patient.address_line1());
-            batch.address_lines2.push(patient.address_line2());
-            batch.suburbs.push(patient.suburb());
-            batch.states.push(patient.state());
-            batch.postcodes.push(patient.postcode());
-            batch.countries.push(patient.country());
+            for field in Field::ALL {
+                match field {
+                    Field::DateOfBirth => batch.dates_of_birth.push(patient.date_of_birth()),
+                    field => batch.texts[field].push(patient.get(field)),
+                }
+            }
             batch.created_at.push(registration.created_at);
             batch.idempotency_keys.push(retry.map(|retry| retry.key.as_str()));
             batch.request_digests.push(retry.map(|retry| retry.digest.as_bytes().as_slice()));
@@ -133,36 +107,38 @@ impl QueryFragment<Pg> for InsertBatch<'_> {
         out.push_sql(
             ") WITH ORDINALITY AS asked (digest, number) LEFT JOIN api_keys USING (digest)
             ), created AS (
-                INSERT INTO patients (",
+                INSERT INTO patients (organisation_id, id, ",
         );
-        out.push_sql(COLUMNS);
+        out.push_sql(&FIELDS);
         out.push_sql(
-            ")
-                SELECT open_organisation_ids[key_number], id, first_name, last_name, phone_number, date_of_birth, email,
-                    address_line1, address_line2, suburb, state, postcode, country, idempotency_key, request_digest,
-                    created_at, created_at
+            ", idempotency_key, request_digest, created_at, updated_at)
+                SELECT open_organisation_ids[key_number], id, ",
+        );
+        out.push_sql(&FIELDS);
+        out.push_sql(
+            ", idempotency_key, request_digest, created_at, created_at
                 FROM keys, unnest(",
         );
         out.push_bind_param::<Array<Integer>, _>(&self.key_numbers)?;
         out.push_sql(", ");
         out.push_bind_param::<Array<SqlUuid>, _>(&self.ids)?;
-        for texts in [&self.first_names, &self.last_names, &self.phone_numbers] {
+        for field in Field::ALL {
             out.push_sql(", ");
-            out.push_bind_param::<Array<Text>, _>(texts)?;
+            match field {
+                Field::DateOfBirth => out.push_bind_param::<Array<Date>, _>(&self.dates_of_birth)?,
+                field => out.push_bind_param::<Array<Nullable<Text>>, _>(&self.texts[field])?,
+            }
         }
         out.push_sql(", ");
-        out.push_bind_param::<Array<Date>, _>(&self.dates_of_birth)?;
-        for texts in self.optional_texts() {
-            out.push_sql(", ");
-            out.push_bind_param::<Array<Nullable<Text>>, _>(texts)?;
-        }
+        out.push_bind_param::<Array<Nullable<Text>>, _>(&self.idempotency_keys)?;
         out.push_sql(", ");
         out.push_bind_param::<Array<Nullable<Binary>>, _>(&self.request_digests)?;
         out.push_sql(", ");
         out.push_bind_param::<Array<Timestamptz>, _>(&self.created_at)?;
+        out.push_sql(") AS row (key_number, id, ");
+        out.push_sql(&FIELDS);
         out.push_sql(
-            ") AS row (key_number, id, first_name, last_name, phone_number, date_of_birth, email, address_line1,
-                address_line2, suburb, state, postcode, country, idempotency_key, request_digest, created_at)
+            ", idempotency_key, request_digest, created_at)
                 WHERE open_organisation_ids[key_number] IS NOT NULL
                 ON CONFLICT DO NOTHING
                 RETURNING id
@@ -241,20 +217,19 @@ impl QueryFragment<Pg> for InsertOne<'_> {
                 FROM api_keys WHERE digest = ",
         );
         out.push_bind_param::<Binary, _>(first(&batch.key_digests)?)?;
-        out.push_sql("), created AS (INSERT INTO patients (");
-        out.push_sql(COLUMNS);
-        out.push_sql(") SELECT organisation_id, ");
+        out.push_sql("), created AS (INSERT INTO patients (organisation_id, id, ");
+        out.push_sql(&FIELDS);
+        out.push_sql(", idempotency_key, request_digest, created_at, updated_at) SELECT organisation_id, ");
         out.push_bind_param::<SqlUuid, _>(first(&batch.ids)?)?;
-        for texts in [&batch.first_names, &batch.last_names, &batch.phone_numbers] {
+        for field in Field::ALL {
             out.push_sql(", ");
-            out.push_bind_param::<Text, _>(first(texts)?)?;
+            match field {
+                Field::DateOfBirth => out.push_bind_param::<Date, _>(first(&batch.dates_of_birth)?)?,
+                field => out.push_bind_param::<Nullable<Text>, _>(first(&batch.texts[field])?)?,
+            }
         }
         out.push_sql(", ");
-        out.push_bind_param::<Date, _>(first(&batch.dates_of_birth)?)?;
-        for texts in batch.optional_texts() {
-            out.push_sql(", ");
-            out.push_bind_param::<Nullable<Text>, _>(first(texts)?)?;
-        }
+        out.push_bind_param::<Nullable<Text>, _>(first(&batch.idempotency_keys)?)?;
         out.push_sql(", ");
         out.push_bind_param::<Nullable<Binary>, _>(first(&batch.request_digests)?)?;
         for _ in ["created_at", "updated_at"] {

@@ -10,7 +10,8 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 use time::OffsetDateTime;
 
-use crate::{complaint, service};
+use crate::complaint;
+use crate::fixtures::{OverWhenDropped, service};
 
 /// RSA of 1,024 bits, which anybody can break and nobody uses.
 const WEAK_KEY: &str = include_str!("weak-key.pem");
@@ -126,6 +127,7 @@ fn a_certificate_is_renewed_under_load_and_a_broken_one_is_not_taken() {
     let asks = request("GET", "/nothing", &[], b"");
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let over = OverWhenDropped(&is_over);
         for _ in 0..4 {
             scope.spawn(|| {
                 let mut lasting = client.connect();
@@ -144,6 +146,6 @@ fn a_certificate_is_renewed_under_load_and_a_broken_one_is_not_taken() {
         fs::write(files.path("cert.pem"), "no certificate").unwrap();
         wait_for("the complaint", || service.output().contains("the old one stays"));
         std::thread::sleep(Duration::from_millis(300));
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
     });
 }

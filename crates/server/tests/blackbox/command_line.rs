@@ -8,7 +8,9 @@ use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, patient};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{assert_unauthorised, program, service};
+use crate::assert_unauthorised;
+use crate::fixtures::{demo_key, program, service};
+use crate::values::{REQUIRED, answered_members};
 
 fn run(builder: ServiceBuilder, arguments: &[&str]) -> Output {
     arguments.iter().fold(builder, |builder, argument| builder.argument(argument)).run()
@@ -62,8 +64,7 @@ fn organisations_and_keys_are_made_used_listed_and_revoked() {
     assert_eq!(names(&key), ["id", "key", "name", "organisationId"]);
     assert_eq!((key["name"].as_str(), key["organisationId"].as_str()), (Some("Front desk"), Some(id)));
     let secret = key["key"].as_str().unwrap();
-    let format = intake_domain::KeyFormat::new(&"intake".parse().unwrap(), Environment::Development);
-    let api_key = format.parse(secret).unwrap();
+    let api_key = demo_key(secret);
     assert_eq!(running.create(&api_key, &patient()).json()["data"]["organisationId"], id);
 
     let list = json_of(&intake(&["key", "list", "--organisation", id, "--json"]));
@@ -99,6 +100,20 @@ fn without_json_the_commands_speak_to_people() {
     assert!(intake(&["organisation", "list"]).contains("Test Clinic"));
     assert!(intake(&["--help"]).contains("front door"));
     assert!(intake(&["--version"]).starts_with("intake "));
+}
+
+#[test]
+fn a_link_leads_to_this_machine_unless_another_address_is_set() {
+    let database = TestDatabase::new();
+    let clinic = Clinic::open(&database.service, Environment::Development);
+    let id = clinic.organisation.to_string();
+    let link = |builder: ServiceBuilder| {
+        let arguments = ["member", "invite", "--organisation", &id, "--email", "ada@clinic.example", "--json"];
+        json_of(&run(builder, &arguments))["link"].as_str().unwrap().to_owned()
+    };
+    assert!(link(service(&database)).starts_with("https://localhost:8443/invitations/"));
+    let public = service(&database).setting("INTAKE_PUBLIC_URL", "https://intake.example");
+    assert!(link(public).starts_with("https://intake.example/invitations/"));
 }
 
 #[test]
@@ -241,8 +256,10 @@ fn the_openapi_document_describes_the_interface() {
     let document = json_of(&run(program(), &["openapi"]));
     assert_eq!(document["openapi"], "3.1.0");
     let schemas = &document["components"]["schemas"];
-    assert_eq!(schemas["Patient"]["required"].as_array().unwrap().len(), 16);
-    assert_eq!(schemas["NewPatient"]["required"], json!(["firstName", "lastName", "phoneNumber", "dateOfBirth"]));
+    let mut answered: Vec<_> = schemas["Patient"]["required"].as_array().unwrap().iter().collect();
+    answered.sort_by_key(|name| name.as_str());
+    assert_eq!(answered, answered_members());
+    assert_eq!(schemas["NewPatient"]["required"], json!(REQUIRED));
     let answers = document["paths"]["/patients"]["post"]["responses"].as_object().unwrap();
     let statuses: Vec<_> = answers.keys().map(String::as_str).collect();
     assert_eq!(statuses, ["201", "400", "401", "408", "413", "415", "422", "426", "429", "500", "503"]);

@@ -1,104 +1,29 @@
 //! The dashboard in a real browser, the way a member uses it.
 
-use std::process::Command;
-
-use intake_domain::{ApiKey, Environment, KeyFormat, TotpSecret};
 use intake_http::edge;
-use intake_test_support::{Browser, Service, ServiceBuilder, TestDatabase, patient, wait_for};
-use serde_json::{Value, json};
+use intake_test_support::{Browser, Service, ServiceBuilder, patient, wait_for};
+use serde_json::json;
 
-use crate::{assert_unauthorised, service};
+use crate::assert_unauthorised;
+use crate::fixtures::{PASSWORD, TestApp, accept_invitation, create_key, shown_key};
+use crate::pages::{keys_of_every_kind, pages_without_ids, visit_every_page};
 
-pub(crate) const PASSWORD: &str = "correct horse battery staple";
 const TAB: &str = "\u{E004}";
 const ENTER: &str = "\u{E007}";
-
-/// A service with an organisation that has no member yet.
-pub(crate) struct Clinic {
-    pub(crate) service: Service,
-    pub(crate) database: TestDatabase,
-    organisation: String,
-}
-
-impl Clinic {
-    pub(crate) fn open() -> Self {
-        let database = TestDatabase::new();
-        let service = service(&database).start();
-        let clinic = intake_test_support::Clinic::open(&database.service, Environment::Development);
-        Self { service, organisation: clinic.organisation.to_string(), database }
-    }
-
-    fn base(&self) -> String {
-        format!("https://localhost:{}", self.service.https.unwrap().port())
-    }
-
-    pub(crate) fn page(&self, path: &str) -> String {
-        self.base() + path
-    }
-
-    /// The link that the command line prints.
-    fn invitation(&self, email: &str) -> String {
-        let command = service(&self.database).setting("INTAKE_PUBLIC_URL", self.base());
-        let arguments = ["member", "invite", "--json", "--organisation", &self.organisation, "--email", email];
-        let output = arguments.iter().fold(command, |command, argument| command.argument(argument)).run();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let names: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!((names, &value["email"]), (vec!["email", "expiresAt", "link"], &json!(email)));
-        value["link"].as_str().unwrap().to_owned()
-    }
-
-    pub(crate) fn join(&self, browser: &Browser, name: &str, email: &str) {
-        browser.open(&self.invitation(email));
-        browser.fill("Your name", name);
-        browser.fill("Password", PASSWORD);
-        browser.press("Join");
-        browser.wait_for("API keys");
-    }
-
-    /// As the member who is signed in; `look` is called while the page is there.
-    fn turn_on_second_factor(&self, browser: &Browser, look: impl FnOnce()) {
-        browser.open(&self.page("/settings/account/second-factor"));
-        browser.wait_for("Scan this");
-        look();
-        let secret = browser.run("return document.querySelector('[name=secret]').value");
-        let secret = TotpSecret::from_base32(secret.as_str().unwrap()).unwrap();
-        browser.fill("Code that the app shows", &secret.code_at(edge::now()));
-        browser.fill("Your password", PASSWORD);
-        browser.press("Turn on");
-        browser.wait_for("they won't be shown again");
-    }
-
-    pub(crate) fn sign_in(&self, browser: &Browser, email: &str, password: &str) {
-        browser.open(&self.page("/sign-in"));
-        browser.fill("Email", email);
-        browser.fill("Password", password);
-        browser.press("Sign in");
-    }
-}
-
-fn api_key(text: &str) -> ApiKey {
-    KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).parse(text).unwrap()
-}
 
 #[test]
 fn a_member_joins_and_makes_uses_and_revokes_a_key() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada Lovelace", "ada@clinic.example");
+    let app = TestApp::start();
+    app.join(&browser, "Ada Lovelace", "ada@clinic.example");
     browser.wait_for("There is no API key yet.");
 
-    browser.press("Create API key");
-    browser.fill("Name", "Front desk");
-    browser.press("Create key");
-    browser.wait_for("won't be shown again");
-    let key = browser.value("Your new key");
+    let key = create_key(&browser, "Front desk");
     browser.press("Copy");
     browser.wait_for("Copied.");
     browser.wait_for("Waiting for the first request");
-    assert!(browser.text().contains(&format!("curl {}/api/v1/patients", clinic.base())));
-    let key = api_key(&key);
-    assert_eq!(clinic.service.create(&key, &patient()).status, 201);
+    assert!(browser.text().contains(&format!("curl {}", app.url("/api/v1/patients"))));
+    assert_eq!(app.service.create(&key, &patient()).status, 201);
     browser.wait_for("First request received");
 
     browser.press("Done");
@@ -111,7 +36,7 @@ fn a_member_joins_and_makes_uses_and_revokes_a_key() {
     browser.wait_for("Revoke “Front desk”?");
     browser.press("Revoke key");
     browser.wait_for("Revoked");
-    assert_unauthorised(&clinic.service.create(&key, &patient()));
+    assert_unauthorised(&app.service.create(&key, &patient()));
     assert!(!browser.has("Revoke"), "a revoked key cannot be revoked again");
 
     browser.press("Activity");
@@ -120,7 +45,7 @@ fn a_member_joins_and_makes_uses_and_revokes_a_key() {
     }
     browser.press("Sign out");
     browser.wait_for("Sign in");
-    browser.open(&clinic.page("/settings/api-keys"));
+    browser.open(&app.url("/settings/api-keys"));
     browser.wait_for("Email");
     assert!(browser.url().ends_with("/sign-in"));
 }
@@ -128,29 +53,26 @@ fn a_member_joins_and_makes_uses_and_revokes_a_key() {
 #[test]
 fn a_key_is_replaced_without_a_gap() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
-    browser.press("Create API key");
-    browser.fill("Name", "Front desk");
-    browser.press("Create key");
-    let old = api_key(&browser.value("Your new key"));
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    let old = create_key(&browser, "Front desk");
     browser.press("Done");
     browser.press("Replace");
     browser.wait_for("Replace “Front desk”");
     let _ = browser.run("document.getElementById('ends-after').value = 'now'");
     browser.press("Create replacement");
     browser.wait_for("won't be shown again");
-    let new = api_key(&browser.value("Your new key"));
+    let new = shown_key(&browser);
     browser.press("Done");
     browser.wait_for("Still works until its replacement is first used");
     browser.wait_for("Replacement, not used yet");
     assert!(browser.text().matches("Replace\n").count() <= 1, "the old one has its replacement already");
-    assert_eq!(clinic.service.create(&old, &patient()).status, 201, "good until the new one is used");
+    assert_eq!(app.service.create(&old, &patient()).status, 201, "good until the new one is used");
 
-    assert_eq!(clinic.service.create(&new, &patient()).status, 201);
-    wait_for("the old key's end", || clinic.service.create(&old, &patient()).status == 401);
-    assert_eq!(clinic.service.create(&new, &patient()).status, 201);
-    browser.open(&clinic.page("/settings/api-keys"));
+    assert_eq!(app.service.create(&new, &patient()).status, 201);
+    wait_for("the old key's end", || app.service.create(&old, &patient()).status == 401);
+    assert_eq!(app.service.create(&new, &patient()).status, 201);
+    browser.open(&app.url("/settings/api-keys"));
     browser.wait_for("Expired");
     browser.press("Activity");
     browser.wait_for("created a replacement for the key Front desk");
@@ -159,19 +81,17 @@ fn a_key_is_replaced_without_a_gap() {
 #[test]
 fn a_replaced_key_has_the_time_that_was_chosen() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
-    browser.press("Create API key");
-    browser.fill("Name", "Front desk");
-    browser.press("Create key");
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    create_key(&browser, "Front desk");
     browser.press("Done");
     browser.press("Replace");
     browser.press("Create replacement");
-    let new = api_key(&browser.value("Your new key"));
-    assert_eq!(clinic.service.create(&new, &patient()).status, 201);
+    let new = shown_key(&browser);
+    assert_eq!(app.service.create(&new, &patient()).status, 201);
     let set =
         "api_keys WHERE expires_at BETWEEN now() + interval '23 hours 59 minutes' AND now() + interval '24 hours'";
-    wait_for("the end to be set", || clinic.database.count(set) == 1);
+    wait_for("the end to be set", || app.database.count(set) == 1);
 }
 
 #[test]
@@ -179,14 +99,12 @@ fn a_replacement_expires_as_the_old_key_did_unless_somebody_says_otherwise() {
     use diesel::connection::SimpleConnection;
 
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
-    browser.press("Create API key");
-    browser.fill("Name", "Front desk");
-    browser.press("Create key");
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    create_key(&browser, "Front desk");
     browser.wait_for("It works until you revoke it.");
     let aged = "UPDATE api_keys SET created_at = now() - interval '80 days', expires_at = now() + interval '10 days'";
-    clinic.database.connect().batch_execute(aged).unwrap();
+    app.database.connect().batch_execute(aged).unwrap();
     browser.press("Done");
     browser.press("Replace");
     browser.wait_for("The old key was made for 90 days");
@@ -200,18 +118,15 @@ fn a_replacement_expires_as_the_old_key_did_unless_somebody_says_otherwise() {
     browser.wait_for("won't be shown again");
     assert!(browser.text().contains("It works until") && browser.text().contains("or until you revoke it"));
     let ends = format!("api_keys WHERE replaces IS NOT NULL AND expires_at = '{in_91_days} 00:00 UTC'");
-    assert_eq!(clinic.database.count(&ends), 1);
+    assert_eq!(app.database.count(&ends), 1);
 }
 
 #[test]
 fn a_copy_that_fails_is_never_said_to_have_worked() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
-    browser.press("Create API key");
-    browser.fill("Name", "Front desk");
-    browser.press("Create key");
-    browser.wait_for("won't be shown again");
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    create_key(&browser, "Front desk");
     let _ = browser.run(
         "Object.defineProperty(navigator.clipboard, 'writeText', { value: () => Promise.reject() });
          document.execCommand = () => false;",
@@ -245,14 +160,12 @@ fn a_forgotten_page_asks_for_ten_minutes_and_keeps_no_session_alive() {
     use diesel::connection::SimpleConnection;
 
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
-    browser.press("Create API key");
-    browser.fill("Name", "Front desk");
-    browser.press("Create key");
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    create_key(&browser, "Front desk");
     browser.wait_for("Waiting for the first request");
     let idle = "UPDATE sessions SET last_used_at = now() - interval '11 hours'";
-    clinic.database.connect().batch_execute(idle).unwrap();
+    app.database.connect().batch_execute(idle).unwrap();
     let asked = || {
         let found = browser.run(
             "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/first-use')).length",
@@ -261,7 +174,7 @@ fn a_forgotten_page_asks_for_ten_minutes_and_keeps_no_session_alive() {
     };
     let before = asked();
     wait_for("the script to ask", || asked() >= before + 2);
-    assert_eq!(clinic.database.count("sessions WHERE last_used_at < now() - interval '10 hours'"), 1, "no use of it");
+    assert_eq!(app.database.count("sessions WHERE last_used_at < now() - interval '10 hours'"), 1, "no use of it");
     let _ = browser.run("const clock = Date.now; Date.now = () => clock() + 10 * 60 * 1000;");
     browser.wait_for("No request yet.");
     let last = asked();
@@ -272,18 +185,15 @@ fn a_forgotten_page_asks_for_ten_minutes_and_keeps_no_session_alive() {
 #[test]
 fn the_use_of_a_key_is_charted_with_the_reasons_of_refusals() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
-    browser.press("Create API key");
-    browser.fill("Name", "Front desk");
-    browser.press("Create key");
-    let key = api_key(&browser.value("Your new key"));
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    let key = create_key(&browser, "Front desk");
     for _ in 0..3 {
-        assert_eq!(clinic.service.create(&key, &patient()).status, 201);
+        assert_eq!(app.service.create(&key, &patient()).status, 201);
     }
-    let _ = clinic.service.create(&key, &crate::patient_with("email", "Canary"));
-    let _ = clinic.service.create_with(&key, &[], b"{");
-    wait_for("the counts", || clinic.database.count("key_answers") == 4);
+    let _ = app.service.create(&key, &crate::patient_with("email", "Canary"));
+    let _ = app.service.create_with(&key, &[], b"{");
+    wait_for("the counts", || app.database.count("key_answers") == 4);
     browser.press("Done");
     browser.press("Front desk");
     browser.wait_for("3 accepted");
@@ -296,39 +206,35 @@ fn the_use_of_a_key_is_charted_with_the_reasons_of_refusals() {
 #[test]
 fn a_key_is_shown_once() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
-    browser.press("Create API key");
-    browser.fill("Name", "Once");
-    browser.press("Create key");
-    browser.wait_for("won't be shown again");
-    let key = browser.value("Your new key");
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    let key = create_key(&browser, "Once");
     browser.reload();
-    assert!(!browser.run("return document.documentElement.outerHTML").as_str().unwrap().contains(&key));
-    browser.open(&clinic.page("/settings/api-keys"));
+    assert!(!browser.run("return document.documentElement.outerHTML").as_str().unwrap().contains(key.expose()));
+    browser.open(&app.url("/settings/api-keys"));
     browser.back();
     browser.back();
-    assert!(!browser.run("return document.documentElement.outerHTML").as_str().unwrap().contains(&key));
-    assert_eq!(clinic.database.count("api_keys"), 1, "sending the form again makes no second key");
+    assert!(!browser.run("return document.documentElement.outerHTML").as_str().unwrap().contains(key.expose()));
+    assert_eq!(app.database.count("api_keys"), 1, "sending the form again makes no second key");
 }
 
 #[test]
 fn a_wrong_pair_is_refused_whichever_half_is_wrong() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "Ada@Clinic.example");
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "Ada@Clinic.example");
     browser.press("Sign out");
     for (email, password) in
         [("ada@clinic.example", "wrong wrong wrong"), ("eve@clinic.example", PASSWORD), ("no address", PASSWORD)]
     {
-        clinic.sign_in(&browser, email, password);
+        app.sign_in(&browser, email, password);
         if email.contains('@') {
             browser.wait_for("Email or password is wrong");
             let alert = browser.run("return document.querySelector('[role=alert]')?.textContent");
             assert_eq!(alert, "Email or password is wrong");
         }
     }
-    clinic.sign_in(&browser, "ada@clinic.EXAMPLE", PASSWORD);
+    app.sign_in(&browser, "ada@clinic.EXAMPLE", PASSWORD);
     browser.wait_for("There is no API key yet.");
     browser.press("Activity");
     browser.wait_for("entered a wrong password for Ada@Clinic.example");
@@ -337,8 +243,8 @@ fn a_wrong_pair_is_refused_whichever_half_is_wrong() {
 #[test]
 fn faults_stand_beside_their_fields_and_nothing_typed_is_lost() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    browser.open(&clinic.invitation("ada@clinic.example"));
+    let app = TestApp::start();
+    browser.open(&app.url(&app.invite("ada@clinic.example")));
     // What a browser would not let through.
     let _ = browser.run("document.querySelector('form').noValidate = true");
     browser.fill("Your name", "Ada");
@@ -358,22 +264,17 @@ fn faults_stand_beside_their_fields_and_nothing_typed_is_lost() {
     browser.fill("Name", "   ");
     browser.press("Create key");
     browser.wait_for("The name must not be blank.");
-    assert_eq!(clinic.database.count("api_keys"), 0);
+    assert_eq!(app.database.count("api_keys"), 0);
 }
 
 #[test]
 fn an_invitation_is_good_once() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    let link = clinic.invitation("ada@clinic.example");
+    let app = TestApp::start();
+    let link = app.url(&app.invite("ada@clinic.example"));
     browser.open(&link);
-    browser.fill("Your name", "Ada");
-    browser.fill("Password", PASSWORD);
-    browser.press("Join");
-    browser.wait_for("There is no API key yet.");
-    for used in
-        [link.as_str(), &clinic.page("/invitations/wrong"), &clinic.page(&format!("/invitations/{}", "0".repeat(64)))]
-    {
+    accept_invitation(&browser, "Ada");
+    for used in [link.as_str(), &app.url("/invitations/wrong"), &app.url(&format!("/invitations/{}", "0".repeat(64)))] {
         browser.open(used);
         browser.wait_for("This invitation no longer works");
     }
@@ -382,18 +283,15 @@ fn an_invitation_is_good_once() {
 #[test]
 fn members_invite_and_remove_each_other_and_the_last_one_stays() {
     let Some((ada, grace)) = Browser::start().zip(Browser::start()) else { return };
-    let clinic = Clinic::open();
-    clinic.join(&ada, "Ada", "ada@clinic.example");
+    let app = TestApp::start();
+    app.join(&ada, "Ada", "ada@clinic.example");
     ada.press("Members");
     assert!(!ada.has("Remove"), "the last member cannot be removed");
     ada.fill("Email", "grace@clinic.example");
     ada.press("Create invitation link");
     ada.wait_for("won't be shown again");
     grace.open(&ada.value("Invitation link"));
-    grace.fill("Your name", "Grace");
-    grace.fill("Password", PASSWORD);
-    grace.press("Join");
-    grace.wait_for("There is no API key yet.");
+    accept_invitation(&grace, "Grace");
 
     ada.press("Members");
     ada.wait_for("grace@clinic.example");
@@ -403,31 +301,31 @@ fn members_invite_and_remove_each_other_and_the_last_one_stays() {
     ada.press("Remove member");
     ada.wait_for("Invite a member");
     assert!(!ada.text().contains("grace@clinic.example"));
-    grace.open(&clinic.page("/settings/api-keys"));
+    grace.open(&app.url("/settings/api-keys"));
     grace.wait_for("Sign in");
-    clinic.sign_in(&grace, "grace@clinic.example", PASSWORD);
+    app.sign_in(&grace, "grace@clinic.example", PASSWORD);
     grace.wait_for("Email or password is wrong");
 }
 
 #[test]
 fn signing_out_everywhere_ends_every_session() {
     let Some((here, there)) = Browser::start().zip(Browser::start()) else { return };
-    let clinic = Clinic::open();
-    clinic.join(&here, "Ada", "ada@clinic.example");
-    clinic.sign_in(&there, "ada@clinic.example", PASSWORD);
+    let app = TestApp::start();
+    app.join(&here, "Ada", "ada@clinic.example");
+    app.sign_in(&there, "ada@clinic.example", PASSWORD);
     there.wait_for("There is no API key yet.");
     here.press("Account");
     here.press("Sign out everywhere");
     here.wait_for("Sign in");
-    there.open(&clinic.page("/settings/members"));
+    there.open(&app.url("/settings/members"));
     there.wait_for("Sign in");
 }
 
 #[test]
 fn a_key_can_be_made_with_the_keyboard_alone() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
     let focused = || browser.run("return document.activeElement.textContent.trim() || document.activeElement.name");
     for _ in 0..20 {
         if focused() == "Create API key" {
@@ -441,25 +339,22 @@ fn a_key_can_be_made_with_the_keyboard_alone() {
     assert_eq!(focused(), "name", "the first field has the focus");
     browser.keys(&format!("By keyboard{ENTER}"));
     browser.wait_for("won't be shown again");
-    assert!(api_key(&browser.value("Your new key")).expose().starts_with("intake_demo_"));
+    assert!(shown_key(&browser).expose().starts_with("intake_demo_"));
 }
 
 #[test]
 fn everything_works_without_scripts() {
     let Some(browser) = Browser::without_scripts() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
-    browser.press("Create API key");
-    browser.fill("Name", "Plain");
-    browser.press("Create key");
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    let key = create_key(&browser, "Plain");
     browser.wait_for("Waiting for the first request");
-    let key = api_key(&browser.value("Your new key"));
-    assert_eq!(clinic.service.create(&key, &patient()).status, 201);
+    assert_eq!(app.service.create(&key, &patient()).status, 201);
     browser.press("Done");
     browser.press("Revoke");
     browser.press("Revoke key");
     browser.wait_for("Revoked");
-    assert_unauthorised(&clinic.service.create(&key, &patient()));
+    assert_unauthorised(&app.service.create(&key, &patient()));
     browser.press("Sign out");
     browser.wait_for("Sign in");
 }
@@ -467,40 +362,13 @@ fn everything_works_without_scripts() {
 #[test]
 fn no_page_is_wider_than_a_phone() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, &"Ada".repeat(33), "ada@clinic.example");
-    browser.press("Create API key");
-    browser.fill("Name", &"Long".repeat(25));
-    browser.press("Create key");
     let phone = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
     browser.tell("Emulation.setDeviceMetricsOverride", &phone);
-    let width = || browser.run("return document.documentElement.scrollWidth").as_u64().unwrap();
+    let app = TestApp::start();
     // A page is laid out anew some time after the window has changed.
-    let narrow = || wait_for(&format!("a narrow page at {}", browser.url()), || width() <= 360);
-    narrow();
-    for path in [
-        "/settings/api-keys",
-        "/settings/api-keys/new",
-        "/settings/members",
-        "/settings/activity",
-        "/settings/account",
-        "/nothing",
-    ] {
-        browser.open(&clinic.page(path));
-        narrow();
-    }
-    clinic.turn_on_second_factor(&browser, narrow);
-    narrow();
-    for path in ["/settings/account", "/settings/account/recovery-codes"] {
-        browser.open(&clinic.page(path));
-        narrow();
-    }
-    browser.press("Sign out");
-    browser.wait_for("New here?");
-    narrow();
-    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    browser.wait_for("Enter your code");
-    narrow();
+    visit_every_page(&app, &browser, &"Ada".repeat(33), &"Long".repeat(25), &|page| {
+        wait_for(&format!("a narrow page: {page}"), || page_width(&browser) <= 360);
+    });
 }
 
 #[test]
@@ -526,24 +394,17 @@ fn the_first_start_prints_an_invitation_that_leads_to_the_dashboard() {
     assert_eq!(link(&service), None, "there is a member by now");
 }
 
-/// Gives keys to a clinic in every state that the list can show, one under the longest name.
-fn keys_of_every_kind(clinic: &Clinic, browser: &Browser) {
-    use diesel::connection::SimpleConnection;
-
-    let longest =
-        "Integration of the front desk with the booking system of the other house by the harbour, as agreed ".repeat(2);
-    for name in [&longest[..100], "Booking system", "Front desk", "Referral import", "Laboratory"] {
-        browser.open(&clinic.page("/settings/api-keys/new"));
-        browser.fill("Name", name);
-        browser.press("Create key");
-        browser.wait_for("won't be shown again");
+/// Shows the page by day and by night.
+fn in_every_scheme(browser: &Browser, look: impl Fn(&str)) {
+    for scheme in ["light", "dark"] {
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        browser.tell("Emulation.setEmulatedMedia", &media);
+        look(scheme);
     }
-    clinic.database.connect().batch_execute(
-        "UPDATE api_keys SET expires_at = now() + interval '300 days' WHERE name LIKE 'Integration%' OR name = 'Front desk';
-         UPDATE api_keys SET created_at = now() - interval '9 days', expires_at = now() - interval '1 hour' WHERE name = 'Booking system';
-         UPDATE api_keys SET revoked_at = now(), revoked_by = created_by WHERE name = 'Referral import';
-         INSERT INTO key_uses SELECT organisation_id, id, now() - interval '3 hours', now() FROM api_keys WHERE name = 'Front desk';",
-    ).unwrap();
+}
+
+fn page_width(browser: &Browser) -> u64 {
+    browser.run("return document.documentElement.scrollWidth").as_u64().unwrap()
 }
 
 /// Shows the page as on a screen of that width.
@@ -556,20 +417,20 @@ fn on_a_screen(browser: &Browser, width: u32) {
 fn every_button_is_in_sight_on_every_screen_with_and_without_scripts() {
     for (browser, name) in [(Browser::start(), "with scripts"), (Browser::without_scripts(), "without scripts")] {
         let Some(browser) = browser else { return };
-        let clinic = Clinic::open();
-        clinic.join(&browser, &"Ada Lovelace ".repeat(8)[..100], &format!("{}@clinic.example", "a".repeat(60)));
-        keys_of_every_kind(&clinic, &browser);
-        browser.open(&clinic.page("/settings/members"));
+        let app = TestApp::start();
+        app.join(&browser, &"Ada Lovelace ".repeat(8)[..100], &format!("{}@clinic.example", "a".repeat(60)));
+        keys_of_every_kind(&app, &browser);
+        browser.open(&app.url("/settings/members"));
         browser.fill("Email", &format!("{}@clinic.example", "b".repeat(60)));
         browser.press("Create invitation link");
         browser.wait_for("won't be shown again");
         for width in [360, 641, 768, 1_024, 1_280, 1_920] {
             on_a_screen(&browser, width);
-            for path in ["/settings/api-keys", "/settings/members", "/settings/activity"] {
-                browser.open(&clinic.page(path));
+            for path in pages_without_ids() {
+                browser.open(&app.url(&path));
                 let place = format!("{path} at {width} px {name}");
                 wait_for(&format!("a page that does not scroll sideways: {place}"), || {
-                    browser.run("return document.documentElement.scrollWidth").as_u64().unwrap() <= u64::from(width)
+                    page_width(&browser) <= u64::from(width)
                 });
                 let hidden = browser.run(
                     "return [...document.querySelectorAll('.scroll button')].filter((button) => {
@@ -587,82 +448,17 @@ fn every_button_is_in_sight_on_every_screen_with_and_without_scripts() {
 #[test]
 fn pictures() {
     let (Some(folder), Some(browser)) = (std::env::var_os("INTAKE_SCREENSHOTS"), Browser::start()) else { return };
-    let clinic = Clinic::open();
-    let invitation = clinic.invitation("ada@clinic.example");
-    let save = |name: &str| {
-        for (scheme, width) in
-            ["light", "dark"].iter().flat_map(|scheme| [360, 768, 1_280, 1_920].map(|width| (scheme, width)))
-        {
-            let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-            browser.tell("Emulation.setEmulatedMedia", &media);
-            on_a_screen(&browser, width);
-            let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
-            let decode = Command::new("base64")
-                .arg("-d")
-                .stdin(std::process::Stdio::piped())
-                .stdout(std::fs::File::create(file).unwrap())
-                .spawn();
-            let mut decode = decode.unwrap();
-            std::io::Write::write_all(&mut decode.stdin.take().unwrap(), browser.screenshot().as_bytes()).unwrap();
-            decode.wait().unwrap();
-        }
-    };
-    browser.open(&clinic.page("/sign-in"));
-    save("sign-in");
-    browser.open(&invitation);
-    save("invitation");
-    browser.fill("Your name", "Ada Lovelace");
-    browser.fill("Password", PASSWORD);
-    browser.press("Join");
-    browser.wait_for("There is no API key yet.");
-    save("empty");
-    for name in ["Booking system", "Front desk", "Referral import"] {
-        browser.open(&clinic.page("/settings/api-keys/new"));
-        if name == "Front desk" {
-            save("new");
-        }
-        browser.fill("Name", name);
-        browser.press("Create key");
-        browser.wait_for("won't be shown again");
-        if name == "Booking system" {
-            save("created");
-            assert_eq!(clinic.service.create(&api_key(&browser.value("Your new key")), &patient()).status, 201);
-            browser.wait_for("First request received");
-        }
-    }
-    browser.press("Done");
-    browser.press("Replace");
-    save("replace");
-    browser.back();
-    browser.press("Revoke");
-    save("confirm");
-    browser.press("Revoke key");
-    browser.wait_for("Revoked");
-    for (name, path) in [
-        ("keys", "/settings/api-keys"),
-        ("members", "/settings/members"),
-        ("activity", "/settings/activity"),
-        ("account", "/settings/account"),
-        ("missing", "/settings/nothing"),
-    ] {
-        browser.open(&clinic.page(path));
-        save(name);
-    }
-    browser.open(&clinic.page("/settings/members"));
-    browser.fill("Email", "grace@clinic.example");
-    browser.press("Create invitation link");
-    browser.wait_for("won't be shown again");
-    save("invited");
-    keys_of_every_kind(&clinic, &browser);
-    browser.open(&clinic.page("/settings/api-keys"));
-    save("keys-of-every-kind");
-    clinic.turn_on_second_factor(&browser, || save("second-factor"));
-    save("recovery-codes");
-    browser.press("Sign out");
-    browser.wait_for("New here?");
-    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    browser.wait_for("Enter your code");
-    save("code");
+    let app = TestApp::start();
+    visit_every_page(&app, &browser, "Ada Lovelace", "Reception", &|page| {
+        let name = page.replace(['{', '}'], "").trim_start_matches('/').replace(['/', ' '], "-");
+        in_every_scheme(&browser, |scheme| {
+            for width in [360, 768, 1_280, 1_920] {
+                on_a_screen(&browser, width);
+                let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
+                std::fs::write(file, browser.screenshot()).unwrap();
+            }
+        });
+    });
 }
 
 #[test]
@@ -676,58 +472,13 @@ fn no_page_keeps_anybody_out() {
         );
         return;
     };
-    let clinic = Clinic::open();
-    let check = |what: &str| {
-        for scheme in ["light", "dark"] {
-            let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-            browser.tell("Emulation.setEmulatedMedia", &media);
+    let app = TestApp::start();
+    visit_every_page(&app, &browser, "Ada", "Reception", &|page| {
+        in_every_scheme(&browser, |scheme| {
             let _ = browser.run(&axe);
             let _ = browser.run("window.found = null; axe.run().then((all) => { window.found = all.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html).join(' ')); })");
             wait_for("axe", || !browser.run("return window.found").is_null());
-            assert_eq!(browser.run("return window.found"), json!([]), "{what} in {scheme}");
-        }
-    };
-    browser.open(&clinic.page("/sign-in"));
-    check("sign in");
-    let invitation = clinic.invitation("ada@clinic.example");
-    browser.open(&invitation);
-    check("invitation");
-    browser.fill("Your name", "Ada");
-    browser.fill("Password", PASSWORD);
-    browser.press("Join");
-    browser.wait_for("There is no API key yet.");
-    check("no keys");
-    browser.press("Create API key");
-    check("create");
-    browser.fill("Name", "Front desk");
-    browser.press("Create key");
-    browser.wait_for("won't be shown again");
-    check("created");
-    browser.press("Done");
-    check("keys");
-    browser.press("Replace");
-    check("replace");
-    browser.back();
-    browser.press("Revoke");
-    check("revoke");
-    browser.press("Revoke key");
-    browser.wait_for("Revoked");
-    check("a revoked key");
-    browser.press("Front desk");
-    check("usage");
-    for path in ["/settings/members", "/settings/activity", "/settings/account", "/nothing", "/invitations/used"] {
-        browser.open(&clinic.page(path));
-        check(path);
-    }
-    clinic.turn_on_second_factor(&browser, || check("two-step sign-in"));
-    check("recovery codes");
-    for path in ["/settings/account", "/settings/account/recovery-codes", "/settings/account/second-factor/turn-off"] {
-        browser.open(&clinic.page(path));
-        check(path);
-    }
-    browser.press("Sign out");
-    browser.wait_for("New here?");
-    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    browser.wait_for("Enter your code");
-    check("code");
+            assert_eq!(browser.run("return window.found"), json!([]), "{page} in {scheme}");
+        });
+    });
 }

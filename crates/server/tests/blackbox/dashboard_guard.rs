@@ -1,133 +1,40 @@
 //! What protects the dashboard: its cookie, its headers, its forms, and the walls between organisations. Without a
 //! browser, because an attacker does not keep to what a browser allows.
 
-use intake_domain::Environment;
-use intake_test_support::{Client, Response, Service, TestDatabase, request, wait_for};
-use serde_json::Value;
+use intake_test_support::{request, wait_for};
 
-use crate::dashboard::PASSWORD;
-use crate::service;
-
-/// Every page, with the method that it takes, as the dashboard itself lists them; `{key}`, `{member}` and
-/// `{invitation}` stand for those of an organisation. The assets are the same for everyone.
-fn routes() -> Vec<(&'static str, &'static str)> {
-    let source = include_str!("../../../dashboard/src/lib.rs");
-    let listed = source.split(".route(\"").skip(1).map(|rest| {
-        let (path, rest) = rest.split_once('"').unwrap();
-        let method = rest.strip_prefix(", web::").and_then(|rest| rest.split_once("()")).unwrap().0;
-        (if method == "get" { "GET" } else { "POST" }, path)
-    });
-    listed.filter(|(_, path)| !path.starts_with("/assets")).collect()
-}
-
-/// Those that only a member who is signed in may ask for.
-fn walled_routes() -> Vec<(&'static str, &'static str)> {
-    let routes = routes().into_iter();
-    let walled: Vec<_> = routes.filter(|(_, path)| path.starts_with("/settings") || *path == "/sign-out").collect();
-    assert!(walled.contains(&("POST", "/settings/members/{member}/remove")), "{walled:?}");
-    walled
-}
-
-/// The path with one id for everything.
-fn filled(path: &str, id: &str) -> String {
-    ["{key}", "{member}", "{invitation}"].iter().fold(path.to_owned(), |path, part| path.replace(part, id))
-}
-
-pub(crate) struct House {
-    pub(crate) service: Service,
-    pub(crate) database: TestDatabase,
-}
-
-/// A member with a session, as a program without a browser.
-pub(crate) struct Guest {
-    pub(crate) client: Client,
-    pub(crate) cookie: String,
-    form_token: String,
-}
-
-impl House {
-    pub(crate) fn open() -> Self {
-        let database = TestDatabase::new();
-        Self { service: service(&database).start(), database }
-    }
-
-    /// Makes an organisation with one member, who is signed in.
-    pub(crate) fn guest(&self, email: &str) -> (Guest, intake_test_support::Clinic) {
-        let clinic = intake_test_support::Clinic::open(&self.database.service, Environment::Development);
-        let path = self.invite(&clinic, email);
-        let client = self.service.client();
-        let joined = post(&client, &path, &[], &format!("name=Ada&password={}", PASSWORD.replace(' ', "+")));
-        assert_eq!(joined.status, 303, "{}", joined.text());
-        (Guest::new(client, &joined), clinic)
-    }
-
-    /// Makes an invitation as an operator; gives its path.
-    pub(crate) fn invite(&self, clinic: &intake_test_support::Clinic, email: &str) -> String {
-        let id = clinic.organisation.to_string();
-        let arguments = ["member", "invite", "--json", "--organisation", &id, "--email", email];
-        let command = service(&self.database);
-        let output = arguments.iter().fold(command, |command, argument| command.argument(argument)).run();
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-        value["link"].as_str().unwrap().strip_prefix("https://localhost:8443").unwrap().to_owned()
-    }
-}
-
-impl Guest {
-    pub(crate) fn new(client: Client, signed_in: &Response) -> Self {
-        let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-        let page = client.send(&request("GET", "/settings/account", &[("Cookie", &cookie)], b"")).text();
-        let form_token =
-            page.split_once("name=\"form_token\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
-        Self { client, cookie, form_token }
-    }
-
-    pub(crate) fn get(&self, path: &str) -> Response {
-        self.client.send(&request("GET", path, &[("Cookie", &self.cookie), ("Accept", "text/html")], b""))
-    }
-
-    pub(crate) fn post(&self, path: &str, form: &str) -> Response {
-        let form = format!("form_token={}&{form}", self.form_token);
-        post(&self.client, path, &[("Cookie", &self.cookie)], &form)
-    }
-}
-
-pub(crate) fn post(client: &Client, path: &str, headers: &[(&str, &str)], form: &str) -> Response {
-    let mut headers = headers.to_vec();
-    headers.push(("Content-Type", "application/x-www-form-urlencoded"));
-    client.send(&request("POST", path, &headers, form.as_bytes()))
-}
+use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post};
+use crate::pages::{fill, id_on_page, routes, walled_routes};
 
 #[test]
 fn the_cookie_is_for_this_host_over_https_and_out_of_reach_for_scripts() {
-    let house = House::open();
-    let (guest, _) = house.guest("ada@clinic.example");
-    let form = format!("email=ada%40clinic.example&password={}", PASSWORD.replace(' ', "+"));
-    let signed_in = post(&guest.client, "/sign-in", &[], &form);
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let form = format!("email=ada%40clinic.example&{}", password_field(PASSWORD));
+    let signed_in = post(&ada.client, "/sign-in", &[], &form);
     let cookie = signed_in.header("set-cookie").unwrap();
     assert!(cookie.starts_with("__Host-intake-session="), "{cookie}");
     for attribute in ["; Path=/", "; Secure", "; HttpOnly", "; SameSite=Lax", "; Max-Age=604800"] {
         assert!(cookie.contains(attribute), "{cookie}");
     }
-    let again = Guest::new(guest.client.clone(), &signed_in);
-    assert_ne!(again.cookie, guest.cookie, "a token for each sign-in");
-    let token = guest.cookie.split_once('=').unwrap().1;
-    for table in ["sessions", "invitations", "members", "audit_entries"] {
-        assert_eq!(house.database.count(&format!("{table} AS t WHERE t::text LIKE '%{token}%'")), 0, "{table}");
-    }
+    let again = Member::signed_in(ada.client.clone(), &signed_in);
+    assert_ne!(again.cookie, ada.cookie, "a token for each sign-in");
+    let token = ada.cookie.split_once('=').unwrap().1;
+    assert_eq!(app.database.tables_that_hold(token), [""; 0]);
     let out = again.post("/sign-out", "");
     assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
     assert_eq!(again.get("/settings/account").status, 303, "the session itself has ended");
-    assert_eq!(guest.get("/settings/account").status, 200, "the other one has not");
+    assert_eq!(ada.get("/settings/account").status, 200, "the other one has not");
 }
 
 #[test]
 fn every_page_carries_the_policy() {
-    let house = House::open();
-    let (guest, _) = house.guest("ada@clinic.example");
-    for path in
-        ["/", "/sign-in", "/settings/api-keys", "/nothing", "/assets/style.css", "/assets/none", "/invitations/x"]
-    {
-        let response = guest.get(path);
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let pages = routes().into_iter().filter(|(method, _)| *method == "GET").map(|(_, path)| path);
+    let others = ["/nothing", "/assets/style.css", "/assets/none"].map(str::to_owned);
+    for path in pages.chain(others) {
+        let response = ada.get(&fill(&path, |_| "x".to_owned()));
         let policy = response.header("content-security-policy").unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
         let expected = [
@@ -142,16 +49,16 @@ fn every_page_carries_the_policy() {
         }
         assert!(response.header("permissions-policy").is_some());
     }
-    let page = guest.get("/settings/api-keys/new").text();
+    let page = ada.get("/settings/api-keys/new").text();
     assert!(!page.contains("style=") && !page.contains("<style") && !page.contains("onclick"), "nothing is inline");
 }
 
 #[test]
 fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
-    let house = House::open();
-    let (guest, clinic) = house.guest("ada@clinic.example");
-    let (key, _) = clinic.key();
-    let member = house.database.count("members");
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (key, _) = app.clinic.key();
+    let member = app.database.count("members");
     assert_eq!(member, 1);
     for cookie in [
         "",
@@ -162,57 +69,46 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
         "a=b; __Host-intake-session=é",
     ] {
         for (method, path) in walled_routes() {
-            let path = filled(path, &key.to_string());
+            let path = fill(&path, |_| key.to_string());
             let headers = [("Cookie", cookie), ("Content-Type", "application/x-www-form-urlencoded")];
             let form = format!(
                 "form_token={}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x",
-                guest.form_token
+                ada.form_token
             );
             let body = if method == "POST" { form.as_bytes() } else { b"" };
-            let response = guest.client.send(&request(method, &path, &headers, body));
+            let response = ada.client.send(&request(method, &path, &headers, body));
             assert_eq!((response.status, response.header("location")), (303, Some("/sign-in")), "{method} {path}");
         }
     }
-    assert_eq!((house.database.count("api_keys"), house.database.count("invitations")), (1, 1), "nothing was changed");
+    assert_eq!((app.database.count("api_keys"), app.database.count("invitations")), (1, 1), "nothing was changed");
 }
 
 #[test]
 fn another_organisations_keys_and_members_are_not_there() {
-    let house = House::open();
-    let (ada, own) = house.guest("ada@clinic.example");
-    let (eve, foreign) = house.guest("eve@elsewhere.example");
-    let (own_key, _) = own.key();
-    let (foreign_key, foreign_secret) = foreign.key();
-    let found = |guest: &Guest, before: &str| {
-        let page = guest.get("/settings/members").text();
-        page.split_once(before).unwrap().1.split(['"', '/']).next().unwrap().to_owned()
-    };
-    for guest in [&ada, &eve] {
-        assert_eq!(guest.post("/settings/members", "email=grace%40third.example").status, 200);
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let elsewhere = app.other_clinic();
+    let eve = app.member_of(&elsewhere, "eve@elsewhere.example");
+    let (own_key, _) = app.clinic.key();
+    let (foreign_key, foreign_secret) = elsewhere.key();
+    for member in [&ada, &eve] {
+        assert_eq!(member.post("/settings/members", "email=grace%40third.example").status, 200);
     }
-    let ids = |guest: &Guest, key: &str| {
-        [key.to_owned(), found(guest, "id=\"member-"), found(guest, "/settings/members/invitations/")]
-    };
-    let (own, foreign_ids) = (ids(&ada, &own_key.to_string()), ids(&eve, &foreign_key.to_string()));
-    let at = |path: &str, [key, member, invitation]: &[String; 3]| {
-        path.replace("{key}", key).replace("{member}", member).replace("{invitation}", invitation)
-    };
+    let lists = |member: &Member| ["/settings/api-keys", "/settings/members"].map(|path| member.get(path).text());
+    let (own, foreign) = (lists(&ada), lists(&eve));
+    let at = |path: &str, [keys, members]: &[String; 2]| fill(path, |name| id_on_page(name, keys, members));
     for (method, path) in walled_routes().into_iter().filter(|(_, path)| path.contains('{')) {
         let ask = |path: &str| {
             if method == "POST" { ada.post(path, &format!("id={own_key}&ends_after=now")) } else { ada.get(path) }
         };
-        assert_eq!(ask(&at(path, &foreign_ids)).status, 404, "{method} {path}");
-        assert_eq!(ask(&filled(path, "nonsense")).status, 404, "{method} {path}");
+        assert_eq!(ask(&at(&path, &foreign)).status, 404, "{method} {path}");
+        assert_eq!(ask(&fill(&path, |_| "nonsense".to_owned())).status, 404, "{method} {path}");
         if method == "GET" {
-            assert_ne!(ask(&at(path, &own)).status, 404, "{method} {path}");
+            assert_ne!(ask(&at(&path, &own)).status, 404, "{method} {path}");
         }
     }
-    assert_eq!(house.database.count("invitations WHERE accepted_by IS NULL"), 2, "nothing was withdrawn");
-    assert_eq!(
-        house.service.create(&foreign_secret, &intake_test_support::patient()).status,
-        201,
-        "nothing was revoked"
-    );
+    assert_eq!(app.database.count("invitations WHERE accepted_by IS NULL"), 2, "nothing was withdrawn");
+    assert_eq!(app.service.create(&foreign_secret, &intake_test_support::patient()).status, 201, "nothing was revoked");
     for path in ["/settings/api-keys", "/settings/members", "/settings/activity"] {
         let page = ada.get(path).text();
         assert!(!page.contains("elsewhere.example") && !page.contains(&foreign_key.to_string()), "{path}");
@@ -221,12 +117,12 @@ fn another_organisations_keys_and_members_are_not_there() {
 
 #[test]
 fn a_form_of_another_session_changes_nothing() {
-    let house = House::open();
-    let (ada, clinic) = house.guest("ada@clinic.example");
-    let (eve, _) = house.guest("eve@elsewhere.example");
-    let (key, _) = clinic.key();
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let eve = app.member_of(&app.other_clinic(), "eve@elsewhere.example");
+    let (key, _) = app.clinic.key();
     for (_, path) in walled_routes().into_iter().filter(|(method, _)| *method == "POST") {
-        let path = filled(path, &key.to_string());
+        let path = fill(&path, |_| key.to_string());
         for token in ["", "x", eve.form_token.as_str()] {
             let form =
                 format!("form_token={token}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x");
@@ -237,14 +133,14 @@ fn a_form_of_another_session_changes_nothing() {
         let response = post(&ada.client, &path, &[("Cookie", &ada.cookie)], "nonsense");
         assert_eq!(response.status, 400, "{path}");
     }
-    assert_eq!((house.database.count("api_keys"), house.database.count("invitations")), (1, 2));
+    assert_eq!((app.database.count("api_keys"), app.database.count("invitations")), (1, 2));
     assert_eq!(ada.get("/settings/account").status, 200);
 }
 
 #[test]
 fn no_other_site_can_ask_for_a_change() {
-    let house = House::open();
-    let (ada, _) = house.guest("ada@clinic.example");
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
     let form = format!("form_token={}&email=grace%40clinic.example", ada.form_token);
     let send =
         |header: (&str, &str)| post(&ada.client, "/settings/members", &[("Cookie", &ada.cookie), header], &form).status;
@@ -266,18 +162,18 @@ fn no_other_site_can_ask_for_a_change() {
 
 #[test]
 fn a_form_that_is_sent_twice_makes_one_key() {
-    let house = House::open();
-    let (ada, _) = house.guest("ada@clinic.example");
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
     let page = ada.get("/settings/api-keys/new").text();
-    let id = page.split_once("name=\"id\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
+    let id = between(&page, "name=\"id\" value=\"", "\"");
     let form = format!("id={id}&name=Twice&expires=");
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let racers = (0..8).map(|_| scope.spawn(|| ada.post("/settings/api-keys", &form).status));
         racers.collect::<Vec<_>>().into_iter().map(|racer| racer.join().unwrap()).collect()
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
-    assert_eq!(house.database.count("api_keys"), 1);
-    assert_eq!(house.database.count("audit_entries WHERE action = 'key_created'"), 1);
+    assert_eq!(app.database.count("api_keys"), 1);
+    assert_eq!(app.database.count("audit_entries WHERE action = 'key_created'"), 1);
 }
 
 #[test]
@@ -285,29 +181,29 @@ fn the_record_can_only_be_added_to() {
     use diesel::Connection;
     use diesel::connection::SimpleConnection;
 
-    let house = House::open();
-    let _guest = house.guest("ada@clinic.example");
-    let mut connection = diesel::pg::PgConnection::establish(house.database.service.expose()).unwrap();
+    let app = TestApp::start();
+    let _ada = app.member("ada@clinic.example");
+    let mut connection = diesel::pg::PgConnection::establish(app.database.service.expose()).unwrap();
     for forbidden in ["UPDATE audit_entries SET actor = 'Eve'", "DELETE FROM audit_entries", "TRUNCATE audit_entries"] {
         assert!(connection.batch_execute(forbidden).is_err(), "{forbidden}");
     }
-    assert!(house.database.count("audit_entries") >= 2);
+    assert!(app.database.count("audit_entries") >= 2);
 }
 
 #[test]
 fn a_session_ends_when_it_was_idle_or_is_old() {
     use diesel::connection::SimpleConnection;
 
-    let house = House::open();
-    let (ada, _) = house.guest("ada@clinic.example");
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
     let age = |column: &str, by: &str| {
         let sql = format!("UPDATE sessions SET {column} = now() - interval '{by}'");
-        house.database.connect().batch_execute(&sql).unwrap();
+        app.database.connect().batch_execute(&sql).unwrap();
     };
     age("last_used_at", "11 hours 59 minutes");
     assert_eq!(ada.get("/settings/account").status, 200);
     wait_for("the use to count", || {
-        house.database.count("sessions WHERE last_used_at > now() - interval '1 minute'") == 1
+        app.database.count("sessions WHERE last_used_at > now() - interval '1 minute'") == 1
     });
     age("last_used_at", "12 hours 1 minute");
     assert_eq!(ada.get("/settings/account").status, 303);
@@ -322,10 +218,10 @@ fn a_session_ends_when_it_was_idle_or_is_old() {
 fn the_record_shows_what_a_newer_program_wrote_into_it() {
     use diesel::connection::SimpleConnection;
 
-    let house = House::open();
-    let (ada, _) = house.guest("ada@clinic.example");
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
     let newer = "UPDATE audit_entries SET action = 'key_lent' WHERE action = 'member_joined'";
-    house.database.connect().batch_execute(newer).unwrap();
+    app.database.connect().batch_execute(newer).unwrap();
     let activity = ada.get("/settings/activity").text();
     assert!(activity.contains("key lent: <strong>ada@clinic.example</strong>"), "{activity}");
 }
@@ -334,13 +230,13 @@ fn the_record_shows_what_a_newer_program_wrote_into_it() {
 fn a_page_that_fails_is_logged_once_with_its_cause() {
     use diesel::connection::SimpleConnection;
 
-    let house = House::open();
-    let (ada, _) = house.guest("ada@clinic.example");
-    house.database.connect().batch_execute("UPDATE members SET name = ''").unwrap();
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    app.database.connect().batch_execute("UPDATE members SET name = ''").unwrap();
     let failed = ada.get("/settings/account");
     assert_eq!(failed.status, 500);
     let request_id = failed.header("x-request-id").unwrap();
-    let told = || house.service.output().lines().filter(|line| line.contains("ERROR")).map(str::to_owned).collect();
+    let told = || app.service.output().lines().filter(|line| line.contains("ERROR")).map(str::to_owned).collect();
     wait_for("the line", || !Vec::<String>::is_empty(&told()));
     let lines: Vec<String> = told();
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -351,11 +247,11 @@ fn a_page_that_fails_is_logged_once_with_its_cause() {
 fn what_is_over_is_removed_some_time_after_the_start() {
     use diesel::connection::SimpleConnection;
 
-    let house = House::open();
-    let (ada, _) = house.guest("ada@clinic.example");
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
     let dead = "INSERT INTO sessions SELECT 'dead', id, now() - interval '8 days', now() FROM members";
-    house.database.connect().batch_execute(dead).unwrap();
-    wait_for("the dead session to go", || house.database.count("sessions") == 1);
+    app.database.connect().batch_execute(dead).unwrap();
+    wait_for("the dead session to go", || app.database.count("sessions") == 1);
     assert_eq!(ada.get("/settings/account").status, 200, "the other one is alive");
 }
 
@@ -363,9 +259,9 @@ fn what_is_over_is_removed_some_time_after_the_start() {
 fn an_organisation_has_no_more_keys_and_people_than_it_may_have() {
     use diesel::connection::SimpleConnection;
 
-    let house = House::open();
-    let (ada, clinic) = house.guest("ada@clinic.example");
-    let id = clinic.organisation;
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let id = app.clinic.organisation;
     let almost_full = format!(
         "INSERT INTO api_keys (id, organisation_id, name, digest, hint, created_at, revoked_at)
             SELECT gen_random_uuid(), '{id}', 'k', sha256(n::text::bytea), 'abcd', now(),
@@ -374,10 +270,10 @@ fn an_organisation_has_no_more_keys_and_people_than_it_may_have() {
             SELECT sha256(n::text::bytea), '{id}', 'a@b.co', now() + CASE WHEN n < 498 THEN 1 ELSE -1 END * interval '1 hour'
             FROM generate_series(0, 599) AS n;"
     );
-    house.database.connect().batch_execute(&almost_full).unwrap();
+    app.database.connect().batch_execute(&almost_full).unwrap();
     let create = || {
         let page = ada.get("/settings/api-keys/new").text();
-        let id = page.split_once("name=\"id\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
+        let id = between(&page, "name=\"id\" value=\"", "\"");
         ada.post("/settings/api-keys", &format!("id={id}&name=k&expires="))
     };
     let invite = || ada.post("/settings/members", "email=grace%40clinic.example");
@@ -388,5 +284,5 @@ fn an_organisation_has_no_more_keys_and_people_than_it_may_have() {
     assert!(invitation.text().contains("limit of members and open invitations"));
     let active = "api_keys WHERE revoked_at IS NULL";
     let open = "invitations WHERE accepted_by IS NULL AND expires_at > now()";
-    assert_eq!((house.database.count(active), house.database.count(open)), (500, 499));
+    assert_eq!((app.database.count(active), app.database.count(open)), (500, 499));
 }

@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use intake_domain::{ApiKey, Environment, KeyFormat};
-use intake_test_support::{Response, Service, ServiceBuilder, patient, wait_for};
+use intake_domain::ApiKey;
+use intake_test_support::{Response, Service, ServiceBuilder, patient, wait_for, wait_for_end};
+
+use crate::fixtures::demo_key;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_intake");
 
@@ -16,14 +18,13 @@ fn in_folder(folder: &Path) -> ServiceBuilder {
     ServiceBuilder::in_folder(PROGRAM, folder)
 }
 
-fn demo_key(service: &Service) -> ApiKey {
-    let text = fs::read_to_string(service.data_dir().join("demo-key")).unwrap();
-    KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).parse(&text).unwrap()
+fn key(service: &Service) -> ApiKey {
+    demo_key(&fs::read_to_string(service.data_dir().join("demo-key")).unwrap())
 }
 
 fn create(service: &Service, idempotency_key: &str) -> Response {
     let headers = [("Idempotency-Key", idempotency_key)];
-    service.create_with(&demo_key(service), &headers, patient().to_string().as_bytes())
+    service.create_with(&key(service), &headers, patient().to_string().as_bytes())
 }
 
 /// The numbers of the processes that have this folder in their arguments: server and guard.
@@ -201,7 +202,7 @@ fn a_service_that_is_stopped_while_it_starts_ends_cleanly() {
         std::thread::sleep(Duration::from_millis(pause));
         let status = Command::new("kill").args(["-s", "TERM", &service.id().to_string()]).status().unwrap();
         assert!(status.success());
-        assert_eq!(service.wait().unwrap().code(), Some(0), "after {pause} ms");
+        assert_eq!(wait_for_end(&mut service).code(), Some(0), "after {pause} ms");
         wait_for("the end of all", || processes(folder.path()).is_empty());
     }
 }

@@ -5,7 +5,8 @@ use intake_domain::Environment;
 use intake_infra::DatabaseUrl;
 use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, create_request, patient};
 
-use crate::{assert_unauthorised, complaint, in_production, program, service};
+use crate::fixtures::{in_production, program, service};
+use crate::{assert_unauthorised, complaint};
 
 /// A service in production, behind a proxy on this machine.
 fn production(database: &TestDatabase) -> ServiceBuilder {

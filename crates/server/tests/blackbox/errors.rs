@@ -2,7 +2,8 @@
 
 use intake_test_support::{Response, create_request, patient, request, wait_for};
 
-use crate::{Door, assert_problem};
+use crate::assert_problem;
+use crate::fixtures::TestApp;
 
 fn assert_common_headers(response: &Response) {
     assert_eq!(response.header("cache-control"), Some("no-store"));
@@ -14,18 +15,18 @@ fn assert_common_headers(response: &Response) {
 
 #[test]
 fn every_answer_carries_the_same_headers() {
-    let door = Door::open();
-    let client = door.service.client();
+    let app = TestApp::start();
+    let client = app.service.client();
     let good = patient().to_string();
     let cases = [
-        (create_request(&door.key, &[], good.as_bytes()), 201),
+        (create_request(app.key(), &[], good.as_bytes()), 201),
         (request("OPTIONS", "/api/v1/patients", &[], b""), 204),
-        (create_request(&door.key, &[], b"{"), 400),
+        (create_request(app.key(), &[], b"{"), 400),
         (request("POST", "/api/v1/patients", &[], b""), 401),
         (request("GET", "/api/v1/nothing", &[], b""), 404),
         (request("GET", "/api/v1/patients", &[], b""), 405),
-        (create_request(&door.key, &[("Content-Type", "text/plain")], b"{}"), 415),
-        (create_request(&door.key, &[], b"{}"), 422),
+        (create_request(app.key(), &[("Content-Type", "text/plain")], b"{}"), 415),
+        (create_request(app.key(), &[], b"{}"), 422),
     ];
     for (bytes, status) in cases {
         let response = client.send(&bytes);
@@ -36,8 +37,8 @@ fn every_answer_carries_the_same_headers() {
 
 #[test]
 fn a_plain_request_id_comes_back_and_any_other_is_replaced() {
-    let door = Door::open();
-    let send = |id: &str| door.service.create_with(&door.key, &[("X-Request-Id", id)], b"{}");
+    let app = TestApp::start();
+    let send = |id: &str| app.service.create_with(app.key(), &[("X-Request-Id", id)], b"{}");
     let longest = "x".repeat(128);
     for id in ["a", "0190b2c8-7e0f.A_z", longest.as_str()] {
         assert_eq!(send(id).header("x-request-id"), Some(id));
@@ -54,8 +55,8 @@ fn a_plain_request_id_comes_back_and_any_other_is_replaced() {
 
 #[test]
 fn nothing_is_found_at_any_other_path() {
-    let door = Door::open();
-    let client = door.service.client();
+    let app = TestApp::start();
+    let client = app.service.client();
     let paths = [
         "/nothing",
         "/api/v1/patients/",
@@ -79,16 +80,16 @@ fn nothing_is_found_at_any_other_path() {
 
 #[test]
 fn a_query_changes_nothing() {
-    let door = Door::open();
-    let bytes = create_request(&door.key, &[], patient().to_string().as_bytes());
+    let app = TestApp::start();
+    let bytes = create_request(app.key(), &[], patient().to_string().as_bytes());
     let text = String::from_utf8(bytes).unwrap().replace("/api/v1/patients", "/api/v1/patients?dry=1");
-    assert_eq!(door.service.client().send(text.as_bytes()).status, 201);
+    assert_eq!(app.service.client().send(text.as_bytes()).status, 201);
 }
 
 #[test]
 fn other_methods_are_told_which_are_allowed() {
-    let door = Door::open();
-    let client = door.service.client();
+    let app = TestApp::start();
+    let client = app.service.client();
     for method in ["GET", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"] {
         let response = client.send(&request(method, "/api/v1/patients", &[], b""));
         assert_problem(&response, 405, "Method Not Allowed", "This path takes POST requests only");
@@ -98,8 +99,8 @@ fn other_methods_are_told_which_are_allowed() {
 
 #[test]
 fn head_is_refused_without_a_body() {
-    let door = Door::open();
-    let mut connection = door.service.client().connect();
+    let app = TestApp::start();
+    let mut connection = app.service.client().connect();
     connection.write(&request("HEAD", "/api/v1/patients", &[], b""));
     let response = connection.read_head();
     assert_eq!((response.status, response.header("allow")), (405, Some("POST, OPTIONS")));
@@ -109,9 +110,9 @@ fn head_is_refused_without_a_body() {
 
 #[test]
 fn options_tells_the_methods_and_no_more() {
-    let door = Door::open();
+    let app = TestApp::start();
     let headers = [("Origin", "https://elsewhere.example"), ("Access-Control-Request-Method", "POST")];
-    let response = door.service.client().send(&request("OPTIONS", "/api/v1/patients", &headers, b""));
+    let response = app.service.client().send(&request("OPTIONS", "/api/v1/patients", &headers, b""));
     assert_eq!((response.status, response.body.len()), (204, 0));
     assert_eq!(response.header("allow"), Some("POST, OPTIONS"));
     assert!(response.headers.iter().all(|(name, _)| !name.starts_with("access-control")));
@@ -119,7 +120,7 @@ fn options_tells_the_methods_and_no_more() {
 
 #[test]
 fn who_accepts_problem_json_gets_it() {
-    let door = Door::open();
+    let app = TestApp::start();
     for (accept, expected) in [
         ("application/problem+json", "application/problem+json"),
         ("text/html, application/Problem+JSON;q=0.5", "application/problem+json"),
@@ -127,106 +128,103 @@ fn who_accepts_problem_json_gets_it() {
         ("*/*", "application/json"),
         ("application/*", "application/json"),
     ] {
-        let response = door.service.create_with(&door.key, &[("Accept", accept)], b"{}");
+        let response = app.service.create_with(app.key(), &[("Accept", accept)], b"{}");
         assert_eq!((response.status, response.header("content-type")), (422, Some(expected)), "{accept}");
-        let missing = door.service.client().send(&request("GET", "/api/v1/nothing", &[("Accept", accept)], b""));
+        let missing = app.service.client().send(&request("GET", "/api/v1/nothing", &[("Accept", accept)], b""));
         assert_eq!((missing.status, missing.header("content-type")), (404, Some(expected)), "{accept}");
     }
-    let created = door.service.create_with(
-        &door.key,
-        &[("Accept", "application/problem+json")],
-        patient().to_string().as_bytes(),
-    );
+    let created =
+        app.service.create_with(app.key(), &[("Accept", "application/problem+json")], patient().to_string().as_bytes());
     assert_eq!((created.status, created.header("content-type")), (201, Some("application/json")));
 }
 
 #[test]
 fn a_database_that_cannot_be_reached_is_503_and_a_try_later_succeeds() {
-    let door = Door::open_with(|builder| builder.setting("INTAKE_DEADLINE", "500ms"));
-    let name = door.database.name().to_owned();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "500ms"));
+    let name = app.database.name().to_owned();
     let admin = |allow: bool| {
         let sql = format!(
             "ALTER DATABASE {name} ALLOW_CONNECTIONS {allow};
              SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' AND NOT {allow}"
         );
-        door.database.administer(&sql);
+        app.database.administer(&sql);
     };
-    assert_eq!(door.create(&patient()).status, 201);
+    assert_eq!(app.create(&patient()).status, 201);
     admin(false);
     for body in [patient().to_string(), "{}".to_owned()] {
-        let response = door.send_body(&body);
+        let response = app.send_body(&body);
         let detail = "The service cannot reach its database; try again shortly";
         assert_problem(&response, 503, "Service Unavailable", detail);
         assert_eq!(response.header("retry-after"), Some("1"));
     }
-    assert_eq!(door.service.probe("/readyz").status, 503);
-    assert_eq!(door.service.probe("/livez").status, 200);
+    assert_eq!(app.service.probe("/readyz").status, 503);
+    assert_eq!(app.service.probe("/livez").status, 200);
     admin(true);
-    assert_eq!(door.create(&patient()).status, 201);
-    assert_eq!(door.send_body("{}").status, 422);
-    assert_eq!(door.service.probe("/readyz").status, 200);
+    assert_eq!(app.create(&patient()).status, 201);
+    assert_eq!(app.send_body("{}").status, 422);
+    assert_eq!(app.service.probe("/readyz").status, 200);
 }
 
 #[test]
 fn a_failover_to_a_server_that_only_reads_is_ridden_out() {
-    let door = Door::open();
-    let name = door.database.name();
+    let app = TestApp::start();
+    let name = app.database.name();
     let set = |value| {
         format!(
             "ALTER DATABASE {name} SET default_transaction_read_only = {value};
              SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
         )
     };
-    assert_eq!(door.create(&patient()).status, 201);
-    door.database.administer(&set("on"));
+    assert_eq!(app.create(&patient()).status, 201);
+    app.database.administer(&set("on"));
     std::thread::scope(|scope| {
-        let created = scope.spawn(|| door.create(&patient()));
+        let created = scope.spawn(|| app.create(&patient()));
         std::thread::sleep(std::time::Duration::from_millis(500));
         assert!(!created.is_finished(), "the request waits");
-        door.database.administer(&set("off"));
+        app.database.administer(&set("off"));
         assert_eq!(created.join().unwrap().status, 201);
     });
-    assert_eq!(door.patients(), 2);
+    assert_eq!(app.patients(), 2);
 }
 
 #[test]
 fn a_full_disk_is_ridden_out() {
     use diesel::connection::SimpleConnection;
 
-    let door = Door::open_with(|builder| builder.setting("INTAKE_DEADLINE", "2s"));
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "2s"));
     // What PostgreSQL says when it cannot make a table longer.
     let full = "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full';
         END $$;
         CREATE TRIGGER full_disk BEFORE INSERT ON patients EXECUTE FUNCTION full_disk()";
-    let mut owner = door.database.connect();
+    let mut owner = app.database.connect();
     owner.batch_execute(full).unwrap();
-    let response = door.create(&patient());
+    let response = app.create(&patient());
     let detail = "The service cannot reach its database; try again shortly";
     assert_problem(&response, 503, "Service Unavailable", detail);
     std::thread::scope(|scope| {
-        let created = scope.spawn(|| door.create(&patient()));
+        let created = scope.spawn(|| app.create(&patient()));
         std::thread::sleep(std::time::Duration::from_millis(500));
         owner.batch_execute("DROP TRIGGER full_disk ON patients").unwrap();
         assert_eq!(created.join().unwrap().status, 201);
     });
-    assert_eq!(door.patients(), 1);
-    wait_for("its line", || door.service.output().contains("No space left on device"));
+    assert_eq!(app.patients(), 1);
+    wait_for("its line", || app.service.output().contains("No space left on device"));
 }
 
 #[test]
 fn an_unexpected_failure_is_500_and_tells_nothing() {
     use diesel::connection::SimpleConnection;
 
-    let door = Door::open();
+    let app = TestApp::start();
     let forbid = "ALTER TABLE patients ADD CONSTRAINT forbidden CHECK (last_name <> 'Canary')";
-    door.database.connect().batch_execute(forbid).unwrap();
-    let response = door.create(&crate::patient_with("lastName", "Canary"));
+    app.database.connect().batch_execute(forbid).unwrap();
+    let response = app.create(&crate::patient_with("lastName", "Canary"));
     assert_problem(&response, 500, "Internal Server Error", "An unexpected error occurred");
-    assert!(!door.service.output().contains("Canary"), "{}", door.service.output());
+    assert!(!app.service.output().contains("Canary"), "{}", app.service.output());
     let id = response.header("x-request-id").unwrap();
-    wait_for("its line", || door.service.output().contains("a request failed unexpectedly"));
-    let output = door.service.output();
+    wait_for("its line", || app.service.output().contains("a request failed unexpectedly"));
+    let output = app.service.output();
     let line = output.lines().find(|line| line.contains("a request failed unexpectedly")).unwrap();
     assert!(line.contains(id) && line.contains("CheckViolation"), "one line tells who and why: {line}");
 }
@@ -235,8 +233,8 @@ fn an_unexpected_failure_is_500_and_tells_nothing() {
 fn one_row_never_fails_its_neighbours() {
     use diesel::connection::SimpleConnection;
 
-    let door = Door::open();
-    let mut holder = door.database.connect();
+    let app = TestApp::start();
+    let mut holder = app.database.connect();
     let forbid = "ALTER TABLE patients ADD CONSTRAINT forbidden CHECK (last_name <> 'Canary')";
     holder.batch_execute(forbid).unwrap();
     // While the table is held, both writers wait with what they have, and everybody else gathers in the queue.
@@ -244,8 +242,8 @@ fn one_row_never_fails_its_neighbours() {
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let send = |number: usize| {
             let last_name = if number == 10 { "Canary" } else { "Lovelace" };
-            let (door, patient) = (&door, crate::patient_with("lastName", last_name));
-            scope.spawn(move || door.create(&patient).status)
+            let (app, patient) = (&app, crate::patient_with("lastName", last_name));
+            scope.spawn(move || app.create(&patient).status)
         };
         let all: Vec<_> = (0..20)
             .map(|number| {
@@ -260,5 +258,5 @@ fn one_row_never_fails_its_neighbours() {
     });
     let expected: Vec<u16> = (0..20).map(|number| if number == 10 { 500 } else { 201 }).collect();
     assert_eq!(statuses, expected);
-    assert_eq!(door.patients(), 19);
+    assert_eq!(app.patients(), 19);
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use intake_test_support::{Client, Connection, create_request, patient, request, wait_for};
 
-use crate::Door;
+use crate::fixtures::{TestApp, alone};
 
 /// Whatever a connection does, it costs the service no more.
 const MEMORY_OF_A_CONNECTION: usize = 1024 * 1024;
@@ -22,24 +22,24 @@ fn pour(connection: &mut Connection, requests: &[u8], most: usize) {
 }
 
 /// Whether the service computes for less than a quarter of some time.
-fn computes_little(door: &Door) -> bool {
-    let (before, some_time) = (door.service.processor_time(), Duration::from_millis(500));
+fn computes_little(app: &TestApp) -> bool {
+    let (before, some_time) = (app.service.processor_time(), Duration::from_millis(500));
     std::thread::sleep(some_time);
-    door.service.processor_time() - before < some_time / 4
+    app.service.processor_time() - before < some_time / 4
 }
 
 /// What it costs to connect so many clients that send requests and read no answer.
-fn memory_of_unread_answers(door: &Door, client: &Client, requests: &[u8]) -> usize {
+fn memory_of_unread_answers(app: &TestApp, client: &Client, requests: &[u8]) -> usize {
     const CLIENTS: usize = 24;
-    let others = door.service.plain_client();
-    let before = door.service.memory();
+    let others = app.service.plain_client();
+    let before = app.service.memory();
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| client.connect()).collect();
     clients.iter_mut().for_each(|client| client.stop_waiting().unwrap());
     let mut most = 0;
     for _ in 0..3 {
         for client in &mut clients {
             pour(client, requests, 1024 * 1024);
-            most = most.max(door.service.memory());
+            most = most.max(app.service.memory());
         }
         std::thread::sleep(Duration::from_millis(200));
         let started = Instant::now();
@@ -47,7 +47,7 @@ fn memory_of_unread_answers(door: &Door, client: &Client, requests: &[u8]) -> us
         assert!(started.elapsed() < AT_ONCE, "others waited for {:?}", started.elapsed());
     }
     let started = Instant::now();
-    wait_for("an end of computing", || computes_little(door));
+    wait_for("an end of computing", || computes_little(app));
     // Before they are let go.
     assert!(started.elapsed() < Duration::from_secs(7), "{:?} of computing", started.elapsed());
     most.saturating_sub(before) / CLIENTS
@@ -55,8 +55,8 @@ fn memory_of_unread_answers(door: &Door, client: &Client, requests: &[u8]) -> us
 
 #[test]
 fn answers_that_nobody_reads_do_not_fill_the_memory() {
-    let _alone = crate::alone();
-    let door = Door::open_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let _alone = alone();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let style = request("GET", "/assets/style.css", &[], b"").repeat(1_000);
     let crowded = b"GET / HTTP/1.1\r\nHost:\r\n\r\n".repeat(2_000);
     let mut headers = String::new();
@@ -64,8 +64,8 @@ fn answers_that_nobody_reads_do_not_fill_the_memory() {
         headers.push_str(&format!("{number}:\r\n"));
     }
     let headers = format!("GET / HTTP/1.1\r\nHost:\r\n{headers}\r\n").repeat(200);
-    let create = create_request(&door.key, &[], patient().to_string().as_bytes()).repeat(200);
-    let (plain, tls) = (door.service.plain_client(), door.service.client());
+    let create = create_request(app.key(), &[], patient().to_string().as_bytes()).repeat(200);
+    let (plain, tls) = (app.service.plain_client(), app.service.client());
     for (what, requests, client) in [
         ("files", &style, &plain),
         ("files over TLS", &style, &tls),
@@ -73,27 +73,27 @@ fn answers_that_nobody_reads_do_not_fill_the_memory() {
         ("many headers", &headers.into_bytes(), &tls),
         ("patients", &create, &tls),
     ] {
-        let each = memory_of_unread_answers(&door, client, requests);
+        let each = memory_of_unread_answers(&app, client, requests);
         assert!(each < MEMORY_OF_A_CONNECTION, "{what}: {each} bytes for each connection");
     }
 }
 
 #[test]
 fn whoever_pipelines_gets_every_answer_in_order() {
-    let door = Door::open_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let body = patient().to_string();
-    for client in [door.service.client(), door.service.client()] {
+    for client in [app.service.client(), app.service.client()] {
         let mut connection = client.connect();
         let mut sent = Vec::new();
         for number in 0..300 {
             let id = format!("number-{number}");
             let headers = [("X-Request-Id", id.as_str())];
             match number % 3 {
-                0 => sent.extend(create_request(&door.key, &headers, body.as_bytes())),
+                0 => sent.extend(create_request(app.key(), &headers, body.as_bytes())),
                 1 => sent.extend(request("GET", "/assets/style.css", &headers, b"")),
                 _ => {
                     let chunked = [headers[0], ("Transfer-Encoding", "chunked")];
-                    sent.extend(create_request(&door.key, &chunked, b""));
+                    sent.extend(create_request(app.key(), &chunked, b""));
                     let (first, rest) = body.split_at(20);
                     let (first, rest) =
                         (format!("14\r\n{first}\r\n"), format!("{:X}\r\n{rest}\r\n0\r\n\r\n", rest.len()));
@@ -111,19 +111,19 @@ fn whoever_pipelines_gets_every_answer_in_order() {
             assert_eq!(answer.header("x-request-id"), Some(format!("number-{number}").as_str()));
         }
     }
-    assert_eq!(door.patients(), 400);
+    assert_eq!(app.patients(), 400);
 }
 
 #[test]
 fn a_refused_body_without_an_end_is_cut_off() {
-    let door = Door::open();
+    let app = TestApp::start();
     let chunked = [("Transfer-Encoding", "chunked")];
     let sized = [("Content-Length", "1000000000000")];
     for (client, headers) in [
-        (door.service.plain_client(), chunked),
-        (door.service.plain_client(), sized),
-        (door.service.client(), chunked),
-        (door.service.client(), sized),
+        (app.service.plain_client(), chunked),
+        (app.service.plain_client(), sized),
+        (app.service.client(), chunked),
+        (app.service.client(), sized),
     ] {
         let mut connection = client.connect();
         connection.write(&request("POST", "/nowhere", &headers, b""));
@@ -142,13 +142,13 @@ fn crowd(client: &Client, most: usize) -> Vec<TcpStream> {
 
 #[test]
 fn idle_connections_from_one_address_delay_nobody() {
-    let door = Door::open_with(|builder| builder.open_files(340));
-    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
-    let mut earlier = door.service.client().from_address([127, 0, 0, 3]).connect();
+    let app = TestApp::start_with(|builder| builder.open_files(340));
+    let create = create_request(app.key(), &[], patient().to_string().as_bytes());
+    let mut earlier = app.service.client().from_address([127, 0, 0, 3]).connect();
     assert_eq!(earlier.exchange(&create).status, 201);
-    for silent in [door.service.client(), door.service.plain_client()] {
+    for silent in [app.service.client(), app.service.plain_client()] {
         let crowd = crowd(&silent, 420);
-        for newcomer in [door.service.client().from_address([127, 0, 0, 2]), door.service.client()] {
+        for newcomer in [app.service.client().from_address([127, 0, 0, 2]), app.service.client()] {
             let started = Instant::now();
             // Whoever comes from the crowd's own address may be taken for one of it while it is still arriving.
             wait_for("an answer", || {
@@ -167,17 +167,17 @@ fn idle_connections_from_one_address_delay_nobody() {
 
 #[test]
 fn idle_connections_from_many_addresses_delay_nobody() {
-    let door = Door::open_with(|builder| builder.open_files(340));
-    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
+    let app = TestApp::start_with(|builder| builder.open_files(340));
+    let create = create_request(app.key(), &[], patient().to_string().as_bytes());
     let mut idle = Vec::new();
     for host in 1..=210 {
-        let client = door.service.client().from_address([127, 0, 1, host]);
+        let client = app.service.client().from_address([127, 0, 1, host]);
         let mut connection = client.connect();
         assert_eq!(connection.exchange(&create).status, 201);
         idle.push(connection);
         idle.truncate(100);
         let started = Instant::now();
-        assert_eq!(door.service.create(&door.key, &patient()).status, 201);
+        assert_eq!(app.service.create(app.key(), &patient()).status, 201);
         assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     }
 }
@@ -189,16 +189,16 @@ const MEMORY_FOR_IDLE_CLIENTS: usize = 640 * 1024 * 1024;
 
 #[expect(clippy::print_stdout, reason = "figures for docs/reliability.md")]
 /// The most memory that the service holds while a crowd is at it, and how long a newcomer waits meanwhile.
-fn bound(door: &Door, newcomer: &Client, what: &str, bound: usize, mut press: impl FnMut()) {
-    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
+fn bound(app: &TestApp, newcomer: &Client, what: &str, bound: usize, mut press: impl FnMut()) {
+    let create = create_request(app.key(), &[], patient().to_string().as_bytes());
     let (mut most, mut longest) = (0, Duration::ZERO);
     for _ in 0..5 {
         press();
-        most = most.max(door.service.memory());
+        most = most.max(app.service.memory());
         let started = Instant::now();
         assert_eq!(newcomer.send(&create).status, 201);
         longest = longest.max(started.elapsed());
-        most = most.max(door.service.memory());
+        most = most.max(app.service.memory());
     }
     println!("{what}: {} MiB at most; a newcomer waits {} ms at most", most / 1024 / 1024, longest.as_millis());
     assert!(most < bound, "{what}: {most} bytes");
@@ -211,10 +211,10 @@ fn the_whole_service_has_its_bound_whoever_floods_it() {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     let all = rustix::process::Rlimit { current: files, maximum: files };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, all).unwrap();
-    let door = Door::open_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let style = request("GET", "/assets/style.css", &[], b"").repeat(200);
-    let newcomer = door.service.client().from_address([127, 0, 0, 99]);
-    for (name, client) in [("plain", door.service.plain_client()), ("TLS", door.service.client())] {
+    let newcomer = app.service.client().from_address([127, 0, 0, 99]);
+    for (name, client) in [("plain", app.service.plain_client()), ("TLS", app.service.client())] {
         let connect = |number| {
             let mut client = from_many(&client, number).try_connect()?;
             client.stop_waiting().map(|()| client)
@@ -222,12 +222,12 @@ fn the_whole_service_has_its_bound_whoever_floods_it() {
         for count in [300, 4_000, 9_000] {
             let mut clients: Vec<_> = (0..count).filter_map(|number| connect(number).ok()).collect();
             let what = format!("{count} over {name} that read no answer");
-            bound(&door, &newcomer, &what, MEMORY_FOR_UNREAD_ANSWERS, || {
+            bound(&app, &newcomer, &what, MEMORY_FOR_UNREAD_ANSWERS, || {
                 clients.iter_mut().for_each(|client| pour(client, &style, 1024 * 1024));
             });
         }
         let mut idle = Vec::new();
-        bound(&door, &newcomer, &format!("9,000 over {name} that had an answer"), MEMORY_FOR_IDLE_CLIENTS, || {
+        bound(&app, &newcomer, &format!("9,000 over {name} that had an answer"), MEMORY_FOR_IDLE_CLIENTS, || {
             idle.extend((0..9_000 / 5).filter_map(|number| {
                 let mut client = from_many(&client, number).try_connect().ok()?;
                 client.try_write(&request("GET", "/assets/style.css", &[], b"")).ok()?;
@@ -237,7 +237,7 @@ fn the_whole_service_has_its_bound_whoever_floods_it() {
         drop(idle);
         let hello = if name == "TLS" { &b"\x16\x03\x01\x02\x00\x01"[..] } else { b"GET / HTTP/1.1\r\n" };
         let mut strangers = Vec::new();
-        bound(&door, &newcomer, &format!("16,384 strangers over {name}"), MEMORY_FOR_IDLE_CLIENTS, || {
+        bound(&app, &newcomer, &format!("16,384 strangers over {name}"), MEMORY_FOR_IDLE_CLIENTS, || {
             strangers.extend((0..16_384 / 5).filter_map(|number| {
                 let mut stranger = from_many(&client, number).try_reach().ok()?;
                 stranger.write_all(hello).ok().map(|()| stranger)

@@ -9,7 +9,8 @@ use diesel::prelude::*;
 use intake_infra::SERVICE_ROLE;
 use intake_test_support::{ServiceBuilder, TestDatabase, patient, request, wait_for};
 
-use crate::{Door, complaint, program, service};
+use crate::complaint;
+use crate::fixtures::{TestApp, program, service};
 
 #[test]
 fn a_start_without_a_needed_grant_names_it() {
@@ -27,25 +28,25 @@ fn a_start_without_a_needed_grant_names_it() {
 
 #[test]
 fn a_grant_that_is_taken_away_while_serving_is_an_error_and_not_an_absence() {
-    let door = Door::open();
-    assert_eq!(door.create(&patient()).status, 201);
-    door.database.connect().batch_execute(&format!("REVOKE INSERT ON patients FROM {SERVICE_ROLE}")).unwrap();
+    let app = TestApp::start();
+    assert_eq!(app.create(&patient()).status, 201);
+    app.database.connect().batch_execute(&format!("REVOKE INSERT ON patients FROM {SERVICE_ROLE}")).unwrap();
     let asked = Instant::now();
-    assert_eq!(door.create(&patient()).status, 500);
+    assert_eq!(app.create(&patient()).status, 500);
     assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
-    wait_for("the log", || door.service.output().contains("lacks INSERT on patients"));
-    assert!(!door.service.output().contains("the database is away"));
-    door.database.connect().batch_execute(&format!("GRANT INSERT ON patients TO {SERVICE_ROLE}")).unwrap();
-    assert_eq!(door.create(&patient()).status, 201);
+    wait_for("the log", || app.service.output().contains("lacks INSERT on patients"));
+    assert!(!app.service.output().contains("the database is away"));
+    app.database.connect().batch_execute(&format!("GRANT INSERT ON patients TO {SERVICE_ROLE}")).unwrap();
+    assert_eq!(app.create(&patient()).status, 201);
 
     // The same for a page.
-    door.database.connect().batch_execute(&format!("REVOKE SELECT ON sessions FROM {SERVICE_ROLE}")).unwrap();
+    app.database.connect().batch_execute(&format!("REVOKE SELECT ON sessions FROM {SERVICE_ROLE}")).unwrap();
     let cookie = format!("__Host-intake-session={}", "a".repeat(64));
     let asked = Instant::now();
-    let page = door.service.client().send(&request("GET", "/settings/api-keys", &[("Cookie", &cookie)], b""));
+    let page = app.service.client().send(&request("GET", "/settings/api-keys", &[("Cookie", &cookie)], b""));
     assert_eq!(page.status, 500);
     assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
-    wait_for("the log", || door.service.output().contains("lacks SELECT on sessions"));
+    wait_for("the log", || app.service.output().contains("lacks SELECT on sessions"));
 }
 
 #[test]
@@ -67,48 +68,48 @@ fn an_older_program_takes_nothing_from_a_newer_schema() {
 
 #[test]
 fn a_revoked_key_stays_revoked_whatever_the_service_is_made_to_say() {
-    let door = Door::open();
-    let (id, _) = door.clinic.key();
-    door.clinic.revoke(id);
-    let mut service = PgConnection::establish(door.database.service.expose()).unwrap();
+    let app = TestApp::start();
+    let (id, _) = app.clinic.key();
+    app.clinic.revoke(id);
+    let mut service = PgConnection::establish(app.database.service.expose()).unwrap();
     let changed =
         diesel::sql_query(format!("UPDATE api_keys SET revoked_at = NULL WHERE id = '{id}'")).execute(&mut service);
     assert_eq!(changed, Ok(0));
     let changed = diesel::sql_query(format!("UPDATE api_keys SET revoked_at = now() + '1 day' WHERE id = '{id}'"));
     assert_eq!(changed.execute(&mut service), Ok(0));
-    assert_eq!(door.database.count(&format!("api_keys WHERE id = '{id}' AND revoked_at IS NOT NULL")), 1);
+    assert_eq!(app.database.count(&format!("api_keys WHERE id = '{id}' AND revoked_at IS NOT NULL")), 1);
 }
 
 #[test]
 fn nobody_writes_another_moment_into_the_record() {
-    let door = Door::open();
-    let mut service = PgConnection::establish(door.database.service.expose()).unwrap();
+    let app = TestApp::start();
+    let mut service = PgConnection::establish(app.database.service.expose()).unwrap();
     let entry = |columns: &str, values: &str| {
         format!(
             "INSERT INTO audit_entries (organisation_id, id, action, subject{columns})
              VALUES ('{}', gen_random_uuid(), 'key_created', 'forged'{values})",
-            door.clinic.organisation
+            app.clinic.organisation
         )
     };
     let forged = diesel::sql_query(entry(", at", ", now() - interval '1 year'")).execute(&mut service);
     assert!(forged.unwrap_err().to_string().contains("permission denied"));
     assert_eq!(diesel::sql_query(entry("", "")).execute(&mut service), Ok(1));
-    assert_eq!(door.database.count("audit_entries WHERE subject = 'forged' AND at > now() - interval '1 minute'"), 1);
+    assert_eq!(app.database.count("audit_entries WHERE subject = 'forged' AND at > now() - interval '1 minute'"), 1);
     let changed = diesel::sql_query("UPDATE audit_entries SET subject = 'another'").execute(&mut service);
     assert!(changed.unwrap_err().to_string().contains("permission denied"));
 }
 
 #[test]
 fn uses_that_cannot_be_written_are_told_of_once_and_so_is_their_end() {
-    let door = Door::open();
-    door.database.connect().batch_execute(&format!("REVOKE UPDATE ON key_uses FROM {SERVICE_ROLE}")).unwrap();
-    assert_eq!(door.create(&patient()).status, 201);
-    let warned = || door.service.output().matches("the uses of keys cannot be written").count();
+    let app = TestApp::start();
+    app.database.connect().batch_execute(&format!("REVOKE UPDATE ON key_uses FROM {SERVICE_ROLE}")).unwrap();
+    assert_eq!(app.create(&patient()).status, 201);
+    let warned = || app.service.output().matches("the uses of keys cannot be written").count();
     wait_for("the warning", || warned() == 1);
     // A replaced key would never end: nobody must have to ask for more detail to hear of it.
     std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(warned(), 1, "{}", door.service.output());
-    door.database.connect().batch_execute(&format!("GRANT UPDATE ON key_uses TO {SERVICE_ROLE}")).unwrap();
-    wait_for("the end of it", || door.service.output().contains("the uses of keys are written again"));
-    assert_eq!(door.database.count("key_uses"), 1);
+    assert_eq!(warned(), 1, "{}", app.service.output());
+    app.database.connect().batch_execute(&format!("GRANT UPDATE ON key_uses TO {SERVICE_ROLE}")).unwrap();
+    wait_for("the end of it", || app.service.output().contains("the uses of keys are written again"));
+    assert_eq!(app.database.count("key_uses"), 1);
 }

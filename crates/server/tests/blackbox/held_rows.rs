@@ -7,38 +7,38 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use intake_test_support::{create_request, patient};
 
-use crate::Door;
+use crate::fixtures::TestApp;
 
 /// Holds a row under an idempotency key, as an instance does that was stopped in the middle of its work.
-fn hold(door: &Door, idempotency_key: &str) -> PgConnection {
-    let mut holder = door.database.connect();
+fn hold(app: &TestApp, idempotency_key: &str) -> PgConnection {
+    let mut holder = app.database.connect();
     let row = format!(
         "BEGIN; INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, created_at,
              updated_at, idempotency_key, request_digest)
          VALUES ('{}', gen_random_uuid(), 'Ada', 'Held', '+61412345678', '1985-12-10', now(), now(), '{idempotency_key}',
              '\\x00')",
-        door.clinic.organisation
+        app.clinic.organisation
     );
     holder.batch_execute(&row).unwrap();
     holder
 }
 
-fn request(door: &Door, idempotency_key: Option<&str>) -> Vec<u8> {
+fn request(app: &TestApp, idempotency_key: Option<&str>) -> Vec<u8> {
     let headers: Vec<_> = idempotency_key.map(|key| ("Idempotency-Key", key)).into_iter().collect();
-    create_request(&door.key, &headers, patient().to_string().as_bytes())
+    create_request(app.key(), &headers, patient().to_string().as_bytes())
 }
 
 #[test]
 fn a_held_row_holds_up_nobody_but_who_sent_it() {
-    let door = Door::open_with(|builder| builder.setting("INTAKE_DEADLINE", "2s").setting("INTAKE_WRITERS", "1"));
-    assert_eq!(door.create(&patient()).status, 201);
-    let mut holder = hold(&door, "held");
-    let client = door.service.client();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "2s").setting("INTAKE_WRITERS", "1"));
+    assert_eq!(app.create(&patient()).status, 201);
+    let mut holder = hold(&app, "held");
+    let client = app.service.client();
     thread::scope(|scope| {
-        let held: Vec<_> = (0..8).map(|_| scope.spawn(|| client.send(&request(&door, Some("held"))))).collect();
+        let held: Vec<_> = (0..8).map(|_| scope.spawn(|| client.send(&request(&app, Some("held"))))).collect();
         let others: Vec<_> = (0..8)
             .map(|lane| {
-                let (door, client) = (&door, &client);
+                let (app, client) = (&app, &client);
                 scope.spawn(move || {
                     let mut connection = client.connect();
                     let mut slowest = Duration::ZERO;
@@ -47,7 +47,7 @@ fn a_held_row_holds_up_nobody_but_who_sent_it() {
                         // Every second one could have to wait, for all that anyone knows.
                         let key = (number % 2 == 0).then_some(key.as_str());
                         let asked = Instant::now();
-                        assert_eq!(connection.exchange(&request(door, key)).status, 201);
+                        assert_eq!(connection.exchange(&request(app, key)).status, 201);
                         slowest = slowest.max(asked.elapsed());
                     }
                     slowest
@@ -65,19 +65,19 @@ fn a_held_row_holds_up_nobody_but_who_sent_it() {
     // A try that was under way when its request got 503 may still be carried out: not this late.
     thread::sleep(Duration::from_millis(300));
     holder.batch_execute("ROLLBACK").unwrap();
-    let answer = client.send(&request(&door, Some("held")));
+    let answer = client.send(&request(&app, Some("held")));
     assert_eq!((answer.status, answer.header("idempotent-replayed")), (201, None));
-    assert_eq!(door.patients(), 1 + 8 * 50 + 1);
+    assert_eq!(app.patients(), 1 + 8 * 50 + 1);
 }
 
 #[test]
 fn who_waits_for_a_held_row_is_answered_as_soon_as_it_is_free() {
-    let door = Door::open();
+    let app = TestApp::start();
     for is_stored in [false, true] {
         let key = format!("held-{is_stored}");
-        let mut holder = hold(&door, &key);
+        let mut holder = hold(&app, &key);
         let answer = thread::scope(|scope| {
-            let waiting = scope.spawn(|| door.service.client().send(&request(&door, Some(&key))));
+            let waiting = scope.spawn(|| app.service.client().send(&request(&app, Some(&key))));
             thread::sleep(Duration::from_millis(600));
             holder.batch_execute(if is_stored { "COMMIT" } else { "ROLLBACK" }).unwrap();
             let free = Instant::now();
@@ -92,24 +92,24 @@ fn who_waits_for_a_held_row_is_answered_as_soon_as_it_is_free() {
 
 #[test]
 fn many_held_rows_let_the_others_pass_and_all_go_through_in_the_end() {
-    let door = Door::open_with(|builder| builder.setting("INTAKE_DEADLINE", "10s"));
-    let mut holders: Vec<_> = (0..20).map(|number| hold(&door, &format!("held-{number}"))).collect();
-    let client = door.service.client();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "10s"));
+    let mut holders: Vec<_> = (0..20).map(|number| hold(&app, &format!("held-{number}"))).collect();
+    let client = app.service.client();
     thread::scope(|scope| {
         let held: Vec<_> = (0..20)
             .map(|number| {
-                let (door, client) = (&door, &client);
-                scope.spawn(move || client.send(&request(door, Some(&format!("held-{number}")))).status)
+                let (app, client) = (&app, &client);
+                scope.spawn(move || client.send(&request(app, Some(&format!("held-{number}")))).status)
             })
             .collect();
         thread::sleep(Duration::from_millis(500));
         for number in 0..20 {
             let asked = Instant::now();
-            assert_eq!(client.send(&request(&door, Some(&format!("free-{number}")))).status, 201);
+            assert_eq!(client.send(&request(&app, Some(&format!("free-{number}")))).status, 201);
             assert!(asked.elapsed() < Duration::from_millis(800), "{:?}", asked.elapsed());
         }
         holders.iter_mut().for_each(|holder| holder.batch_execute("ROLLBACK").unwrap());
         assert!(held.into_iter().all(|one| one.join().unwrap() == 201));
     });
-    assert_eq!(door.patients(), 40);
+    assert_eq!(app.patients(), 40);
 }

@@ -1,5 +1,5 @@
 //! Black-box tests: the real program over real HTTPS with a real PostgreSQL. One file for each promise.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking and say why")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking and say why")]
 
 mod authentication;
 mod body;
@@ -11,6 +11,7 @@ mod embedded_database;
 mod environments;
 mod errors;
 mod first_run;
+mod fixtures;
 mod floods;
 mod grants;
 mod hangs;
@@ -21,6 +22,7 @@ mod key_life_cycle;
 mod listeners;
 mod order_of_checks;
 mod overload;
+mod pages;
 mod plain_http;
 mod pooler;
 mod privacy;
@@ -33,66 +35,8 @@ mod torture;
 mod two_step_sign_in;
 mod values;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use intake_domain::{ApiKey, Environment};
-use intake_test_support::{Clinic, Response, Service, ServiceBuilder, TestDatabase};
+use intake_test_support::{Response, ServiceBuilder};
 use serde_json::{Value, json};
-
-/// A service in development over a database of its own, with an organisation and an active key.
-struct Door {
-    service: Service,
-    clinic: Clinic,
-    key: ApiKey,
-    database: TestDatabase,
-}
-
-impl Door {
-    fn open() -> Self {
-        Self::open_with(|builder| builder)
-    }
-
-    fn open_with(settings: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> Self {
-        let database = TestDatabase::new();
-        let service = settings(service(&database)).start();
-        let clinic = Clinic::open(&database.service, Environment::Development);
-        let (_, key) = clinic.key();
-        Self { service, clinic, key, database }
-    }
-
-    fn create(&self, patient: &Value) -> Response {
-        self.service.create(&self.key, patient)
-    }
-
-    fn send_body(&self, body: impl AsRef<[u8]>) -> Response {
-        self.service.create_with(&self.key, &[], body.as_ref())
-    }
-
-    fn patients(&self) -> i64 {
-        self.database.count("patients")
-    }
-}
-
-/// Keeps tests apart of which one takes all of the machine and another looks at the clock.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn program() -> ServiceBuilder {
-    ServiceBuilder::new(env!("CARGO_BIN_EXE_intake"))
-}
-
-fn service(database: &TestDatabase) -> ServiceBuilder {
-    program().database(database)
-}
-
-/// The same in production, behind a proxy on this machine.
-fn in_production(builder: ServiceBuilder) -> ServiceBuilder {
-    let builder = builder.setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1");
-    // A database that forgets is refused as such.
-    builder.setting("INTAKE_DURABILITY", "")
-}
 
 /// The line with which a service refuses to start.
 #[track_caller]

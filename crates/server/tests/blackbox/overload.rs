@@ -5,24 +5,25 @@ use std::time::{Duration, Instant};
 use diesel::connection::SimpleConnection;
 use intake_test_support::{Connection, create_request, patient};
 
-use crate::{Door, assert_problem};
+use crate::assert_problem;
+use crate::fixtures::{TestApp, alone};
 
 /// Nearly six batches, which take longer than a request may wait.
 const CLIENTS: usize = 1_500;
 
 #[test]
 fn who_would_wait_too_long_is_refused_at_once() {
-    let _alone = crate::alone();
-    let door = Door::open_with(|builder| {
+    let _alone = alone();
+    let app = TestApp::start_with(|builder| {
         let builder = builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1").setting("INTAKE_RATE_LIMIT", "off");
         builder.setting("INTAKE_DEADLINE", "1s").setting("INTAKE_WRITERS", "1")
     });
     let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
             $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$;
         CREATE TRIGGER slow AFTER INSERT ON patients FOR EACH STATEMENT EXECUTE FUNCTION slow()";
-    door.database.connect().batch_execute(slow).unwrap();
-    let create = create_request(&door.key, &[("X-Forwarded-Proto", "https")], patient().to_string().as_bytes());
-    let client = door.service.plain_client();
+    app.database.connect().batch_execute(slow).unwrap();
+    let create = create_request(app.key(), &[("X-Forwarded-Proto", "https")], patient().to_string().as_bytes());
+    let client = app.service.plain_client();
     let mut connections: Vec<Connection> = (0..CLIENTS).map(|_| client.connect()).collect();
     // How slow the database is becomes known by what it does.
     for _ in 0..6 {

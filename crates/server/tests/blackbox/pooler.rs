@@ -12,7 +12,8 @@ use intake_infra::embedded::Durability;
 use intake_infra::{DatabaseUrl, SERVICE_ROLE};
 use intake_test_support::{Clinic, TestDatabase, create_request, patient, wait_for};
 
-use crate::{complaint, program};
+use crate::complaint;
+use crate::fixtures::program;
 
 /// A running PgBouncer, killed when dropped.
 struct Pooler {

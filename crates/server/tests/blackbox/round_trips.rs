@@ -1,33 +1,27 @@
 //! What passes between the service and PostgreSQL. It is asked once for a valid patient, once for anything refused after its
 //! key was read, never for a key that is none: counted on the wire. And an answer that gets lost there costs nothing.
 
-use intake_domain::Environment;
-use intake_infra::SERVICE_ROLE;
-use intake_test_support::{Clinic, RoundTripCounter, TestDatabase, create_request, patient};
+use intake_test_support::{create_request, patient, wait_for};
 
-use crate::program;
+use crate::fixtures::TestApp;
 
 #[test]
 fn a_valid_patient_costs_one_round_trip_and_a_refusal_one_lookup() {
-    let database = TestDatabase::new();
-    let counter = RoundTripCounter::before(&database.socket_folder());
-    let service = program().database_urls(&counter.url(SERVICE_ROLE, database.name()), &database.owner).start();
-    let clinic = Clinic::open(&database.service, Environment::Development);
-    let (_, key) = clinic.key();
-    let good = create_request(&key, &[], patient().to_string().as_bytes());
-    let invalid = create_request(&key, &[], b"{}");
-    let unknown = create_request(&clinic.unknown_key(), &[], patient().to_string().as_bytes());
+    let (counter, app) = TestApp::behind_a_proxy(|builder| builder);
+    let good = create_request(app.key(), &[], patient().to_string().as_bytes());
+    let invalid = create_request(app.key(), &[], b"{}");
+    let unknown = create_request(&app.clinic.unknown_key(), &[], patient().to_string().as_bytes());
     let foreign = String::from_utf8(good.clone()).unwrap().replace("intake_demo_", "others_demo_").into_bytes();
 
     // Connections are made and statements are prepared by the first requests, and the key's first use is written.
     std::thread::scope(|scope| {
         for bytes in [&good, &invalid].repeat(16) {
-            scope.spawn(|| service.client().send(bytes));
+            scope.spawn(|| app.service.client().send(bytes));
         }
     });
-    intake_test_support::wait_for("the first use", || database.count("key_uses") == 1);
+    wait_for("the first use", || app.database.count("key_uses") == 1);
 
-    let mut connection = service.client().connect();
+    let mut connection = app.service.client().connect();
     for (bytes, status, expected) in [(&good, 201, 1), (&invalid, 422, 1), (&unknown, 401, 1), (&foreign, 401, 0)] {
         // Every few seconds the uses of keys are written by a thread of their own: the least of a few rounds is without.
         let round = |_| {
@@ -43,34 +37,30 @@ fn a_valid_patient_costs_one_round_trip_and_a_refusal_one_lookup() {
 
 #[test]
 fn a_lost_answer_loses_nothing_and_doubles_nothing() {
-    let database = TestDatabase::new();
-    let counter = RoundTripCounter::before(&database.socket_folder());
-    let service = program().database_urls(&counter.url(SERVICE_ROLE, database.name()), &database.owner).start();
-    let clinic = Clinic::open(&database.service, Environment::Development);
-    let (_, key) = clinic.key();
+    let (counter, app) = TestApp::behind_a_proxy(|builder| builder);
     let mut created = 0;
     // The cut may hit the thread that writes the uses of keys instead: then once more.
-    while !service.output().contains("the database is away") {
-        assert_eq!(service.create(&key, &patient()).status, 201);
+    wait_for("a cut in the midst of a patient", || {
+        assert_eq!(app.create(&patient()).status, 201);
         std::thread::sleep(std::time::Duration::from_millis(1_500));
         counter.cut_next_answer();
-        let response = service.create(&key, &patient());
+        let response = app.create(&patient());
         created += 2;
         assert_eq!((response.status, response.header("idempotent-replayed")), (201, None));
-        assert_eq!(database.count("patients"), created, "stored before the cut, and not once more after it");
-    }
-    assert!(service.output().contains("the database is back"));
+        assert_eq!(app.patients(), created, "stored before the cut, and not once more after it");
+        app.service.output().contains("the database is away")
+    });
+    assert!(app.service.output().contains("the database is back"));
 }
 
 /// What a batch of 256 costs, for rows of every kind that is not simply created.
 #[test]
 fn a_mixed_batch_costs_two_round_trips_at_most() {
-    let database = TestDatabase::new();
-    let counter = RoundTripCounter::before(&database.socket_folder());
-    let builder = program().database_urls(&counter.url(SERVICE_ROLE, database.name()), &database.owner);
-    let builder = builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1").setting("INTAKE_RATE_LIMIT", "off");
-    let service = builder.setting("INTAKE_WRITERS", "1").start();
-    let clinic = Clinic::open(&database.service, Environment::Development);
+    let (counter, app) = TestApp::behind_a_proxy(|builder| {
+        let builder = builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1").setting("INTAKE_RATE_LIMIT", "off");
+        builder.setting("INTAKE_WRITERS", "1")
+    });
+    let clinic = &app.clinic;
     let ((_, active), (id, revoked)) = (clinic.key(), clinic.key());
     clinic.revoke(id);
     let (_, expired) = clinic.key_until(Some(time::OffsetDateTime::UNIX_EPOCH));
@@ -81,7 +71,7 @@ fn a_mixed_batch_costs_two_round_trips_at_most() {
         let headers: Vec<_> = [https].into_iter().chain(retry).collect();
         create_request(key, &headers, patient().to_string().as_bytes())
     };
-    let client = service.plain_client();
+    let client = app.service.plain_client();
     for number in 0..64 {
         assert_eq!(client.send(&request(&active, Some(&number.to_string()))).status, 201);
     }

@@ -5,11 +5,9 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use intake_test_support::{Client, Service, TestDatabase, wait_for};
+use intake_test_support::{Client, ServiceBuilder, patient, wait_for};
 
-use crate::dashboard::PASSWORD;
-use crate::dashboard_guard::{House, post};
-use crate::service;
+use crate::fixtures::{OverWhenDropped, PASSWORD, TestApp, password_field, post, service};
 
 const ADA: &str = "ada%40clinic.example";
 const AT_HOME: &str = "203.0.113.2";
@@ -17,22 +15,21 @@ const WRONG: &str = "wrong wrong wrong";
 /// The owner's first try is one of them, and another comes back every 36 seconds.
 const A_HUNDRED: RangeInclusive<usize> = 99..=102;
 
-fn start(database: &TestDatabase) -> Service {
-    service(database).setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1").start()
+fn behind_a_trusted_proxy(builder: ServiceBuilder) -> ServiceBuilder {
+    builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
 }
 
 /// Ada is a member who has signed in from no address but the test's own.
-fn house() -> House {
-    let database = TestDatabase::new();
-    let house = House { service: start(&database), database };
-    drop(house.guest("ada@clinic.example"));
-    house
+fn start() -> TestApp {
+    let app = TestApp::start_with(behind_a_trusted_proxy);
+    drop(app.member("ada@clinic.example"));
+    app
 }
 
 /// Tries to sign in from an address, as a trusted proxy tells it.
 fn sign_in(client: &Client, address: &str, email: &str, password: &str) -> (u16, String) {
     let headers = [("X-Forwarded-Proto", "https"), ("X-Forwarded-For", address)];
-    let form = format!("email={email}&password={}", password.replace(' ', "+"));
+    let form = format!("email={email}&{}", password_field(password));
     let response = post(client, "/sign-in", &headers, &form);
     (response.status, response.text())
 }
@@ -47,6 +44,7 @@ fn in_a_flood<T>(
 ) -> (T, Vec<u16>) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let over = OverWhenDropped(&is_over);
         let flood: Vec<_> = (0..strangers)
             .map(|number| {
                 let (is_over, address) = (&is_over, &address);
@@ -62,7 +60,7 @@ fn in_a_flood<T>(
             .collect();
         std::thread::sleep(Duration::from_millis(500));
         let done = work();
-        is_over.store(true, Relaxed);
+        drop(over);
         (done, flood.into_iter().flat_map(|one| one.join().unwrap()).collect())
     })
 }
@@ -82,8 +80,8 @@ fn let_in(client: &Client, address: &str) -> usize {
 
 #[test]
 fn too_many_wrong_passwords_are_slowed_down_without_locking_the_owner_out() {
-    let house = house();
-    let client = house.service.plain_client();
+    let app = start();
+    let client = app.service.plain_client();
     for _ in 0..10 {
         assert_eq!(sign_in(&client, "203.0.113.1", ADA, "wrong").0, 401);
     }
@@ -92,13 +90,13 @@ fn too_many_wrong_passwords_are_slowed_down_without_locking_the_owner_out() {
     assert!(page.contains("Too many attempts"));
     assert_eq!(sign_in(&client, AT_HOME, ADA, PASSWORD).0, 303, "the owner is elsewhere");
     let noted = "audit_entries WHERE action = 'sign_in_failed' AND address = '203.0.113.1'";
-    wait_for("every failure to be recorded", || house.database.count(noted) == 10);
+    wait_for("every failure to be recorded", || app.database.count(noted) == 10);
 }
 
 #[test]
 fn whoever_has_a_network_of_ipv6_has_no_more_guesses_than_others() {
-    let house = house();
-    let client = house.service.plain_client();
+    let app = start();
+    let client = app.service.plain_client();
     let is_looked_at = |number: &usize| {
         let address = format!("2001:db8:0:7::{:x}", number % 50);
         sign_in(&client, &address, ADA, WRONG).0 == 401
@@ -108,8 +106,8 @@ fn whoever_has_a_network_of_ipv6_has_no_more_guesses_than_others() {
 
 #[test]
 fn an_account_is_guessed_at_a_hundred_times_from_everywhere_and_its_owner_is_let_in_at_home() {
-    let house = house();
-    let client = house.service.plain_client();
+    let app = start();
+    let client = app.service.plain_client();
     assert_eq!(sign_in(&client, AT_HOME, ADA, PASSWORD).0, 303);
     let guess = |number: usize| sign_in(&client, &network_of_their_own(number, 0), ADA, WRONG).0;
     let guessed = (0..110).filter(|number| guess(*number) == 401).count();
@@ -127,8 +125,8 @@ fn an_account_is_guessed_at_a_hundred_times_from_everywhere_and_its_owner_is_let
 
 #[test]
 fn strangers_who_try_every_account_do_not_keep_the_owner_out_who_is_at_home_beside_them() {
-    let house = house();
-    let client = house.service.plain_client();
+    let app = start();
+    let client = app.service.plain_client();
     assert_eq!(sign_in(&client, AT_HOME, ADA, PASSWORD).0, 303);
     let refused = |number: &usize| sign_in(&client, AT_HOME, &format!("m{number}%40clinic.example"), WRONG).0 == 429;
     assert!((0..130).filter(refused).count() >= 20);
@@ -137,14 +135,12 @@ fn strangers_who_try_every_account_do_not_keep_the_owner_out_who_is_at_home_besi
 
 #[test]
 fn strangers_who_fill_the_line_keep_no_member_out_who_was_there_before() {
-    let database = TestDatabase::new();
-    let mut house = House { service: start(&database), database };
-    drop(house.guest("ada@clinic.example"));
-    assert_eq!(sign_in(&house.service.plain_client(), AT_HOME, ADA, PASSWORD).0, 303);
+    let mut app = start();
+    assert_eq!(sign_in(&app.service.plain_client(), AT_HOME, ADA, PASSWORD).0, 303);
     // What is known of a member's networks outlives the program.
-    assert!(house.service.stop().success());
-    house.service = start(&house.database);
-    let client = house.service.plain_client();
+    assert!(app.service.stop().success());
+    app.service = behind_a_trusted_proxy(service(&app.database)).start();
+    let client = app.service.plain_client();
     let (let_in, answers) = in_a_flood(&client, 150, network_of_their_own, || let_in(&client, AT_HOME));
     assert!(answers.contains(&503), "the line was full");
     assert_eq!(let_in, 10);
@@ -152,8 +148,8 @@ fn strangers_who_fill_the_line_keep_no_member_out_who_was_there_before() {
 
 #[test]
 fn strangers_of_one_network_have_one_place_in_line() {
-    let house = house();
-    let client = house.service.plain_client();
+    let app = start();
+    let client = app.service.plain_client();
     let (let_in, answers) = in_a_flood(&client, 50, addresses_of_one_network, || let_in(&client, "198.51.100.1"));
     assert_eq!(let_in, 10, "the owner, where nobody knows it");
     assert!(answers.contains(&429) && !answers.contains(&503), "{answers:?}");
@@ -161,14 +157,12 @@ fn strangers_of_one_network_have_one_place_in_line() {
 
 #[test]
 fn a_flood_of_sign_ins_waits_in_line_and_patients_do_not() {
-    let house = house();
-    let (_, clinic) = house.guest("grace@clinic.example");
-    let (_, key) = clinic.key();
+    let app = start();
     let median_of_many = || {
         let mut times: Vec<Duration> = (0..50)
             .map(|_| {
                 let started = Instant::now();
-                assert_eq!(house.service.create(&key, &intake_test_support::patient()).status, 201);
+                assert_eq!(app.create(&patient()).status, 201);
                 started.elapsed()
             })
             .collect();
@@ -176,7 +170,7 @@ fn a_flood_of_sign_ins_waits_in_line_and_patients_do_not() {
         times[25]
     };
     let calm = median_of_many();
-    let client = house.service.plain_client();
+    let client = app.service.plain_client();
     let (flooded, answers) = in_a_flood(&client, 100, network_of_their_own, median_of_many);
     assert!(answers.contains(&503) && answers.contains(&401), "{answers:?}");
     assert!(answers.iter().all(|status| [401, 503].contains(status)), "{answers:?}");

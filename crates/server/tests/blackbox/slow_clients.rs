@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use intake_test_support::{Connection, Response, create_request, patient, request, wait_for};
 
-use crate::{Door, assert_problem};
+use crate::assert_problem;
+use crate::fixtures::TestApp;
 
 /// Longer than any client may stall.
 const LIMIT: Duration = Duration::from_secs(13);
@@ -27,14 +28,14 @@ fn dribble(connection: &mut Connection, bytes: &[u8]) -> Response {
 
 #[test]
 fn a_dribbled_head_ends_in_time_on_every_request_of_a_connection() {
-    let door = Door::open();
-    let head = create_request(&door.key, &[], b"");
-    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
+    let app = TestApp::start();
+    let head = create_request(app.key(), &[], b"");
+    let create = create_request(app.key(), &[], patient().to_string().as_bytes());
     std::thread::scope(|scope| {
         for earlier_requests in [0, 1, 3] {
-            let (door, head, create) = (&door, &head, &create);
+            let (app, head, create) = (&app, &head, &create);
             scope.spawn(move || {
-                let mut connection = door.service.client().connect();
+                let mut connection = app.service.client().connect();
                 for _ in 0..earlier_requests {
                     assert_eq!(connection.exchange(create).status, 201);
                 }
@@ -47,22 +48,22 @@ fn a_dribbled_head_ends_in_time_on_every_request_of_a_connection() {
             });
         }
     });
-    let metrics = door.service.probe("/metrics").text();
+    let metrics = app.service.probe("/metrics").text();
     assert!(metrics.contains("intake_answers_total{status=\"408\"} 3\n"), "{metrics}");
 }
 
 #[test]
 fn a_dribbled_body_ends_in_time() {
-    let door = Door::open();
+    let app = TestApp::start();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut connection = door.service.client().connect();
-            connection.write(&create_request(&door.key, &[("Content-Length", "1000")], b""));
+            let mut connection = app.service.client().connect();
+            connection.write(&create_request(app.key(), &[("Content-Length", "1000")], b""));
             let answer = dribble(&mut connection, &[b' '; 1000]);
             assert_problem(&answer, 408, "Request Timeout", "The body did not arrive in time");
         });
         scope.spawn(|| {
-            let mut connection = door.service.client().connect();
+            let mut connection = app.service.client().connect();
             let form = [("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", "1000")];
             connection.write(&request("POST", "/sign-in", &form, b""));
             let answer = dribble(&mut connection, &[b'a'; 1000]);
@@ -73,12 +74,12 @@ fn a_dribbled_body_ends_in_time() {
 
 #[test]
 fn silence_ends_in_time_before_and_after_the_handshake() {
-    let door = Door::open();
+    let app = TestApp::start();
     let started = Instant::now();
-    let mut unshaken = TcpStream::connect(door.service.https.unwrap()).unwrap();
-    let mut half_shaken = TcpStream::connect(door.service.https.unwrap()).unwrap();
+    let mut unshaken = TcpStream::connect(app.service.https.unwrap()).unwrap();
+    let mut half_shaken = TcpStream::connect(app.service.https.unwrap()).unwrap();
     half_shaken.write_all(&[22, 3, 1, 2]).unwrap();
-    let mut plain = TcpStream::connect(door.service.http.unwrap()).unwrap();
+    let mut plain = TcpStream::connect(app.service.http.unwrap()).unwrap();
     for silent in [&mut unshaken, &mut half_shaken, &mut plain] {
         silent.set_read_timeout(Some(LIMIT)).unwrap();
         assert!(matches!(silent.read(&mut [0; 64]), Ok(0)), "closed without a word");
@@ -88,8 +89,8 @@ fn silence_ends_in_time_before_and_after_the_handshake() {
 
 #[test]
 fn a_client_that_never_reads_is_let_go() {
-    let door = Door::open_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
-    let mut socket = TcpStream::connect(door.service.http.unwrap()).unwrap();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let mut socket = TcpStream::connect(app.service.http.unwrap()).unwrap();
     socket.set_write_timeout(Some(LIMIT)).unwrap();
     let requests = request("GET", "/", &[], b"").repeat(1_000);
     let started = Instant::now();
@@ -97,14 +98,14 @@ fn a_client_that_never_reads_is_let_go() {
     while socket.write_all(&requests).is_ok() {
         assert!(started.elapsed() < Duration::from_secs(60), "the service is still reading");
     }
-    wait_for("its end", || door.service.probe("/metrics").text().contains("intake_connections 0\n"));
+    wait_for("its end", || app.service.probe("/metrics").text().contains("intake_connections 0\n"));
 }
 
 #[test]
 fn idle_connections_stay() {
-    let door = Door::open();
-    let create = create_request(&door.key, &[], patient().to_string().as_bytes());
-    let mut connection = door.service.client().connect();
+    let app = TestApp::start();
+    let create = create_request(app.key(), &[], patient().to_string().as_bytes());
+    let mut connection = app.service.client().connect();
     assert_eq!(connection.exchange(&create).status, 201);
     std::thread::sleep(LIMIT);
     assert_eq!(connection.exchange(&create).status, 201);
@@ -112,15 +113,15 @@ fn idle_connections_stay() {
 
 #[test]
 fn what_is_no_http_is_refused_in_the_same_words_as_everything_else() {
-    let door = Door::open();
+    let app = TestApp::start();
     let body = patient().to_string();
     let twice = [("Content-Length", "5"), ("Content-Length", "6")];
     let chunked = [("Transfer-Encoding", "chunked"), ("Content-Length", "5")];
     let no_host = format!("POST /api/v1/patients HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let malformed = [
-        create_request(&door.key, &twice, b"hello"),
-        create_request(&door.key, &chunked, b"hello"),
-        create_request(&door.key, &[("Content-Length", "many")], b"hello"),
+        create_request(app.key(), &twice, b"hello"),
+        create_request(app.key(), &chunked, b"hello"),
+        create_request(app.key(), &[("Content-Length", "many")], b"hello"),
         no_host.into_bytes(),
         b"\x00\xFF\x13garbage\r\n\r\n".to_vec(),
         b"GET / HTTP/9.9\r\n\r\n".to_vec(),
@@ -128,11 +129,11 @@ fn what_is_no_http_is_refused_in_the_same_words_as_everything_else() {
         b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\n\r\n".to_vec(),
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\n".to_vec(),
     ];
-    let create = create_request(&door.key, &[], body.as_bytes());
+    let create = create_request(app.key(), &[], body.as_bytes());
     for bytes in malformed {
         // Behind a good request as well as alone.
         for before in [0, 1] {
-            let mut connection = door.service.client().connect();
+            let mut connection = app.service.client().connect();
             connection.write(&[create.repeat(before), bytes.clone()].concat());
             for _ in 0..before {
                 assert_eq!(connection.read().status, 201);
@@ -145,7 +146,7 @@ fn what_is_no_http_is_refused_in_the_same_words_as_everything_else() {
         }
     }
     let large = request("GET", "/", &[("X-Large", &"x".repeat(200_000))], b"");
-    let mut connection = door.service.client().connect();
+    let mut connection = app.service.client().connect();
     let _ = connection.try_write(&large);
     let answer = connection.read();
     assert_problem(&answer, 431, "Request Header Fields Too Large", "The request's head is too large");
@@ -153,7 +154,7 @@ fn what_is_no_http_is_refused_in_the_same_words_as_everything_else() {
 
 #[test]
 fn a_chunked_body_that_is_none_is_refused_in_words() {
-    let door = Door::open();
+    let app = TestApp::start();
     let body = patient().to_string();
     let size = format!("{:X}", body.len());
     let broken = [
@@ -164,11 +165,11 @@ fn a_chunked_body_that_is_none_is_refused_in_words() {
         format!("{size}\r\n{body} \r\n0\r\n\r\n"),
         format!("{size}\r\n{body}\r\n0\r\nTrailer: a\n\r\n"),
     ];
-    let head = create_request(&door.key, &[("Transfer-Encoding", "chunked")], b"");
-    let create = create_request(&door.key, &[], body.as_bytes());
+    let head = create_request(app.key(), &[("Transfer-Encoding", "chunked")], b"");
+    let create = create_request(app.key(), &[], body.as_bytes());
     for broken in broken {
         for before in [0, 1] {
-            let mut connection = door.service.client().connect();
+            let mut connection = app.service.client().connect();
             connection
                 .write(&[create.repeat(before), head.clone(), broken.clone().into_bytes(), create.clone()].concat());
             for _ in 0..before {
@@ -181,14 +182,14 @@ fn a_chunked_body_that_is_none_is_refused_in_words() {
             assert!(connection.is_closed_within(Duration::from_secs(2)));
         }
     }
-    assert_eq!(door.patients(), 6);
+    assert_eq!(app.patients(), 6);
 }
 
 #[test]
 fn a_target_on_another_host_is_refused() {
-    let door = Door::open();
+    let app = TestApp::start();
     let target = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes();
-    let mut connection = door.service.client().connect();
+    let mut connection = app.service.client().connect();
     for other in ["http://other/livez", "https://localhost:1/sign-in", "https://me@localhost/sign-in"] {
         let answer = connection.exchange(&target(other));
         assert_problem(&answer, 400, "Bad Request", "The target names another host than the header");
@@ -198,12 +199,12 @@ fn a_target_on_another_host_is_refused() {
 
 #[test]
 fn nothing_that_follows_the_last_request_is_carried_out() {
-    let door = Door::open();
+    let app = TestApp::start();
     let body = patient().to_string();
-    let last = create_request(&door.key, &[("Connection", "close")], body.as_bytes());
-    let mut connection = door.service.client().connect();
-    connection.write(&[last, create_request(&door.key, &[], body.as_bytes())].concat());
+    let last = create_request(app.key(), &[("Connection", "close")], body.as_bytes());
+    let mut connection = app.service.client().connect();
+    connection.write(&[last, create_request(app.key(), &[], body.as_bytes())].concat());
     assert_eq!(connection.read().status, 201);
     while connection.try_read(true).is_ok() {}
-    assert_eq!(door.patients(), 1);
+    assert_eq!(app.patients(), 1);
 }

@@ -5,68 +5,68 @@ use std::time::{Duration, Instant};
 use diesel::connection::SimpleConnection;
 use intake_test_support::{create_request, patient};
 
-use crate::{Door, program};
+use crate::fixtures::{TestApp, program};
 
 #[test]
 fn both_signals_end_the_service_cleanly_and_soon() {
     for signal in ["TERM", "INT"] {
-        let mut door = Door::open();
-        let mut idle = door.service.client().connect();
-        assert_eq!(idle.exchange(&create_request(&door.key, &[], patient().to_string().as_bytes())).status, 201);
+        let mut app = TestApp::start();
+        let mut idle = app.service.client().connect();
+        assert_eq!(idle.exchange(&create_request(app.key(), &[], patient().to_string().as_bytes())).status, 201);
         let asked = Instant::now();
-        door.service.signal(signal);
-        assert_eq!(door.service.wait().code(), Some(0), "{}", door.service.output());
+        app.service.signal(signal);
+        assert_eq!(app.service.wait().code(), Some(0), "{}", app.service.output());
         assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     }
 }
 
 #[test]
 fn a_request_that_was_accepted_is_finished() {
-    let mut door = Door::open();
+    let mut app = TestApp::start();
     // Somebody holds the table: the request waits in the database.
-    let mut holder = door.database.connect();
+    let mut holder = app.database.connect();
     holder.batch_execute("BEGIN; LOCK TABLE patients").unwrap();
-    let mut connection = door.service.client().connect();
-    connection.write(&create_request(&door.key, &[], patient().to_string().as_bytes()));
+    let mut connection = app.service.client().connect();
+    connection.write(&create_request(app.key(), &[], patient().to_string().as_bytes()));
     std::thread::sleep(Duration::from_millis(300));
-    door.service.signal("TERM");
+    app.service.signal("TERM");
     std::thread::sleep(Duration::from_millis(300));
     holder.batch_execute("COMMIT").unwrap();
     assert_eq!(connection.read().status, 201);
-    assert_eq!(door.service.wait().code(), Some(0));
-    assert_eq!(door.patients(), 1);
+    assert_eq!(app.service.wait().code(), Some(0));
+    assert_eq!(app.patients(), 1);
 }
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let mut door = Door::open();
-    let mut holder = door.database.connect();
+    let mut app = TestApp::start();
+    let mut holder = app.database.connect();
     holder.batch_execute("BEGIN; LOCK TABLE patients").unwrap();
-    let mut connection = door.service.client().connect();
-    connection.write(&create_request(&door.key, &[], patient().to_string().as_bytes()));
+    let mut connection = app.service.client().connect();
+    connection.write(&create_request(app.key(), &[], patient().to_string().as_bytes()));
     std::thread::sleep(Duration::from_millis(300));
-    door.service.signal("TERM");
+    app.service.signal("TERM");
     std::thread::sleep(Duration::from_millis(300));
-    door.service.signal("TERM");
-    assert_eq!(door.service.wait().code(), Some(130));
+    app.service.signal("TERM");
+    assert_eq!(app.service.wait().code(), Some(130));
 }
 
 #[test]
 fn the_last_use_of_a_key_is_written_before_the_end() {
-    let mut door = Door::open();
-    assert_eq!(door.create(&patient()).status, 201);
-    assert!(door.service.stop().success());
-    assert_eq!(door.database.count("key_uses WHERE last_used_at IS NOT NULL"), 1);
+    let mut app = TestApp::start();
+    assert_eq!(app.create(&patient()).status, 201);
+    assert!(app.service.stop().success());
+    assert_eq!(app.database.count("key_uses WHERE last_used_at IS NOT NULL"), 1);
 }
 
 #[test]
 fn whoever_holds_the_table_of_uses_does_not_hold_up_the_end() {
-    let mut door = Door::open();
-    assert_eq!(door.create(&patient()).status, 201);
-    let mut holder = door.database.connect();
+    let mut app = TestApp::start();
+    assert_eq!(app.create(&patient()).status, 201);
+    let mut holder = app.database.connect();
     holder.batch_execute("BEGIN; LOCK TABLE key_uses").unwrap();
     let asked = Instant::now();
-    assert!(door.service.stop().success());
+    assert!(app.service.stop().success());
     assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
 }
 

@@ -3,12 +3,10 @@
 use diesel::connection::SimpleConnection;
 use intake_domain::TotpSecret;
 use intake_http::edge;
-use intake_test_support::{Browser, Response, request};
+use intake_test_support::{Browser, Client, Response, request};
 use time::Duration;
 
-use crate::dashboard::{Clinic, PASSWORD};
-use crate::dashboard_guard::{Guest, House, post};
-use crate::service;
+use crate::fixtures::{Member, PASSWORD, TestApp, cookie, form_token, password_field, post, service};
 
 /// What the app shows, or will show in half a minute: good already, and never used before.
 fn code(secret: &TotpSecret, ahead: i64) -> String {
@@ -26,8 +24,8 @@ fn wrong(secret: &TotpSecret) -> &'static str {
 #[test]
 fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     let Some(browser) = Browser::start() else { return };
-    let clinic = Clinic::open();
-    clinic.join(&browser, "Ada", "ada@clinic.example");
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
     let sign_out = || {
         browser.press("Sign out");
         browser.wait_for("New here?");
@@ -68,7 +66,7 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
         browser.fill("Code", typed);
         browser.press("Continue");
     };
-    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
+    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     try_code(wrong(&secret));
     browser.wait_for("The code is wrong, or was used before.");
     try_code(&used);
@@ -76,11 +74,11 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     try_code(&code(&secret, 1));
     browser.wait_for("There is no API key yet.");
     sign_out();
-    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
+    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     try_code(&recovery[3].to_uppercase());
     browser.wait_for("There is no API key yet.");
     sign_out();
-    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
+    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     try_code(&recovery[3]);
     browser.wait_for("The code is wrong, or was used before.");
     try_code(&recovery[4]);
@@ -113,137 +111,133 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
         browser.wait_for(line);
     }
     sign_out();
-    clinic.sign_in(&browser, "ada@clinic.example", PASSWORD);
+    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     browser.wait_for("There is no API key yet.");
 }
 
-/// A member with a second factor, for programs without a browser.
-struct Guarded {
-    house: House,
-    ada: Guest,
-    secret: TotpSecret,
-    organisation: String,
+/// A sign-in that waits for its code: the right password was given, and Ada has a second factor.
+struct WaitingSignIn {
+    client: Client,
+    cookie: String,
 }
 
-impl Guarded {
-    fn open() -> Self {
-        let house = House::open();
-        let (ada, clinic) = house.guest("ada@clinic.example");
-        let secret = TotpSecret::new([9; 20]);
-        let form = format!(
-            "secret={}&code={}&password={}",
-            *secret.to_base32(),
-            // The earliest that is good: every later one is left for the tests.
-            code(&secret, -1),
-            PASSWORD.replace(' ', "+")
-        );
-        let turned_on = ada.post("/settings/account/second-factor", &form);
-        assert_eq!(turned_on.status, 200, "{}", turned_on.text());
-        Self { house, ada, secret, organisation: clinic.organisation.to_string() }
-    }
+/// Ada with a second factor, and its secret.
+fn ada_with_second_factor(app: &TestApp) -> (Member, TotpSecret) {
+    let ada = app.member("ada@clinic.example");
+    let secret = TotpSecret::new([9; 20]);
+    // The earliest that is good: every later one is left for the tests.
+    let code = code(&secret, -1);
+    let form = format!("secret={}&code={code}&{}", *secret.to_base32(), password_field(PASSWORD));
+    let turned_on = ada.post("/settings/account/second-factor", &form);
+    assert_eq!(turned_on.status, 200, "{}", turned_on.text());
+    (ada, secret)
+}
 
-    /// Gives the right password; gives the cookie of the sign-in that waits.
-    fn wait_for_code(&self) -> String {
-        let form = format!("email=ada%40clinic.example&password={}", PASSWORD.replace(' ', "+"));
-        let response = post(&self.ada.client, "/sign-in", &[], &form);
+impl WaitingSignIn {
+    /// Gives Ada's password.
+    fn start(app: &TestApp) -> Self {
+        let client = app.service.client();
+        let form = format!("email=ada%40clinic.example&{}", password_field(PASSWORD));
+        let response = post(&client, "/sign-in", &[], &form);
         assert_eq!((response.status, response.header("location")), (303, Some("/sign-in/code")));
-        response.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+        Self { client, cookie: cookie(&response) }
     }
 
-    fn page(&self, cookie: &str) -> Response {
-        self.ada.client.send(&request("GET", "/sign-in/code", &[("Cookie", cookie)], b""))
+    fn page(&self) -> Response {
+        self.client.send(&request("GET", "/sign-in/code", &[("Cookie", &self.cookie)], b""))
     }
 
-    fn send_code(&self, cookie: &str, code: &str) -> Response {
-        let page = self.page(cookie).text();
-        let token = page.split_once("name=\"form_token\" value=\"").unwrap().1.split('"').next().unwrap();
-        self.send_form(cookie, &format!("form_token={token}&code={code}"))
+    fn send_code(&self, code: &str) -> Response {
+        self.send_form(&format!("form_token={}&code={code}", form_token(&self.page().text())))
     }
 
-    fn send_form(&self, cookie: &str, form: &str) -> Response {
-        post(&self.ada.client, "/sign-in/code", &[("Cookie", cookie)], form)
+    fn send_form(&self, form: &str) -> Response {
+        post(&self.client, "/sign-in/code", &[("Cookie", &self.cookie)], form)
     }
 }
 
 #[test]
 fn the_right_password_alone_opens_nothing() {
-    let guarded = Guarded::open();
-    let cookie = guarded.wait_for_code();
-    let (name, token) = cookie.split_once('=').unwrap();
+    let app = TestApp::start();
+    let (ada, _) = ada_with_second_factor(&app);
+    let sign_in = WaitingSignIn::start(&app);
+    let (name, token) = sign_in.cookie.split_once('=').unwrap();
     assert_eq!(name, "__Host-intake-waiting");
     let as_session = format!("__Host-intake-session={token}");
-    for cookie in [&cookie, &as_session, &format!("{as_session}; {cookie}")] {
+    for cookie in [&sign_in.cookie, &as_session, &format!("{as_session}; {}", sign_in.cookie)] {
         let headers = [("Cookie", cookie.as_str())];
-        let response = guarded.ada.client.send(&request("GET", "/settings/account", &headers, b""));
+        let response = ada.client.send(&request("GET", "/settings/account", &headers, b""));
         assert_eq!((response.status, response.header("location")), (303, Some("/sign-in")), "{cookie}");
     }
-    assert_eq!(guarded.send_form(&cookie, "form_token=x&code=0").status, 403, "the form is not of this sign-in");
-    for table in ["waiting_sign_ins", "sessions"] {
-        let clear = format!("{table} AS t WHERE t::text LIKE '%{token}%'");
-        assert_eq!(guarded.house.database.count(&clear), 0, "{table}");
-    }
+    assert_eq!(sign_in.send_form("form_token=x&code=0").status, 403, "the form is not of this sign-in");
+    assert_eq!(app.database.tables_that_hold(token), [""; 0]);
 }
 
 #[test]
 fn one_code_signs_in_once_even_in_a_race() {
-    let guarded = Guarded::open();
-    let cookies: Vec<_> = (0..6).map(|_| guarded.wait_for_code()).collect();
-    let right = code(&guarded.secret, 0);
+    let app = TestApp::start();
+    let (ada, secret) = ada_with_second_factor(&app);
+    let sign_ins: Vec<_> = (0..6).map(|_| WaitingSignIn::start(&app)).collect();
+    let right = code(&secret, 0);
     let answers: Vec<Response> = std::thread::scope(|scope| {
-        let racers: Vec<_> = cookies.iter().map(|cookie| scope.spawn(|| guarded.send_code(cookie, &right))).collect();
+        let racers: Vec<_> = sign_ins.iter().map(|sign_in| scope.spawn(|| sign_in.send_code(&right))).collect();
         racers.into_iter().map(|racer| racer.join().unwrap()).collect()
     });
     let count = |status: u16| answers.iter().filter(|answer| answer.status == status).count();
     assert_eq!((count(303), count(401)), (1, 5));
     let in_front = answers.iter().find(|answer| answer.status == 303).unwrap();
-    let session = in_front.header("set-cookie").unwrap().split(';').next().unwrap();
-    let signed_in = request("GET", "/settings/account", &[("Cookie", session)], b"");
-    assert_eq!(guarded.ada.client.send(&signed_in).status, 200);
-    assert_eq!(guarded.house.database.count("waiting_sign_ins"), 5, "used up");
+    let session = cookie(in_front);
+    let signed_in = request("GET", "/settings/account", &[("Cookie", &session)], b"");
+    assert_eq!(ada.client.send(&signed_in).status, 200);
+    assert_eq!(app.database.count("waiting_sign_ins"), 5, "used up");
 }
 
 #[test]
 fn codes_cannot_be_tried_for_long() {
-    let guarded = Guarded::open();
-    let wrong = wrong(&guarded.secret);
-    let mut cookie = guarded.wait_for_code();
+    let app = TestApp::start();
+    let (_, secret) = ada_with_second_factor(&app);
+    let wrong = wrong(&secret);
+    let mut sign_in = WaitingSignIn::start(&app);
     for tried in 0..10 {
         if tried % 3 == 0 {
-            cookie = guarded.wait_for_code();
+            sign_in = WaitingSignIn::start(&app);
         }
-        assert_eq!(guarded.send_code(&cookie, wrong).status, 401);
+        assert_eq!(sign_in.send_code(wrong).status, 401);
     }
-    let refused = guarded.send_code(&cookie, &code(&guarded.secret, 0));
+    let refused = sign_in.send_code(&code(&secret, 0));
     assert_eq!(refused.status, 429);
     assert!(refused.text().contains("Too many attempts"));
-    assert_eq!(guarded.house.database.count("audit_entries WHERE action = 'code_failed'"), 10);
+    assert_eq!(app.database.count("audit_entries WHERE action = 'code_failed'"), 10);
 }
 
 #[test]
 fn a_sign_in_waits_ten_minutes_for_its_code() {
-    let guarded = Guarded::open();
-    let cookie = guarded.wait_for_code();
+    let app = TestApp::start();
+    drop(ada_with_second_factor(&app));
+    let sign_in = WaitingSignIn::start(&app);
     let age = |by: &str| {
         let sql = format!("UPDATE waiting_sign_ins SET started_at = now() - interval '{by}'");
-        guarded.house.database.connect().batch_execute(&sql).unwrap();
+        app.database.connect().batch_execute(&sql).unwrap();
     };
     age("9 minutes 50 seconds");
-    assert_eq!(guarded.page(&cookie).status, 200);
+    assert_eq!(sign_in.page().status, 200);
     age("10 minutes 1 second");
-    let over = guarded.page(&cookie);
+    let over = sign_in.page();
     assert_eq!((over.status, over.header("location")), (303, Some("/sign-in")));
-    guarded.wait_for_code();
-    assert_eq!(guarded.house.database.count("waiting_sign_ins"), 1, "the dead one is gone");
+    WaitingSignIn::start(&app);
+    assert_eq!(app.database.count("waiting_sign_ins"), 1, "the dead one is gone");
 }
 
 #[test]
 fn an_operator_lets_a_member_in_who_lost_everything() {
-    let guarded = Guarded::open();
+    let app = TestApp::start();
+    let (ada, _) = ada_with_second_factor(&app);
     let run = |arguments: &[&str]| {
-        let command = service(&guarded.house.database);
+        let command = service(&app.database);
         arguments.iter().fold(command, |command, argument| command.argument(argument)).run()
     };
-    let reset = ["member", "reset-second-factor", "--json", "--organisation", &guarded.organisation, "--email"];
+    let reset =
+        ["member", "reset-second-factor", "--json", "--organisation", &app.clinic.organisation.to_string(), "--email"];
     let stranger = run(&[&reset[..], &["eve@clinic.example"]].concat());
     assert!(!stranger.status.success());
     assert!(String::from_utf8_lossy(&stranger.stderr).contains("has no member eve@clinic.example"));
@@ -253,26 +247,25 @@ fn an_operator_lets_a_member_in_who_lost_everything() {
         assert_eq!(value, serde_json::json!({ "email": "ada@clinic.example", "wasOn": was_on }));
     }
     let form = format!("email=ada%40clinic.example&password={}", PASSWORD.replace(' ', "+"));
-    let response = post(&guarded.ada.client, "/sign-in", &[], &form);
+    let response = post(&ada.client, "/sign-in", &[], &form);
     assert_eq!(response.header("location"), Some("/settings/api-keys"));
-    let activity = guarded.ada.get("/settings/activity").text();
+    let activity = ada.get("/settings/activity").text();
     assert!(activity.contains("<td>An operator</td><td>turned off two-step sign-in for"), "{activity}");
 }
 
 #[test]
 fn what_is_kept_of_recovery_codes_opens_nothing() {
-    let guarded = Guarded::open();
-    let shown =
-        guarded.ada.post("/settings/account/recovery-codes", &format!("password={}", PASSWORD.replace(' ', "+")));
+    let app = TestApp::start();
+    let (ada, _) = ada_with_second_factor(&app);
+    let shown = ada.post("/settings/account/recovery-codes", &format!("password={}", PASSWORD.replace(' ', "+")));
     let page = shown.text();
     let first = page.split_once("spellcheck=\"false\">").unwrap().1.split_whitespace().next().unwrap().to_owned();
     assert_eq!(first.len(), 19, "{page}");
-    assert_eq!(guarded.house.database.count("recovery_codes"), 10);
+    assert_eq!(app.database.count("recovery_codes"), 10);
     for form in [first.clone(), first.replace('-', "")] {
-        let clear = format!("recovery_codes WHERE encode(digest, 'escape') LIKE '%{form}%'");
-        assert_eq!(guarded.house.database.count(&clear), 0);
+        assert_eq!(app.database.tables_that_hold(&form), [""; 0]);
     }
-    let cookie = guarded.wait_for_code();
-    assert_eq!(guarded.send_code(&cookie, &first).status, 303);
-    assert_eq!(guarded.house.database.count("recovery_codes"), 9);
+    let sign_in = WaitingSignIn::start(&app);
+    assert_eq!(sign_in.send_code(&first).status, 303);
+    assert_eq!(app.database.count("recovery_codes"), 9);
 }

@@ -1,0 +1,333 @@
+//! The fields of a patient, each once. Whatever goes through all fields (decoding, rules, digest, statement, answer, the
+//! OpenAPI document, the table of the guide) goes through [`Field::ALL`] and [`Field::definition`].
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+
+use time::Date;
+use time::macros::date;
+
+use crate::patients::rules;
+
+/// A field of a patient, in the order in which faults are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the definition of each says what it is")]
+pub enum Field {
+    FirstName,
+    LastName,
+    PhoneNumber,
+    DateOfBirth,
+    Email,
+    AddressLine1,
+    AddressLine2,
+    Suburb,
+    State,
+    Postcode,
+    Country,
+}
+
+/// Everything that is known of a field.
+#[derive(Clone, Copy, Debug)]
+pub struct Definition {
+    /// The name in JSON.
+    pub name: &'static str,
+    /// The column of the table `patients`.
+    pub column: &'static str,
+    /// Stands for the field in digests of requests. It never changes, and is never given to another field.
+    pub number: u16,
+    /// Whether a patient must have it.
+    pub is_required: bool,
+    /// What a value must be.
+    pub rule: Rule,
+    /// What it holds, for people.
+    pub description: &'static str,
+    /// A value that keeps the rule.
+    pub example: &'static str,
+}
+
+/// What a value must be: as data, so that the validator and every document are made of the same line.
+#[derive(Clone, Copy, Debug)]
+pub enum Rule {
+    /// A person's name: not empty, not blank.
+    Name {
+        /// The most code points.
+        max: usize,
+    },
+    /// Any text, the empty one too.
+    Text {
+        /// The most code points.
+        max: usize,
+    },
+    /// An address in the syntax of HTML5 with a dot in the domain.
+    Email {
+        /// The most characters.
+        max: usize,
+    },
+    /// A text of one form.
+    Pattern {
+        /// The form, in words.
+        form: &'static str,
+        /// The form, as a regular expression of ECMA 262.
+        pattern: &'static str,
+        /// Whether a text has the form.
+        matches: fn(&str) -> bool,
+        /// What is said of a text that has not.
+        message: &'static str,
+    },
+    /// A day of the calendar, `YYYY-MM-DD`, up to today.
+    BirthDate {
+        /// The first day that is taken.
+        earliest: Date,
+    },
+    /// One of these values.
+    OneOf(&'static [&'static str]),
+}
+
+impl Field {
+    /// How many fields there are.
+    pub const COUNT: usize = 11;
+
+    /// Every field, in the order in which faults are told.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::FirstName,
+        Self::LastName,
+        Self::PhoneNumber,
+        Self::DateOfBirth,
+        Self::Email,
+        Self::AddressLine1,
+        Self::AddressLine2,
+        Self::Suburb,
+        Self::State,
+        Self::Postcode,
+        Self::Country,
+    ];
+
+    /// Every field, in the order in which a created patient is told: the email address stands before the date of birth.
+    pub const RETURNED: [Self; Self::COUNT] = {
+        let mut fields = Self::ALL;
+        fields.swap(Self::DateOfBirth as usize, Self::Email as usize);
+        fields
+    };
+
+    /// The one place where a field is described.
+    #[must_use]
+    pub const fn definition(self) -> &'static Definition {
+        match self {
+            Self::FirstName => &Definition {
+                name: "firstName",
+                column: "first_name",
+                number: 1,
+                is_required: true,
+                rule: Rule::Name { max: 255 },
+                description: "First name",
+                example: "Ada",
+            },
+            Self::LastName => &Definition {
+                name: "lastName",
+                column: "last_name",
+                number: 2,
+                is_required: true,
+                rule: Rule::Name { max: 255 },
+                description: "Last name",
+                example: "Lovelace",
+            },
+            Self::PhoneNumber => &Definition {
+                name: "phoneNumber",
+                column: "phone_number",
+                number: 3,
+                is_required: true,
+                rule: Rule::Pattern {
+                    form: "E.164: `+`, a digit from 1 to 9, then 1 to 14 digits",
+                    pattern: r"^\+[1-9][0-9]{1,14}$",
+                    matches: rules::is_e164,
+                    message: "E.164 format is required, for example +61412345678",
+                },
+                description: "Phone number",
+                example: "+61412345678",
+            },
+            Self::DateOfBirth => &Definition {
+                name: "dateOfBirth",
+                column: "date_of_birth",
+                number: 4,
+                is_required: true,
+                rule: Rule::BirthDate { earliest: date!(1850 - 01 - 01) },
+                description: "Date of birth",
+                example: "1985-12-10",
+            },
+            Self::Email => &Definition {
+                name: "email",
+                column: "email",
+                number: 5,
+                is_required: false,
+                // The longest address that can be delivered to (RFC 5321).
+                rule: Rule::Email { max: 254 },
+                description: "Email address",
+                example: "ada@example.com",
+            },
+            Self::AddressLine1 => &Definition {
+                name: "addressLine1",
+                column: "address_line1",
+                number: 6,
+                is_required: false,
+                rule: Rule::Text { max: 255 },
+                description: "Street address, line 1",
+                example: "12 Analytical Street",
+            },
+            Self::AddressLine2 => &Definition {
+                name: "addressLine2",
+                column: "address_line2",
+                number: 7,
+                is_required: false,
+                rule: Rule::Text { max: 255 },
+                description: "Street address, line 2",
+                example: "Unit 3",
+            },
+            Self::Suburb => &Definition {
+                name: "suburb",
+                column: "suburb",
+                number: 8,
+                is_required: false,
+                rule: Rule::Text { max: 100 },
+                description: "Suburb or city",
+                example: "Carlton",
+            },
+            Self::State => &Definition {
+                name: "state",
+                column: "state",
+                number: 9,
+                is_required: false,
+                rule: Rule::Text { max: 50 },
+                description: "State or province",
+                example: "VIC",
+            },
+            Self::Postcode => &Definition {
+                name: "postcode",
+                column: "postcode",
+                number: 10,
+                is_required: false,
+                rule: Rule::Text { max: 20 },
+                description: "Postal or ZIP code",
+                example: "3053",
+            },
+            Self::Country => &Definition {
+                name: "country",
+                column: "country",
+                number: 11,
+                is_required: false,
+                rule: Rule::OneOf(&["AU"]),
+                description: "Country code",
+                example: "AU",
+            },
+        }
+    }
+
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.definition().name
+    }
+
+    /// The field of that name in JSON.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+}
+
+impl fmt::Display for Rule {
+    /// The rule in words, as documents tell it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name { max } => write!(f, "1 to {max} characters, not blank"),
+            Self::Text { max } => write!(f, "at most {max} characters"),
+            Self::Email { max } => {
+                write!(f, "an address in the syntax of HTML5, with a dot in the domain, at most {max} characters")
+            }
+            Self::Pattern { form, .. } => f.write_str(form),
+            Self::BirthDate { earliest } => {
+                write!(f, "`YYYY-MM-DD`, a day of the calendar, from {earliest} to today as seen at UTC+14")
+            }
+            Self::OneOf(values) => write!(f, "`{}`", values.join("`, `")),
+        }
+    }
+}
+
+/// One value for each field. Not printed by `Debug`, because it may be a patient's.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ByField<T>([T; Field::COUNT]);
+
+impl<T> ByField<T> {
+    /// What the function gives for each field.
+    pub fn from_fn(value: impl FnMut(Field) -> T) -> Self {
+        Self(Field::ALL.map(value))
+    }
+}
+
+#[expect(clippy::indexing_slicing, reason = "there is a place for every field")]
+impl<T> Index<Field> for ByField<T> {
+    type Output = T;
+
+    fn index(&self, field: Field) -> &T {
+        &self.0[field as usize]
+    }
+}
+
+#[expect(clippy::indexing_slicing, reason = "there is a place for every field")]
+impl<T> IndexMut<Field> for ByField<T> {
+    fn index_mut(&mut self, field: Field) -> &mut T {
+        &mut self.0[field as usize]
+    }
+}
+
+impl<T> fmt::Debug for ByField<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ByField(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_variant_is_among_all_in_its_place() {
+        let source = include_str!("field.rs").split_once("pub enum Field {\n").unwrap().1;
+        let variants: Vec<_> =
+            source.split_once('}').unwrap().0.lines().map(|line| line.trim().trim_end_matches(',')).collect();
+        let all: Vec<_> = Field::ALL.iter().map(|field| format!("{field:?}")).collect();
+        assert_eq!(all, variants);
+        assert!(Field::ALL.iter().enumerate().all(|(place, field)| *field as usize == place));
+    }
+
+    #[test]
+    fn no_two_fields_share_a_name_a_column_or_a_number() {
+        let all = Field::ALL.map(Field::definition);
+        assert_eq!(all.iter().map(|field| field.name).collect::<HashSet<_>>().len(), Field::COUNT);
+        assert_eq!(all.iter().map(|field| field.column).collect::<HashSet<_>>().len(), Field::COUNT);
+        assert_eq!(all.iter().map(|field| field.number).collect::<HashSet<_>>().len(), Field::COUNT);
+    }
+
+    /// Whoever changes a number, or gives one to another field, makes every stored request unrecognisable.
+    #[test]
+    fn numbers_and_columns_of_released_fields_never_change() {
+        let released = [
+            ("firstName", "first_name", 1),
+            ("lastName", "last_name", 2),
+            ("phoneNumber", "phone_number", 3),
+            ("dateOfBirth", "date_of_birth", 4),
+            ("email", "email", 5),
+            ("addressLine1", "address_line1", 6),
+            ("addressLine2", "address_line2", 7),
+            ("suburb", "suburb", 8),
+            ("state", "state", 9),
+            ("postcode", "postcode", 10),
+            ("country", "country", 11),
+        ];
+        for (name, column, number) in released {
+            let field = Field::named(name).unwrap().definition();
+            assert_eq!((field.column, field.number), (column, number), "{name}");
+        }
+    }
+}

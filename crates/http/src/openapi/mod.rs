@@ -1,0 +1,185 @@
+//! The OpenAPI document: a template that says what is so for every field alike, filled with the schemas of the fields, which
+//! are made from their definitions.
+
+use intake_domain::{Definition, Field, Rule};
+use serde::Serialize;
+use time::{Date, Month};
+
+const TEMPLATE: &str = include_str!("template.json");
+/// Control characters, bidirectional overrides and isolates, for the inside of a class of a regular expression.
+const FORBIDDEN: &str = r"\u0000-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069";
+/// White space, and characters that draw nothing, apart from those that are forbidden anyway.
+const BLANK: &str = concat!(
+    r" \u00A0\u00AD\u034F\u061C\u115F\u1160\u1680\u17B4\u17B5\u180B-\u180F\u2000-\u200F\u2028\u2029\u202F\u205F-\u2065",
+    r"\u206A-\u206F\u2800\u3000\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF9-\uFFFB",
+    // Regular expressions agree on no escape for what lies beyond the first 65,536.
+    "\u{E0000}-\u{E0FFF}"
+);
+const EMAIL: &str = concat!(
+    r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?",
+    r"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$"
+);
+
+/// The document of a service that is reached at this address.
+#[must_use]
+pub fn openapi(base_url: &str) -> String {
+    let names = |fields: &[Field]| fields.iter().map(|field| text(field.name())).collect::<Vec<_>>().join(", ");
+    let required: Vec<_> = Field::ALL.into_iter().filter(|field| field.definition().is_required).collect();
+    let returned =
+        format!(r#"["id", {}, "organisationId", "isIdentified", "createdAt", "updatedAt"]"#, names(&Field::RETURNED));
+    let sent = Field::ALL.map(|field| property(field.name(), &sent_schema(field.definition()))).to_vec();
+    let blanks = [
+        ("@server", text(&format!("{base_url}/api/v1"))),
+        ("@documentation", text(&format!("{base_url}/docs"))),
+        ("@required_example", example(&required)),
+        ("@whole_example", example(&Field::ALL)),
+        ("@required", format!("[{}]", names(&required))),
+        ("@sent_properties", object(&sent)),
+        ("@returned", returned),
+        ("@returned_properties", object(&returned_properties())),
+    ];
+    blanks.iter().fold(TEMPLATE.to_owned(), |document, (blank, value)| document.replace(&text(blank), value))
+}
+
+/// The rules of the fields as a table of Markdown, for the guide.
+#[must_use]
+pub fn fields_table() -> String {
+    let row = |field: Field| {
+        let Definition { name, is_required, description, rule, .. } = field.definition();
+        format!("| `{name}` | {description} | {} | {rule} |\n", if *is_required { "yes" } else { "no" })
+    };
+    format!("| Field | What it holds | Required | Rule |\n|---|---|---|---|\n{}", Field::ALL.map(row).concat())
+}
+
+/// The least that is sent, or every field, with the fields' own examples.
+pub(crate) fn example(fields: &[Field]) -> String {
+    let member = |field: &Field| format!("{}: {}", text(field.name()), text(field.definition().example));
+    format!("{{{}}}", fields.iter().map(member).collect::<Vec<_>>().join(", "))
+}
+
+fn sent_schema(field: &Definition) -> Vec<String> {
+    let mut members = described(field, !field.is_required);
+    let forbidden_anywhere = format!("^[^{FORBIDDEN}]*$");
+    match field.rule {
+        Rule::Name { max } => members.extend([
+            member("minLength", 1),
+            member("maxLength", max),
+            member("pattern", format!("^[^{FORBIDDEN}]*[^{FORBIDDEN}{BLANK}][^{FORBIDDEN}]*$")),
+        ]),
+        Rule::Text { max } => members.extend([member("maxLength", max), member("pattern", forbidden_anywhere)]),
+        Rule::Email { max } => members.extend([member("maxLength", max), member("pattern", EMAIL)]),
+        Rule::Pattern { pattern, .. } => members.push(member("pattern", pattern)),
+        Rule::BirthDate { earliest } => {
+            members.extend([member("format", "date"), member("pattern", days_from(earliest))]);
+        }
+        Rule::OneOf(values) if field.is_required => members.push(member("enum", values)),
+        Rule::OneOf(values) => {
+            let values: Vec<_> = values.iter().copied().map(Some).chain([None]).collect();
+            members.push(member("enum", values));
+        }
+    }
+    members
+}
+
+/// What an answer holds: only the kind, because what is sent may change within the version.
+fn returned_properties() -> Vec<String> {
+    let own = |name, kind: &[String]| property(name, kind);
+    let identifier =
+        |description| vec![member("type", "string"), member("format", "uuid"), member("description", description)];
+    let moment = |description| {
+        vec![
+            member("type", "string"),
+            member("format", "date-time"),
+            member("description", description),
+            member("examples", ["2025-12-03T10:30:00.000Z"]),
+        ]
+    };
+    let fields = Field::RETURNED.map(|field| {
+        let definition = field.definition();
+        // SPEC 2.1 calls the date of birth nullable though every patient of this interface has one.
+        let is_nullable = !definition.is_required || matches!(definition.rule, Rule::BirthDate { .. });
+        let mut members = described(definition, is_nullable);
+        if matches!(definition.rule, Rule::BirthDate { .. }) {
+            members.push(member("format", "date"));
+        }
+        property(definition.name, &members)
+    });
+    let is_identified = [
+        member("type", "boolean"),
+        member("description", "Whether the patient is fully identified: true for all that come through this interface"),
+    ];
+    let mut properties = vec![own("id", &identifier("Given by the service: a UUID version 7"))];
+    properties.extend(fields);
+    properties.extend([
+        own("organisationId", &identifier("The organisation that owns the calling key")),
+        own("isIdentified", &is_identified),
+        own("createdAt", &moment("When the patient was created: UTC, in milliseconds")),
+        own("updatedAt", &moment("When the patient was last changed: UTC, in milliseconds")),
+    ]);
+    properties
+}
+
+fn described(field: &Definition, is_nullable: bool) -> Vec<String> {
+    let kind = if is_nullable { r#""type": ["string", "null"]"# } else { r#""type": "string""# };
+    let description = format!("{}: {}", field.description, field.rule);
+    vec![kind.to_owned(), member("description", description), member("examples", [field.example])]
+}
+
+/// The days from the first of a year on, as a regular expression. That they are days of the calendar, the format says.
+fn days_from(earliest: Date) -> String {
+    debug_assert!(earliest.day() == 1 && earliest.month() == Month::January, "only years are told apart");
+    let year = earliest.year();
+    // A later year has the same first digits, then a higher one, then any.
+    let later = (0..4_u32).rev().filter_map(|rest| {
+        let (same, digit) = (year / 10_i32.pow(rest + 1), year / 10_i32.pow(rest) % 10);
+        let same = if same == 0 { String::new() } else { same.to_string() };
+        (digit < 9).then(|| format!("{same}[{}-9]{}", digit + 1, "[0-9]".repeat(rest as usize)))
+    });
+    let years: Vec<_> = later.chain([year.to_string()]).collect();
+    format!("^(?:{})-[0-9]{{2}}-[0-9]{{2}}$", years.join("|"))
+}
+
+fn property(name: &str, members: &[String]) -> String {
+    format!("{}: {{{}}}", text(name), members.join(", "))
+}
+
+/// The members of an object that stands in the template, a line for each.
+fn object(members: &[String]) -> String {
+    let indent = " ".repeat(8);
+    let lines: Vec<_> = members.iter().map(|member| format!("{indent}  {member}")).collect();
+    format!("{{\n{}\n{indent}}}", lines.join(",\n"))
+}
+
+fn member(name: &str, value: impl Serialize) -> String {
+    format!("{}: {}", text(name), serde_json::to_string(&value).unwrap_or_default())
+}
+
+fn text(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::date;
+
+    use super::*;
+
+    #[test]
+    fn the_years_of_a_date_of_birth_begin_with_the_first() {
+        assert_eq!(
+            days_from(date!(1850 - 01 - 01)),
+            "^(?:[2-9][0-9][0-9][0-9]|1[9-9][0-9][0-9]|18[6-9][0-9]|185[1-9]|1850)-[0-9]{2}-[0-9]{2}$"
+        );
+    }
+
+    #[test]
+    fn every_blank_of_the_template_is_filled() {
+        let document = openapi("https://intake.example");
+        assert!(!document.contains("\"@"), "{document}");
+        let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+        assert_eq!(document["servers"][0]["url"], "https://intake.example/api/v1");
+        let properties = &document["components"]["schemas"]["NewPatient"]["properties"];
+        assert_eq!(properties["suburb"]["maxLength"], 100);
+        assert_eq!(properties["country"]["enum"], serde_json::json!(["AU", null]));
+    }
+}

@@ -1,0 +1,257 @@
+//! What the tests start from: the program, a running service with an organisation, and a member of it who is signed in
+//! without a browser. Whatever else a test needs it makes itself.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use intake_domain::{ApiKey, Environment, KeyFormat, TotpSecret};
+use intake_http::edge;
+use intake_infra::SERVICE_ROLE;
+use intake_test_support::{
+    Browser, Client, Clinic, Response, RoundTripCounter, Service, ServiceBuilder, TestDatabase, request,
+};
+use serde_json::{Value, json};
+
+/// The password of every member.
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
+
+/// A service in development over a database of its own, with an organisation.
+pub(crate) struct TestApp {
+    pub(crate) service: Service,
+    pub(crate) clinic: Clinic,
+    pub(crate) database: TestDatabase,
+    key: OnceLock<ApiKey>,
+}
+
+/// A member who is signed in, as a program without a browser.
+pub(crate) struct Member {
+    pub(crate) client: Client,
+    /// The cookie of the session, as it is sent back.
+    pub(crate) cookie: String,
+    pub(crate) form_token: String,
+}
+
+impl TestApp {
+    pub(crate) fn start() -> Self {
+        Self::start_with(|builder| builder)
+    }
+
+    pub(crate) fn start_with(settings: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> Self {
+        let database = TestDatabase::new();
+        Self::new(settings(service(&database)).start(), database)
+    }
+
+    /// A service that reaches its database through a proxy, which counts round trips and can make the database hang.
+    pub(crate) fn behind_a_proxy(settings: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> (RoundTripCounter, Self) {
+        let database = TestDatabase::new();
+        let proxy = RoundTripCounter::before(&database.socket_folder());
+        let url = proxy.url(SERVICE_ROLE, database.name());
+        let service = settings(program().database_urls(&url, &database.owner)).start();
+        (proxy, Self::new(service, database))
+    }
+
+    fn new(service: Service, database: TestDatabase) -> Self {
+        let clinic = Clinic::open(&database.service, Environment::Development);
+        Self { service, clinic, database, key: OnceLock::new() }
+    }
+
+    /// An active key of the organisation, made when first asked for.
+    pub(crate) fn key(&self) -> &ApiKey {
+        self.key.get_or_init(|| self.clinic.key().1)
+    }
+
+    /// Another organisation in the same register.
+    pub(crate) fn other_clinic(&self) -> Clinic {
+        Clinic::open(&self.database.service, Environment::Development)
+    }
+
+    pub(crate) fn create(&self, patient: &Value) -> Response {
+        self.service.create(self.key(), patient)
+    }
+
+    pub(crate) fn send_body(&self, body: impl AsRef<[u8]>) -> Response {
+        self.service.create_with(self.key(), &[], body.as_ref())
+    }
+
+    pub(crate) fn patients(&self) -> i64 {
+        self.database.count("patients")
+    }
+
+    /// The address of a path, for browsers.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.service.https.unwrap().port())
+    }
+
+    /// Invites somebody into the organisation as an operator does; gives the path of the invitation.
+    pub(crate) fn invite(&self, email: &str) -> String {
+        self.invite_into(&self.clinic, email)
+    }
+
+    fn invite_into(&self, clinic: &Clinic, email: &str) -> String {
+        let id = clinic.organisation.to_string();
+        let command = service(&self.database).setting("INTAKE_PUBLIC_URL", self.url(""));
+        let arguments = ["member", "invite", "--json", "--organisation", &id, "--email", email];
+        let output = arguments.iter().fold(command, |command, argument| command.argument(argument)).run();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let names: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!((names, &value["email"]), (vec!["email", "expiresAt", "link"], &json!(email)));
+        value["link"].as_str().unwrap().strip_prefix(&self.url("")).unwrap().to_owned()
+    }
+
+    /// Somebody who joins the organisation and is signed in.
+    pub(crate) fn member(&self, email: &str) -> Member {
+        self.member_of(&self.clinic, email)
+    }
+
+    /// The same for another organisation.
+    pub(crate) fn member_of(&self, clinic: &Clinic, email: &str) -> Member {
+        Member::join(self.service.client(), &self.invite_into(clinic, email), "Ada")
+    }
+
+    /// Joins the organisation in a browser.
+    pub(crate) fn join(&self, browser: &Browser, name: &str, email: &str) {
+        browser.open(&self.url(&self.invite(email)));
+        accept_invitation(browser, name);
+    }
+
+    pub(crate) fn sign_in(&self, browser: &Browser, email: &str, password: &str) {
+        browser.open(&self.url("/sign-in"));
+        browser.fill("Email", email);
+        browser.fill("Password", password);
+        browser.press("Sign in");
+    }
+
+    /// Turns it on for the member whose browser this is; `look` is called while its page is there.
+    pub(crate) fn turn_on_second_factor(&self, browser: &Browser, look: impl FnOnce()) {
+        browser.open(&self.url("/settings/account/second-factor"));
+        browser.wait_for("Scan this");
+        look();
+        let secret = browser.run("return document.querySelector('[name=secret]').value");
+        let secret = TotpSecret::from_base32(secret.as_str().unwrap()).unwrap();
+        browser.fill("Code that the app shows", &secret.code_at(edge::now()));
+        browser.fill("Your password", PASSWORD);
+        browser.press("Turn on");
+        browser.wait_for("they won't be shown again");
+    }
+}
+
+impl Member {
+    /// Accepts the invitation at this path.
+    pub(crate) fn join(client: Client, invitation: &str, name: &str) -> Self {
+        let joined = accept(&client, invitation, name);
+        assert_eq!(joined.status, 303, "{}", joined.text());
+        Self::signed_in(client, &joined)
+    }
+
+    /// The one whom this answer has signed in.
+    pub(crate) fn signed_in(client: Client, answer: &Response) -> Self {
+        let cookie = cookie(answer);
+        let page = client.send(&request("GET", "/settings/account", &[("Cookie", &cookie)], b"")).text();
+        Self { client, cookie, form_token: form_token(&page) }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Response {
+        self.client.send(&request("GET", path, &[("Cookie", &self.cookie), ("Accept", "text/html")], b""))
+    }
+
+    pub(crate) fn post(&self, path: &str, form: &str) -> Response {
+        let form = format!("form_token={}&{form}", self.form_token);
+        post(&self.client, path, &[("Cookie", &self.cookie)], &form)
+    }
+
+    /// Makes an invitation on the page for it; gives its path.
+    pub(crate) fn invite(&self, email: &str) -> String {
+        let page = self.post("/settings/members", &format!("email={}", email.replace('@', "%40"))).text();
+        let link = between(&page, "id=\"link\" value=\"", "\"");
+        link[link.find("/invitations/").unwrap()..].to_owned()
+    }
+}
+
+/// Sends the form of the invitation at this path.
+pub(crate) fn accept(client: &Client, invitation: &str, name: &str) -> Response {
+    post(client, invitation, &[], &format!("name={name}&{}", password_field(PASSWORD)))
+}
+
+/// Accepts the invitation that a browser shows, in an organisation without a key.
+pub(crate) fn accept_invitation(browser: &Browser, name: &str) {
+    browser.fill("Your name", name);
+    browser.fill("Password", PASSWORD);
+    browser.press("Join");
+    browser.wait_for("There is no API key yet.");
+}
+
+/// Makes a key, from any page with a link to do so, and stays where it is shown.
+pub(crate) fn create_key(browser: &Browser, name: &str) -> ApiKey {
+    browser.press("Create API key");
+    browser.fill("Name", name);
+    browser.press("Create key");
+    browser.wait_for("won't be shown again");
+    shown_key(browser)
+}
+
+/// The key that the page shows.
+pub(crate) fn shown_key(browser: &Browser) -> ApiKey {
+    demo_key(&browser.value("Your new key"))
+}
+
+/// The key that a text is, in development.
+pub(crate) fn demo_key(text: &str) -> ApiKey {
+    KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).parse(text).unwrap()
+}
+
+pub(crate) fn post(client: &Client, path: &str, headers: &[(&str, &str)], form: &str) -> Response {
+    let mut headers = headers.to_vec();
+    headers.push(("Content-Type", "application/x-www-form-urlencoded"));
+    client.send(&request("POST", path, &headers, form.as_bytes()))
+}
+
+/// The field of a form with a password of letters and spaces.
+pub(crate) fn password_field(password: &str) -> String {
+    format!("password={}", password.replace(' ', "+"))
+}
+
+/// The cookie that an answer sets, as it is sent back.
+pub(crate) fn cookie(answer: &Response) -> String {
+    answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+}
+
+/// What protects the first form of a page.
+pub(crate) fn form_token(page: &str) -> String {
+    between(page, "name=\"form_token\" value=\"", "\"")
+}
+
+/// What stands between two texts on a page.
+pub(crate) fn between(page: &str, before: &str, after: &str) -> String {
+    page.split_once(before).unwrap().1.split(after).next().unwrap().to_owned()
+}
+
+/// Tells threads that go on until something is over that it is: also when the test fails, which would hang otherwise.
+pub(crate) struct OverWhenDropped<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for OverWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Keeps tests apart of which one takes all of the machine and another looks at the clock.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn program() -> ServiceBuilder {
+    ServiceBuilder::new(env!("CARGO_BIN_EXE_intake"))
+}
+
+pub(crate) fn service(database: &TestDatabase) -> ServiceBuilder {
+    program().database(database)
+}
+
+/// The same in production, behind a proxy on this machine.
+pub(crate) fn in_production(builder: ServiceBuilder) -> ServiceBuilder {
+    let builder = builder.setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1");
+    // A database that forgets is refused as such.
+    builder.setting("INTAKE_DURABILITY", "")
+}
