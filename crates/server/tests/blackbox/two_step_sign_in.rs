@@ -68,9 +68,9 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     };
     app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     try_code(wrong(&secret));
-    browser.wait_for("The code is wrong, or was used before.");
+    browser.wait_for("The code is wrong or has been used before.");
     try_code(&used);
-    browser.wait_for("The code is wrong, or was used before.");
+    browser.wait_for("The code is wrong or has been used before.");
     try_code(&code(&secret, 1));
     browser.wait_for("There is no API key yet.");
     sign_out();
@@ -80,7 +80,7 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     sign_out();
     app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     try_code(&recovery[3]);
-    browser.wait_for("The code is wrong, or was used before.");
+    browser.wait_for("The code is wrong or has been used before.");
     try_code(&recovery[4]);
     browser.wait_for("There is no API key yet.");
     browser.press("Account");
