@@ -11,9 +11,9 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error, web};
 use intake_dashboard::{BaseUrl, Throttle};
 use intake_domain::{
-    AddKeyOutcome, AuditLog, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
-    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, PatientRegister,
-    SessionStore, SignedIn, Token,
+    AddKeyOutcome, AuditLog, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog,
+    MockKeyStore, MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher,
+    PatientRegister, SessionStore, SignedIn, Token,
 };
 use intake_http::{RateLimiter, TrustedProxies, envelope};
 use uuid::Uuid;
