@@ -1,5 +1,5 @@
-//! Where the members of an organisation look after its API keys: HTML pages made by the server, which work without
-//! scripts. Every asset is in the program; nothing is fetched from elsewhere.
+//! The dashboard, where the members of an organisation look after its API keys: HTML pages made by the server, which work
+//! without scripts. Every asset is built into the program; nothing is loaded from elsewhere.
 
 mod account;
 mod activity;
@@ -115,7 +115,7 @@ fn pages() -> Scope {
         .default_service(web::to(not_found))
 }
 
-/// People get a page; programs that ask for nothing in particular get the interface's error.
+/// Answers browsers with a page, and other programs with the API's error.
 async fn not_found(request: HttpRequest, payload: web::Payload) -> HttpResponse {
     let accept = request.headers().get(actix_web::http::header::ACCEPT).and_then(|value| value.to_str().ok());
     let is_page = accept.is_some_and(|accept| accept.contains("text/html")) && !request.path().starts_with("/api/");

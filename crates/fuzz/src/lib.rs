@@ -11,7 +11,7 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::Dashboard;
 use intake_domain::{
-    AddedKey, Environment, Invited, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
+    AddKeyOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
     MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, SessionStore,
     SignedIn, Token,
 };
@@ -83,7 +83,7 @@ fn keys() -> Arc<dyn KeyStore> {
     let mut keys = MockKeyStore::new();
     keys.expect_note_sent_in_clear().returning(|_, _| ());
     keys.expect_note_answer().returning(|_, _, _, _| ());
-    keys.expect_add_key().returning(|_, _| Ok(AddedKey::Added));
+    keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));
     Arc::new(keys)
@@ -93,7 +93,7 @@ fn members() -> Arc<dyn MemberStore> {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(|_, _| Ok(None));
     members.expect_invitation().returning(|_, _| Ok(None));
-    members.expect_invite().returning(|_, _| Ok(Invited::Invited));
+    members.expect_invite().returning(|_, _| Ok(InviteOutcome::Invited));
     members.expect_members().returning(|_| Ok(Vec::new()));
     members.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
     members.expect_recovery_codes_left().returning(|_| Ok(None));

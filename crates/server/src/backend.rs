@@ -2,12 +2,13 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::Environment;
-use intake_infra::embedded::{Durability, EmbeddedError, EmbeddedPostgres, Settings};
+use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
+use intake_infra::environment::{assert_environment, stamp_environment};
 use intake_infra::grants::assert_granted;
-use intake_infra::migrations::{assert_environment, assert_migrated, migrate, stamp_environment};
+use intake_infra::migrations::{assert_migrated, migrate};
 use intake_infra::pooler::assert_own_sessions;
 use intake_infra::production::{assert_durable, excess_of_power};
-use intake_infra::{DatabaseUrl, prepare};
+use intake_infra::{DatabaseUrl, Durability, prepare};
 
 use crate::configuration::Configuration;
 

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, KeyId, KeyRecord, KeyRequest, KeySecret, Name, OrganisationId, Token, create_key,
-    create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key, timestamp,
+    Actor, AuditEntryId, Deed, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, Name, Organisation,
+    OrganisationId, ResetSecondFactorError, Token, create_key, invite_member, list_keys, reset_second_factor,
+    revoke_key, timestamp,
 };
+use intake_infra::environment::assert_environment;
 use intake_infra::grants::{assert_service_role, grant_service_role};
-use intake_infra::migrations::{assert_environment, assert_not_newer, migrate};
+use intake_infra::migrations::{assert_not_newer, migrate};
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -86,12 +88,13 @@ async fn organisation(command: OrganisationCommand, keys: &PostgresKeyStore) -> 
         OrganisationCommand::Create { name, output } => {
             let name = Name::new(name).context("--name")?;
             let id = OrganisationId::new(edge::now(), edge::random());
-            let made = create_organisation(keys, id, name).await?;
+            let made = Organisation { id, name };
+            keys.add_organisation(&made).await?;
             let value = json!({ "id": made.id.to_string(), "name": made.name.as_str() });
             tell(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
         }
         OrganisationCommand::List { output } => {
-            let all = list_organisations(keys).await?;
+            let all = keys.organisations().await?;
             let values = all.iter().map(|(id, name)| json!({ "id": id.to_string(), "name": name }));
             let lines: Vec<_> = all.iter().map(|(id, name)| format!("{id}  {name}")).collect();
             let text = if lines.is_empty() { "There is no organisation yet.".to_owned() } else { lines.join("\n") };
@@ -157,8 +160,11 @@ async fn member(
             tell(&output, &value, &text)
         }
         MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, output }) => {
-            let reset = reset_second_factor(members, organisation, &email, &deed()).await?;
-            let was_on = reset.with_context(|| format!("organisation {organisation} has no member {email}"))?;
+            let was_on = match reset_second_factor(members, organisation, &email, &deed()).await {
+                Ok(()) => true,
+                Err(ResetSecondFactorError::AlreadyOff) => false,
+                Err(error) => return Err(error.into()),
+            };
             let text = match was_on {
                 true => format!("{email} signs in by password alone from now on."),
                 false => format!("{email} signs in by password alone already."),
@@ -187,14 +193,14 @@ fn value_of(key: &KeyRecord) -> Value {
 }
 
 fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
-    let status = match (key.revoked_at, key.expires_at) {
-        (Some(at), _) => format!("revoked {}", timestamp(at)),
-        (None, Some(at)) if at <= now => format!("expired {}", timestamp(at)),
-        (None, Some(at)) => format!("active, expires {}", timestamp(at)),
-        (None, None) => "active".to_owned(),
+    let status = match key.status(now) {
+        KeyStatus::Revoked(at) => format!("revoked {}", timestamp(at)),
+        KeyStatus::Expired(at) => format!("expired {}", timestamp(at)),
+        KeyStatus::ActiveUntil(at) => format!("active, expires {}", timestamp(at)),
+        KeyStatus::Active => "active".to_owned(),
     };
     let used = key.last_used_at.map_or("never used".to_owned(), |at| format!("last used {}", timestamp(at)));
-    let warning = if key.sent_in_clear_at.is_some() { "  SENT IN CLEAR: replace it" } else { "" };
+    let warning = if key.must_be_replaced(now) { "  SENT IN CLEAR: replace it" } else { "" };
     format!("{}  …{}  {}  {status}, {used}{warning}", key.id, key.hint, key.name)
 }
 

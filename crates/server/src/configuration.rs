@@ -8,8 +8,7 @@ use std::time::Duration;
 use anyhow::bail;
 use intake_domain::{Environment, KeyFormat, KeyPrefix, Token};
 use intake_http::{RateLimit, TrustedProxies};
-use intake_infra::DatabaseUrl;
-use intake_infra::embedded::Durability;
+use intake_infra::{DatabaseUrl, Durability};
 use tracing_subscriber::filter::Targets;
 
 use crate::certificate_files::TlsFiles;

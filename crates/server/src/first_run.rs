@@ -4,8 +4,8 @@ use std::fs;
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, MemberStore, Name, OrganisationId, Token, create_key,
-    create_organisation, invite_member, list_members, list_organisations,
+    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, MemberStore, Name, Organisation, OrganisationId, Token,
+    create_key, invite_member,
 };
 
 use crate::commands::deed;
@@ -33,10 +33,14 @@ pub(crate) async fn ensure_demo(
         return Ok(holder.organisation_id);
     }
     let (deed, now) = (deed(), edge::now());
-    let known = list_organisations(keys).await?.into_iter().find(|(_, name)| name == CLINIC);
+    let known = keys.organisations().await?.into_iter().find(|(_, name)| name == CLINIC);
     let organisation_id = match known {
         Some((id, _)) => id,
-        None => create_organisation(keys, OrganisationId::new(now, edge::random()), Name::new(CLINIC)?).await?.id,
+        None => {
+            let clinic = Organisation { id: OrganisationId::new(now, edge::random()), name: Name::new(CLINIC)? };
+            keys.add_organisation(&clinic).await?;
+            clinic.id
+        }
     };
     let request = KeyRequest {
         organisation_id,
@@ -57,7 +61,7 @@ pub(crate) async fn invite_first_member(
     clinic: OrganisationId,
     base: &str,
 ) -> anyhow::Result<Option<String>> {
-    if !list_members(members, clinic).await?.is_empty() {
+    if !members.members(clinic).await?.is_empty() {
         return Ok(None);
     }
     let token = Token::new(edge::random());

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use intake_http::TrustedProxies;
-use intake_infra::embedded::Durability;
+use intake_infra::Durability;
 use ipnet::IpNet;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 

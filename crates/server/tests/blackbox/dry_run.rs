@@ -38,6 +38,9 @@ fn a_valid_patient_is_said_to_be_valid_and_not_stored() {
     assert_eq!(send(&app, VALIDATE, app.key(), &[("Idempotency-Key", "once")], body.as_bytes()).status, 200);
 }
 
+/// What is sent with which key and headers, and the status that refuses it.
+type Refused<'a> = (&'a ApiKey, &'a [(&'a str, &'a str)], &'a [u8], u16);
+
 #[test]
 fn whatever_a_create_refuses_a_dry_run_refuses_alike() {
     let app = TestApp::start();
@@ -46,7 +49,7 @@ fn whatever_a_create_refuses_a_dry_run_refuses_alike() {
     let good = patient().to_string();
     let huge = vec![b' '; 70_000];
     let broken = patient_with("phoneNumber", "0412").to_string();
-    let cases: [(&ApiKey, &[(&str, &str)], &[u8], u16); 9] = [
+    let cases: [Refused<'_>; 9] = [
         (&app.clinic.unknown_key(), &[], good.as_bytes(), 401),
         (&revoked, &[], b"{", 401),
         (app.key(), &[("Content-Type", "text/plain")], good.as_bytes(), 415),
