@@ -17,7 +17,7 @@ pub(crate) const POST_ONLY: &str = "POST, OPTIONS";
 /// What the document answers to.
 pub(crate) const GET_ONLY: &str = "GET, OPTIONS";
 const CHALLENGE: &str = r#"Bearer realm="intake""#;
-/// The header, as faults name it.
+/// The header's name in the path of a fault.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 const PROBLEM_JSON: &str = "application/problem+json";
 /// Long enough for a queue of requests to drain.
@@ -38,9 +38,9 @@ pub(crate) enum Problem {
     NoKey,
     /// A text that is no key of this service.
     MalformedKey(MalformedKey),
-    /// A well-formed key that opens nothing.
+    /// A well-formed key that is unknown, revoked or expired.
     KeyRefused(KeyRefusal),
-    /// The key's rate is used up for that long.
+    /// The key's rate limit is exceeded; the next request is allowed after this time.
     RateExceeded(Duration),
     /// The body is not said to be JSON.
     UnsupportedMediaType,
@@ -52,8 +52,8 @@ pub(crate) enum Problem {
     HeadTooSlow,
     /// The head is larger than any that is needed here.
     HeadTooLarge,
-    /// A request came behind the one that was to be the connection's last.
-    AfterTheLast,
+    /// A request came after one with `Connection: close`.
+    AfterConnectionClose,
     /// The body, or a header, is not well formed.
     Malformed(Cow<'static, str>),
     /// Fields break rules.
@@ -62,7 +62,7 @@ pub(crate) enum Problem {
     UnknownMembers(Option<FieldFaults>, Vec<String>),
     /// The idempotency key belongs to a different patient.
     DifferentPatient,
-    /// The service has more to do than it takes on.
+    /// More requests are waiting than the service accepts.
     Full,
     /// The database cannot be reached.
     Unavailable(Source),
@@ -70,7 +70,7 @@ pub(crate) enum Problem {
     Unexpected(Source),
 }
 
-/// Why an answer is not what it should have been: for the log alone, carried there among the answer's extensions.
+/// Why a request failed: for the log alone, which finds it in the answer's extensions.
 #[derive(Debug)]
 pub struct Cause(String);
 
@@ -81,13 +81,13 @@ impl fmt::Display for Cause {
 }
 
 impl Cause {
-    /// More was asked for than the service takes on.
+    /// More requests are waiting than the service accepts.
     #[must_use]
     pub fn full() -> Self {
         Self("the service is full".to_owned())
     }
 
-    /// This error, with everything behind it.
+    /// This error and all its sources.
     #[must_use]
     pub fn of(source: &Source) -> Self {
         Self(chain(source.as_ref()))
@@ -207,7 +207,7 @@ impl Problem {
                 "Request Header Fields Too Large",
                 "The request's head is too large",
             ),
-            Self::AfterTheLast => {
+            Self::AfterConnectionClose => {
                 (StatusCode::BAD_REQUEST, "Bad Request", "The request came after one with Connection: close")
             }
             Self::Malformed(detail) => (StatusCode::BAD_REQUEST, "Bad Request", detail),
@@ -250,8 +250,8 @@ impl Problem {
             Self::UnsupportedMediaType => {
                 response.insert_header((header::ACCEPT, "application/json"));
             }
-            Self::ContentTooLarge | Self::BodyTooSlow | Self::AfterTheLast => {
-                // The rest of the body is not wanted.
+            Self::ContentTooLarge | Self::BodyTooSlow | Self::AfterConnectionClose => {
+                // Nothing more of the request is read.
                 response.force_close();
             }
             Self::HeadTooSlow
@@ -267,7 +267,7 @@ impl Problem {
 }
 
 impl From<CreatePatientError> for Problem {
-    /// The one place where a failed use case becomes an answer.
+    /// The only place where a failed use case becomes an answer.
     fn from(error: CreatePatientError) -> Self {
         match error {
             CreatePatientError::KeyRefused(refusal) => Self::KeyRefused(refusal),
@@ -280,7 +280,7 @@ impl From<CreatePatientError> for Problem {
     }
 }
 
-/// An error with everything behind it.
+/// An error and all its sources, in one line.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -291,7 +291,7 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Names the field that was probably meant.
+/// The message for an unknown member, with the field that was probably meant.
 fn unknown_member(name: &str) -> Cow<'static, str> {
     match Field::resembling(name) {
         Some(field) => format!("is not a field of a patient: did you mean {}?", field.name()).into(),
@@ -304,13 +304,13 @@ fn add_challenge(response: &mut HttpResponseBuilder, reason: &str) {
     response.insert_header((header::WWW_AUTHENTICATE, challenge));
 }
 
-/// Whole seconds, rounded up: who comes back then is let in.
+/// Whole seconds, rounded up: a client that comes back then is let in.
 fn add_retry_after(response: &mut HttpResponseBuilder, wait: Duration) {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     response.insert_header((header::RETRY_AFTER, seconds.max(1)));
 }
 
-/// The media type of an answer that is not 2xx, to whoever sent these headers.
+/// The media type of an answer that is not 2xx, as these request headers ask for it.
 pub(crate) fn media_type(request: &HeaderMap) -> &'static str {
     let named = |value: &HeaderValue| {
         let accepted = value.to_str().unwrap_or_default().split(',');

@@ -41,7 +41,7 @@ const TLS_BUFFER: usize = 16 * 1024;
 const SEND_BUFFER: usize = 64 * 1024;
 /// Open files that are no connections: the database's, the log, the listeners.
 const OTHER_FILES: usize = 256;
-/// A handshake takes two round trips; who takes longer holds a place for nothing.
+/// A handshake takes two round trips; who takes longer holds a slot for nothing.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A client that is still sending what nobody wants gets so long to read why.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -127,8 +127,8 @@ where
             let connections = connections.clone();
             let watch = move |stream: TcpStream| {
                 let peer = stream.peer_addr().ok();
-                let place = connections.admit(peer.map(|peer| peer.ip())).ok_or(());
-                ready(place.map(|place| (Connection::new(stream, place, false), peer)))
+                let slot = connections.admit(peer.map(|peer| peer.ip())).ok_or(());
+                ready(slot.map(|slot| (Connection::new(stream, slot, false), peer)))
             };
             fn_service(watch).and_then(requests(application(), stopping.clone()))
         })?;
@@ -139,21 +139,21 @@ where
 /// A connection that has shaken hands, and with whom.
 type Secured = (Connection<TlsStream<TcpStream>>, Option<SocketAddr>);
 
-/// TLS over one connection, which keeps its place meanwhile unless somebody else needs it.
+/// TLS over one connection, which keeps its slot meanwhile unless somebody else needs it.
 fn shake_hands(
     stream: TcpStream,
     connections: &Connections,
     acceptor: &AcceptorService,
 ) -> impl Future<Output = Result<Secured, TlsError<std::io::Error, Infallible>>> + use<> {
     let peer = stream.peer_addr().ok();
-    let place = connections.admit(peer.map(|peer| peer.ip()));
-    let handshake = place.is_some().then(|| acceptor.call(stream));
+    let slot = connections.admit(peer.map(|peer| peer.ip()));
+    let handshake = slot.is_some().then(|| acceptor.call(stream));
     async move {
-        let (place, handshake) = place.zip(handshake).ok_or(TlsError::Timeout)?;
-        let mut stream = place.keep_while(handshake).await.ok_or(TlsError::Timeout)??;
-        place.shaken();
+        let (slot, handshake) = slot.zip(handshake).ok_or(TlsError::Timeout)?;
+        let mut stream = slot.keep_while(handshake).await.ok_or(TlsError::Timeout)??;
+        slot.handshake_done();
         stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
-        Ok((Connection::new(stream, place, true), peer))
+        Ok((Connection::new(stream, slot, true), peer))
     }
 }
 
@@ -180,7 +180,7 @@ where
             let stopping = stopping.clone();
             async move { stopping.notified().await }
         })
-        .on_connect_ext(|connection: &Connection<T>, requests| connection.introduce(requests))
+        .on_connect_ext(|connection: &Connection<T>, requests| connection.share_progress(requests))
         .h1(map_config(application, |()| AppConfig::default()))
         .map_err(drop)
 }
