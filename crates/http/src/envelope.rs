@@ -14,10 +14,11 @@ use actix_web::{Error, HttpResponse, web};
 use futures_util::FutureExt;
 use intake_domain::{KeyFormat, KeyStore};
 
+use crate::cause::Cause;
 use crate::connection::progress::Progress;
 use crate::edge;
 use crate::patients::{bearer, body};
-use crate::problem::{self, Cause, Problem};
+use crate::problem::{self, Problem};
 use crate::trusted_proxies::TrustedProxies;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -2,6 +2,7 @@
 //! and their results into answers of one shape; it knows no rules about patients and no SQL.
 
 mod answer_counts;
+mod cause;
 mod connection;
 pub mod edge;
 mod envelope;
@@ -18,13 +19,13 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use intake_domain::{KeyFormat, KeyStore, PatientRegister};
 
 pub use answer_counts::AnswerCounts;
+pub use cause::Cause;
 pub use connection::admission::{Connections, Slot};
 pub use connection::stream::Connection;
 pub use envelope::{Revalidated, envelope};
 pub use openapi::{fields_table, openapi};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};
-pub use problem::Cause;
 pub use trusted_proxies::TrustedProxies;
 
 use openapi::OpenApiDocument;

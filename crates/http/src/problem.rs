@@ -2,8 +2,6 @@
 //! fields and rules, never a value, and never come from a source error.
 
 use std::borrow::Cow;
-use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
@@ -11,6 +9,8 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use intake_domain::{CreatePatientError, Field, FieldFault, FieldFaults, KeyRefusal, MalformedKey, Source, StoreError};
 use serde::Serialize;
+
+use crate::cause::Cause;
 
 /// What the operations answer to.
 pub(crate) const POST_ONLY: &str = "POST, OPTIONS";
@@ -68,34 +68,6 @@ pub(crate) enum Problem {
     Unavailable(Source),
     /// Anything else.
     Unexpected(Source),
-}
-
-/// Why a request failed: for the log alone, which finds it in the answer's extensions.
-#[derive(Debug)]
-pub struct Cause(String);
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Cause {
-    /// More requests are waiting than the service accepts.
-    #[must_use]
-    pub fn full() -> Self {
-        Self("the service is full".to_owned())
-    }
-
-    /// This error and all its sources.
-    #[must_use]
-    pub fn of(source: &Source) -> Self {
-        Self(chain(source.as_ref()))
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 #[derive(Serialize)]
@@ -278,17 +250,6 @@ impl From<CreatePatientError> for Problem {
             CreatePatientError::Store(StoreError::Unexpected(source)) => Self::Unexpected(source),
         }
     }
-}
-
-/// An error and all its sources, in one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text = format!("{text}: {source}");
-        next = source.source();
-    }
-    text
 }
 
 /// The message for an unknown member, with the field that was probably meant.
