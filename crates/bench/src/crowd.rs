@@ -1,5 +1,5 @@
-//! `just bench --crowd`: ten times more clients than can be served, a database too slow for them, and clients that stall.
-//! Measures how this affects other clients.
+//! `just bench --crowd`: ten times more clients than can be served, a database too slow for them, and clients that
+//! stall. Measures how this affects other clients.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};

@@ -1,4 +1,5 @@
-//! The closed loop: wrk, with as many connections as asked for, each sending its next request when the last is answered.
+//! The closed loop: wrk, with as many connections as asked for, each sending its next request when the last is
+//! answered.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! `just bench`: how many patients a second the service stores durably, how long each takes and what it costs, compared with
-//! pgbench on the same PostgreSQL in the same run. On a noisy machine, only ratios within one run are comparable.
+//! `just bench`: how many patients a second the service stores durably, how long each takes and what it costs, compared
+//! with pgbench on the same PostgreSQL in the same run. On a noisy machine, only ratios within one run are comparable.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod chart;

@@ -1,6 +1,6 @@
-//! `just bench --crowd`, noisy neighbours: how one tenant's trouble affects the others, in an open loop at a rate that is
-//! easily reached without it. The trouble has a fixed rate, because its generator shares the machine and must not take the
-//! cores.
+//! `just bench --crowd`, noisy neighbours: how one tenant's trouble affects the others, in an open loop at a rate that
+//! is easily reached without it. The trouble has a fixed rate, because its generator shares the machine and must not
+//! take the cores.
 
 use std::fmt::Write as _;
 use std::time::Duration;

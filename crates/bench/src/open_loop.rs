@@ -1,7 +1,7 @@
-//! The open loop: requests are sent at fixed times, whether or not earlier ones are answered, as those of many independent
-//! clients are. Latency counts from the time at which a request should have been sent, so a stall is not hidden by the
-//! requests that it delays. One thread drives all connections: a thread for each would take the cores from the service.
-//! (wrk has no open loop.)
+//! The open loop: requests are sent at fixed times, whether or not earlier ones are answered, as those of many
+//! independent clients are. Latency counts from the time at which a request should have been sent, so a stall is not
+//! hidden by the requests that it delays. One thread drives all connections: a thread for each would take the cores
+//! from the service. (wrk has no open loop.)
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -53,7 +53,7 @@ struct Lane {
 
 struct Loop<'a> {
     lanes: Vec<Lane>,
-    /// Used in turns, so that none is idle for so long that the service closes it.
+    /// Used in turns, so that no connection is idle long enough to be closed by the service.
     free: VecDeque<usize>,
     /// The due times of requests that wait because every lane is busy.
     late: VecDeque<Instant>,

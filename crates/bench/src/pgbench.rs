@@ -1,5 +1,5 @@
-//! What PostgreSQL achieves without the service: pgbench, with prepared inserts of one row into the same columns, each a
-//! transaction of its own.
+//! What PostgreSQL achieves without the service: pgbench, with prepared inserts of one row into the same columns, each
+//! a transaction of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,8 +36,8 @@ impl Pgbench<'_> {
         Ok(Run { creates: number("tps = ")?, latency: number("latency average = ")? })
     }
 
-    /// Inserts at fixed times, at this rate a second. Returns the p99 in milliseconds, counted from the time at which an
-    /// insert should have begun.
+    /// Inserts at fixed times, at this rate a second. Returns the p99 in milliseconds, counted from the time at which
+    /// an insert should have begun.
     pub(crate) fn tail(&self, rate: f64, clients: usize, time: Duration) -> anyhow::Result<f64> {
         let prefix = self.folder.join("latencies");
         let prefix = format!("--log-prefix={}", prefix.display());

@@ -1,5 +1,6 @@
-//! What is measured: a private PostgreSQL with its default settings, the service in front of it, and the load. After every
-//! run the table must hold what was acknowledged and nothing else, except requests in progress when the load ended.
+//! What is measured: a private PostgreSQL with its default settings, the service in front of it, and the load. After
+//! every run the table must hold what was acknowledged and nothing else, except requests in progress when the load
+//! ended.
 
 mod beside;
 
@@ -157,7 +158,8 @@ impl<'a> Stage<'a> {
         std::thread::sleep(SETTLE);
         let (service, postgres) = (self.service_cpu()? - service, self.ground.cpu()? - postgres);
         let (rows, acknowledged) = (self.rows()? - rows, self.acknowledged() - acknowledged);
-        // Requests in progress when wrk stopped, at most one for each connection, are stored without wrk seeing the answer.
+        // Requests in progress when wrk stopped, at most one for each connection, are stored without wrk seeing the
+        // answer.
         let created = seen.answers - seen.refused;
         anyhow::ensure!(
             created <= acknowledged && acknowledged <= rows && rows <= created + u64::try_from(connections)?,

@@ -32,8 +32,8 @@ pub fn session() -> Token {
 }
 
 impl Application {
-    /// Trusts the proxies of this network. Never dropped, because its parts cannot be dropped in the order in which threads
-    /// end.
+    /// Trusts the proxies of this network. Never dropped, because its parts cannot be dropped in the order in which
+    /// threads end.
     pub fn start(proxies: &str) -> &'static Self {
         let system = System::new();
         let proxies = TrustedProxies::new(vec![proxies.parse().expect("a network")]);

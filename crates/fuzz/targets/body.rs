@@ -1,4 +1,4 @@
-//! Whatever is sent as a body: no panic, and what is accepted is what was sent.
+//! Any body: no panic, and what is accepted is what was sent.
 #![no_main]
 
 use std::collections::BTreeMap;

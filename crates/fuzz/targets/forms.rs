@@ -1,4 +1,4 @@
-//! Whatever is posted to the dashboard's forms, by a stranger or by a member: no panic, and no failure of ours.
+//! Any form posted to the dashboard, by a stranger or by a member: no panic, and no 500.
 #![no_main]
 
 use actix_web::test::TestRequest;

@@ -1,4 +1,4 @@
-//! Whatever is said to be forwarded: nobody but a trusted proxy makes plain HTTP pass for HTTPS.
+//! Any forwarded headers: only a trusted proxy can mark plain HTTP as HTTPS.
 #![no_main]
 
 use actix_web::http::StatusCode;

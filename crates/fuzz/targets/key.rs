@@ -1,4 +1,4 @@
-//! Whatever is sent as a key: no panic, and what is accepted has the shape and the checksum of one.
+//! Any key: no panic, and what is accepted has the format and the checksum of a key.
 #![no_main]
 
 use intake_domain::{Environment, KeyFormat};

@@ -26,8 +26,8 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 /// Long enough for the ids of every tracing system.
 const REQUEST_ID_MAX: usize = 128;
 
-/// Marks an answer, in its extensions, that is the same for everyone: caches may keep it if they revalidate it. No other
-/// answer may be kept.
+/// Marks an answer, in its extensions, that is the same for everyone: caches may keep it if they revalidate it. No
+/// other answer may be kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Revalidated;
 
@@ -121,8 +121,8 @@ fn log<B>(request_id: &HeaderValue, response: &HttpResponse<B>) {
     }
 }
 
-/// An absolute target must name the same host as the header, or programs that read one of them would disagree with those
-/// that read the other about which site was asked.
+/// An absolute target must name the same host as the header, or programs that read one of them would disagree with
+/// those that read the other about which site was asked.
 fn names_another_host(request: &ServiceRequest) -> bool {
     let Some(named) = request.uri().authority() else { return false };
     let host = request.headers().get(header::HOST);

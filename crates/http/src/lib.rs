@@ -1,5 +1,5 @@
-//! The HTTP interface through which integrations create patients. It turns requests into calls of the domain's use cases
-//! and their results into answers of one shape; it knows no rules about patients and no SQL.
+//! The HTTP interface through which integrations create patients. It turns requests into calls of the domain's use
+//! cases and their results into answers of one shape; it knows no rules about patients and no SQL.
 
 mod answer_counts;
 mod cause;
@@ -49,7 +49,7 @@ pub mod bench {
     }
 }
 
-/// The interface and everything that it needs. Its application must be wrapped in [`envelope`] and served over
+/// The interface and everything that it needs. Its application must be wrapped in [`envelope()`] and served over
 /// [`Connection`]s.
 pub struct Api {
     /// Where patients are stored.

@@ -1,5 +1,5 @@
-//! Every answer that is not 2xx: one shape, and one table from what went wrong to status, title and detail. Details name
-//! fields and rules, never a value, and never come from a source error.
+//! Every answer that is not 2xx: one shape, and one table from what went wrong to status, title and detail. Details
+//! name fields and rules, never a value, and never come from a source error.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const PROBLEM_JSON: &str = "application/problem+json";
 /// Long enough for a queue of requests to drain.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// What went wrong, as a client is told.
+/// What went wrong, for the client.
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// The request did not come over HTTPS.

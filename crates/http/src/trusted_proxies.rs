@@ -25,7 +25,8 @@ impl TrustedProxies {
         self.0.is_empty()
     }
 
-    /// The address that a request came from: the peer's or, where that is a trusted proxy, the one that it forwards for.
+    /// The address that a request came from: the peer's or, where that is a trusted proxy, the one that it forwards
+    /// for.
     #[must_use]
     pub fn client_address(&self, request: &HttpRequest) -> Option<IpAddr> {
         let peer = request.peer_addr()?.ip().to_canonical();

@@ -1,12 +1,12 @@
-//! How long to wait for a call into the database that may never return: a server that is stopped, or whose disk does not
-//! answer, keeps its connections open and says nothing. Such a call cannot be ended, and must not be cancelled (a commit that
-//! waits for its standby would then pass for done), so its thread and its connection are left behind.
+//! How long to wait for a call into the database that may never return: a server that is stopped, or whose disk does
+//! not answer, keeps its connections open and says nothing. Such a call cannot be ended, and must not be cancelled (a
+//! commit that waits for its standby would then pass for done), so its thread and its connection are left behind.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Far longer than any statement here takes. It is doubled for each call that is left behind before another one succeeds, so
-/// that a server that takes connections and does nothing over them gets few of them.
+/// Far longer than any statement here takes. It is doubled for each call that is left behind before another one
+/// succeeds, so that a server that takes connections and does nothing over them gets few of them.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
 /// How many calls may hang at the same time.

@@ -1,6 +1,6 @@
 //! Removes rows that have expired and will never be read again: in small batches, once an hour, on a thread that has a
-//! connection anyway. It never removes audit entries, nor the last use of a key, which is one row for as long as the key
-//! is listed.
+//! connection anyway. It never removes audit entries, nor the last use of a key, which is one row for as long as the
+//! key is listed.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Threads that the service cannot work without: when one of them panics, the program should end and be restarted, instead
-//! of continuing without it.
+//! Threads that the service cannot work without: when one of them panics, the program should end and be restarted,
+//! instead of continuing without it.
 
 use std::cell::Cell;
 use std::thread::{Builder, JoinHandle};

@@ -1,6 +1,6 @@
 //! Tries every order in which producers, writers and their supervisor can use the queue and the work in progress: each
-//! request is answered exactly once, a writer knows which requests it sends again, and no thread waits for ever (loom fails
-//! a run in which all threads wait).
+//! request is answered exactly once, a writer knows which requests it sends again, and no thread waits for ever (loom
+//! fails a run in which all threads wait).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 #[path = "../src/patients/in_progress.rs"]

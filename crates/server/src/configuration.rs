@@ -1,4 +1,5 @@
-//! The values of all settings, read and checked once. A wrong value stops the program with a line that names the variable.
+//! The values of all settings, read and checked once. A wrong value stops the program with a line that names the
+//! variable.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

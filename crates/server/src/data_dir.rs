@@ -70,8 +70,8 @@ impl DataDir {
         made.with_context(|| format!("INTAKE_DATA_DIR: {self} cannot be made"))
     }
 
-    /// Waits for the lock, so that services which start together on one data folder prepare it one after the other. Other
-    /// accounts cannot take it.
+    /// Waits for the lock, so that services which start together on one data folder prepare it one after the other.
+    /// Other accounts cannot take it.
     pub(crate) async fn lock(&self) -> anyhow::Result<File> {
         self.make()?;
         let path = self.0.join("lock");

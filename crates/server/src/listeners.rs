@@ -46,8 +46,8 @@ const OTHER_FILES: usize = 256;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a client that is still sending has to read its refusal.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long accepted requests have to finish when the service stops: longer than a request may wait for the database, and
-/// short enough to leave time for the last writes and the embedded database before supervisors kill the process.
+/// How long accepted requests have to finish when the service stops: longer than a request may wait for the database,
+/// and short enough to leave time for the last writes and the embedded database before supervisors kill the process.
 const SHUTDOWN_TIMEOUT_SECONDS: u64 = 11;
 
 pub(crate) struct Listeners {
@@ -199,7 +199,8 @@ fn listen(what: &str, setting: &Setting, address: SocketAddr) -> anyhow::Result<
     let listener =
         TcpListener::bind(address).with_context(|| format!("{}: cannot listen on {address}", setting.variable))?;
     rustix::net::listen(&listener, BACKLOG)?;
-    // Connections inherit both. Without nodelay the second piece of an answer would wait until the first is acknowledged.
+    // Connections inherit both. Without nodelay the second piece of an answer would wait until the first is
+    // acknowledged.
     rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
     rustix::net::sockopt::set_tcp_nodelay(&listener, true)?;
     let address = listener.local_addr()?;
@@ -207,7 +208,8 @@ fn listen(what: &str, setting: &Setting, address: SocketAddr) -> anyhow::Result<
     Ok(listener)
 }
 
-/// The files that the settings name; in development, else a certificate of our own. The caller has locked the data folder.
+/// The files that the settings name; in development, else a certificate of our own. The caller has locked the data
+/// folder.
 fn tls_files(configuration: &Configuration) -> anyhow::Result<Option<TlsFiles>> {
     if configuration.tls_files.is_some() || configuration.environment == Environment::Production {
         return Ok(configuration.tls_files.clone());

@@ -1,5 +1,5 @@
-//! Certificates for development: a local certificate authority, made once, and a certificate for this machine's own names.
-//! Only clients that are given `ca.pem` trust it; its key never leaves the data folder.
+//! Certificates for development: a local certificate authority, made once, and a certificate for this machine's own
+//! names. Only clients that are given `ca.pem` trust it; its key never leaves the data folder.
 
 use std::fs;
 use std::net::IpAddr;

@@ -123,8 +123,8 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     Ok(Running { api, admin, key_use_writer })
 }
 
-/// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so services
-/// that start together on one folder do this one after the other.
+/// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so
+/// services that start together on one folder do this one after the other.
 async fn prepare_and_listen(
     configuration: &Configuration,
     backend: &Backend,
@@ -201,8 +201,8 @@ struct Running {
 }
 
 impl Running {
-    /// Serves until a signal asks to stop, then finishes the accepted requests and writes the last uses of keys. Each has a
-    /// time limit of its own.
+    /// Serves until a signal asks to stop, then finishes the accepted requests and writes the last uses of keys. Each
+    /// has a time limit of its own.
     async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
         let Self { api, admin, key_use_writer } = self;
         let (api_handle, admin_handle) = (api.handle(), admin.handle());

@@ -36,8 +36,8 @@ const CREATE_AND_FORGET: &str = "BEGIN;
     COMMIT";
 
 /// Freezes the backend of a service's writer at work; `application` is the service's name in PostgreSQL. If the backend
-/// happens to hold a lock that all of PostgreSQL needs, such as that of the log, it is woken and another try is made: then
-/// nobody could write, which is another fault.
+/// happens to hold a lock that all of PostgreSQL needs, such as that of the log, it is woken and another try is made:
+/// then nobody could write, which is another fault.
 pub fn freeze_writer(owner: &DatabaseUrl, application: &str) -> Result<Frozen, String> {
     let until = Instant::now() + SEARCH;
     loop {
@@ -64,7 +64,8 @@ pub struct HeldRow {
 }
 
 impl HeldRow {
-    /// Inserts as the owner what a request with this `Idempotency-Key` and this JSON, which must be valid, would insert.
+    /// Inserts as the owner what a request with this `Idempotency-Key` and this JSON, which must be valid, would
+    /// insert.
     pub fn insert(
         owner: &DatabaseUrl,
         organisation: OrganisationId,

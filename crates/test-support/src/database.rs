@@ -1,5 +1,5 @@
-//! A fast PostgreSQL for all tests of a run, a durable one for tests of production, and a fresh, migrated database for each
-//! test.
+//! A fast PostgreSQL for all tests of a run, a durable one for tests of production, and a fresh, migrated database for
+//! each test.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -145,7 +145,8 @@ fn connect(url: &DatabaseUrl) -> PgConnection {
     PgConnection::establish(url.expose()).expect("the test cluster answers")
 }
 
-/// The cluster of this test run, shared by all its processes and stopped by its guard when the program that runs them ends.
+/// The cluster of this test run, shared by all its processes and stopped by its guard when the program that runs them
+/// ends.
 fn cluster(durability: Durability) -> &'static EmbeddedPostgres {
     static FAST: OnceLock<EmbeddedPostgres> = OnceLock::new();
     static DURABLE: OnceLock<EmbeddedPostgres> = OnceLock::new();

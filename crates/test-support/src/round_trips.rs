@@ -1,6 +1,7 @@
 //! A proxy between a service and PostgreSQL. It counts how often the service waits for an answer: each statement of
-//! PostgreSQL's protocol ends with a message Sync or is one message Query. It also simulates faults: it cuts a connection at
-//! the worst time, when the server has done its work and its answer is on the way, and it hangs like a frozen server.
+//! PostgreSQL's protocol ends with a message Sync or is one message Query. It also simulates faults: it cuts a
+//! connection at the worst time, when the server has done its work and its answer is on the way, and it hangs like a
+//! frozen server.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

@@ -1,5 +1,5 @@
-//! What is tortured: a database in a private PostgreSQL, two services in front of it whose connections on both sides can be
-//! cut, and two organisations with their keys.
+//! What is tortured: a database in a private PostgreSQL, two services in front of it whose connections on both sides
+//! can be cut, and two organisations with their keys.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};

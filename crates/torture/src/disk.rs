@@ -1,5 +1,5 @@
-//! A disk for tests, a file with XFS in it: its power can be cut, so that it loses everything that was not synced, and it can
-//! be filled completely. Needs root, loop devices and XFS's programs.
+//! A disk for tests, a file with XFS in it: its power can be cut, so that it loses everything that was not synced, and
+//! it can be filled completely. Needs root, loop devices and XFS's programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,8 @@ impl Disk {
         &self.mount
     }
 
-    /// Cuts the power: everything that was not synced is lost, and processes that use the disk are killed. Then turns it on.
+    /// Cuts the power: everything that was not synced is lost, and processes that use the disk are killed. Then turns
+    /// it on.
     pub(crate) fn cut_power(&self) -> anyhow::Result<()> {
         run("xfs_io", &["-x", "-c", "shutdown", &self.mount.to_string_lossy()])?;
         self.unmount()?;

@@ -1,5 +1,5 @@
-//! Durability is turned off for the service's role or its database, where no server setting shows it. The services must not
-//! rely on such defaults: nothing that they acknowledge may be lost when PostgreSQL is killed.
+//! Durability is turned off for the service's role or its database, where no server setting shows it. The services must
+//! not rely on such defaults: nothing that they acknowledge may be lost when PostgreSQL is killed.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! The journal of what was sent and what was answered, one line each, written to the file before anything else happens. The
-//! register is compared with it in the end.
+//! The journal of what was sent and what was answered, one line each, written to the file before anything else happens.
+//! The register is compared with it in the end.
 
 use std::collections::HashMap;
 use std::fs::File;

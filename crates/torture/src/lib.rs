@@ -1,5 +1,5 @@
-//! Makes a running service fail in every way while clients write down what they send and what is answered, and then compares
-//! the register with that journal. Controls come first: without durability it must report losses.
+//! Makes a running service fail in every way while clients write down what they send and what is answered, and then
+//! compares the register with that journal. Controls come first: without durability it must report losses.
 
 mod arena;
 mod audit;

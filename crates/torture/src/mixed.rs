@@ -1,5 +1,5 @@
-//! All faults at once: several threads, called hands, each with one kind of faults, strike at random for minutes and do not
-//! wait for each other.
+//! All faults at once: several threads, called hands, each with one kind of faults, strike at random for minutes and do
+//! not wait for each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! The patients that are sent. Each has a number in its name from which it can be made again, so that what is stored can be
-//! compared with what was sent.
+//! The patients that are sent. Each has a number in its name from which it can be made again, so that what is stored
+//! can be compared with what was sent.
 
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Text, Timestamptz, Uuid as SqlUuid};

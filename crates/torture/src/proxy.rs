@@ -1,5 +1,5 @@
-//! A proxy that cuts connections at a random byte of either direction: in the middle of a message, or between a commit and
-//! its answer.
+//! A proxy that cuts connections at a random byte of either direction: in the middle of a message, or between a commit
+//! and its answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

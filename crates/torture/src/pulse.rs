@@ -12,7 +12,8 @@ const POLL: Duration = Duration::from_millis(2);
 /// The pulse of all services.
 pub(crate) struct Pulse {
     start: Instant,
-    /// For each service, in microseconds since the start: the latest time at which a patient was sent that it acknowledged.
+    /// For each service, in microseconds since the start: the latest time at which a patient was sent that it
+    /// acknowledged.
     sent: [AtomicU64; INSTANCES],
     /// The latest time at which it acknowledged one.
     acknowledged: [AtomicU64; INSTANCES],
@@ -42,7 +43,8 @@ impl Pulse {
         Duration::from_micros(self.longest.load(Ordering::Relaxed))
     }
 
-    /// Waits until every service has acknowledged a patient that was sent after `since`, and returns how long that took.
+    /// Waits until every service has acknowledged a patient that was sent after `since`, and returns how long that
+    /// took.
     pub(crate) fn wait_for_all(&self, since: Instant) -> Duration {
         let offset = self.offset(since);
         let all_serve = || self.sent.iter().all(|sent| sent.load(Ordering::Relaxed) > offset);

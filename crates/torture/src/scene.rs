@@ -1,4 +1,5 @@
-//! The setting in which a fault strikes: a database and services of its own with clients at work, and an audit in the end.
+//! The setting in which a fault strikes: a database and services of its own with clients at work, and an audit in the
+//! end.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -53,7 +54,8 @@ impl Scene<'_> {
         self.plan(name, &[SHORT_DEADLINE_SETTING])
     }
 
-    /// Runs clients while the fault strikes, then audits the register. Returns how often the fault struck, and the findings.
+    /// Runs clients while the fault strikes, then audits the register. Returns how often the fault struck, and the
+    /// findings.
     pub(crate) fn play(
         &self,
         ground: &Ground,

@@ -1,5 +1,5 @@
-//! The clients: each sends patients to both services over connections of its own, writes the journal, and repeats requests
-//! where that is safe until their outcome is known.
+//! The clients: each sends patients to both services over connections of its own, writes the journal, and repeats
+//! requests where that is safe until their outcome is known.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -57,8 +57,8 @@ impl<'a> Traffic<'a> {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// One more client, whose requests may be refused with 503: sends this patient of the first clinic with its idempotency
-    /// key until it is acknowledged, which must be soon after `released`.
+    /// One more client, whose requests may be refused with 503: sends this patient of the first clinic with its
+    /// idempotency key until it is acknowledged, which must be soon after `released`.
     pub(crate) fn send_until_acknowledged(
         &self,
         stream: u64,
@@ -134,7 +134,8 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Sends a request until its outcome is known, or once if repeating is not safe. Returns the acknowledgement, if any.
+    /// Sends a request until its outcome is known, or once if repeating is not safe. Returns the acknowledgement, if
+    /// any.
     fn see_through(&mut self, number: u64, kind: Kind, request: &[u8]) -> anyhow::Result<Option<Response>> {
         loop {
             let answer = self.try_once(request);
@@ -153,8 +154,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Writes what an answer says into the journal. None if it is final and no acknowledgement; else the acknowledgement,
-    /// if it is one.
+    /// Writes what an answer says into the journal. None if it is final and no acknowledgement; else the
+    /// acknowledgement, if it is one.
     fn settle(&self, number: u64, kind: Kind, answer: std::io::Result<Response>) -> Option<Option<Response>> {
         let journal = self.traffic.journal;
         let expected = match kind {

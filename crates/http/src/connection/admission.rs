@@ -20,8 +20,8 @@ use crate::trusted_proxies::TrustedProxies;
 const RESERVED_PART: usize = 16;
 const RESERVED_MAX: usize = 256;
 
-/// Clients that may leave answers unread at once; the next one is disconnected without a wait. Every answer fits into the
-/// system's buffers, so clients that read now and then do not count.
+/// Clients that may leave answers unread at once; the next one is disconnected without a wait. Every answer fits into
+/// the system's buffers, so clients that read now and then do not count.
 const UNREAD_MAX: usize = 1_024;
 
 /// All open connections, and how many there may be.

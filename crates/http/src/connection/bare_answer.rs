@@ -1,5 +1,5 @@
-//! Answers that actix-http makes by itself to requests that it cannot read: a status and nothing else. Here they get the
-//! body and the headers that every answer has.
+//! Answers that actix-http makes by itself to requests that it cannot read: a status and nothing else. Here they get
+//! the body and the headers that every answer has.
 
 use std::io::Write;
 

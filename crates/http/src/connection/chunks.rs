@@ -1,5 +1,5 @@
-//! Where a chunked body ends, and whether it is well formed. As strict as RFC 9112, because a program that reads the body
-//! differently would find a different request after it.
+//! Where a chunked body ends, and whether it is well formed. As strict as RFC 9112, because a program that reads the
+//! body differently would find a different request after it.
 
 /// How far a chunked body has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! Where a request ends in the bytes of a connection, so that it is passed on alone. actix-http then parses it and decides
-//! what it means; input on which actix-http would close the connection without an answer is found here first. A fault in
-//! this module must never pass on more than one request, or turn one request into another.
+//! Where a request ends in the bytes of a connection, so that it is passed on alone. actix-http then parses it and
+//! decides what it means; input on which actix-http would close the connection without an answer is found here first. A
+//! fault in this module must never pass on more than one request, or turn one request into another.
 
 use memchr::memchr;
 
@@ -46,8 +46,8 @@ struct Head {
 }
 
 impl Framing {
-    /// Takes the next bytes of the connection and returns how many of them belong to the request. A lone LF at the end of
-    /// a line is overwritten, so that actix-http refuses the request, too.
+    /// Takes the next bytes of the connection and returns how many of them belong to the request. A lone LF at the end
+    /// of a line is overwritten, so that actix-http refuses the request, too.
     pub(crate) fn advance(&mut self, bytes: &mut [u8]) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get_mut(taken..).filter(|rest| !rest.is_empty()) {

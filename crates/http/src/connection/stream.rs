@@ -1,7 +1,7 @@
-//! The stream of a client's connection. It limits how long a client may take to send a head, to read an answer and to stay
-//! idle, on every request. It limits memory: requests are passed on one at a time, and nothing is read while an answer
-//! waits to be read. And it completes the refusals that actix-http makes by itself, so that all answers have the same body
-//! and headers.
+//! The stream of a client's connection. It limits how long a client may take to send a head, to read an answer and to
+//! stay idle, on every request. It limits memory: requests are passed on one at a time, and nothing is read while an
+//! answer waits to be read. And it completes the refusals that actix-http makes by itself, so that all answers have the
+//! same body and headers.
 
 use std::io;
 use std::pin::Pin;
@@ -25,8 +25,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// How long answers may wait for a client to read them.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of a body is read after its request was refused: as much as would have been read of it, with room for what came
-/// along with the head. A client that sends more without a pause could keep a worker busy for ever.
+/// How much of a body is read after its request was refused: as much as would have been read of it, with room for what
+/// came along with the head. A client that sends more without a pause could keep a worker busy for ever.
 const UNWANTED_MAX: usize = 256 * 1024;
 /// How long a closing connection is still read: a client that is still sending would otherwise lose its answer.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

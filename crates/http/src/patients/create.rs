@@ -1,6 +1,6 @@
-//! `POST /api/v1/patients`, and the same without creating anything. The checks run in a fixed order and the first failure
-//! is answered. When a later check fails, the key is looked up first: a caller without an active key is told 401 and
-//! nothing else.
+//! `POST /api/v1/patients`, and the same without creating anything. The checks run in a fixed order and the first
+//! failure is answered. When a later check fails, the key is looked up first: a caller without an active key gets 401
+//! and nothing else.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};

@@ -1,5 +1,5 @@
-//! A token bucket for each key: a burst of requests, then a steady rate. Only buckets that are not full are kept, in memory
-//! and up to a maximum: a full bucket is the same as none. Sign-ins are limited by the same kind of buckets.
+//! A token bucket for each key: a burst of requests, then a steady rate. Only buckets that are not full are kept, in
+//! memory and up to a maximum: a full bucket is the same as none. Sign-ins are limited by the same kind of buckets.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,8 +15,8 @@ use intake_domain::KeyDigest;
 const SHARDS: usize = 64;
 /// A shard with fewer buckets is not worth tidying.
 const TIDY_FROM: usize = 64;
-/// Buckets of one shard, 65,536 in all: anyone can make up keys, addresses and accounts without end, and a bucket with the
-/// longest of them takes some 300 bytes, 20 MiB in all.
+/// Buckets of one shard, 65,536 in all: anyone can make up keys, addresses and accounts without end, and a bucket with
+/// the longest of them takes some 300 bytes, 20 MiB in all.
 const BUCKETS_MAX: usize = 1_024;
 
 /// How many requests a key may make.
@@ -154,8 +154,8 @@ impl<Key: Clone + Eq + Hash> Shard<Key> {
 }
 
 impl<Key: Eq + Hash> Shard<Key> {
-    /// Keeps the emptier half if there are too many. A flood that takes one token from each of many buckets must not reset
-    /// those that are empty.
+    /// Keeps the emptier half if there are too many. A flood that takes one token from each of many buckets must not
+    /// reset those that are empty.
     fn forget_the_fullest(&mut self) {
         if self.full_at.len() < BUCKETS_MAX {
             return;

@@ -1,6 +1,6 @@
 //! Makes every connection that the service works over: to the host that accepts writes, even while other hosts do not
-//! answer, and with durability set and checked. The settings of a role or a database may change at any time and take effect
-//! with the next connection, so every connection is checked.
+//! answer, and with durability set and checked. The settings of a role or a database may change at any time and take
+//! effect with the next connection, so every connection is checked.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -25,8 +25,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How many attempts may hang at the same time.
 const HANGING_MAX: usize = 32;
 
-/// Makes a commit wait for this server's disk, and for a synchronous standby's. Set by the session itself, so that a reload
-/// of the server's configuration does not undo it; a stronger setting is kept.
+/// Makes a commit wait for this server's disk, and for a synchronous standby's. Set by the session itself, so that a
+/// reload of the server's configuration does not undo it; a stronger setting is kept.
 const SET_DURABILITY: &str = "SELECT set_config('synchronous_commit',
     CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)";
 
@@ -51,8 +51,8 @@ pub(crate) enum ConnectError {
     Hangs,
 }
 
-/// Connects so that a commit that has returned survives any crash, and runs the statements in `settings`. Never waits for
-/// long: an attempt that hangs is left to its thread.
+/// Connects so that a commit that has returned survives any crash, and runs the statements in `settings`. Never waits
+/// for long: an attempt that hangs is left to its thread.
 pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectError> {
     static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
     if ATTEMPTS.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
@@ -97,8 +97,8 @@ struct Setting {
     name: String,
 }
 
-/// Libpq tries one host after the other and waits the whole time-out for a host that is stopped. So if only one of several
-/// hosts is wanted, all are tried at the same time, over and over, and the first that answers is used.
+/// Libpq tries one host after the other and waits the whole time-out for a host that is stopped. So if only one of
+/// several hosts is wanted, all are tried at the same time, over and over, and the first that answers is used.
 fn establish(url: &DatabaseUrl) -> ConnectionResult<PgConnection> {
     let hosts = url.each_host();
     if hosts.is_empty() {

@@ -1,5 +1,5 @@
-//! The privileges of the service's role, each listed once: granted when the owner migrates, checked when the service starts.
-//! The service can insert patients and cannot read their details.
+//! The privileges of the service's role, each listed once: granted when the owner migrates, checked when the service
+//! starts. The service can insert patients and cannot read their details.
 
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
@@ -9,7 +9,8 @@ use crate::database::migrations::assert_not_newer;
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 
-/// The columns of a patient that the service's role may read: those that safe retry needs, none of which describes a person.
+/// The columns of a patient that the service's role may read: those that safe retry needs, none of which describes a
+/// person.
 pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request_digest, created_at, updated_at";
 
 /// The columns of an audit entry that the service writes; the database adds the time.
@@ -68,8 +69,8 @@ struct Role {
     is_privileged: bool,
 }
 
-/// Grants the role what the service needs, and revokes everything else. Refuses a schema that is newer than the program,
-/// which would not know what a newer service needs.
+/// Grants the role what the service needs, and revokes everything else. Refuses a schema that is newer than the
+/// program, which would not know what a newer service needs.
 pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
     assert_service_role(url, role)?;
     assert_not_newer(url)?;

@@ -1,6 +1,7 @@
 //! The pool of connections for everything except storing patients: organisations, keys, members, sessions. Work runs on
 //! blocking threads, as many at once as there are connections, and is tried again after a lost connection until its
-//! deadline. Work that hangs is left behind with its connection and run again over a new one, so all work may run twice.
+//! deadline. Work that hangs is left behind with its connection and run again over a new one, so all work may run
+//! twice.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -23,7 +24,8 @@ use crate::left_behind::LeftBehind;
 const POOL_SIZE: u32 = 4;
 /// Work that may wait for a connection; more is refused at once.
 const MAX_WAITING: usize = 4_096;
-/// How long to wait for a pooled connection before checking the deadline again. r2d2's own back-off grows to half of it.
+/// How long to wait for a pooled connection before checking the deadline again. r2d2's own back-off grows to half of
+/// it.
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A pool of connections to the database.

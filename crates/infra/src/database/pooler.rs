@@ -1,5 +1,5 @@
-//! Detects a pooler between the service and PostgreSQL that shares connections between transactions: such a pooler would
-//! give the service's settings to other clients, and lose its prepared statements.
+//! Detects a pooler between the service and PostgreSQL that shares connections between transactions: such a pooler
+//! would give the service's settings to other clients, and lose its prepared statements.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;

@@ -9,8 +9,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 
 use crate::database::durability::Durability;
 
-/// Time limits of a connection, added where the address does not set them: a database that drops packets is noticed within
-/// seconds instead of the minutes that TCP would take.
+/// Time limits of a connection, added where the address does not set them: a database that drops packets is noticed
+/// within seconds instead of the minutes that TCP would take.
 const LIMITS: [(&str, &str); 5] = [
     ("connect_timeout", "2"),
     ("tcp_user_timeout", "4000"),
@@ -19,7 +19,8 @@ const LIMITS: [(&str, &str); 5] = [
     ("keepalives_count", "2"),
 ];
 
-/// The values of `target_session_attrs` that at most one host fits, so that the first host that answers is the right one.
+/// The values of `target_session_attrs` that at most one host fits, so that the first host that answers is the right
+/// one.
 const ONE_SERVER: [&str; 2] = ["read-write", "primary"];
 /// The port that PostgreSQL listens on by default.
 const USUAL_PORT: &str = "5432";
@@ -54,8 +55,8 @@ impl DatabaseUrl {
         self.durability
     }
 
-    /// One address for each host if there are several and at most one of them is wanted, so that they can be tried at the
-    /// same time. Empty otherwise.
+    /// One address for each host if there are several and at most one of them is wanted, so that they can be tried at
+    /// the same time. Empty otherwise.
     pub(crate) fn each_host(&self) -> Vec<Self> {
         let last = |name: &str| self.parameter(name).pop();
         if !last("target_session_attrs").is_some_and(|wanted| ONE_SERVER.contains(&wanted.as_str())) {

@@ -1,5 +1,5 @@
-//! An embedded PostgreSQL: a private cluster in a folder, on a unix socket only, started by its first user and stopped when
-//! the last one has ended, even if any of the processes is killed. Needs only PostgreSQL's programs.
+//! An embedded PostgreSQL: a private cluster in a folder, on a unix socket only, started by its first user and stopped
+//! when the last one has ended, even if any of the processes is killed. Needs only PostgreSQL's programs.
 
 mod account;
 pub(crate) mod prepare;

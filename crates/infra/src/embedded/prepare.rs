@@ -1,5 +1,5 @@
-//! Makes an empty PostgreSQL server ready for the service: its database, its schema, and a role with no more privileges than
-//! the service needs.
+//! Makes an empty PostgreSQL server ready for the service: its database, its schema, and a role with no more privileges
+//! than the service needs.
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;

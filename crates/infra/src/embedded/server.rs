@@ -1,5 +1,5 @@
-//! The PostgreSQL server of one data folder: created, started and stopped. Everything here happens under the folder's start
-//! lock.
+//! The PostgreSQL server of one data folder: created, started and stopped. Everything here happens under the folder's
+//! start lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -235,15 +235,17 @@ impl Server {
         reason.to_owned()
     }
 
-    /// Processes of a killed server live on for a moment and keep the next one from starting. Any other reason is final.
+    /// Processes of a killed server live on for a moment and keep the next one from starting. Any other reason is
+    /// final.
     fn assert_worth_another_try(&self) -> Result<(), EmbeddedError> {
         let reason = self.reason_in_log();
         let will_pass = reason.contains("shared memory block") || reason.contains("lock file");
         if will_pass { Ok(()) } else { Err(EmbeddedError::DoesNotStart(reason)) }
     }
 
-    /// PostgreSQL does not start while its old pid file names a running process, even of another program. Only the pid is
-    /// replaced: the other lines of the file are needed, as they prevent a start while processes of a killed server live.
+    /// PostgreSQL does not start while its old pid file names a running process, even of another program. Only the pid
+    /// is replaced: the other lines of the file are needed, as they prevent a start while processes of a killed server
+    /// live.
     fn disown_foreign_process(&self) -> io::Result<()> {
         let data = self.data();
         if server_process::noted(&data).is_none() || server_process::running(&data).is_some() {

@@ -1,5 +1,5 @@
-//! The users of a folder's database. A user is a running process, noted by its number; the guard, a separate process, stops
-//! the server when the last user has ended.
+//! The users of a folder's database. A user is a running process, noted by its number; the guard, a separate process,
+//! stops the server when the last user has ended.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -70,8 +70,8 @@ impl Users {
         }
     }
 
-    /// Starts the guard unless it is running. It holds a lock through its standard input, which the system releases when the
-    /// guard ends, however it ends.
+    /// Starts the guard unless it is running. It holds a lock through its standard input, which the system releases
+    /// when the guard ends, however it ends.
     pub(super) fn ensure_guard(&self) -> io::Result<()> {
         let lock = self.open("guard.lock")?;
         match lock.try_lock() {

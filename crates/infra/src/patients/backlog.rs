@@ -26,8 +26,8 @@ impl Backlog {
         Self { writers, waiting: AtomicUsize::new(0), batch_time: AtomicU64::new(0) }
     }
 
-    /// Counts one more request, unless those ahead of it will take longer than its deadline. The estimate ignores that the
-    /// database may be away: it may be back at any moment.
+    /// Counts one more request, unless those ahead of it will take longer than its deadline. The estimate ignores that
+    /// the database may be away: it may be back at any moment.
     pub(crate) fn enter(&self, deadline: Duration) -> Result<Waiting<'_>, StoreError> {
         let waiting = Waiting(self);
         let ahead = self.waiting.fetch_add(1, Ordering::Relaxed);

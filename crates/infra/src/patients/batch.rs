@@ -41,8 +41,8 @@ impl From<diesel::result::Error> for Failed {
     }
 }
 
-/// Stores the batch: one answer for each attempt, in their order. Costs one round trip, and a second one if some rows may
-/// have been stored before.
+/// Stores the batch: one answer for each attempt, in their order. Costs one round trip, and a second one if some rows
+/// may have been stored before.
 pub(crate) fn store(
     connection: &mut PgConnection,
     attempts: &[Attempt],

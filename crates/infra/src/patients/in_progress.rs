@@ -1,5 +1,5 @@
-//! The work that a writer is doing, kept where it can be taken over if the writer hangs. Only one thread ever has the work:
-//! a writer that finds it gone knows that it was left behind. Explored exhaustively by `tests/interleavings.rs`.
+//! The work that a writer is doing, kept where it can be taken over if the writer hangs. Only one thread ever has the
+//! work: a writer that finds it gone knows that it was left behind. Explored exhaustively by `tests/interleavings.rs`.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};

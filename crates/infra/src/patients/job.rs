@@ -7,7 +7,8 @@ use intake_domain::{KeyDigest, KeyHolder, KeyStanding, Registered, Registration,
 use time::OffsetDateTime;
 use tokio::sync::oneshot;
 
-/// As many as there may be connections, each of which waits for one answer at a time: half a second of work at full speed.
+/// As many as there may be connections, each of which waits for one answer at a time: half a second of work at full
+/// speed.
 pub(crate) const QUEUE_LENGTH: usize = 16_384;
 /// Large enough for all requests that wait on a busy day, small enough to be stored in a few milliseconds.
 pub(crate) const BATCH_MAX: usize = 256;

@@ -1,6 +1,6 @@
-//! The port to the register over PostgreSQL. Requests wait in a bounded queue; a few writers take all that wait and store
-//! them with one statement, which also answers requests that only check a key. An idle service stores batches of one,
-//! without delay; a busy one shares each commit among many. A statement that hangs delays only its own requests.
+//! The port to the register over PostgreSQL. Requests wait in a bounded queue; a few writers take all that wait and
+//! store them with one statement, which also answers requests that only check a key. An idle service stores batches of
+//! one, without delay; a busy one shares each commit among many. A statement that hangs delays only its own requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::patients::job::{Answer, Job, Task};
 use crate::patients::shared::Shared;
 use crate::patients::supervisor;
 
-/// One writer keeps PostgreSQL busy while it waits for its log; every further one only makes more and smaller batches of the
-/// same patients (docs/performance.md).
+/// One writer keeps PostgreSQL busy while it waits for its log; every further one only makes more and smaller batches
+/// of the same patients (docs/performance.md).
 const CORES_PER_WRITER: usize = 4;
 /// More writers than this have not been measured.
 const USUAL_WRITERS_MAX: usize = 4;
@@ -30,8 +30,8 @@ pub struct PostgresPatientRegister {
 }
 
 impl PostgresPatientRegister {
-    /// Starts the writers: as many as given, else as many as suit the machine. They end when this is dropped and all waiting
-    /// requests are answered. `deadline` bounds the wait of each request.
+    /// Starts the writers: as many as given, else as many as suit the machine. They end when this is dropped and all
+    /// waiting requests are answered. `deadline` bounds the wait of each request.
     pub fn start(
         url: &DatabaseUrl,
         writers: Option<NonZeroUsize>,

@@ -1,5 +1,5 @@
-//! The one statement: authenticates every request of a batch and stores the patients of those whose key is active. A single
-//! patient has a form without arrays, which would take a quarter longer.
+//! The one statement: authenticates every request of a batch and stores the patients of those whose key is active. A
+//! single patient has a form without arrays, which would take a quarter longer.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -91,8 +91,8 @@ impl<'a> FromIterator<&'a Task> for InsertBatch<'a> {
 
 impl QueryFragment<Pg> for InsertBatch<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        // Each key is looked up once, however many rows use it. The keys become one row of arrays, in which each patient
-        // finds its organisation by the number of its key.
+        // Each key is looked up once, however many rows use it. The keys become one row of arrays, in which each
+        // patient finds its organisation by the number of its key.
         out.push_sql(
             "WITH keys AS (
                 SELECT array_agg(api_keys.id ORDER BY number) AS ids,

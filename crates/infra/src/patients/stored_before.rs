@@ -1,6 +1,6 @@
 //! Looks up patients that the insert did not store because an earlier statement may have: by their own ids and by their
-//! idempotency keys. One statement for all of them, separate from the insert because it must see what was committed while
-//! the insert ran.
+//! idempotency keys. One statement for all of them, separate from the insert because it must see what was committed
+//! while the insert ran.
 
 use diesel::pg::Pg;
 use diesel::prelude::*;

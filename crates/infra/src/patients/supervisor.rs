@@ -1,5 +1,5 @@
-//! Starts the writers of a register and watches over them. A writer whose statement takes far too long is left behind with
-//! its connection, and a new one continues its work over a new connection.
+//! Starts the writers of a register and watches over them. A writer whose statement takes far too long is left behind
+//! with its connection, and a new one continues its work over a new connection.
 
 use std::sync::{Arc, Weak};
 use std::thread::Builder;
@@ -20,7 +20,7 @@ struct Watched {
     in_progress: Arc<InProgress<Work>>,
 }
 
-/// Starts so many writers, another one for held rows, and the thread that watches them.
+/// Starts the writers, one more for held rows, and the thread that watches them.
 pub(crate) fn start(shared: &Arc<Shared>, writers: usize) -> std::io::Result<()> {
     let names = (0..writers).map(|number| (format!("writer-{number}"), Lane::Usual));
     let names = names.chain([("writer-held".to_owned(), Lane::Held)]);

@@ -1,5 +1,5 @@
-//! The idempotency keys whose rows another transaction was found to hold. A request that repeats one of them goes to the
-//! queue of held rows at once.
+//! The idempotency keys whose rows another transaction was found to hold. A request that repeats one of them goes to
+//! the queue of held rows at once.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -1,5 +1,5 @@
-//! A writer: a thread that owns one connection, takes all that waits in its queue, and stores it. While the database is away
-//! it sends the same batch again and again, which the ids in it make harmless.
+//! A writer: a thread that owns one connection, takes all that waits in its queue, and stores it. While the database is
+//! away it sends the same batch again and again, which the ids in it make harmless.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::patients::interruption::{self, Interrupted, Interruption};
 use crate::patients::job::{Answer, BATCH_MAX, Job};
 use crate::patients::shared::Shared;
 
-/// The statement is planned once per connection, perhaps while the tables are empty: without these settings it would then
-/// scan whole tables later on.
+/// The statement is planned once per connection, perhaps while the tables are empty: without these settings it would
+/// then scan whole tables later on.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 /// How long a row with an idempotency key may wait for another transaction with the same key, and its batch with it. An
 /// ordinary commit takes far less; where commits are slow, the limit is two of them.
