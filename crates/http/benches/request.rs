@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use divan::{Bencher, black_box};
-use intake_domain::{NewPatient, Patient, PatientDraft};
+use intake_domain::{JsonPatient, NewPatient, Patient};
 use intake_http::bench::write_answer;
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -30,8 +30,9 @@ fn body(name: &str) -> &'static str {
     }
 }
 
+/// What is done with the body of a request.
 fn decode_and_validate(body: &[u8]) -> Option<NewPatient> {
-    PatientDraft::from_json(body).ok()?.validate(NOW).ok()
+    JsonPatient::from_slice(body).ok()?.draft.validate(NOW).ok()
 }
 
 #[divan::bench(args = BODIES)]
