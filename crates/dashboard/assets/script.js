@@ -1,4 +1,4 @@
-// What makes the pages nicer where scripts run. Everything works without it, but for the copy buttons.
+// Makes the pages nicer where scripts run. Without it, everything but the copy buttons works.
 "use strict";
 
 // Moments in the reader's own locale and time zone; the exact one on hover.
@@ -26,9 +26,9 @@ for (const time of document.querySelectorAll("time")) {
 for (const button of document.querySelectorAll("button[data-copy]")) {
     button.addEventListener("click", async () => {
         const field = document.getElementById(button.dataset.copy);
-        const told = document.getElementById("copied");
-        // A text that stays as it is is not announced again.
-        told.textContent = "";
+        const message = document.getElementById("copied");
+        // Screen readers announce a text only when it changes.
+        message.textContent = "";
         field.select();
         let isCopied = true;
         try {
@@ -38,24 +38,24 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
             field.select();
             isCopied = document.execCommand("copy");
         }
-        setTimeout(() => { told.textContent = isCopied ? "Copied." : button.dataset.failed; }, 100);
+        setTimeout(() => { message.textContent = isCopied ? "Copied." : button.dataset.failed; }, 100);
     });
 }
 
-// Whoever is still there after ten minutes looks at the list; a page that was forgotten asks no more.
-for (const place of document.querySelectorAll("[data-first-use]")) {
+// Stops asking after ten minutes, so that a page left open does not ask for ever; the list of keys shows the first use.
+for (const status of document.querySelectorAll("[data-first-use]")) {
     const end = Date.now() + 10 * 60 * 1000;
     const ask = async () => {
         if (Date.now() > end) {
-            place.textContent = place.dataset.gaveUp;
+            status.textContent = status.dataset.gaveUp;
             return;
         }
-        const answer = await fetch(place.dataset.firstUse, { redirect: "manual" }).catch(() => null);
+        const answer = await fetch(status.dataset.firstUse, { redirect: "manual" }).catch(() => null);
         if (answer?.ok && (await answer.json()).used) {
-            place.textContent = "First request received";
+            status.textContent = "First request received";
             return;
         }
-        // Whoever was signed out is told so by the next page.
+        // A member who was signed out will see that on the next page.
         if (!answer || answer.ok) {
             setTimeout(ask, 1500);
         }
@@ -63,7 +63,7 @@ for (const place of document.querySelectorAll("[data-first-use]")) {
     ask();
 }
 
-// A form is sent once, however often its button is pressed. Coming back to the page makes it good again.
+// A form is sent once, however often its button is pressed. Coming back to the page allows it again.
 for (const form of document.querySelectorAll("form[method=post]")) {
     form.addEventListener("submit", (event) => {
         if (form.dataset.sent !== undefined) {

@@ -12,7 +12,7 @@ use crate::page::moment::exact;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
-/// What fits on a page without tiring the reader.
+/// Entries on a page: as many as are still easy to read through.
 const PAGE_SIZE: u32 = 50;
 
 #[derive(Template)]
@@ -32,17 +32,17 @@ struct EntryRow {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct Cursor {
     before: Option<String>,
 }
 
 pub(crate) async fn page(
     visitor: Visitor,
-    place: Query<Place>,
+    cursor: Query<Cursor>,
     log: Data<dyn AuditLog>,
 ) -> Result<HttpResponse, PageError> {
-    let before = place.before.as_deref().map(str::parse).transpose().map_err(|_| PageError::NotFound)?;
-    // One more than is shown tells whether there are older ones.
+    let before = cursor.before.as_deref().map(str::parse).transpose().map_err(|_| PageError::NotFound)?;
+    // One more than is shown, to see whether there are older ones.
     let mut found = log.entries(visitor.organisation(), before, PAGE_SIZE + 1).await?;
     let has_older = found.len() > PAGE_SIZE as usize;
     found.truncate(PAGE_SIZE as usize);
@@ -54,7 +54,7 @@ pub(crate) async fn page(
 impl From<AuditEntry> for EntryRow {
     fn from(entry: AuditEntry) -> Self {
         let nobody = match &entry.action {
-            RecordedAction::Known(Action::SignInFailed | Action::CodeFailed) | RecordedAction::Unknown(_) => "Somebody",
+            RecordedAction::Known(Action::SignInFailed | Action::CodeFailed) | RecordedAction::Unknown(_) => "Someone",
             RecordedAction::Known(_) => "An operator",
         };
         let action = match entry.action {
@@ -79,12 +79,12 @@ fn phrase(action: Action) -> &'static str {
         Action::MemberRemoved => "removed",
         Action::SignedIn => "signed in as",
         Action::SignedInByRecoveryCode => "signed in with a recovery code as",
-        Action::SignInFailed => "gave a wrong password for",
-        Action::CodeFailed => "gave the right password and a wrong code for",
+        Action::SignInFailed => "entered a wrong password for",
+        Action::CodeFailed => "entered the right password but a wrong code for",
         Action::SignedOut => "signed out as",
         Action::SecondFactorTurnedOn => "turned on two-step sign-in for",
         Action::SecondFactorTurnedOff => "turned off two-step sign-in for",
-        Action::RecoveryCodesReplaced => "took new recovery codes for",
+        Action::RecoveryCodesReplaced => "created new recovery codes for",
         Action::KeyCreated => "created the key",
         Action::KeyReplaced => "created a replacement for the key",
         Action::KeyRevoked => "revoked the key",

@@ -1,5 +1,5 @@
-//! Where the members of an organisation look after its API keys: HTML pages made by the server, which work without
-//! scripts. Every asset is in the program; nothing is fetched from elsewhere.
+//! The dashboard, where the members of an organisation look after its API keys: HTML pages made by the server, which work
+//! without scripts. Every asset is built into the program; nothing is loaded from elsewhere.
 
 mod account;
 mod activity;
@@ -7,31 +7,77 @@ mod api_keys;
 mod members;
 mod page;
 
-use actix_web::middleware::from_fn;
-use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
+use std::sync::Arc;
 
-pub use page::throttle::Throttle;
+use actix_web::middleware::from_fn;
+use actix_web::web::{Data, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse, ResponseError, Scope, web};
+use intake_domain::{AuditLog, KeyFormat, KeyStore, MemberStore, PasswordHasher, SessionStore};
+use intake_http::TrustedProxies;
 
 use account::{page as account_page, second_factor, sign_in};
 use api_keys::{create, created, list as key_list, replace, revoke, usage};
 use members::{invitation, list as member_list, withdraw_invitation};
 use page::error::PageError;
+use page::throttle::Throttle;
 use page::{assets, guard};
 
 /// Larger than any form here.
 const FORM_MAX: usize = 16 * 1024;
 
-/// The address that browsers and integrations know the service by, without a slash at its end.
-#[derive(Clone, Debug)]
-pub struct BaseUrl(pub String);
+/// The pages, with everything that they need.
+pub struct Dashboard {
+    /// Organisations and their keys.
+    pub keys: Arc<dyn KeyStore>,
+    /// Members of organisations, and invitations.
+    pub members: Arc<dyn MemberStore>,
+    /// Who is signed in.
+    pub sessions: Arc<dyn SessionStore>,
+    /// The record of what members and operators did.
+    pub log: Arc<dyn AuditLog>,
+    /// What hashes passwords.
+    pub hasher: Arc<dyn PasswordHasher>,
+    /// What keys look like.
+    pub format: KeyFormat,
+    /// The proxies that are believed.
+    pub proxies: TrustedProxies,
+    /// The address that browsers and integrations know the service by, without a slash at its end.
+    pub base_url: String,
+}
 
-/// Adds the pages to an application, which must hold, as `web::Data`: a `dyn KeyStore`, a `dyn MemberStore`, a
-/// `dyn SessionStore`, a `dyn AuditLog`, a `dyn PasswordHasher`, a `KeyFormat`, `TrustedProxies`, a `Throttle` and a
-/// `BaseUrl`.
-pub fn configure(application: &mut web::ServiceConfig) {
+impl Dashboard {
+    /// What adds the pages to an application, and answers for every path that nothing is at. The applications of all
+    /// workers share what it holds.
+    pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
+        let (keys, members) = (Data::from(self.keys), Data::from(self.members));
+        let (sessions, log) = (Data::from(self.sessions), Data::from(self.log));
+        let (hasher, format) = (Data::from(self.hasher), Data::new(self.format));
+        let (proxies, base_url) = (Data::new(self.proxies), Data::new(BaseUrl(self.base_url)));
+        let throttle = Data::new(Throttle::new());
+        // Of the pages alone: the interface beside them has its own.
+        move |application| {
+            let pages = pages()
+                .app_data(keys.clone())
+                .app_data(members.clone())
+                .app_data(sessions.clone())
+                .app_data(log.clone())
+                .app_data(hasher.clone())
+                .app_data(format.clone())
+                .app_data(proxies.clone())
+                .app_data(base_url.clone())
+                .app_data(throttle.clone())
+                .wrap(from_fn(guard::guard));
+            application.service(pages);
+        }
+    }
+}
+
+/// The address that browsers and integrations know the service by, without a slash at its end.
+struct BaseUrl(String);
+
+fn pages() -> Scope {
     let form = web::FormConfig::default().limit(FORM_MAX).error_handler(|_, _| PageError::BadForm.into());
-    let pages = web::scope("")
-        .wrap(from_fn(guard::guard))
+    web::scope("")
         .app_data(form)
         .route("/", web::get().to(key_list::home))
         .route("/sign-in", web::get().to(sign_in::page))
@@ -66,11 +112,10 @@ pub fn configure(application: &mut web::ServiceConfig) {
         .route("/settings/account/recovery-codes", web::post().to(second_factor::replace))
         .route("/settings/account/sign-out-everywhere", web::post().to(account_page::sign_out_everywhere))
         .route("/assets/{name}", web::get().to(assets::asset))
-        .default_service(web::to(not_found));
-    application.service(pages);
+        .default_service(web::to(not_found))
 }
 
-/// People get a page; programs that ask for nothing in particular get the interface's error.
+/// Answers browsers with a page, and other programs with the API's error.
 async fn not_found(request: HttpRequest, payload: web::Payload) -> HttpResponse {
     let accept = request.headers().get(actix_web::http::header::ACCEPT).and_then(|value| value.to_str().ok());
     let is_page = accept.is_some_and(|accept| accept.contains("text/html")) && !request.path().starts_with("/api/");

@@ -1,4 +1,4 @@
-//! An email address by which a member signs in.
+//! An email address with which a member signs in.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use crate::patients::rules;
 /// The longest address that can be delivered to (RFC 5321).
 const MAX_CHARACTERS: usize = 254;
 
-/// An email address that somebody can be reached at, kept as given; two that differ in case alone are the same.
+/// A valid email address, kept as given. Two that differ only in case belong to the same member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmailAddress(String);
 
@@ -19,7 +19,7 @@ impl EmailAddress {
         &self.0
     }
 
-    /// What two spellings of one address have in common.
+    /// The address in lower case, which is the same for all spellings that belong to one member.
     #[must_use]
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
@@ -44,7 +44,7 @@ impl fmt::Display for EmailAddress {
     }
 }
 
-/// No email address.
+/// Why a text is not an email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be a valid email address")]
 pub struct EmailAddressError;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The two environments, each with its own kind of key.
+/// One of the two environments, each with its own kind of key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Environment {
     /// Takes `_demo_` keys.
@@ -22,7 +22,7 @@ impl Environment {
         }
     }
 
-    /// What stands for it in a key.
+    /// The part of a key that names the environment.
     pub(crate) fn key_mark(self) -> &'static str {
         match self {
             Self::Development => "demo",
@@ -56,7 +56,7 @@ impl FromStr for Environment {
     }
 }
 
-/// The name of no environment.
+/// Why a text is not the name of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be development or production")]
 pub struct UnknownEnvironment;

@@ -1,4 +1,4 @@
-//! Identifiers, each its own type so that one can never stand in for another.
+//! Identifiers, each its own type so that one can never be used in place of another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A UUID version 7 of this moment: ids sort by the time they were given.
+            /// A UUID version 7 of this moment: ids sort by when they were made.
             #[must_use]
             pub fn new(at: OffsetDateTime, random: [u8; 10]) -> Self {
                 let milliseconds = u64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
@@ -58,7 +58,7 @@ id! {
     OrganisationId
 }
 id! {
-    /// Identifies an API key; no secret, unlike the key itself.
+    /// Identifies an API key; not a secret, unlike the key itself.
     KeyId
 }
 id! {

@@ -1,4 +1,4 @@
-//! Names that people give to organisations and keys.
+//! Names of organisations, keys and members.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ impl Name {
     /// Long enough for any title, short enough for a table's column.
     pub const MAX_CHARACTERS: usize = 100;
 
-    /// Takes the text as it is, or refuses it.
+    /// Accepts the text unchanged, or refuses it.
     pub fn new(text: impl Into<String>) -> Result<Self, NameError> {
         let text = text.into();
         let characters = text.chars().count();
@@ -41,16 +41,16 @@ impl fmt::Display for Name {
     }
 }
 
-/// Why a text is no name.
+/// Why a text cannot be a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Empty or too long.
     #[error("must be 1 to {} characters long", Name::MAX_CHARACTERS)]
     Length,
-    /// Nothing to see in it.
+    /// Nothing in it is visible.
     #[error("must not be blank")]
     Blank,
-    /// It would garble a table or a log.
+    /// It holds characters that would garble a table or a log.
     #[error("{}", rules::FORBIDDEN_CHARACTERS)]
     Characters,
 }

@@ -1,4 +1,4 @@
-//! Whom an address belongs to, as far as an address can tell: used wherever people are counted by where they come from.
+//! The network an address belongs to: used wherever attempts are counted by where they come from.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,19 +11,20 @@ pub struct Network {
 }
 
 impl Network {
-    /// What one subscriber has: an address of IPv4, a /64 of IPv6. Whoever has one address of a /64 has 2^64 of them.
+    /// The addresses that one subscriber has: one of IPv4, or a /64 of IPv6, of which they can use all 2^64.
     #[must_use]
     pub fn of_subscriber(address: Option<IpAddr>) -> Self {
         Self::of(address, 32)
     }
 
-    /// Where a subscriber is at home: the /24 of IPv4 that its provider gives it addresses of, a /64 of IPv6.
+    /// The addresses that one subscriber is given over time: the /24 of IPv4 from which the provider takes them, or a /64
+    /// of IPv6.
     #[must_use]
     pub fn of_neighbours(address: Option<IpAddr>) -> Self {
         Self::of(address, 24)
     }
 
-    /// Where an address is not known, all are taken for one network.
+    /// All clients whose address is unknown count as one network.
     fn of(address: Option<IpAddr>, v4_length: u8) -> Self {
         match address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).to_canonical() {
             IpAddr::V4(address) => {

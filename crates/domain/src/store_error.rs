@@ -2,13 +2,13 @@
 
 use std::error::Error;
 
-/// The cause behind a failed port, for the log alone: no client ever reads it.
+/// The cause of a port's failure, only for the log: no client ever reads it.
 pub type Source = Box<dyn Error + Send + Sync>;
 
 /// Why a port could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// More work waits than the service takes on; trying again later may help.
+    /// More work is waiting than the service accepts; trying again later may help.
     #[error("the service is full")]
     Overloaded,
     /// The store could not be reached within the deadline; trying again later may help.

@@ -8,14 +8,14 @@ use actix_web::http::StatusCode;
 use actix_web::middleware::from_fn;
 use actix_web::rt::{System, SystemRunner};
 use actix_web::test::{TestRequest, init_service};
-use actix_web::{App, Error, web};
-use intake_dashboard::{BaseUrl, Throttle};
+use actix_web::{App, Error};
+use intake_dashboard::Dashboard;
 use intake_domain::{
-    AddedKey, AuditLog, Environment, Invited, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
-    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, PatientRegister,
-    SessionStore, SignedIn, Token,
+    AddKeyOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
+    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, SessionStore,
+    SignedIn, Token,
 };
-use intake_http::{RateLimiter, TrustedProxies, envelope};
+use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
 
 /// The application, ready to be called.
@@ -37,21 +37,27 @@ impl Application {
     pub fn start(proxies: &str) -> &'static Self {
         let system = System::new();
         let proxies = TrustedProxies::new(vec![proxies.parse().expect("a network")]);
-        let application = App::new()
-            .app_data(web::Data::from(Arc::new(MockPatientRegister::new()) as Arc<dyn PatientRegister>))
-            .app_data(web::Data::from(keys()))
-            .app_data(web::Data::from(members()))
-            .app_data(web::Data::from(sessions()))
-            .app_data(web::Data::from(Arc::new(MockAuditLog::new()) as Arc<dyn AuditLog>))
-            .app_data(web::Data::from(hasher()))
-            .app_data(web::Data::new(KeyFormat::new(&"intake".parse().expect("a prefix"), Environment::Development)))
-            .app_data(web::Data::new(None::<RateLimiter>))
-            .app_data(web::Data::new(proxies))
-            .app_data(web::Data::new(Throttle::new()))
-            .app_data(web::Data::new(BaseUrl("https://localhost".to_owned())))
-            .wrap(from_fn(envelope))
-            .configure(intake_http::configure)
-            .configure(intake_dashboard::configure);
+        let format = KeyFormat::new(&"intake".parse().expect("a prefix"), Environment::Development);
+        let api = Api {
+            register: Arc::new(MockPatientRegister::new()),
+            keys: keys(),
+            format: format.clone(),
+            rate: None,
+            proxies: proxies.clone(),
+            base_url: "https://localhost".to_owned(),
+        };
+        let dashboard = Dashboard {
+            keys: keys(),
+            members: members(),
+            sessions: sessions(),
+            log: Arc::new(MockAuditLog::new()),
+            hasher: hasher(),
+            format,
+            proxies,
+            base_url: "https://localhost".to_owned(),
+        };
+        let application =
+            App::new().wrap(from_fn(envelope)).configure(api.configure()).configure(dashboard.configure());
         let service = system.block_on(init_service(application));
         Box::leak(Box::new(Self { system, call: Box::new(move |system, request| call(system, &service, request)) }))
     }
@@ -77,7 +83,7 @@ fn keys() -> Arc<dyn KeyStore> {
     let mut keys = MockKeyStore::new();
     keys.expect_note_sent_in_clear().returning(|_, _| ());
     keys.expect_note_answer().returning(|_, _, _, _| ());
-    keys.expect_add_key().returning(|_, _| Ok(AddedKey::Added));
+    keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));
     Arc::new(keys)
@@ -87,7 +93,7 @@ fn members() -> Arc<dyn MemberStore> {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(|_, _| Ok(None));
     members.expect_invitation().returning(|_, _| Ok(None));
-    members.expect_invite().returning(|_, _| Ok(Invited::Invited));
+    members.expect_invite().returning(|_, _| Ok(InviteOutcome::Invited));
     members.expect_members().returning(|_| Ok(Vec::new()));
     members.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
     members.expect_recovery_codes_left().returning(|_| Ok(None));

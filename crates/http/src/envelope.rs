@@ -62,6 +62,11 @@ impl TrustedProxies {
     }
 }
 
+/// Among the extensions of an answer: it is the same for everybody, and may be kept if the service is asked whether it is
+/// still current. Any other answer must not be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Revalidated;
+
 /// Surrounds the whole application.
 pub async fn envelope(
     request: ServiceRequest,
@@ -125,10 +130,10 @@ pub(crate) fn finish<B>(
         }
     }
     log(&request_id, response);
+    let is_public = response.extensions().contains::<Revalidated>();
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, request_id);
-    // A page of the dashboard may be stricter, never laxer.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(if is_public { "no-cache" } else { "no-store" }));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));

@@ -9,19 +9,25 @@ mod openapi;
 mod patients;
 mod problem;
 
-use actix_web::http::header;
+use std::sync::Arc;
+
+use actix_web::http::{Method, header};
+use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, web};
+use intake_domain::{KeyFormat, KeyStore, PatientRegister};
 
 pub use answer_counts::AnswerCounts;
 pub use connection::crowd::{Connections, Place};
 pub use connection::stream::Connection;
-pub use envelope::{TrustedProxies, envelope};
+pub use envelope::{Revalidated, TrustedProxies, envelope};
 pub use openapi::{fields_table, openapi};
 pub use patients::body::in_time;
-pub use patients::rate_limit::{Rate, RateLimit, RateLimitError, RateLimiter, Standing, TokenBuckets};
+pub use patients::rate_limit::{Rate, RateLimit, RateLimitError, Standing, TokenBuckets};
 pub use problem::Cause;
 
+use openapi::OpenApiDocument;
 use patients::create;
+use patients::rate_limit::RateLimiter;
 use problem::Problem;
 
 /// Two parts for the benchmarks, which see what is public alone.
@@ -32,7 +38,7 @@ pub mod bench {
     use time::OffsetDateTime;
 
     pub fn decode_and_validate(body: &[u8], now: OffsetDateTime) -> Option<NewPatient> {
-        crate::patients::decode::draft(body).ok()?.validate(now).ok()
+        crate::patients::decode::members(body, false).ok()?.draft.validate(now).ok()
     }
 
     pub fn write_answer(patient: &Patient<'_>) -> Option<Vec<u8>> {
@@ -40,26 +46,68 @@ pub mod bench {
     }
 }
 
-/// Adds the interface to an application, which must hold, as `web::Data`: a `dyn PatientRegister`, a `dyn KeyStore`, a
-/// `KeyFormat`, an `Option<RateLimiter>` and `TrustedProxies`; which must be wrapped in [`envelope`], and whose connections
-/// are each a [`Connection`].
-pub fn configure(application: &mut web::ServiceConfig) {
-    let patients = web::resource("/api/v1/patients")
-        .route(web::post().to(create::create))
-        .route(web::method(actix_web::http::Method::OPTIONS).to(options))
-        .default_service(web::to(method_not_allowed));
-    application.service(patients);
+/// The interface, with everything that it needs. Its application must be wrapped in [`envelope`], and each of its
+/// connections is a [`Connection`].
+pub struct Api {
+    /// Where patients go.
+    pub register: Arc<dyn PatientRegister>,
+    /// Organisations and their keys.
+    pub keys: Arc<dyn KeyStore>,
+    /// What keys look like.
+    pub format: KeyFormat,
+    /// How often a key may be used; none: without limit.
+    pub rate: Option<Rate>,
+    /// The proxies that are believed.
+    pub proxies: TrustedProxies,
+    /// The address by which integrations know the service, without a slash at its end.
+    pub base_url: String,
+}
+
+impl Api {
+    /// What adds the interface to an application. The applications of all workers share what it holds.
+    pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
+        let (register, keys) = (Data::from(self.register), Data::from(self.keys));
+        let (format, proxies) = (Data::new(self.format), Data::new(self.proxies));
+        let limiter = Data::new(self.rate.map(RateLimiter::new));
+        let document = Data::new(OpenApiDocument::new(&self.base_url));
+        move |application| {
+            application
+                .app_data(register.clone())
+                .app_data(keys.clone())
+                .app_data(format.clone())
+                .app_data(proxies.clone())
+                .app_data(limiter.clone())
+                .app_data(document.clone())
+                .configure(routes);
+        }
+    }
+}
+
+fn routes(application: &mut ServiceConfig) {
+    let operation = |path: &str| {
+        web::resource(path)
+            .route(web::method(Method::OPTIONS).to(|| options(problem::POST_ONLY)))
+            .default_service(web::to(|request, payload| refuse(Problem::PostOnly, request, payload)))
+    };
+    let document = web::resource("/api/v1/openapi.json")
+        .route(web::get().to(openapi::document))
+        .route(web::method(Method::OPTIONS).to(|| options(problem::GET_ONLY)))
+        .default_service(web::to(|request, payload| refuse(Problem::GetOnly, request, payload)));
+    application
+        .service(operation("/api/v1/patients").route(web::post().to(create::create)))
+        .service(operation("/api/v1/patients/validate").route(web::post().to(create::validate)))
+        .service(document);
 }
 
 /// Answers for every path that nothing is at.
 pub async fn not_found(request: HttpRequest, payload: web::Payload) -> HttpResponse {
-    create::refuse(&Problem::NotFound, &request, payload).await
+    refuse(Problem::NotFound, request, payload).await
 }
 
-async fn options() -> HttpResponse {
-    HttpResponse::NoContent().insert_header((header::ALLOW, problem::ALLOWED_METHODS)).finish()
+async fn options(allowed: &'static str) -> HttpResponse {
+    HttpResponse::NoContent().insert_header((header::ALLOW, allowed)).finish()
 }
 
-async fn method_not_allowed(request: HttpRequest, payload: web::Payload) -> HttpResponse {
-    create::refuse(&Problem::MethodNotAllowed, &request, payload).await
+async fn refuse(problem: Problem, request: HttpRequest, payload: web::Payload) -> HttpResponse {
+    create::refuse(&problem, &request, payload).await
 }

@@ -9,11 +9,13 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
-use intake_domain::{CreatePatientError, Field, FieldFaults, KeyRefusal, MalformedKey, Source, StoreError};
+use intake_domain::{CreatePatientError, Field, FieldFault, FieldFaults, KeyRefusal, MalformedKey, Source, StoreError};
 use serde::Serialize;
 
-/// What the one resource answers to.
-pub(crate) const ALLOWED_METHODS: &str = "POST, OPTIONS";
+/// What the operations answer to.
+pub(crate) const POST_ONLY: &str = "POST, OPTIONS";
+/// What the document answers to.
+pub(crate) const GET_ONLY: &str = "GET, OPTIONS";
 const CHALLENGE: &str = r#"Bearer realm="intake""#;
 /// The header, as faults name it.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
@@ -28,8 +30,10 @@ pub(crate) enum Problem {
     NotHttps,
     /// Nothing is at this path.
     NotFound,
-    /// The path takes other methods.
-    MethodNotAllowed,
+    /// The path takes POST requests.
+    PostOnly,
+    /// The path takes GET requests.
+    GetOnly,
     /// No key was sent.
     NoKey,
     /// A text that is no key of this service.
@@ -54,6 +58,8 @@ pub(crate) enum Problem {
     Malformed(Cow<'static, str>),
     /// Fields break rules.
     Invalid(FieldFaults),
+    /// The body has members that are no fields, and perhaps fields that break rules.
+    UnknownMembers(Option<FieldFaults>, Vec<String>),
     /// The idempotency key belongs to a different patient.
     DifferentPatient,
     /// The service has more to do than it takes on.
@@ -106,14 +112,7 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct FieldError<'a> {
     path: Vec<&'a str>,
-    message: &'a str,
-}
-
-impl<'a> FieldError<'a> {
-    /// An entry for the field or header of that name; none: for the whole.
-    fn new(name: Option<&'a str>, message: &'a str) -> Self {
-        Self { path: name.into_iter().collect(), message }
-    }
+    message: Cow<'a, str>,
 }
 
 impl Problem {
@@ -137,15 +136,28 @@ impl Problem {
     }
 
     fn errors(&self) -> Option<Vec<FieldError<'_>>> {
-        match self {
-            Self::Invalid(faults) => {
-                let faults = faults.as_slice().iter();
-                Some(faults.map(|fault| FieldError::new(fault.field.map(Field::name), &fault.message)).collect())
-            }
+        let unknown: &[String] = match self {
+            Self::UnknownMembers(_, names) => names,
+            Self::Invalid(_) => &[],
             Self::DifferentPatient => {
-                Some(vec![FieldError::new(Some(IDEMPOTENCY_KEY), "was already used for a different patient")])
+                let message = "was already used for a different patient".into();
+                return Some(vec![FieldError { path: vec![IDEMPOTENCY_KEY], message }]);
             }
-            _ => None,
+            _ => return None,
+        };
+        let faults = self.faults().iter().map(|fault| {
+            let path = fault.field.map(Field::name).into_iter().collect();
+            FieldError { path, message: Cow::Borrowed(fault.message.as_ref()) }
+        });
+        let unknown =
+            unknown.iter().map(|name| FieldError { path: vec![name.as_str()], message: unknown_member(name) });
+        Some(faults.chain(unknown).collect())
+    }
+
+    fn faults(&self) -> &[FieldFault] {
+        match self {
+            Self::Invalid(faults) | Self::UnknownMembers(Some(faults), _) => faults.as_slice(),
+            _ => &[],
         }
     }
 
@@ -160,11 +172,8 @@ impl Problem {
     /// The fields that the answer names.
     pub(crate) fn fields(&self) -> Vec<&'static str> {
         match self {
-            Self::Invalid(faults) => {
-                faults.as_slice().iter().filter_map(|fault| fault.field.map(Field::name)).collect()
-            }
             Self::DifferentPatient => vec![IDEMPOTENCY_KEY],
-            _ => Vec::new(),
+            _ => self.faults().iter().filter_map(|fault| fault.field.map(Field::name)).collect(),
         }
     }
 
@@ -173,8 +182,11 @@ impl Problem {
         match self {
             Self::NotHttps => (StatusCode::UPGRADE_REQUIRED, "Upgrade Required", "Requests must use HTTPS"),
             Self::NotFound => (StatusCode::NOT_FOUND, "Not Found", "There is nothing at this path"),
-            Self::MethodNotAllowed => {
+            Self::PostOnly => {
                 (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "This path takes POST requests only")
+            }
+            Self::GetOnly => {
+                (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "This path takes GET requests only")
             }
             Self::NoKey | Self::MalformedKey(_) | Self::KeyRefused(_) => unauthorised,
             Self::RateExceeded(_) => {
@@ -199,7 +211,7 @@ impl Problem {
                 (StatusCode::BAD_REQUEST, "Bad Request", "The request came after one with Connection: close")
             }
             Self::Malformed(detail) => (StatusCode::BAD_REQUEST, "Bad Request", detail),
-            Self::Invalid(_) | Self::DifferentPatient => {
+            Self::Invalid(_) | Self::UnknownMembers(..) | Self::DifferentPatient => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "Validation Error", "Validation failed")
             }
             Self::Full => {
@@ -222,8 +234,11 @@ impl Problem {
                 // actix-http adds the fitting Connection header by itself.
                 response.insert_header((header::UPGRADE, "TLS/1.2, HTTP/1.1"));
             }
-            Self::MethodNotAllowed => {
-                response.insert_header((header::ALLOW, ALLOWED_METHODS));
+            Self::PostOnly => {
+                response.insert_header((header::ALLOW, POST_ONLY));
+            }
+            Self::GetOnly => {
+                response.insert_header((header::ALLOW, GET_ONLY));
             }
             Self::NoKey => {
                 response.insert_header((header::WWW_AUTHENTICATE, CHALLENGE));
@@ -244,6 +259,7 @@ impl Problem {
             | Self::NotFound
             | Self::Malformed(_)
             | Self::Invalid(_)
+            | Self::UnknownMembers(..)
             | Self::DifferentPatient
             | Self::Unexpected(_) => {}
         }
@@ -273,6 +289,14 @@ fn chain(error: &dyn Error) -> String {
         next = source.source();
     }
     text
+}
+
+/// Names the field that was probably meant.
+fn unknown_member(name: &str) -> Cow<'static, str> {
+    match Field::resembling(name) {
+        Some(field) => format!("is not a field of a patient: did you mean {}?", field.name()).into(),
+        None => "is not a field of a patient".into(),
+    }
 }
 
 fn add_challenge(response: &mut HttpResponseBuilder, reason: &str) {

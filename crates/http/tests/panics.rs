@@ -8,15 +8,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use actix_web::App;
 use actix_web::body::to_bytes;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, try_call_service};
-use actix_web::{App, web};
 use intake_domain::{
     ApiKey, Environment, Field, KeyFormat, KeyHolder, KeyStanding, KeyStore, MockKeyStore, MockPatientRegister,
     PatientRegister,
 };
-use intake_http::{RateLimiter, TrustedProxies, configure, envelope};
+use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
 
 const CANARY: &str = "Canary-Bird";
@@ -67,17 +67,11 @@ fn a_panic_is_answered_like_every_other_failure_and_the_next_request_is_served()
         hears.lock().unwrap().push_str(&panic.to_string());
     }));
     actix_web::rt::System::new().block_on(async {
-        let service = init_service(
-            App::new()
-                .app_data(web::Data::from(register()))
-                .app_data(web::Data::from(keys()))
-                .app_data(web::Data::new(format()))
-                .app_data(web::Data::new(None::<RateLimiter>))
-                .app_data(web::Data::new(TrustedProxies::new(vec!["127.0.0.1/32".parse().unwrap()])))
-                .wrap(from_fn(envelope))
-                .configure(configure),
-        )
-        .await;
+        let proxies = TrustedProxies::new(vec!["127.0.0.1/32".parse().unwrap()]);
+        let base_url = "https://localhost".to_owned();
+        let api =
+            Api { register: register(), keys: keys(), format: format(), rate: None, proxies, base_url }.configure();
+        let service = init_service(App::new().wrap(from_fn(envelope)).configure(api)).await;
         let failed = try_call_service(&service, request(PATIENT).to_request()).await;
         assert!(said.lock().unwrap().contains(CANARY), "it did panic, and its message names the patient");
         let answer = failed.map(|answer| answer.status()).unwrap_err().error_response();

@@ -1,23 +1,23 @@
-//! The one place where Diesel's errors are told apart, by kind alone: messages change and constraint names are lost on
-//! some engines.
+//! The one place where Diesel's errors are sorted, by kind only: messages change, and some engines lose the names of
+//! constraints.
 
 use diesel::result::{DatabaseErrorKind, Error};
 use intake_domain::StoreError;
 
-/// What a failed statement means for the one who sent it.
+/// What the failure of a statement means for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The connection is gone, or leads to a server that cannot write, or others were faster: trying again may help.
-    Passing,
-    /// The database refused what was sent: sending it again changes nothing.
+    /// The connection is gone, or the server cannot write, or another transaction was faster: trying again may help.
+    Transient,
+    /// The database refused the statement: sending it again would not help.
     Refused,
-    /// Diesel does not tell: what was sent may be at fault, or the database, whose disk may be full.
-    Unclear,
+    /// Diesel does not say: the statement may be at fault, or the database, whose disk may be full.
+    Unknown,
 }
 
 pub(crate) fn failure(error: &Error) -> Failure {
     match error {
-        // A row that was there a moment ago has gone: the next try sees it so.
+        // A row that was there a moment ago is gone: the next try will see that.
         Error::NotFound
         | Error::BrokenTransactionManager
         | Error::DatabaseError(
@@ -26,8 +26,8 @@ pub(crate) fn failure(error: &Error) -> Failure {
             | DatabaseErrorKind::ReadOnlyTransaction
             | DatabaseErrorKind::SerializationFailure,
             _,
-        ) => Failure::Passing,
-        Error::DatabaseError(DatabaseErrorKind::Unknown, _) => Failure::Unclear,
+        ) => Failure::Transient,
+        Error::DatabaseError(DatabaseErrorKind::Unknown, _) => Failure::Unknown,
         _ => Failure::Refused,
     }
 }
@@ -38,15 +38,15 @@ pub(crate) fn is_foreign_key_violation(error: &Error) -> bool {
 
 pub(crate) fn store_error(error: Error) -> StoreError {
     match failure(&error) {
-        // What is sent is fit to be stored before it gets here, so the database is the likelier one.
-        Failure::Passing | Failure::Unclear => StoreError::Unavailable(discreet(error)),
-        Failure::Refused => StoreError::Unexpected(discreet(error)),
+        // Values are validated before they get here, so the database is more likely to be at fault.
+        Failure::Transient | Failure::Unknown => StoreError::Unavailable(without_row_values(error)),
+        Failure::Refused => StoreError::Unexpected(without_row_values(error)),
     }
 }
 
-/// An error without its details: PostgreSQL puts whole rows into them. Diesel's `Display` gives the message alone, its
-/// `Debug` gives all, so the error itself is left behind.
-pub(crate) fn discreet(error: Error) -> intake_domain::Source {
+/// The error without its details, into which PostgreSQL puts whole rows. Diesel's `Display` shows only the message, but
+/// its `Debug` shows everything, so the error itself is dropped.
+pub(crate) fn without_row_values(error: Error) -> intake_domain::Source {
     match error {
         Error::DatabaseError(kind, information) => anyhow::anyhow!("{kind:?}: {}", information.message()).into(),
         other => other.into(),

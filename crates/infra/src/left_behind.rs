@@ -9,43 +9,43 @@ use std::time::Duration;
 /// that a server that takes connections and does nothing over them gets few of them.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
-/// How many may hang at the same time.
+/// How many calls may hang at the same time.
 const LEFT_BEHIND_MAX: usize = 32;
 
-/// Counts the calls that were left behind.
+/// Counts the calls that have been left behind.
 #[derive(Default)]
 pub(crate) struct LeftBehind {
-    /// Those that have not come back.
+    /// Calls that have not returned yet.
     hanging: AtomicUsize,
-    /// Those since the last call that succeeded.
+    /// Calls left behind since one last succeeded.
     in_a_row: AtomicU32,
 }
 
 impl LeftBehind {
-    /// How long the next call may take. None: so many hang that one of them must come back first.
+    /// How long the next call may take. None: [`LEFT_BEHIND_MAX`] calls hang, and one of them must return first.
     pub(crate) fn patience(&self) -> Option<Duration> {
         let doubled = PATIENCE.saturating_mul(2_u32.saturating_pow(self.in_a_row.load(Ordering::Relaxed)));
         (self.hanging.load(Ordering::Relaxed) < LEFT_BEHIND_MAX).then(|| doubled.min(PATIENCE_MAX))
     }
 
-    /// One more is left behind. Counted before it is certain, so that it cannot come back before it was counted.
+    /// Counts a call that is being left behind: before it is certain, so that it cannot return before it was counted.
     pub(crate) fn add(&self) {
         self.hanging.fetch_add(1, Ordering::Relaxed);
         self.in_a_row.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One that was counted hangs no longer.
+    /// A call that was counted has returned.
     pub(crate) fn came_back(&self) {
         self.hanging.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// It was counted, and had been done.
+    /// A call was counted, and turned out to have finished in time.
     pub(crate) fn undo(&self) {
         self.came_back();
         let _ = self.in_a_row.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
     }
 
-    /// A call has succeeded: the database does not hang.
+    /// Notes that a call succeeded: the database does not hang.
     pub(crate) fn note_success(&self) {
         self.in_a_row.store(0, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_grows_with_those_who_were_left_behind_until_one_succeeds() {
+    fn patience_grows_with_each_call_left_behind_until_one_succeeds() {
         let left_behind = LeftBehind::default();
         let patience = || left_behind.patience().map(|patience| patience.as_secs());
         let mut seen = Vec::new();
@@ -65,10 +65,10 @@ mod tests {
             left_behind.add();
         }
         assert_eq!(seen[..8], [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(patience(), None, "so many hang");
+        assert_eq!(patience(), None, "as many hang as may");
         left_behind.came_back();
         assert_eq!(patience(), Some(60));
         left_behind.note_success();
-        assert_eq!(patience(), Some(1), "whatever hangs, another server answers");
+        assert_eq!(patience(), Some(1), "whatever still hangs, the database answers again");
     }
 }

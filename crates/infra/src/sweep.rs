@@ -1,21 +1,21 @@
-//! Removes what is over and will never be looked at again: little by little, now and then, by a thread that has a
-//! connection anyway. The record of deeds is no part of it, and neither is the last use of a key, one row for as long
-//! as the key is listed.
+//! Removes rows that have expired and will never be read again: in small batches, once an hour, on a thread that has a
+//! connection anyway. It never removes audit entries, nor the last use of a key, which is one row for as long as the key
+//! is listed.
 
 use std::time::{Duration, Instant};
 
 use intake_domain::{ANSWERS_KEPT, CODE_LIMIT, SESSION_IDLE_LIMIT, SESSION_LIMIT};
 
-/// Between two sweeps. Nothing of it is urgent: what is over opens nothing.
+/// Between two sweeps. It is not urgent: expired rows are ignored wherever they are read.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// A service that has just started has better things to do.
+/// The first sweep leaves a service that has just started time for its first requests.
 const FIRST_AFTER: Duration = Duration::from_secs(10);
-/// Rows in one statement: a few milliseconds, so that nobody waits for its locks.
+/// Rows in one statement, which takes a few milliseconds: its locks keep no one waiting.
 const BATCH: usize = 1_000;
-/// How long a network stays familiar to a member who does not come from there.
+/// How long a network stays familiar when the member no longer signs in from there.
 const FAMILIAR_LIFE: time::Duration = time::Duration::days(180);
 
-/// What is left to be swept, one statement after the other.
+/// The statements of a sweep, and where it has got to.
 pub(crate) struct Sweep {
     statements: Vec<String>,
     next: usize,
@@ -27,7 +27,8 @@ impl Sweep {
         Self { statements: statements(), next: 0, due_at: Instant::now() + FIRST_AFTER }
     }
 
-    /// Removes one batch if a sweep is due, by a statement that tells how many rows it removed. Whatever fails is left for the next sweep.
+    /// Removes one batch if a sweep is due. `run` executes a statement and returns how many rows it removed. After a
+    /// failure the rest is left to the next sweep.
     pub(crate) fn step(
         &mut self,
         run: impl FnOnce(String) -> Result<usize, anyhow::Error>,
@@ -49,17 +50,17 @@ impl Sweep {
     }
 }
 
-/// By the database's clock, like nothing else: a minute more or less does not matter here.
+/// These statements use the database's clock, unlike all others: here a minute more or less does not matter.
 fn statements() -> Vec<String> {
     let over =
         |column: &str, life: time::Duration| format!("{column} < now() - interval '{} seconds'", life.whole_seconds());
     let session_over = format!("{} OR {}", over("started_at", SESSION_LIMIT), over("last_used_at", SESSION_IDLE_LIMIT));
-    // A day more than is shown, because it is not over everywhere at once.
+    // A day more than is shown, because a day does not end everywhere at once.
     let answers_over = format!("day < (now() AT TIME ZONE 'UTC')::date - {}", ANSWERS_KEPT.whole_days() + 1);
     let batches = [
         ("sessions", "token_digest", session_over),
         ("waiting_sign_ins", "token_digest", over("started_at", CODE_LIMIT)),
-        // Accepted or not.
+        // Whether accepted or not.
         ("invitations", "token_digest", over("expires_at", time::Duration::ZERO)),
         ("familiar_networks", "member_id, network", over("last_used_at", FAMILIAR_LIFE)),
         ("key_answers", "organisation_id, key_id, day, status, field", answers_over),
@@ -98,7 +99,7 @@ mod tests {
     ";
 
     #[test]
-    fn what_is_over_goes_batch_by_batch_and_what_is_alive_stays() {
+    fn expired_rows_are_removed_in_batches_and_all_others_stay() {
         let database = TestDatabase::new();
         database.connect().batch_execute(ROWS).unwrap();
         // With the grants of the service.

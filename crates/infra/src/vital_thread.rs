@@ -1,5 +1,5 @@
-//! Threads without which the service is only half alive: when one of them panics, the program should end and be started
-//! again, instead of going on without it.
+//! Threads that the service cannot work without: when one of them panics, the program should end and be restarted, instead
+//! of continuing without it.
 
 use std::cell::Cell;
 use std::thread::{Builder, JoinHandle};
@@ -19,7 +19,7 @@ pub fn spawn_vital<T: Send + 'static>(
     })
 }
 
-/// Whether this thread is one of them: for the program's panic hook, which runs where the panic is.
+/// Whether this thread is vital: asked by the program's panic hook, which runs on the thread that panics.
 #[must_use]
 pub fn is_vital_thread() -> bool {
     IS_VITAL.get()

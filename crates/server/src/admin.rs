@@ -1,9 +1,11 @@
 //! What operators' machines ask: whether the process lives, whether it can do its work, and how much it does.
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::{HttpResponse, web};
+use actix_web::dev::Server;
+use actix_web::{App, HttpResponse, HttpServer, web};
 use intake_http::{AnswerCounts, Connections};
 use intake_infra::Database;
 
@@ -12,11 +14,28 @@ use crate::certificates::CurrentCertificate;
 /// A probe that waits longer has failed anyway.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(crate) fn configure(application: &mut web::ServiceConfig) {
-    application
-        .route("/livez", web::get().to(live))
-        .route("/readyz", web::get().to(ready))
-        .route("/metrics", web::get().to(metrics));
+/// Probes and metrics, on a listener of their own.
+pub(crate) fn serve(
+    listener: TcpListener,
+    database: Database,
+    counts: Arc<AnswerCounts>,
+    connections: Connections,
+    certificate: Option<Arc<CurrentCertificate>>,
+) -> std::io::Result<Server> {
+    let (database, counts) = (web::Data::new(database), web::Data::from(counts));
+    let (connections, certificate) = (web::Data::new(connections), web::Data::new(certificate));
+    let application = move || {
+        App::new()
+            .app_data(database.clone())
+            .app_data(counts.clone())
+            .app_data(connections.clone())
+            .app_data(certificate.clone())
+            .route("/livez", web::get().to(live))
+            .route("/readyz", web::get().to(ready))
+            .route("/metrics", web::get().to(metrics))
+    };
+    let server = HttpServer::new(application).workers(1).disable_signals().shutdown_timeout(1);
+    Ok(server.listen(listener)?.run())
 }
 
 async fn live() -> HttpResponse {

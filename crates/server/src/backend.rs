@@ -2,15 +2,15 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::Environment;
-use intake_infra::embedded::{Durability, EmbeddedError, EmbeddedPostgres, Settings};
+use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
+use intake_infra::environment::{assert_environment, stamp_environment};
 use intake_infra::grants::assert_granted;
-use intake_infra::migrations::{assert_environment, assert_migrated, migrate, stamp_environment};
+use intake_infra::migrations::{assert_migrated, migrate};
 use intake_infra::pooler::assert_own_sessions;
 use intake_infra::production::{assert_durable, excess_of_power};
-use intake_infra::{DatabaseUrl, prepare};
+use intake_infra::{DatabaseUrl, Durability, prepare};
 
 use crate::configuration::Configuration;
-use crate::data_dir;
 
 /// The name of the service's database in the embedded server.
 const EMBEDDED_DATABASE: &str = "intake";
@@ -68,18 +68,16 @@ impl Backend {
         if let Some(urls) = configuration.database.clone() {
             return Ok(Self { service: urls.service, owner: urls.owner, embedded: None });
         }
-        data_dir::make(&configuration.data_dir)?;
+        configuration.data_dir.make()?;
         let embedded = EmbeddedPostgres::start(&Settings {
-            folder: configuration.data_dir.join("postgres"),
+            folder: configuration.data_dir.postgres(),
             durability: Durability::Full,
             programs: configuration.postgres_bin.clone(),
             user: std::process::id(),
         });
         let embedded = embedded.map_err(|error| match error {
             EmbeddedError::NotInFolder(_) => anyhow!("INTAKE_POSTGRES_BIN: {error}"),
-            EmbeddedError::Io(_) => {
-                anyhow!(error).context(format!("INTAKE_DATA_DIR: {}", configuration.data_dir.display()))
-            }
+            EmbeddedError::Io(_) => anyhow!(error).context(format!("INTAKE_DATA_DIR: {}", configuration.data_dir)),
             other => other.into(),
         })?;
         let prepared = prepare(&embedded, EMBEDDED_DATABASE)?;

@@ -1,5 +1,6 @@
 //! Reading a certificate and its key, and what is wrong with them, told before a client finds out.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
@@ -11,7 +12,12 @@ use rustls::sign::CertifiedKey;
 use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::configuration::TlsFiles;
+/// Where a certificate and its key are.
+#[derive(Clone)]
+pub(crate) struct TlsFiles {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
 
 /// A certificate that can be used, and how long.
 pub(crate) struct Certificate {

@@ -15,8 +15,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use time::OffsetDateTime;
 
-use crate::certificate_files::{Certificate, read};
-use crate::configuration::TlsFiles;
+use crate::certificate_files::{Certificate, TlsFiles, read};
 
 /// How often to look at the files.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);

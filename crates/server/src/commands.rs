@@ -5,45 +5,39 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, Name, OrganisationId, Token,
-    create_key, create_organisation, invite_member, list_keys, list_organisations, reset_second_factor, revoke_key,
-    timestamp,
+    Actor, AuditEntryId, Deed, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, Name, Organisation,
+    OrganisationId, ResetSecondFactorError, Token, create_key, invite_member, list_keys, reset_second_factor,
+    revoke_key, timestamp,
 };
+use intake_infra::environment::assert_environment;
 use intake_infra::grants::{assert_service_role, grant_service_role};
-use intake_infra::migrations::{assert_environment, assert_not_newer, migrate};
+use intake_infra::migrations::{assert_not_newer, migrate};
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::backend::Backend;
-use crate::command_line::{Command, KeyCommand, MemberCommand, OrganisationCommand, Output};
+use crate::command_line::{KeyCommand, MemberArguments, MemberCommand, OperatorCommand, OrganisationCommand, Output};
 use crate::configuration::Configuration;
 use intake_http::edge;
 
 /// Operators wait longer than requests: a database may be starting.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(command: Command, configuration: &Configuration) -> anyhow::Result<()> {
+pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
-        Command::Migrate { service_role, output } => migrate_database(configuration, service_role.as_deref(), &output),
-        Command::Organisation(command) => {
+        OperatorCommand::Migrate { service_role, output } => {
+            migrate_database(configuration, service_role.as_deref(), &output)
+        }
+        OperatorCommand::Organisation(command) => {
             with_database(configuration, async |database| organisation(command, &key_store(database)).await)
         }
-        Command::Key(command) => {
+        OperatorCommand::Key(command) => {
             with_database(configuration, async |database| key(command, &key_store(database), configuration).await)
         }
-        Command::Member(MemberCommand::Invite { organisation, email, output }) => {
-            with_database(configuration, async |database| {
-                invite(organisation, email, &output, &PostgresMemberStore::new(database), configuration).await
-            })
-        }
-        Command::Member(MemberCommand::ResetSecondFactor { organisation, email, output }) => {
-            with_database(configuration, async |database| {
-                reset(organisation, email, &output, &PostgresMemberStore::new(database)).await
-            })
-        }
-        // Both are run before there is a database to open.
-        Command::Serve | Command::Openapi { .. } => Ok(()),
+        OperatorCommand::Member(command) => with_database(configuration, async |database| {
+            member(command, &PostgresMemberStore::new(database), configuration).await
+        }),
     }
 }
 
@@ -94,12 +88,13 @@ async fn organisation(command: OrganisationCommand, keys: &PostgresKeyStore) -> 
         OrganisationCommand::Create { name, output } => {
             let name = Name::new(name).context("--name")?;
             let id = OrganisationId::new(edge::now(), edge::random());
-            let made = create_organisation(keys, id, name).await?;
+            let made = Organisation { id, name };
+            keys.add_organisation(&made).await?;
             let value = json!({ "id": made.id.to_string(), "name": made.name.as_str() });
             tell(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
         }
         OrganisationCommand::List { output } => {
-            let all = list_organisations(keys).await?;
+            let all = keys.organisations().await?;
             let values = all.iter().map(|(id, name)| json!({ "id": id.to_string(), "name": name }));
             let lines: Vec<_> = all.iter().map(|(id, name)| format!("{id}  {name}")).collect();
             let text = if lines.is_empty() { "There is no organisation yet.".to_owned() } else { lines.join("\n") };
@@ -149,37 +144,34 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
     }
 }
 
-async fn reset(
-    organisation: OrganisationId,
-    email: EmailAddress,
-    output: &Output,
-    members: &PostgresMemberStore,
-) -> anyhow::Result<()> {
-    let reset = reset_second_factor(members, organisation, &email, &deed()).await?;
-    let was_on = reset.with_context(|| format!("organisation {organisation} has no member {email}"))?;
-    let text = match was_on {
-        true => format!("{email} signs in by password alone from now on."),
-        false => format!("{email} signs in by password alone already."),
-    };
-    tell(output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
-}
-
-async fn invite(
-    organisation: OrganisationId,
-    email: EmailAddress,
-    output: &Output,
+async fn member(
+    command: MemberCommand,
     members: &PostgresMemberStore,
     configuration: &Configuration,
 ) -> anyhow::Result<()> {
-    let made = invite_member(members, organisation, email, Token::new(edge::random()), &deed()).await?;
-    let link = configuration.invitation_link(&made.token);
-    let expires_at = timestamp(made.expires_at);
-    let value = json!({ "email": made.email.as_str(), "link": link, "expiresAt": expires_at });
-    tell(
-        output,
-        &value,
-        &format!("Send this link to {}. It is good for one person until {expires_at}:\n{link}", made.email),
-    )
+    match command {
+        MemberCommand::Invite(MemberArguments { organisation, email, output }) => {
+            let made = invite_member(members, organisation, email, Token::new(edge::random()), &deed()).await?;
+            let link = configuration.invitation_link(&made.token);
+            let expires_at = timestamp(made.expires_at);
+            let value = json!({ "email": made.email.as_str(), "link": link, "expiresAt": expires_at });
+            let text =
+                format!("Send this link to {}. It is good for one person until {expires_at}:\n{link}", made.email);
+            tell(&output, &value, &text)
+        }
+        MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, output }) => {
+            let was_on = match reset_second_factor(members, organisation, &email, &deed()).await {
+                Ok(()) => true,
+                Err(ResetSecondFactorError::AlreadyOff) => false,
+                Err(error) => return Err(error.into()),
+            };
+            let text = match was_on {
+                true => format!("{email} signs in by password alone from now on."),
+                false => format!("{email} signs in by password alone already."),
+            };
+            tell(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
+        }
+    }
 }
 
 /// What an operator does, done at this moment.
@@ -201,14 +193,14 @@ fn value_of(key: &KeyRecord) -> Value {
 }
 
 fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
-    let status = match (key.revoked_at, key.expires_at) {
-        (Some(at), _) => format!("revoked {}", timestamp(at)),
-        (None, Some(at)) if at <= now => format!("expired {}", timestamp(at)),
-        (None, Some(at)) => format!("active, expires {}", timestamp(at)),
-        (None, None) => "active".to_owned(),
+    let status = match key.status(now) {
+        KeyStatus::Revoked(at) => format!("revoked {}", timestamp(at)),
+        KeyStatus::Expired(at) => format!("expired {}", timestamp(at)),
+        KeyStatus::ActiveUntil(at) => format!("active, expires {}", timestamp(at)),
+        KeyStatus::Active => "active".to_owned(),
     };
     let used = key.last_used_at.map_or("never used".to_owned(), |at| format!("last used {}", timestamp(at)));
-    let warning = if key.sent_in_clear_at.is_some() { "  SENT IN CLEAR: replace it" } else { "" };
+    let warning = if key.must_be_replaced(now) { "  SENT IN CLEAR: replace it" } else { "" };
     format!("{}  …{}  {}  {status}, {used}{warning}", key.id, key.hint, key.name)
 }
 

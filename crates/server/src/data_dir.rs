@@ -1,44 +1,105 @@
-//! The data folder: made, and held by one program at a time while it is prepared.
+//! The data folder: where everything in it is, how it is made, and how one program at a time holds it while it is
+//! prepared.
 
+use std::convert::Infallible;
+use std::fmt;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+
+use crate::certificate_files::TlsFiles;
 
 /// Whoever waits longer wants to know what for.
 const SILENT_WAIT: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Makes the data folder. Others may pass through it, as the database's account must, but not look into it.
-pub(crate) fn make(folder: &Path) -> anyhow::Result<()> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o711).create(folder);
-    made.with_context(|| format!("INTAKE_DATA_DIR: {} cannot be made", folder.display()))
+/// The folder in which the program keeps what is its own.
+pub(crate) struct DataDir(PathBuf);
+
+impl fmt::Display for DataDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
 }
 
-/// Services that start together on one data folder prepare it one after the other. Nobody else's account may hold it.
-pub(crate) async fn lock(folder: &Path) -> anyhow::Result<File> {
-    make(folder)?;
-    let path = folder.join("lock");
-    let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+impl FromStr for DataDir {
+    type Err = Infallible;
+
+    fn from_str(path: &str) -> Result<Self, Self::Err> {
+        path.parse().map(Self)
+    }
+}
+
+impl DataDir {
+    /// The embedded database.
+    pub(crate) fn postgres(&self) -> PathBuf {
+        self.0.join("postgres")
+    }
+
+    /// The key of the demo clinic.
+    pub(crate) fn demo_key(&self) -> PathBuf {
+        self.0.join("demo-key")
+    }
+
+    /// The certificate of the local certificate authority, which clients trust.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.tls().join("ca.pem")
+    }
+
+    /// The private key of the local certificate authority.
+    pub(crate) fn authority_key(&self) -> PathBuf {
+        self.tls().join("ca-key.pem")
+    }
+
+    /// The certificate that the local certificate authority has signed for the service, and its key.
+    pub(crate) fn certificate(&self) -> TlsFiles {
+        TlsFiles { certificate: self.tls().join("cert.pem"), key: self.tls().join("key.pem") }
+    }
+
+    /// Development certificates; nobody else may look into it.
+    pub(crate) fn tls(&self) -> PathBuf {
+        self.0.join("tls")
+    }
+
+    /// Makes the folder. Others may pass through it, as the database's account must, but not look into it.
+    pub(crate) fn make(&self) -> anyhow::Result<()> {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o711).create(&self.0);
+        made.with_context(|| format!("INTAKE_DATA_DIR: {self} cannot be made"))
+    }
+
+    /// Services that start together on one data folder prepare it one after the other. Nobody else's account may hold
+    /// it.
+    pub(crate) async fn lock(&self) -> anyhow::Result<File> {
+        self.make()?;
+        let path = self.0.join("lock");
+        let lock = open_lock(&path)?;
+        let since = Instant::now();
+        let mut is_told = false;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if !is_told && since.elapsed() >= SILENT_WAIT {
+                is_told = true;
+                tracing::warn!(lock = %path.display(), "waiting for another program that prepares the data folder");
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
+
+fn open_lock(path: &Path) -> anyhow::Result<File> {
+    let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
     let lock = opened.with_context(|| format!("INTAKE_DATA_DIR: {} cannot be opened", path.display()))?;
     if lock.metadata()?.permissions().mode() & 0o077 != 0 {
         let closed = lock.set_permissions(Permissions::from_mode(0o600));
         closed.with_context(|| format!("INTAKE_DATA_DIR: {} belongs to another account", path.display()))?;
     }
-    let since = Instant::now();
-    let mut is_told = false;
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(lock),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        if !is_told && since.elapsed() >= SILENT_WAIT {
-            is_told = true;
-            tracing::warn!(lock = %path.display(), "waiting for another program that prepares the data folder");
-        }
-        tokio::time::sleep(POLL).await;
-    }
+    Ok(lock)
 }

@@ -1,15 +1,15 @@
 //! What a newcomer finds in an embedded database: a clinic, and a key to try the service with.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStanding, KeyStore, MemberStore, Name, OrganisationId, PatientRegister,
-    Token, create_key, create_organisation, invite_member, list_members, list_organisations,
+    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, MemberStore, Name, Organisation, OrganisationId, Token,
+    create_key, invite_member,
 };
 
 use crate::commands::deed;
+use crate::data_dir::DataDir;
 use crate::private_file;
 use intake_http::edge;
 
@@ -18,31 +18,29 @@ const KEY: &str = "Demo key";
 /// By which the first member signs in.
 const FIRST_MEMBER: &str = "demo@clinic.example";
 
-/// Where the demo key is kept.
-pub(crate) fn key_file(data_dir: &Path) -> PathBuf {
-    data_dir.join("demo-key")
-}
-
 /// Makes the clinic and its key unless they are there, and gives the clinic. A key that was lost, revoked or has ended is
 /// replaced.
 pub(crate) async fn ensure_demo(
     keys: &dyn KeyStore,
-    register: &dyn PatientRegister,
     format: &KeyFormat,
-    data_dir: &Path,
+    data_dir: &DataDir,
 ) -> anyhow::Result<OrganisationId> {
-    let file = key_file(data_dir);
+    let file = data_dir.demo_key();
     if let Ok(text) = fs::read_to_string(&file)
         && let Ok(key) = format.parse(text.trim())
-        && let KeyStanding::Active(holder) = register.standing(&key.digest(), edge::now()).await?
+        && let Some(holder) = keys.holder(&key.digest(), edge::now()).await?
     {
         return Ok(holder.organisation_id);
     }
     let (deed, now) = (deed(), edge::now());
-    let known = list_organisations(keys).await?.into_iter().find(|(_, name)| name == CLINIC);
+    let known = keys.organisations().await?.into_iter().find(|(_, name)| name == CLINIC);
     let organisation_id = match known {
         Some((id, _)) => id,
-        None => create_organisation(keys, OrganisationId::new(now, edge::random()), Name::new(CLINIC)?).await?.id,
+        None => {
+            let clinic = Organisation { id: OrganisationId::new(now, edge::random()), name: Name::new(CLINIC)? };
+            keys.add_organisation(&clinic).await?;
+            clinic.id
+        }
     };
     let request = KeyRequest {
         organisation_id,
@@ -63,7 +61,7 @@ pub(crate) async fn invite_first_member(
     clinic: OrganisationId,
     base: &str,
 ) -> anyhow::Result<Option<String>> {
-    if !list_members(members, clinic).await?.is_empty() {
+    if !members.members(clinic).await?.is_empty() {
         return Ok(None);
     }
     let token = Token::new(edge::random());

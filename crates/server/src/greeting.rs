@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::commands;
-use crate::first_run;
+use crate::data_dir::DataDir;
 
 /// Somebody to create at the first try.
 const DEMO_PATIENT: &str =
@@ -12,7 +12,7 @@ const DEMO_PATIENT: &str =
 
 /// Prints it. Production is silent: there the log says where everything is.
 pub(crate) fn greet(
-    data_dir: &Path,
+    data_dir: &DataDir,
     base: &str,
     admin_addr: SocketAddr,
     has_demo: bool,
@@ -34,8 +34,8 @@ pub(crate) fn greet(
     commands::print(&text)
 }
 
-fn curl_line(data_dir: &Path, base: &str) -> String {
-    let (authority, key) = (data_dir.join("tls/ca.pem"), first_run::key_file(data_dir));
+fn curl_line(data_dir: &DataDir, base: &str) -> String {
+    let (authority, key) = (data_dir.authority(), data_dir.demo_key());
     format!(
         "curl --cacert {} {base}/api/v1/patients -H \"Authorization: Bearer $(cat {})\" -H 'Content-Type: application/json' -d '{DEMO_PATIENT}'",
         for_shell(&authority),

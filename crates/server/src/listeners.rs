@@ -24,9 +24,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::certificate_files::TlsFiles;
 use crate::certificates::{self, CurrentCertificate};
-use crate::configuration::{Configuration, TlsFiles};
+use crate::configuration::Configuration;
 use crate::local_ca;
+use crate::settings::{ADMIN_ADDR, HTTP_ADDR, HTTPS_ADDR, Setting};
 
 /// Open at once: far beyond what clinics' integrations need, and some 530 MiB if all of them stay idle (docs/reliability.md).
 const CONNECTIONS_MAX: usize = 16_384;
@@ -65,12 +67,12 @@ impl Listeners {
         let https = match &certificate {
             Some(certificate) => {
                 let config = certificates::server_config(Arc::clone(certificate))?;
-                Some((listen("HTTPS", "INTAKE_HTTPS_ADDR", configuration.https_addr)?, config))
+                Some((listen("HTTPS", &HTTPS_ADDR, configuration.https_addr)?, config))
             }
             None => None,
         };
-        let http = configuration.http_addr.map(|address| listen("plain HTTP", "INTAKE_HTTP_ADDR", address));
-        let admin = listen("probes", "INTAKE_ADMIN_ADDR", configuration.admin_addr)?;
+        let http = configuration.http_addr.map(|address| listen("plain HTTP", &HTTP_ADDR, address));
+        let admin = listen("probes", &ADMIN_ADDR, configuration.admin_addr)?;
         Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin, certificate })
     }
 
@@ -192,8 +194,9 @@ pub(crate) fn connections_max() -> usize {
     CONNECTIONS_MAX.min(files.saturating_sub(OTHER_FILES)).max(1)
 }
 
-fn listen(what: &str, setting: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).with_context(|| format!("{setting}: cannot listen on {address}"))?;
+fn listen(what: &str, setting: &Setting, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener =
+        TcpListener::bind(address).with_context(|| format!("{}: cannot listen on {address}", setting.variable))?;
     rustix::net::listen(&listener, BACKLOG)?;
     // Connections have both from their listener. An answer in two pieces must not wait until the first is acknowledged.
     rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
@@ -208,7 +211,7 @@ fn tls_files(configuration: &Configuration) -> anyhow::Result<Option<TlsFiles>> 
     if configuration.tls_files.is_some() || configuration.environment == Environment::Production {
         return Ok(configuration.tls_files.clone());
     }
-    let folder = configuration.data_dir.join("tls");
-    let made = local_ca::certificate(&folder, configuration.https_addr.ip(), edge::now());
-    made.map(Some).with_context(|| format!("no certificate can be made in {}", folder.display()))
+    let data_dir = &configuration.data_dir;
+    let made = local_ca::certificate(data_dir, configuration.https_addr.ip(), edge::now());
+    made.map(Some).with_context(|| format!("no certificate can be made in {}", data_dir.tls().display()))
 }

@@ -13,7 +13,8 @@ use rcgen::{
 };
 use time::OffsetDateTime;
 
-use crate::configuration::TlsFiles;
+use crate::certificate_files::TlsFiles;
+use crate::data_dir::DataDir;
 use crate::private_file;
 
 /// Names by which a program on this machine reaches the service.
@@ -24,11 +25,11 @@ const CERTIFICATE_LIFE: time::Duration = time::Duration::days(397);
 /// A start that finds an older certificate makes another one, long before it ends.
 const RENEW_AFTER: Duration = Duration::from_secs(180 * 24 * 60 * 60);
 
-/// The certificate in this folder, made if it is missing or old.
-pub(crate) fn certificate(folder: &Path, listener: IpAddr, now: OffsetDateTime) -> anyhow::Result<TlsFiles> {
-    let files = TlsFiles { certificate: folder.join("cert.pem"), key: folder.join("key.pem") };
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let (authority_file, authority_key_file) = (folder.join("ca.pem"), folder.join("ca-key.pem"));
+/// The certificate in the data folder, made if it is missing or old.
+pub(crate) fn certificate(data_dir: &DataDir, listener: IpAddr, now: OffsetDateTime) -> anyhow::Result<TlsFiles> {
+    let files = data_dir.certificate();
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(data_dir.tls())?;
+    let (authority_file, authority_key_file) = (data_dir.authority(), data_dir.authority_key());
     let has_authority = authority_file.exists() && authority_key_file.exists();
     // A listener of its own address may be another one than last time.
     let is_usual = listener.is_loopback() || listener.is_unspecified();

@@ -14,6 +14,9 @@ mod listeners;
 mod local_ca;
 mod private_file;
 mod serve;
+mod setting_values;
+mod settings;
+mod signals;
 mod telemetry;
 
 use std::process::ExitCode;
@@ -22,6 +25,7 @@ use clap::Parser;
 
 use command_line::{Command, CommandLine};
 use configuration::Configuration;
+use settings::Settings;
 
 /// Chosen by measuring: see docs/performance.md.
 #[global_allocator]
@@ -41,14 +45,12 @@ fn main() -> ExitCode {
 }
 
 fn run(command_line: CommandLine) -> anyhow::Result<()> {
-    let CommandLine { command, settings } = command_line;
-    if let Some(Command::Openapi { .. }) = command {
-        return commands::print(intake_http::openapi("https://localhost:8443").trim_end());
-    }
-    let configuration = Configuration::read(&settings, |name| std::env::var(name))?;
-    match command {
-        None | Some(Command::Serve) => serve::serve(configuration),
-        Some(command) => commands::run(command, &configuration),
+    let CommandLine { command, flags } = command_line;
+    let configuration = || Configuration::read(&Settings { flags: &flags, variable: &|name| std::env::var(name) });
+    match command.unwrap_or(Command::Serve) {
+        Command::Serve => serve::serve(configuration()?),
+        Command::Operator(command) => commands::run(command, &configuration()?),
+        Command::Openapi { .. } => commands::print(intake_http::openapi("https://localhost:8443").trim_end()),
     }
 }
 

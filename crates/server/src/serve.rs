@@ -1,31 +1,27 @@
 //! The composition root: puts ports and listeners together, serves until a signal comes, and leaves nothing behind.
 
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::App;
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
-use actix_web::{App, HttpServer, web};
 use anyhow::anyhow;
-use intake_dashboard::{BaseUrl, Throttle};
-use intake_domain::{AuditLog, Environment, KeyStore, MemberStore, PasswordHasher, PatientRegister, SessionStore};
-use intake_http::{AnswerCounts, Connections, RateLimiter, envelope};
+use intake_dashboard::Dashboard;
+use intake_domain::{Environment, KeyStore, MemberStore, OrganisationId};
+use intake_http::{AnswerCounts, Api, Connections, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyStore, PostgresMemberStore,
     PostgresPatientRegister, PostgresSessionStore,
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::backend::Backend;
-use crate::certificates::CurrentCertificate;
 use crate::configuration::Configuration;
-use crate::listeners::{self, ApiListeners, Listeners};
-use crate::{admin, data_dir, first_run, greeting, telemetry};
-
-/// The exit status after a second signal.
-const STOPPED_AT_ONCE: i32 = 130;
+use crate::listeners::{self, Listeners};
+use crate::signals::Signals;
+use crate::{admin, first_run, greeting, telemetry};
 
 /// A start that is stopped has so long to leave everything in order; what takes longer hangs.
 const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
@@ -36,55 +32,63 @@ pub(crate) fn serve(configuration: Configuration) -> anyhow::Result<()> {
     telemetry::start(configuration.log.clone());
     configuration.assert_can_serve()?;
     let system = actix_web::rt::System::new();
-    let served = system.block_on(start_and_serve(Arc::new(configuration)));
+    let served = system.block_on(serve_until_stopped(Arc::new(configuration)));
     // To end it is to wait for its threads, one of which may hang inside the database. They end with the process.
     std::mem::forget(system);
     served
 }
 
-async fn start_and_serve(configuration: Arc<Configuration>) -> anyhow::Result<()> {
+async fn serve_until_stopped(configuration: Arc<Configuration>) -> anyhow::Result<()> {
     // From the first moment on: whoever stops a service that is still starting gets a clean end, too.
     let mut signals = Signals::listen()?;
-    let opened = Arc::clone(&configuration);
-    let mut opening = tokio::task::spawn_blocking(move || open(&opened));
-    let backend = tokio::select! {
-        opened = &mut opening => opened??,
-        () = signals.next() => return stop_start(opening, signals).await,
-    };
-    let served = serve_over(&configuration, &backend, &mut signals).await;
-    let stopping = tokio::task::spawn_blocking(move || drop(backend));
-    // The last of its users stops the embedded database here.
-    let stopped = signals.or_stop_at_once(tokio::time::timeout(DATABASE_STOP_TIMEOUT, stopping)).await;
-    if stopped.is_err() {
-        tracing::warn!("the embedded database does not stop: it is left to its guard");
-    }
+    let Some(backend) = open(&configuration, &mut signals).await? else { return Ok(()) };
+    let served = start_and_run(&configuration, &backend, &mut signals).await;
+    close(backend, &mut signals).await;
     served
 }
 
-fn open(configuration: &Configuration) -> anyhow::Result<Backend> {
-    let mut backend = Backend::open_to_serve(configuration)?;
-    if let Some(embedded) = &mut backend.embedded {
-        embedded.keep_alive()?;
+/// Opens the database. None: the service was stopped meanwhile.
+async fn open(configuration: &Arc<Configuration>, signals: &mut Signals) -> anyhow::Result<Option<Backend>> {
+    let configuration = Arc::clone(configuration);
+    let mut opening = tokio::task::spawn_blocking(move || {
+        let mut backend = Backend::open_to_serve(&configuration)?;
+        if let Some(embedded) = &mut backend.embedded {
+            embedded.keep_alive()?;
+        }
+        Ok(backend)
+    });
+    tokio::select! {
+        opened = &mut opening => opened?.map(Some),
+        () = signals.next() => {
+            give_up(opening, signals).await;
+            Ok(None)
+        }
     }
-    Ok(backend)
 }
 
 /// What has begun ends in order, if it ends at all.
-async fn stop_start(opening: JoinHandle<anyhow::Result<Backend>>, mut signals: Signals) -> anyhow::Result<()> {
+async fn give_up(opening: JoinHandle<anyhow::Result<Backend>>, signals: &mut Signals) {
     tracing::info!("stopping: the start is given up");
-    let end = async { opening.await.map(|opened| tokio::task::spawn_blocking(move || drop(opened))) };
     let end = tokio::time::timeout(STOPPED_START_TIMEOUT, async {
-        if let Ok(closing) = end.await {
-            let _ = closing.await;
+        if let Ok(opened) = opening.await {
+            let _ = tokio::task::spawn_blocking(move || drop(opened)).await;
         }
     });
     if signals.or_stop_at_once(end).await.is_err() {
         tracing::warn!("the start hangs: it is left as it is");
     }
-    Ok(())
 }
 
-async fn serve_over(configuration: &Configuration, backend: &Backend, signals: &mut Signals) -> anyhow::Result<()> {
+/// Leaves the database. The last of its users stops the embedded one here.
+async fn close(backend: Backend, signals: &mut Signals) {
+    let closing = tokio::task::spawn_blocking(move || drop(backend));
+    let closed = signals.or_stop_at_once(tokio::time::timeout(DATABASE_STOP_TIMEOUT, closing)).await;
+    if closed.is_err() {
+        tracing::warn!("the embedded database does not stop: it is left to its guard");
+    }
+}
+
+async fn start_and_run(configuration: &Configuration, backend: &Backend, signals: &mut Signals) -> anyhow::Result<()> {
     let running = tokio::select! {
         running = start(configuration, backend) => running?,
         () = signals.next() => return Ok(()),
@@ -92,127 +96,108 @@ async fn serve_over(configuration: &Configuration, backend: &Backend, signals: &
     running.until_stopped(signals).await
 }
 
-/// A service that takes requests.
-struct Running {
-    api: Server,
-    admin: Server,
-    key_use_writer: KeyUseWriter,
-}
-
+/// Everything from the ports to the first request.
 async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Result<Running> {
     let uses = KeyUses::default();
     let key_use_writer = KeyUseWriter::start(backend.service.clone(), uses.clone())?;
     let database = Database::new(&backend.service, configuration.deadline);
     let keys: Arc<dyn KeyStore> = Arc::new(PostgresKeyStore::new(database.clone(), uses.clone()));
     let members: Arc<dyn MemberStore> = Arc::new(PostgresMemberStore::new(database.clone()));
-    let lock = match configuration.environment {
-        Environment::Development => Some(data_dir::lock(&configuration.data_dir).await?),
-        Environment::Production => None,
-    };
-    let clinic = match &backend.embedded {
-        Some(_) => {
-            // Looking at the demo key is no use of it: noted where nobody writes it down.
-            let unnoted = KeyUses::default();
-            let register = PostgresPatientRegister::start(&backend.service, None, configuration.deadline, &unnoted)?;
-            let (format, folder) = (&configuration.key_format, &configuration.data_dir);
-            Some(first_run::ensure_demo(keys.as_ref(), &register, format, folder).await?)
-        }
-        None => None,
-    };
 
-    let listeners = Listeners::bind(configuration)?;
-    drop(lock);
+    let (clinic, listeners) = prepare_and_listen(configuration, backend, keys.as_ref()).await?;
     let base = configuration.base_url(listeners.https_port());
     let admin_addr = listeners.admin.local_addr()?;
+
+    let api = open_api(configuration, backend, &keys, &uses, &base)?.configure();
+    let dashboard = open_dashboard(configuration, &database, keys, &members, &base)?.configure();
+    let application = move || App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard);
+
     let counts = Arc::new(AnswerCounts::default());
     let most = listeners::connections_max();
     let connections = Connections::new(most, configuration.trusted_proxies.clone(), Arc::clone(&counts));
-    let admin = admin_server(listeners.admin, database.clone(), counts, connections.clone(), listeners.certificate)?;
-    let Configuration { writers, deadline, .. } = *configuration;
-    let ports = Ports {
-        register: Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &uses)?),
-        keys,
-        members: Arc::clone(&members),
-        sessions: Arc::new(PostgresSessionStore::new(database.clone())),
-        log: Arc::new(PostgresAuditLog::new(database)),
-        hasher: Arc::new(Argon2Hasher::start()?),
-    };
-    let api = api_server(configuration, listeners.api, ports, &base, (most, &connections))?;
+    let admin = admin::serve(listeners.admin, database, counts, connections.clone(), listeners.certificate)?;
+    let api = listeners::serve(listeners.api, most, &connections, application)?;
     if configuration.environment == Environment::Development {
-        let invitation = match clinic {
-            Some(clinic) => first_run::invite_first_member(members.as_ref(), clinic, &base).await?,
-            None => None,
-        };
-        greeting::greet(&configuration.data_dir, &base, admin_addr, clinic.is_some(), invitation)?;
+        greet(configuration, clinic, members.as_ref(), &base, admin_addr).await?;
     }
     Ok(Running { api, admin, key_use_writer })
 }
 
-/// Everything that the pages and the API lead to.
-struct Ports {
-    register: Arc<dyn PatientRegister>,
-    keys: Arc<dyn KeyStore>,
-    members: Arc<dyn MemberStore>,
-    sessions: Arc<dyn SessionStore>,
-    log: Arc<dyn AuditLog>,
-    hasher: Arc<dyn PasswordHasher>,
-}
-
-/// API and dashboard on their listeners.
-fn api_server(
+/// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so that
+/// services which start together on one folder do it one after the other.
+async fn prepare_and_listen(
     configuration: &Configuration,
-    listeners: ApiListeners,
-    ports: Ports,
-    base: &str,
-    (most, connections): (usize, &Connections),
-) -> std::io::Result<Server> {
-    let (register, keys) = (web::Data::from(ports.register), web::Data::from(ports.keys));
-    let (members, sessions) = (web::Data::from(ports.members), web::Data::from(ports.sessions));
-    let (log, hasher) = (web::Data::from(ports.log), web::Data::from(ports.hasher));
-    let format = web::Data::new(configuration.key_format.clone());
-    let limiter = web::Data::new(configuration.rate_limit.0.map(RateLimiter::new));
-    let proxies = web::Data::new(configuration.trusted_proxies.clone());
-    let (throttle, base) = (web::Data::new(Throttle::new()), web::Data::new(BaseUrl(base.to_owned())));
-    let application = move || {
-        App::new()
-            .app_data(register.clone())
-            .app_data(keys.clone())
-            .app_data(members.clone())
-            .app_data(sessions.clone())
-            .app_data(log.clone())
-            .app_data(hasher.clone())
-            .app_data(format.clone())
-            .app_data(limiter.clone())
-            .app_data(proxies.clone())
-            .app_data(throttle.clone())
-            .app_data(base.clone())
-            .wrap(from_fn(envelope))
-            .configure(intake_http::configure)
-            .configure(intake_dashboard::configure)
+    backend: &Backend,
+    keys: &dyn KeyStore,
+) -> anyhow::Result<(Option<OrganisationId>, Listeners)> {
+    let _lock = match configuration.environment {
+        Environment::Development => Some(configuration.data_dir.lock().await?),
+        Environment::Production => None,
     };
-    listeners::serve(listeners, most, connections, application)
+    let clinic = match &backend.embedded {
+        Some(_) => Some(first_run::ensure_demo(keys, &configuration.key_format, &configuration.data_dir).await?),
+        None => None,
+    };
+    Ok((clinic, Listeners::bind(configuration)?))
 }
 
-/// Probes and metrics on a listener of their own.
-fn admin_server(
-    listener: TcpListener,
-    database: Database,
-    counts: Arc<AnswerCounts>,
-    connections: Connections,
-    certificate: Option<Arc<CurrentCertificate>>,
-) -> anyhow::Result<Server> {
-    let (database, counts) = (web::Data::new(database), web::Data::from(counts));
-    let (connections, certificate) = (web::Data::new(connections), web::Data::new(certificate));
-    let application = move || {
-        App::new()
-            .app_data(database.clone())
-            .app_data(counts.clone())
-            .app_data(connections.clone())
-            .app_data(certificate.clone())
-            .configure(admin::configure)
+fn open_api(
+    configuration: &Configuration,
+    backend: &Backend,
+    keys: &Arc<dyn KeyStore>,
+    uses: &KeyUses,
+    base: &str,
+) -> anyhow::Result<Api> {
+    let Configuration { writers, deadline, .. } = *configuration;
+    Ok(Api {
+        register: Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, uses)?),
+        keys: Arc::clone(keys),
+        format: configuration.key_format.clone(),
+        rate: configuration.rate_limit.0,
+        proxies: configuration.trusted_proxies.clone(),
+        base_url: base.to_owned(),
+    })
+}
+
+fn open_dashboard(
+    configuration: &Configuration,
+    database: &Database,
+    keys: Arc<dyn KeyStore>,
+    members: &Arc<dyn MemberStore>,
+    base: &str,
+) -> anyhow::Result<Dashboard> {
+    Ok(Dashboard {
+        keys,
+        members: Arc::clone(members),
+        sessions: Arc::new(PostgresSessionStore::new(database.clone())),
+        log: Arc::new(PostgresAuditLog::new(database.clone())),
+        hasher: Arc::new(Argon2Hasher::start()?),
+        format: configuration.key_format.clone(),
+        proxies: configuration.trusted_proxies.clone(),
+        base_url: base.to_owned(),
+    })
+}
+
+/// Tells a developer where everything is, and invites the first member of the demo clinic.
+async fn greet(
+    configuration: &Configuration,
+    clinic: Option<OrganisationId>,
+    members: &dyn MemberStore,
+    base: &str,
+    admin_addr: SocketAddr,
+) -> anyhow::Result<()> {
+    let invitation = match clinic {
+        Some(clinic) => first_run::invite_first_member(members, clinic, base).await?,
+        None => None,
     };
-    let server = HttpServer::new(application).workers(1).disable_signals().shutdown_timeout(1);
-    Ok(server.listen(listener)?.run())
+    greeting::greet(&configuration.data_dir, base, admin_addr, clinic.is_some(), invitation)
+}
+
+/// A service that takes requests.
+struct Running {
+    api: Server,
+    admin: Server,
+    key_use_writer: KeyUseWriter,
 }
 
 impl Running {
@@ -237,34 +222,6 @@ impl Running {
         signals.or_stop_at_once(finish).await;
         tracing::info!("stopped");
         Ok(())
-    }
-}
-
-/// Whoever asks the service to stop.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// The next request to stop.
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-
-    /// A second request to stop ends everything at once.
-    async fn or_stop_at_once<T>(&mut self, work: impl Future<Output = T>) -> T {
-        tokio::select! {
-            done = work => done,
-            () = self.next() => std::process::exit(STOPPED_AT_ONCE),
-        }
     }
 }
 

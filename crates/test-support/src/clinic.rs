@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use intake_domain::{
-    Actor, ApiKey, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, Name, OrganisationId, create_key,
-    create_organisation, revoke_key,
+    Actor, ApiKey, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, Name, Organisation,
+    OrganisationId, create_key, revoke_key,
 };
 use intake_infra::{Database, DatabaseUrl, KeyUses, PostgresKeyStore};
 use serde_json::{Value, json};
@@ -28,7 +28,8 @@ impl Clinic {
         let keys = PostgresKeyStore::new(Database::new(database, Duration::from_secs(10)), KeyUses::default());
         let organisation = OrganisationId::from(Uuid::from_bytes(random()));
         let name = Name::new("Test Clinic").expect("a name");
-        runtime.block_on(create_organisation(&keys, organisation, name)).expect("the organisation is made");
+        let made = Organisation { id: organisation, name };
+        runtime.block_on(keys.add_organisation(&made)).expect("the organisation is made");
         let format = KeyFormat::new(&"intake".parse().expect("a prefix"), environment);
         Self { keys, runtime, format, organisation }
     }

@@ -12,8 +12,8 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
-use intake_infra::embedded::{Durability, EmbeddedError, EmbeddedPostgres, Settings};
-use intake_infra::{DatabaseUrl, SERVICE_ROLE, prepare};
+use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
+use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE, prepare};
 
 /// A database of one test's own; gone when dropped.
 pub struct TestDatabase {

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use intake_infra::DatabaseUrl;
-use intake_infra::embedded::Durability;
+use intake_infra::{DatabaseUrl, Durability};
 use tempfile::TempDir;
 
 /// A proxy before the test cluster.

@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use intake_domain::ApiKey;
-use intake_infra::DatabaseUrl;
-use intake_infra::embedded::Durability;
+use intake_infra::{DatabaseUrl, Durability};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
-use intake_infra::SERVICE_ROLE;
-use intake_infra::embedded::Durability;
+use intake_infra::{Durability, SERVICE_ROLE};
 use intake_test_support::WithCount;
 
 use crate::audit::Findings;

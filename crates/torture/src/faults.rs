@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use intake_infra::embedded::Durability;
+use intake_infra::Durability;
 
 use crate::arena::{Arena, INSTANCES};
 use crate::audit::{Findings, audit};

@@ -7,8 +7,8 @@ use anyhow::Context;
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_infra::embedded::{Durability, EmbeddedPostgres, Settings};
-use intake_infra::{Prepared, prepare};
+use intake_infra::embedded::{EmbeddedPostgres, Settings};
+use intake_infra::{Durability, Prepared, prepare};
 use intake_test_support::processes::{Frozen, children, kill};
 
 use crate::random::Random;

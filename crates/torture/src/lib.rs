@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use intake_infra::embedded::Durability;
+use intake_infra::Durability;
 
 pub use audit::Findings;
 pub use verdict::Verdict;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use intake_infra::embedded::Durability;
+use intake_infra::Durability;
 
 use crate::arena::Arena;
 use crate::audit::Findings;

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use diesel::prelude::*;
-use intake_infra::embedded::Durability;
-use intake_infra::{DatabaseUrl, Prepared, SERVICE_ROLE};
+use intake_infra::{DatabaseUrl, Durability, Prepared, SERVICE_ROLE};
 use intake_test_support::WithCount;
 
 use crate::arena::Arena;

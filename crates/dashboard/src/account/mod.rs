@@ -1,4 +1,4 @@
-//! Signing in and out, and what a member looks after for itself.
+//! Signing in and out, and Settings → Account.
 
 pub(crate) mod page;
 pub(crate) mod qr_code;

@@ -1,10 +1,10 @@
-//! Settings → Account: the member's own.
+//! Settings → Account: the member's own account, its second factor and its sessions.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{MemberStore, SessionStore, recovery_codes_left};
+use intake_domain::{MemberStore, SessionStore};
 
 use crate::account::sign_in::signed_out;
 use crate::page::error::PageError;
@@ -22,7 +22,7 @@ struct AccountPage {
 
 pub(crate) async fn page(visitor: Visitor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
     let member = &visitor.signed_in.member;
-    let codes_left = recovery_codes_left(members.as_ref(), member).await?;
+    let codes_left = members.recovery_codes_left(member.id).await?;
     let email = member.email.to_string();
     render(StatusCode::OK, &AccountPage { shell: Shell::new("account", &visitor), email, codes_left })
 }
@@ -33,7 +33,6 @@ pub(crate) async fn sign_out_everywhere(
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    let member = &visitor.signed_in.member;
-    intake_domain::sign_out_everywhere(sessions.as_ref(), member, &visitor.deed()).await?;
+    sessions.end_all(&visitor.signed_in.member, &visitor.deed()).await?;
     Ok(signed_out())
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use qrcode::types::QrError;
 use qrcode::{Color, QrCode};
 
-/// What readers need to be left free on each side, in modules.
+/// The blank margin that scanners need on each side, in modules.
 const MARGIN: usize = 4;
 
 /// A square image, as long on each side as `side` says.

@@ -8,8 +8,7 @@ use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
     MemberStore, PasswordHasher, PresentedCode, PresentedPassword, RECOVERY_CODES, RecoveryCode, SecondFactorError,
-    SecondFactorRequest, TotpSecret, recovery_codes_left, replace_recovery_codes, turn_off_second_factor,
-    turn_on_second_factor,
+    SecondFactorRequest, TotpSecret, replace_recovery_codes, turn_off_second_factor, turn_on_second_factor,
 };
 use intake_http::edge;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -22,7 +21,8 @@ use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::Visitor;
 
 const WRONG_PASSWORD: &str = "The password is wrong.";
-const WRONG_CODE: &str = "The code is wrong. Type the one that the app shows at this moment, and look whether the clock of your telephone is right.";
+const WRONG_CODE: &str =
+    "The code is wrong. Enter the one that the app is showing now, and check that your phone's clock is right.";
 
 #[derive(Template)]
 #[template(path = "account/second_factor.html")]
@@ -69,7 +69,7 @@ pub(crate) struct PasswordForm {
 }
 
 pub(crate) async fn page(visitor: Visitor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
-    if recovery_codes_left(members.as_ref(), &visitor.signed_in.member).await?.is_some() {
+    if members.recovery_codes_left(visitor.signed_in.member.id).await?.is_some() {
         return Ok(redirect("/settings/account"));
     }
     render(StatusCode::OK, &SetUpPage::new(&visitor, &TotpSecret::new(edge::random()))?)
@@ -83,7 +83,7 @@ pub(crate) async fn turn_on(
     throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    // Sent along by the page itself, so that the secret is kept nowhere before it is in use.
+    // The page itself sends the secret, so that it is stored nowhere before it is in use.
     let secret = TotpSecret::from_base32(&form.secret).ok_or(PageError::BadForm)?;
     let again = |status, code_error, password_error| {
         render(status, &SetUpPage { code_error, password_error, ..SetUpPage::new(&visitor, &secret)? })
@@ -150,7 +150,7 @@ pub(crate) async fn replace(
     }
 }
 
-/// Makes a change that asks for the password. Gives what to show instead, if it was not made.
+/// Makes a change that needs the password. Returns the page to show instead if the change was not made.
 async fn confirmed(
     visitor: &Visitor,
     form_token: &str,
@@ -187,7 +187,7 @@ impl ConfirmPasswordPage {
         Self {
             shell: Shell::new("account", visitor),
             title: "Turn off two-step sign-in?",
-            text: "From then on your password alone opens your account. Your recovery codes are worth nothing any more.",
+            text: "You will sign in with your password alone, and your recovery codes will stop working.",
             action: "/settings/account/second-factor/turn-off",
             button: "Turn off",
             password_error,
@@ -197,8 +197,8 @@ impl ConfirmPasswordPage {
     fn replace(visitor: &Visitor, password_error: Option<String>) -> Self {
         Self {
             shell: Shell::new("account", visitor),
-            title: "New recovery codes?",
-            text: "They take the place of those you have, which are worth nothing any more.",
+            title: "Create new recovery codes?",
+            text: "They will replace the codes you have, which will stop working.",
             action: "/settings/account/recovery-codes",
             button: "Show new codes",
             password_error,
@@ -206,7 +206,7 @@ impl ConfirmPasswordPage {
     }
 }
 
-/// What authenticator apps read out of the image.
+/// The link that authenticator apps read from the image.
 fn link(email: &str, secret: &str) -> String {
     let email = utf8_percent_encode(email, NON_ALPHANUMERIC);
     format!("otpauth://totp/intake:{email}?secret={secret}&issuer=intake")
@@ -220,12 +220,12 @@ fn show_codes(visitor: &Visitor, codes: &[RecoveryCode]) -> Result<HttpResponse,
     render(StatusCode::OK, &RecoveryCodesPage { shell: Shell::new("account", visitor), codes })
 }
 
-/// Whoever sits at a browser that is signed in must not guess passwords either.
+/// Limits guesses at the password from a browser that was left signed in, too.
 fn wait(throttle: &Throttle, visitor: &Visitor) -> Option<String> {
     throttle.wait_for_confirmation(visitor.signed_in.member.id).map(too_many_attempts)
 }
 
-/// The form was sent twice, or there was another window: what there is to see is on the account's page.
+/// Shows the account's page when there was nothing to change: the form was sent twice, or from another window.
 fn redirect_to_account(error: SecondFactorError) -> Result<HttpResponse, PageError> {
     match error {
         SecondFactorError::Store(error) => Err(error.into()),

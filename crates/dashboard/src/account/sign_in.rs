@@ -8,9 +8,9 @@ use actix_web::web::{Data, Form};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Actor, AwaitedMember, Deed, EmailAddress, Finished, Member, MemberStore, PasswordHasher, PresentedCode,
-    PresentedPassword, SessionStore, SignIn, Token, awaited_member, find_candidate, finish_sign_in,
-    note_failed_sign_in,
+    AwaitedMember, CodeError, EmailAddress, Member, MemberStore, Origin, PasswordHasher, PresentedCode,
+    PresentedPassword, SessionStore, SignIn, SignInError, Token, find_candidate, finish_sign_in, note_failed_sign_in,
+    sign_in,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -20,9 +20,9 @@ use crate::page::form_token::FormToken;
 use crate::page::session_cookie;
 use crate::page::shell::{redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
-use crate::page::visitor::{Visitor, deed};
+use crate::page::visitor::{Visitor, origin};
 
-/// Of each network one stranger is in line, and of each member one attempt.
+/// Each network of strangers, and each member, can have one attempt in line.
 const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
 
 #[derive(Template)]
@@ -69,42 +69,42 @@ pub(crate) async fn submit(
 ) -> Result<HttpResponse, PageError> {
     let SignInForm { email: typed, password } = form.into_inner();
     let password = PresentedPassword::new(password);
-    let (email, deed) = (typed.parse::<EmailAddress>().ok(), deed(&request, Actor::Stranger));
+    let (email, origin) = (typed.parse::<EmailAddress>().ok(), origin(&request));
     let refuse = |alert| render(StatusCode::TOO_MANY_REQUESTS, &SignInPage { email: &typed, alert: Some(alert) });
-    if let Some(wait) = throttle.wait(email.as_ref(), deed.address) {
+    if let Some(wait) = throttle.wait(email.as_ref(), origin.address) {
         return refuse(too_many_attempts(wait));
     }
-    let candidate = find_candidate(members.as_ref(), email.as_ref(), deed.address).await?;
+    let candidate = find_candidate(members.as_ref(), email.as_ref(), origin.address).await?;
     if !candidate.is_familiar()
-        && let Some(wait) = throttle.wait_as_stranger(email.as_ref(), deed.address)
+        && let Some(wait) = throttle.wait_as_stranger(email.as_ref(), origin.address)
     {
         return refuse(too_many_attempts(wait));
     }
     let token = Token::new(edge::random());
-    match intake_domain::sign_in(sessions.as_ref(), hasher.as_ref(), candidate, &password, &token, deed.clone()).await?
-    {
-        SignIn::SignedIn(_) => Ok(signed_in_under(&token)),
-        SignIn::CodeNeeded => {
+    match sign_in(sessions.as_ref(), hasher.as_ref(), candidate, &password, &token, origin).await {
+        Ok(SignIn::Complete) => Ok(signed_in_under(&token)),
+        Ok(SignIn::CodeNeeded) => {
             let mut response = HttpResponse::SeeOther();
             response.insert_header((LOCATION, "/sign-in/code"));
             Ok(response.insert_header((SET_COOKIE, session_cookie::WAITING.set(&token))).finish())
         }
-        SignIn::AlreadyInLine => refuse(ALREADY_IN_LINE.to_owned()),
-        SignIn::Wrong(member) => {
+        Err(SignInError::AlreadyInLine) => refuse(ALREADY_IN_LINE.to_owned()),
+        Err(SignInError::WrongPair(member)) => {
             if let Some(member) = member {
-                note_failure_later(sessions.into_inner(), member, deed);
+                note_failure_later(sessions.into_inner(), member, origin);
             }
             let alert = Some("Email or password is wrong".to_owned());
             render(StatusCode::UNAUTHORIZED, &SignInPage { email: &typed, alert })
         }
+        Err(SignInError::Store(error)) => Err(error.into()),
     }
 }
 
-/// Records a failure once its answer has left. How many of them wait is bounded by the password hasher, which looks at
-/// one password after the other, and by the database's deadline.
-fn note_failure_later(sessions: Arc<dyn SessionStore>, member: Member, deed: Deed) {
+/// Records a failure once its answer has left. The number of records that wait is bounded by the password hasher, which
+/// compares one password after the other, and by the database's deadline.
+fn note_failure_later(sessions: Arc<dyn SessionStore>, member: Member, origin: Origin) {
     actix_web::rt::spawn(async move {
-        if let Err(error) = note_failed_sign_in(sessions.as_ref(), &member, &deed).await {
+        if let Err(error) = note_failed_sign_in(sessions.as_ref(), &member, origin).await {
             let cause = PageError::from(error).cause().map(|cause| cause.to_string());
             tracing::warn!(cause, "a failed sign-in could not be recorded");
         }
@@ -133,15 +133,16 @@ pub(crate) async fn submit_code(
     if let Some(wait) = throttle.wait_for_code(awaited.member.id) {
         return render(StatusCode::TOO_MANY_REQUESTS, &CodePage { alert: Some(too_many_attempts(wait)), ..page });
     }
-    let (session, deed) = (Token::new(edge::random()), deed(&request, Actor::Stranger));
+    let session = Token::new(edge::random());
     let code = PresentedCode::new(form.into_inner().code);
-    match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &code, &session, deed).await? {
-        Finished::SignedIn => Ok(signed_in_under(&session)),
-        Finished::WrongCode => {
-            let code_error = Some("The code is wrong, or was used before.");
+    match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &code, &session, origin(&request)).await {
+        Ok(()) => Ok(signed_in_under(&session)),
+        Err(CodeError::WrongCode) => {
+            let code_error = Some("The code is wrong or has been used before.");
             render(StatusCode::UNAUTHORIZED, &CodePage { code_error, ..page })
         }
-        Finished::Over => Err(PageError::SignInFirst),
+        Err(CodeError::Over) => Err(PageError::SignInFirst),
+        Err(CodeError::Store(error)) => Err(error.into()),
     }
 }
 
@@ -151,25 +152,25 @@ pub(crate) async fn sign_out(
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    intake_domain::sign_out(sessions.as_ref(), &visitor.token, &visitor.deed()).await?;
+    sessions.end(&visitor.token.digest(), &visitor.deed()).await?;
     Ok(signed_out())
 }
 
-/// The sign-in of this browser that waits for its code.
+/// This browser's sign-in that is waiting for its code.
 async fn waiting(request: &HttpRequest, sessions: &dyn SessionStore) -> Result<(Token, AwaitedMember), PageError> {
     let token = session_cookie::WAITING.token(request.headers()).ok_or(PageError::SignInFirst)?;
-    let awaited = awaited_member(sessions, &token, edge::now()).await?.ok_or(PageError::SignInFirst)?;
+    let awaited = sessions.awaited(&token.digest(), edge::now()).await?.ok_or(PageError::SignInFirst)?;
     Ok((token, awaited))
 }
 
-/// Leads a member who has just signed in to the keys.
+/// Starts the browser's session, and redirects to the list of keys.
 pub(crate) fn signed_in_under(token: &Token) -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, "/settings/api-keys"));
     response.insert_header((SET_COOKIE, session_cookie::SESSION.set(token))).finish()
 }
 
-/// Leads whoever has just signed out back to the beginning.
+/// Ends the browser's session, and redirects to the sign-in page.
 pub(crate) fn signed_out() -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, "/sign-in"));

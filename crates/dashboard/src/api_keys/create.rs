@@ -37,7 +37,7 @@ pub(crate) struct NewKeyForm {
 }
 
 pub(crate) async fn form(visitor: Visitor) -> Result<HttpResponse, PageError> {
-    // Made here and sent along: a form that is sent twice makes one key.
+    // The form carries the id of the key to be made, so that sending it twice makes one key.
     let id = KeyId::new(edge::now(), edge::random()).to_string();
     let shell = Shell::new("keys", &visitor);
     let page = NewKeyPage { shell, id, name: "", name_error: None, expires: "", expires_error: None };
@@ -75,12 +75,12 @@ pub(crate) async fn create(
     show_made(&visitor, made, &base)
 }
 
-/// The beginning of the day that was typed, if there is one and it is still to come.
+/// The start of the day that was typed, in UTC, if one was typed and it is in the future.
 pub(crate) fn expiry(text: &str, now: OffsetDateTime) -> Result<Option<OffsetDateTime>, &'static str> {
     if text.is_empty() {
         return Ok(None);
     }
     let day = time::Date::parse(text, format_description!("[year]-[month]-[day]"));
-    let at = day.map_err(|_| "The day must be like 2026-12-31.")?.midnight().assume_utc();
-    if at > now { Ok(Some(at)) } else { Err("The day must be in the future.") }
+    let at = day.map_err(|_| "Enter a date such as 2026-12-31.")?.midnight().assume_utc();
+    if at > now { Ok(Some(at)) } else { Err("The date must be in the future.") }
 }

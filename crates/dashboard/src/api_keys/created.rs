@@ -1,4 +1,4 @@
-//! The one page that shows a key.
+//! The one page that shows a whole key.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -13,7 +13,7 @@ use crate::page::moment::exact;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::{Onlooker, Visitor};
 
-/// Somebody to create at the first try.
+/// The patient in the examples, which keeps every rule.
 const EXAMPLE_PATIENT: &str =
     r#"{"firstName":"Ada","lastName":"Lovelace","phoneNumber":"+61412345678","dateOfBirth":"1985-12-10"}"#;
 
@@ -29,7 +29,7 @@ struct CreatedKeyPage<'a> {
     fetch: String,
 }
 
-/// Shows a key that was just made, this once.
+/// Shows a key that was just made, this one time.
 pub(crate) fn show_made(
     visitor: &Visitor,
     made: Result<IssuedKey, ManageKeysError>,
@@ -37,7 +37,7 @@ pub(crate) fn show_made(
 ) -> Result<HttpResponse, PageError> {
     match made {
         Ok(made) => render(StatusCode::OK, &CreatedKeyPage::new(Shell::new("keys", visitor), &made, base)),
-        // The form was sent before, or in another window: what there is to see is in the list.
+        // The form was sent before, or from another window: the list shows what was made.
         Err(ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace) => Ok(redirect("/settings/api-keys")),
         Err(error) => Err(error.into()),
     }

@@ -1,10 +1,10 @@
-//! Settings → API keys: every key of the organisation, what it is worth, and what can be done with it.
+//! Settings → API keys: every key of the organisation, its status, and what can be done with it.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use askama::Template;
-use intake_domain::{KeyFormat, KeyRecord, KeyStore, list_keys};
+use intake_domain::{KeyFormat, KeyRecord, KeyStatus, KeyStore, list_keys};
 use intake_http::edge;
 use time::OffsetDateTime;
 
@@ -33,7 +33,7 @@ struct KeyRow {
     revoked_by: Option<String>,
     replacement: Option<&'static str>,
     can_be_replaced: bool,
-    sent_in_clear: bool,
+    must_be_replaced: bool,
     is_over: bool,
 }
 
@@ -55,20 +55,22 @@ pub(crate) async fn page(
 
 impl KeyRow {
     fn new(key: &KeyRecord, all: &[KeyRecord], format: &KeyFormat, now: OffsetDateTime) -> Self {
-        let (status, status_class, status_at) = match (key.revoked_at, key.expires_at) {
-            (Some(at), _) => ("Revoked", "revoked", Some(at)),
-            (None, Some(at)) if at <= now => ("Expired", "expired", Some(at)),
-            (None, Some(at)) => ("Active, expires", "active", Some(at)),
-            (None, None) => ("Active", "active", None),
+        let (status, status_class, status_at) = match key.status(now) {
+            KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(at)),
+            KeyStatus::Expired(at) => ("Expired", "expired", Some(at)),
+            KeyStatus::ActiveUntil(at) => ("Active, expires", "active", Some(at)),
+            KeyStatus::Active => ("Active", "active", None),
         };
-        let is_over = status_class != "active";
+        let is_over = !key.status(now).is_active();
         let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "an operator".to_owned());
         let successor = all.iter().find(|other| other.replaces == Some(key.id) && other.revoked_at.is_none());
         let replacement = match (successor, key.replaces) {
             _ if is_over => None,
-            (Some(successor), _) if successor.last_used_at.is_none() => Some("In use until its replacement is"),
+            (Some(successor), _) if successor.last_used_at.is_none() => {
+                Some("Still works until its replacement is first used")
+            }
             (Some(_), _) => Some("Its replacement is in use"),
-            (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement, not in use yet"),
+            (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement, not used yet"),
             (None, _) => None,
         };
         Self {
@@ -84,7 +86,7 @@ impl KeyRow {
             revoked_by: key.revoked_at.map(|_| by(&key.revoked_by)),
             replacement,
             can_be_replaced: successor.is_none(),
-            sent_in_clear: key.sent_in_clear_at.is_some() && !is_over,
+            must_be_replaced: key.must_be_replaced(now),
             is_over,
         }
     }

@@ -1,6 +1,6 @@
 //! Settings → API keys.
 
-use intake_domain::{KeyId, KeyRecord, KeyStore, ManageKeysError, find_key};
+use intake_domain::{KeyId, KeyRecord, KeyStore, ManageKeysError};
 
 use crate::page::error::PageError;
 use crate::page::visitor::Visitor;
@@ -12,10 +12,10 @@ pub(crate) mod replace;
 pub(crate) mod revoke;
 pub(crate) mod usage;
 
-/// A key of the visitor's own organisation; any other is as good as none.
+/// The key with this id, if the visitor's organisation has it: other organisations' keys are not found.
 pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) -> Result<KeyRecord, PageError> {
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
-    Ok(find_key(keys, visitor.organisation(), id).await?)
+    keys.key(visitor.organisation(), id).await?.ok_or(PageError::NotFound)
 }
 
 impl From<ManageKeysError> for PageError {

@@ -1,5 +1,5 @@
-//! Replacing a key without a gap: a new one of the same name, and a time that the old one stays good for once the new one is
-//! used. It expires as the old one did, unless somebody says otherwise.
+//! Replacing a key without a gap: a new key with the same name, and how long the old one still works once the new one is
+//! used. The new key lasts as long as the old one did, unless the visitor chooses otherwise.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -18,7 +18,7 @@ use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
-/// Long enough to put the new key everywhere, for most.
+/// Long enough for most people to put the new key everywhere.
 const USUAL_CHOICE: &str = "24h";
 
 #[derive(Template)]
@@ -40,13 +40,13 @@ pub(crate) struct ReplaceForm {
     form_token: String,
     id: String,
     ends_after: String,
-    /// Left out: as the old key did.
+    /// None: the new key lasts as long as the old one did.
     expires: Option<String>,
 }
 
-/// How long a key may be good after its replacement was first used.
+/// How long a key can still work after its replacement is first used.
 const CHOICES: [(&str, &str, Duration); 4] = [
-    ("now", "at once", Duration::ZERO),
+    ("now", "immediately", Duration::ZERO),
     ("1h", "after 1 hour", Duration::HOUR),
     ("24h", "after 24 hours", Duration::DAY),
     ("7d", "after 7 days", Duration::WEEK),
@@ -111,14 +111,14 @@ impl<'a> ReplacePage<'a> {
     }
 }
 
-/// The day from which on a key made now is refused, if it is to be good for as many days as the old one. Empty: never.
+/// The day on which a key made now expires if it is to last as many days as the old one did. Empty: it never expires.
 fn usual_expiry(old: &KeyRecord, now: OffsetDateTime) -> String {
-    // The day that has begun is not counted, or the new key would have less time than the old one.
+    // Today is not counted, or the new key would last less long than the old one.
     let last = days(old).map(|days| (now + Duration::days(days + 1)).date());
     last.map(day).unwrap_or_default()
 }
 
-/// For how many days a key was made, whole ones. None: for ever.
+/// How many whole days a key was made for. None: it never expires.
 fn days(key: &KeyRecord) -> Option<i64> {
     key.expires_at.map(|at| (at - key.created_at).whole_days().max(1))
 }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_has_the_same_span_unless_somebody_says_otherwise() {
+    fn a_replacement_lasts_as_long_as_the_old_key_did() {
         let now = datetime!(2026-03-01 23:59 UTC);
         for (old, new) in [
             (None, ""),

@@ -1,4 +1,4 @@
-//! Revoking a key, after asking once more.
+//! Revoking a key, after a page that asks for confirmation.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -24,7 +24,7 @@ pub(crate) async fn confirm(
     let page = ConfirmPage {
         shell: Shell::new("keys", &visitor),
         title: format!("Revoke “{}”?", key.name),
-        text: "Every request with this key is refused from that moment on. This cannot be undone.",
+        text: "Every request with this key will be refused from then on. This cannot be undone.",
         action: format!("/settings/api-keys/{}/revoke", key.id),
         button: "Revoke key",
         back: "/settings/api-keys",

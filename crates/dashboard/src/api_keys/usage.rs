@@ -1,4 +1,5 @@
-//! How a key was used in the last 30 days: a bar for each day, accepted and refused apart, and why requests were refused.
+//! How a key was used in the last 30 days: a bar for each day with accepted and refused requests, and why requests were
+//! refused.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +17,9 @@ use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
 const DAYS: i64 = ANSWERS_KEPT.whole_days();
-/// The height of the chart in its own units.
+/// The height of the chart, in units of its view box.
 const HEIGHT: u64 = 100;
-/// The reasons worth showing: the rest is rare.
+/// How many reasons are shown: the others are rare.
 const REASONS: usize = 8;
 
 #[derive(Template)]
@@ -32,7 +33,7 @@ struct UsagePage {
     reasons: Vec<Reason>,
 }
 
-/// A bar of the chart: refused on top of accepted.
+/// A bar of the chart: refused requests on top of accepted ones.
 struct Day {
     x: usize,
     day: Date,
@@ -85,7 +86,7 @@ fn days(answers: &[AnswerCount], since: Date) -> Vec<Day> {
         *(if answer.status == 201 { accepted } else { refused }) += answer.count;
     }
     let highest = counts.values().map(|(accepted, refused)| accepted + refused).max().unwrap_or(0).max(1);
-    // What happened at all is seen, however little beside the busiest day.
+    // Any request is visible, however few there were compared with the busiest day.
     let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / highest).max(1) };
     let bar = |(x, (day, (accepted, refused))): (usize, (Date, (u64, u64)))| {
         let (accepted_height, refused_height) = (height(accepted), height(refused));
@@ -96,7 +97,7 @@ fn days(answers: &[AnswerCount], since: Date) -> Vec<Day> {
     counts.into_iter().enumerate().map(bar).collect()
 }
 
-/// The most frequent refusals, each with the fields that it named, the most frequent first.
+/// The most frequent refusals, each with the fields that its answers named; both sorted by how often they occurred.
 fn reasons(answers: &[AnswerCount]) -> Vec<Reason> {
     let mut by_status: BTreeMap<u16, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
     for answer in answers.iter().filter(|answer| answer.status != 201) {
@@ -149,8 +150,8 @@ mod tests {
             answer(day, 422, Some("email"), 3),
             answer(day, 422, Some("phoneNumber"), 6),
         ];
-        let told: Vec<_> =
+        let shown: Vec<_> =
             reasons(&answers).into_iter().map(|reason| (reason.status, reason.fields, reason.count)).collect();
-        assert_eq!(told, [(422, "phoneNumber (6), email (3)".to_owned(), 7), (400, String::new(), 2)]);
+        assert_eq!(shown, [(422, "phoneNumber (6), email (3)".to_owned(), 7), (400, String::new(), 2)]);
     }
 }

@@ -1,12 +1,12 @@
-//! Accepting an invitation: a guest chooses name and password and is a member, signed in.
+//! Accepting an invitation: a guest chooses a name and a password, becomes a member and is signed in.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Actor, Invitation, JoinError, JoinRequest, MemberId, MemberStore, NameError, PasswordError, PasswordHasher,
-    PresentedPassword, Token, join, open_invitation,
+    Invitation, JoinError, JoinRequest, MemberId, MemberStore, NameError, PasswordError, PasswordHasher,
+    PresentedPassword, Token, join,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::account::sign_in::signed_in_under;
 use crate::page::error::PageError;
 use crate::page::shell::render;
-use crate::page::visitor::deed;
+use crate::page::visitor::origin;
 
 #[derive(Template)]
 #[template(path = "members/invitation.html")]
@@ -63,17 +63,17 @@ pub(crate) async fn submit(
     let (token, invitation) = opened(&token, members.as_ref()).await?;
     let JoinForm { name, password } = form.into_inner();
     let (session, password) = (Token::new(edge::random()), PresentedPassword::new(password));
-    let deed = deed(&request, Actor::Stranger);
+    let origin = origin(&request);
     let request = JoinRequest {
         invitation: &token,
         name: &name,
         password: &password,
-        id: MemberId::new(deed.at, edge::random()),
+        id: MemberId::new(origin.at, edge::random()),
         salt: edge::random(),
         session: &session,
     };
     let page = InvitationPage::new(&invitation, &token, &name);
-    match join(members.as_ref(), hasher.as_ref(), request, &deed).await {
+    match join(members.as_ref(), hasher.as_ref(), request, origin).await {
         Ok(()) => Ok(signed_in_under(&session)),
         Err(JoinError::Invalid { name, password }) => {
             let page = InvitationPage { name_error: name, password_error: password, ..page };
@@ -81,7 +81,7 @@ pub(crate) async fn submit(
         }
         Err(JoinError::EmailTaken) => {
             let alert = Some(
-                "Somebody signs in by this email address already. Sign in, or ask for an invitation to another address.",
+                "Someone already signs in with this email address. Sign in, or ask for an invitation to another address.",
             );
             render(StatusCode::CONFLICT, &InvitationPage { alert, ..page })
         }
@@ -92,6 +92,6 @@ pub(crate) async fn submit(
 
 async fn opened(token: &str, members: &dyn MemberStore) -> Result<(Token, Invitation), PageError> {
     let token = Token::parse(token).ok_or(PageError::NoInvitation)?;
-    let invitation = open_invitation(members, &token, edge::now()).await?;
+    let invitation = members.invitation(&token.digest(), edge::now()).await?;
     Ok((token, invitation.ok_or(PageError::NoInvitation)?))
 }

@@ -1,12 +1,12 @@
-//! Settings → Members: who they are, inviting and removing them.
+//! Settings → Members: the list of members and open invitations, inviting and removing.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
-    EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, Removed, Token,
-    invite_member, list_members, list_open_invitations, remove_member,
+    EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, RemoveOutcome,
+    Token, invite_member,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -79,7 +79,7 @@ pub(crate) async fn invite(
         Ok(made) => made,
         Err(InviteError::TooMany) => {
             let alert = Some(
-                "Your organisation has as many members and open invitations as it may have. Remove or withdraw one first.",
+                "Your organisation has reached its limit of members and open invitations. Remove or withdraw one first.",
             );
             let page = MembersPage { alert, invited, ..MembersPage::new(&visitor, members.as_ref()).await? };
             return render(StatusCode::CONFLICT, &page);
@@ -98,12 +98,12 @@ pub(crate) async fn confirm_remove(
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
     let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
-    let all = list_members(members.as_ref(), visitor.organisation()).await?;
+    let all = members.members(visitor.organisation()).await?;
     let member = all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)?;
     let page = ConfirmPage {
         shell: Shell::new("members", &visitor),
         title: format!("Remove {}?", member.name),
-        text: "Their sessions and the invitations they made end at once. The API keys they made go on working.",
+        text: "Their sessions and the invitations they made end at once. The API keys they created keep working.",
         action: format!("/settings/members/{id}/remove"),
         button: "Remove member",
         back: "/settings/members",
@@ -119,12 +119,13 @@ pub(crate) async fn remove(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
-    match remove_member(members.as_ref(), visitor.organisation(), id, &visitor.deed()).await? {
-        Removed::Removed => Ok(redirect("/settings/members")),
-        Removed::NoSuchMember => Err(PageError::NotFound),
-        Removed::LastMember => {
-            let alert =
-                Some("The last member cannot be removed: nobody could look after the keys. Invite another one first.");
+    match members.remove(visitor.organisation(), id, &visitor.deed()).await? {
+        RemoveOutcome::Removed => Ok(redirect("/settings/members")),
+        RemoveOutcome::NoSuchMember => Err(PageError::NotFound),
+        RemoveOutcome::LastMember => {
+            let alert = Some(
+                "The last member cannot be removed: no one could look after the keys. Invite another member first.",
+            );
             let page = MembersPage { alert, ..MembersPage::new(&visitor, members.as_ref()).await? };
             render(StatusCode::CONFLICT, &page)
         }
@@ -134,9 +135,9 @@ pub(crate) async fn remove(
 impl MembersPage {
     async fn new(visitor: &Visitor, members: &dyn MemberStore) -> Result<Self, PageError> {
         let me = visitor.signed_in.member.id;
-        let open = list_open_invitations(members, visitor.organisation(), edge::now()).await?;
+        let open = members.open_invitations(visitor.organisation(), edge::now()).await?;
         let invitations = open.into_iter().map(InvitationRow::from).collect();
-        let found = list_members(members, visitor.organisation()).await?;
+        let found = members.members(visitor.organisation()).await?;
         let members = found.into_iter().map(|member| MemberRow::new(member, me)).collect();
         let shell = Shell::new("members", visitor);
         Ok(Self { shell, members, invitations, alert: None, link: None, invited: String::new(), email_error: None })

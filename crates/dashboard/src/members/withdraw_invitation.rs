@@ -1,9 +1,9 @@
-//! Withdrawing an invitation that nobody has accepted: one to a mistyped address, or one that was thought better of.
+//! Withdrawing an invitation that has not been accepted: it went to a mistyped address, or was made by mistake.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
-use intake_domain::{MemberStore, OpenInvitation, TokenDigest, Withdrawn, list_open_invitations, withdraw_invitation};
+use intake_domain::{MemberStore, OpenInvitation, TokenDigest, WithdrawOutcome};
 use intake_http::edge;
 
 use crate::page::confirm::ConfirmPage;
@@ -12,7 +12,7 @@ use crate::page::form_token::FormToken;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Visitor;
 
-/// Where an invitation is withdrawn.
+/// The path of the page that withdraws this invitation.
 pub(crate) fn path(invitation: &OpenInvitation) -> String {
     format!("/settings/members/invitations/{}/withdraw", invitation.token.to_hexadecimal())
 }
@@ -23,7 +23,7 @@ pub(crate) async fn confirm(
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
     let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
-    let open = list_open_invitations(members.as_ref(), visitor.organisation(), edge::now()).await?;
+    let open = members.open_invitations(visitor.organisation(), edge::now()).await?;
     let invitation = open.into_iter().find(|invitation| invitation.token == token).ok_or(PageError::NotFound)?;
     let page = ConfirmPage {
         shell: Shell::new("members", &visitor),
@@ -44,8 +44,8 @@ pub(crate) async fn withdraw(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
-    match withdraw_invitation(members.as_ref(), visitor.organisation(), &token, &visitor.deed()).await? {
-        Withdrawn::Withdrawn => Ok(redirect("/settings/members")),
-        Withdrawn::NoSuchInvitation => Err(PageError::NotFound),
+    match members.withdraw(visitor.organisation(), &token, &visitor.deed()).await? {
+        WithdrawOutcome::Withdrawn => Ok(redirect("/settings/members")),
+        WithdrawOutcome::NoSuchInvitation => Err(PageError::NotFound),
     }
 }

@@ -1,4 +1,4 @@
-//! The few files that pages bring along, held in the program.
+//! The few files that pages load, built into the program.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;

@@ -1,10 +1,10 @@
-//! The page that asks once more before something that cannot be undone.
+//! The page that asks for confirmation before something that cannot be undone.
 
 use askama::Template;
 
 use crate::page::shell::Shell;
 
-/// The question, and the form that says yes.
+/// The question, and the form that confirms it.
 #[derive(Template)]
 #[template(path = "page/confirm.html")]
 pub(crate) struct ConfirmPage<'a> {

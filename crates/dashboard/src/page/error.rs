@@ -1,4 +1,4 @@
-//! What goes wrong with a page, as its reader is told: a page of its own that says what to do.
+//! What can go wrong with a page, and the page that tells the reader what to do about it.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
@@ -7,24 +7,24 @@ use askama::Template;
 use intake_domain::{Source, StoreError};
 use intake_http::Cause;
 
-/// Why there is no page.
+/// Why a page cannot be shown.
 #[derive(Debug)]
 pub(crate) enum PageError {
     /// Nobody is signed in.
     SignInFirst,
-    /// Nothing is here, or not for this reader.
+    /// There is nothing at this address, or nothing that this reader may see.
     NotFound,
-    /// Another site asked for a change.
+    /// The request to change something came from another site.
     CrossSite,
-    /// The form belongs to another session, or to none.
+    /// The form does not come from a page of this session.
     StaleForm,
     /// The form could not be read.
     BadForm,
     /// The invitation is unknown, has expired or was used.
     NoInvitation,
-    /// The organisation has as many active keys as it may have.
+    /// The organisation has reached its limit of active keys.
     TooManyKeys,
-    /// The service has more to do than it takes on.
+    /// The service has more work than it accepts.
     Full,
     /// The database cannot be reached in time.
     Unavailable(Source),
@@ -48,7 +48,7 @@ impl std::fmt::Display for PageError {
 }
 
 impl PageError {
-    /// What the one line of the log says of it, which is written where every answer leaves.
+    /// The cause for the log, which is written once, where every answer leaves.
     pub(crate) fn cause(&self) -> Option<Cause> {
         match self {
             Self::Full => Some(Cause::full()),
@@ -67,20 +67,20 @@ impl PageError {
             Self::StaleForm => (
                 StatusCode::FORBIDDEN,
                 "This form is out of date",
-                "You have signed in or out since it was opened, so nothing was changed. Open the page again and repeat what you wanted to do.",
+                "You have signed in or out since it was opened, so nothing was changed. Open the page again and repeat your change.",
             ),
             Self::BadForm => {
                 (StatusCode::BAD_REQUEST, "The form could not be read", "Nothing was changed. Open the page again.")
             }
             Self::NoInvitation => (
                 StatusCode::NOT_FOUND,
-                "This invitation is no longer good",
-                "It was used, it has expired, or the link is incomplete. Ask whoever sent it for another one.",
+                "This invitation no longer works",
+                "It was used or withdrawn, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
             ),
             Self::TooManyKeys => (
                 StatusCode::CONFLICT,
                 "Too many keys",
-                "Your organisation has as many active keys as it may have. Revoke one that is no longer used first.",
+                "Your organisation has reached its limit of active keys. Revoke one that is no longer used first.",
             ),
             Self::Full | Self::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -123,7 +123,7 @@ impl ResponseError for PageError {
             Self::Full | Self::Unavailable(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}
         }
-        let message = Message { title, text, link: "/settings/api-keys", link_text: "Go to the API keys" };
+        let message = Message { title, text, link: "/settings/api-keys", link_text: "Go to API keys" };
         let mut response = response.content_type("text/html; charset=utf-8").body(message.render().unwrap_or_default());
         if let Some(cause) = self.cause() {
             response.extensions_mut().insert(cause);

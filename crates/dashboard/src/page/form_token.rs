@@ -1,4 +1,4 @@
-//! A form that holds nothing but the proof that it comes from a page of the visitor's own session.
+//! A form with no other field than the proof that it comes from a page of the visitor's own session.
 
 use serde::Deserialize;
 

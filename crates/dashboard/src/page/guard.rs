@@ -1,4 +1,5 @@
-//! What surrounds every page: a policy under which nothing foreign runs, and no change that another site asked for.
+//! What surrounds every page: a policy that lets nothing foreign run, and a check that refuses changes sent from other
+//! sites.
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -44,7 +45,7 @@ pub(crate) async fn guard(
     Ok(response)
 }
 
-/// Browsers say where a request comes from. Programs without a browser say nothing, and have no cookie to abuse.
+/// Browsers say which site a request comes from. Other programs say nothing, and have no cookie that could be abused.
 fn is_cross_site(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get(SEC_FETCH_SITE) {
         return site != "same-origin" && site != "none";

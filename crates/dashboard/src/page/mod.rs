@@ -1,4 +1,4 @@
-//! What every page has: its frame, who looks at it, what protects it, and what stands in its place when it fails.
+//! What all pages share: the frame, the visitor, what protects them, and the page that is shown when one fails.
 
 pub(crate) mod assets;
 pub(crate) mod confirm;

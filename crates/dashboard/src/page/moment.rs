@@ -1,14 +1,14 @@
-//! How a page shows a moment: in UTC, for a script to turn into the reader's own locale.
+//! How a page shows a moment: in UTC, which a script turns into the reader's own locale and time zone.
 
 use intake_domain::timestamp;
 use time::OffsetDateTime;
 
-/// HTML that shows the moment. Holds digits and punctuation alone, so templates take it as it is.
+/// HTML that shows the moment. It holds nothing that a person typed, so templates insert it unescaped.
 pub(crate) fn exact(at: OffsetDateTime) -> String {
     shown(at, "")
 }
 
-/// The same, to be shown as "5 minutes ago".
+/// HTML that shows the moment, which a script turns into "5 minutes ago".
 pub(crate) fn relative(at: OffsetDateTime) -> String {
     shown(at, " data-relative")
 }

@@ -1,4 +1,4 @@
-//! What every page of a signed-in member shows around its content, and how pages become answers.
+//! The frame around every page of a signed-in member, and how pages become answers.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -8,7 +8,7 @@ use askama::Template;
 use crate::page::error::PageError;
 use crate::page::visitor::Visitor;
 
-/// The frame of a page.
+/// What the frame of a page shows.
 pub(crate) struct Shell {
     pub(crate) page: &'static str,
     pub(crate) member: String,
@@ -32,7 +32,7 @@ pub(crate) fn render(status: StatusCode, page: &impl Template) -> Result<HttpRes
     Ok(HttpResponse::build(status).content_type("text/html; charset=utf-8").body(page.render()?))
 }
 
-/// Leads on to another page after a change.
+/// Redirects to another page, after a change.
 pub(crate) fn redirect(path: &str) -> HttpResponse {
     HttpResponse::SeeOther().insert_header((LOCATION, path)).finish()
 }

@@ -1,8 +1,8 @@
-//! How often somebody may try a password. Strangers are counted by the network of a subscriber, by the account they try
-//! from there, and by the account wherever they come from; a member where it has signed in before is counted by the
-//! account alone, and from there alone: nobody elsewhere, and nobody who tries other accounts beside it, can keep it
-//! out. Codes are few, so tries of them are counted for each member wherever they come from: only who knows the
-//! password gets so far.
+//! The limit on guesses at passwords and codes. Attempts by strangers are counted for each subscriber's network, for each
+//! account tried from that network, and for each account wherever they come from. Attempts from a network that a member
+//! has signed in from before are counted only for this account from that network, so that attempts elsewhere, or at other
+//! accounts, cannot lock the member out. Codes are short, so attempts at them are counted for each member wherever they
+//! come from: only someone who knows the password gets that far.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -15,8 +15,8 @@ const PER_ACCOUNT_AND_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const PER_ACCOUNT_AND_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(30);
 const PER_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const PER_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(3);
-/// A hundred an hour: a guess a minute finds no password of twelve characters, and a member who travels is one of a
-/// hundred.
+/// A hundred at once, then a hundred an hour: too few to find a password of twelve characters, and enough for a member on
+/// the move to get through.
 const PER_ACCOUNT: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const PER_ACCOUNT_INTERVAL: Duration = Duration::from_secs(36);
 const CODES: NonZeroU32 = NonZeroU32::new(10).unwrap();
@@ -24,9 +24,9 @@ const CODES_INTERVAL: Duration = Duration::from_secs(60);
 const CONFIRMATIONS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const CONFIRMATIONS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The tries of everyone. Accounts are known by the address that was tried, whether or not it is a member's: a wait
-/// must not tell whose address is known. What is no address is nobody's account.
-pub struct Throttle {
+/// Counts attempts. An account is identified by the email address that was typed, whether or not it is a member's: a wait
+/// must not reveal which addresses are known. A text that is not an address belongs to no account.
+pub(crate) struct Throttle {
     pairs: TokenBuckets<(String, Network)>,
     subscribers: TokenBuckets<Network>,
     accounts: TokenBuckets<String>,
@@ -35,9 +35,8 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Nobody has tried yet.
-    #[must_use]
-    pub fn new() -> Self {
+    /// A throttle without any attempts.
+    pub(crate) fn new() -> Self {
         Self {
             pairs: TokenBuckets::new(PER_ACCOUNT_AND_SUBSCRIBER_INTERVAL, PER_ACCOUNT_AND_SUBSCRIBER),
             subscribers: TokenBuckets::new(PER_SUBSCRIBER_INTERVAL, PER_SUBSCRIBER),
@@ -47,30 +46,30 @@ impl Throttle {
         }
     }
 
-    /// Notes a try from an address, by whomever. Gives how long to wait if there were too many.
+    /// Counts an attempt from an address. Returns how long to wait, if there were too many.
     pub(crate) fn wait(&self, account: Option<&EmailAddress>, address: Option<IpAddr>) -> Option<Duration> {
         let account = account?;
         self.pairs.take(&(account.folded(), Network::of_subscriber(address))).wait
     }
 
-    /// Notes, besides, a try by somebody who is not known to be at home there.
+    /// Counts the attempt in addition as a stranger's. To be called unless the network is familiar to the member.
     pub(crate) fn wait_as_stranger(&self, account: Option<&EmailAddress>, address: Option<IpAddr>) -> Option<Duration> {
         let by_subscriber = self.subscribers.take(&Network::of_subscriber(address)).wait;
         by_subscriber.or_else(|| self.accounts.take(&account?.folded()).wait)
     }
 
-    /// Notes a try of a code.
+    /// Counts an attempt at a code.
     pub(crate) fn wait_for_code(&self, member: MemberId) -> Option<Duration> {
         self.codes.take(&member).wait
     }
 
-    /// Notes a try of the password by whoever sits at a browser that is signed in.
+    /// Counts an attempt at the password from a browser that is signed in.
     pub(crate) fn wait_for_confirmation(&self, member: MemberId) -> Option<Duration> {
         self.confirmations.take(&member).wait
     }
 }
 
-/// What somebody is told who tried too often.
+/// The message after too many attempts.
 pub(crate) fn too_many_attempts(wait: Duration) -> String {
     format!("Too many attempts. Try again in {} seconds.", wait.as_secs() + 1)
 }
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_elsewhere_does_not_use_up_the_owners_tries() {
+    fn a_stranger_elsewhere_does_not_use_up_the_owners_attempts() {
         let throttle = Throttle::new();
         let (stranger, owner) = (address("10.0.0.1"), address("10.0.0.2"));
         for _ in 0..10 {
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_from_everywhere_have_a_hundred_tries_at_an_account_and_other_accounts_theirs() {
+    fn strangers_from_everywhere_have_a_hundred_attempts_at_each_account() {
         let throttle = Throttle::new();
         let try_from = |number: u32, name: &str| {
             throttle.wait_as_stranger(account(name).as_ref(), Some(IpAddr::V4(number.into()))).is_some()

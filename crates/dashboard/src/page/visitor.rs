@@ -1,4 +1,4 @@
-//! Who looks at a page: the member behind the session's cookie. Whoever is not signed in is led to the sign-in page.
+//! The visitor of a page: the member whose session the cookie belongs to. Anyone else is redirected to the sign-in page.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::pin::Pin;
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use intake_domain::{Actor, AuditEntryId, Deed, OrganisationId, SessionStore, SignedIn, Token, Visit, signed_in};
+use intake_domain::{AuditEntryId, Deed, OrganisationId, Origin, SessionStore, SignedIn, Token, Visit};
 use intake_http::{TrustedProxies, edge};
 
 use crate::page::error::PageError;
@@ -24,27 +24,27 @@ impl Visitor {
         self.signed_in.member.organisation_id
     }
 
-    /// A form must come from a page of this very session.
+    /// Refuses a form that does not come from a page of this very session.
     pub(crate) fn assert_own_form(&self, form_token: &str) -> Result<(), PageError> {
         if form_token == self.token.form_token() { Ok(()) } else { Err(PageError::StaleForm) }
     }
 
-    /// What this member does at this moment.
+    /// The deed that this member does at this moment.
     pub(crate) fn deed(&self) -> Deed {
-        let member = &self.signed_in.member;
-        deed(&self.request, Actor::Member(member.id, member.name.to_string()))
+        origin(&self.request).by(self.signed_in.member.actor())
     }
 }
 
-/// What somebody does at this moment, over this request.
-pub(crate) fn deed(request: &HttpRequest, actor: Actor) -> Deed {
+/// This moment, and where this request comes from.
+pub(crate) fn origin(request: &HttpRequest) -> Origin {
     let at = edge::now();
     let proxies = request.app_data::<Data<TrustedProxies>>();
     let address = proxies.and_then(|proxies| proxies.client_address(request));
-    Deed { entry_id: AuditEntryId::new(at, edge::random()), actor, address, at }
+    Origin { entry_id: AuditEntryId::new(at, edge::random()), address, at }
 }
 
-/// The same for what a script of a page asks by itself: no use of the session, which ends when nobody is there.
+/// A visitor whose request was sent by a script of a page: it does not count as a use of the session, which ends when no
+/// one is there.
 pub(crate) struct Onlooker(pub(crate) Visitor);
 
 type Found<T> = Pin<Box<dyn Future<Output = Result<T, PageError>>>>;
@@ -76,7 +76,7 @@ impl Visitor {
             let sessions = request
                 .app_data::<Data<dyn SessionStore>>()
                 .ok_or_else(|| PageError::Unexpected("the application holds no sessions".into()))?;
-            let signed_in = signed_in(sessions.as_ref(), &token, visit, edge::now()).await?;
+            let signed_in = sessions.holder(&token.digest(), visit, edge::now()).await?;
             let signed_in = signed_in.ok_or(PageError::SignInFirst)?;
             Ok(Self { signed_in, token, request })
         })

@@ -1,4 +1,4 @@
-//! The record of who did what: written in the same transaction as the deed, never changed afterwards.
+//! Deeds and the audit entries that record them: written in the same transaction as the change, never changed afterwards.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::ids::{AuditEntryId, MemberId, OrganisationId};
 /// Declares the actions and the names that they are stored under: one without a name does not compile.
 macro_rules! actions {
     ($($(#[$doc:meta])* $action:ident = $name:literal,)*) => {
-        /// What was done.
+        /// What was done, as far as this program knows actions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Action {
             $($(#[$doc])* $action,)*
@@ -35,9 +35,9 @@ macro_rules! actions {
 }
 
 actions! {
-    /// Somebody was invited.
+    /// A guest was invited.
     MemberInvited = "member_invited",
-    /// An invitation was taken back before it was accepted.
+    /// An invitation was withdrawn before it was accepted.
     InvitationWithdrawn = "invitation_withdrawn",
     /// An invitation was accepted.
     MemberJoined = "member_joined",
@@ -45,7 +45,7 @@ actions! {
     MemberRemoved = "member_removed",
     /// A member signed in.
     SignedIn = "signed_in",
-    /// A member signed in with a recovery code in place of its authenticator app.
+    /// A member signed in with a recovery code instead of the authenticator app.
     SignedInByRecoveryCode = "signed_in_by_recovery_code",
     /// A wrong password was given for a member.
     SignInFailed = "sign_in_failed",
@@ -53,15 +53,15 @@ actions! {
     CodeFailed = "code_failed",
     /// A member ended a session, or all of them.
     SignedOut = "signed_out",
-    /// From now on a member signs in with a code too.
+    /// A member turned two-step sign-in on.
     SecondFactorTurnedOn = "second_factor_turned_on",
-    /// From now on a member signs in by password alone.
+    /// A member or an operator turned a member's two-step sign-in off.
     SecondFactorTurnedOff = "second_factor_turned_off",
-    /// A member took new recovery codes; the old ones are worth nothing.
+    /// A member's recovery codes were replaced; the old ones no longer work.
     RecoveryCodesReplaced = "recovery_codes_replaced",
     /// A key was made.
     KeyCreated = "key_created",
-    /// A key was made that takes the place of another.
+    /// A key was made to replace another.
     KeyReplaced = "key_replaced",
     /// A key was revoked.
     KeyRevoked = "key_revoked",
@@ -70,9 +70,9 @@ actions! {
 /// What was done, as it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedAction {
-    /// One of those that this program knows.
+    /// An action that this program knows.
     Known(Action),
-    /// The stored name of one that it does not know: recorded by a newer program. Nothing in the record is hidden.
+    /// The stored name of an action that a newer program recorded. It is shown, because nothing in the log is hidden.
     Unknown(String),
 }
 
@@ -89,41 +89,61 @@ impl RecordedAction {
 pub enum Actor {
     /// An operator, on the command line.
     Operator,
-    /// A member, by the name it had then.
+    /// A member, by the name they had then.
     Member(MemberId, String),
-    /// Somebody who did not prove to be anyone.
+    /// Someone who has not proved who they are.
     Stranger,
 }
 
-/// Who does something, from where, and when: what every change brings along.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
-    /// Of the entry that records it.
+/// From where and when something is done, before it is known who does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The id of the audit entry that will record it.
     pub entry_id: AuditEntryId,
-    /// Who does it.
-    pub actor: Actor,
-    /// From which address, if it came over the network.
+    /// The client's address, if it came over the network.
     pub address: Option<IpAddr>,
-    /// When.
+    /// The moment it is done, by the service's clock.
     pub at: OffsetDateTime,
 }
 
-/// One line of the record.
+impl Origin {
+    /// The deed of this actor.
+    #[must_use]
+    pub fn by(self, actor: Actor) -> Deed {
+        let Self { entry_id, address, at } = self;
+        Deed { entry_id, actor, address, at }
+    }
+}
+
+/// Who does something, from where, and when: passed along with every change, which records it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// The id of the audit entry that records it.
+    pub entry_id: AuditEntryId,
+    /// Who does it.
+    pub actor: Actor,
+    /// The client's address, if it came over the network.
+    pub address: Option<IpAddr>,
+    /// The moment it is done, by the service's clock.
+    pub at: OffsetDateTime,
+}
+
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Ids grow with time: the newest is the largest.
+    /// A UUID version 7, given by the service: a repeated change is recorded once.
     pub id: AuditEntryId,
-    /// When.
+    /// When it was recorded, by the database's clock.
     pub at: OffsetDateTime,
-    /// What.
+    /// What was done.
     pub action: RecordedAction,
-    /// The name of who did it; none: an operator or a stranger.
+    /// The name of the member who did it; none: an operator or a stranger did.
     pub actor: Option<String>,
-    /// To whom or what: a key's name, a member's email address.
+    /// What it was done to: a key's name, or a member's email address.
     pub subject: String,
-    /// From which address.
+    /// The client's address; none: it was done on the command line.
     pub address: Option<String>,
-    /// In whose organisation.
+    /// The organisation in whose log the entry is.
     pub organisation_id: OrganisationId,
 }
 

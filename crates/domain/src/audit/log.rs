@@ -1,4 +1,4 @@
-//! The port to the record of deeds. It is read here; it is written along with each deed.
+//! The port that reads the audit log. Entries are written by the other ports, each in the transaction of its change.
 
 use async_trait::async_trait;
 
@@ -6,11 +6,11 @@ use crate::audit::deed::AuditEntry;
 use crate::ids::{AuditEntryId, OrganisationId};
 use crate::store_error::StoreError;
 
-/// The record.
+/// The audit log.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait AuditLog: Send + Sync {
-    /// So many entries of the organisation, the newest first, older than the given one.
+    /// Up to `limit` entries of the organisation, newest first; with `before`, only those older than that entry.
     async fn entries(
         &self,
         organisation: OrganisationId,

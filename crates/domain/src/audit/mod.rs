@@ -1,9 +1,9 @@
-//! The record of who did what.
+//! The audit log: who did what, from where and when.
 
 pub(crate) mod deed;
 pub(crate) mod log;
 
-pub use deed::{Action, Actor, AuditEntry, Deed, RecordedAction};
+pub use deed::{Action, Actor, AuditEntry, Deed, Origin, RecordedAction};
 pub use log::AuditLog;
 
 #[cfg(feature = "mocks")]

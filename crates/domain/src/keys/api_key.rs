@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use crate::environment::Environment;
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// 30 digits of base 62 hold 178 bits: never guessed, never met twice.
+/// 30 digits of base 62 hold 178 bits: never guessed, never drawn twice.
 const SECRET_DIGITS: usize = 30;
 /// Six digits of base 62 hold every CRC-32.
 const CHECKSUM_DIGITS: usize = 6;
@@ -34,7 +34,7 @@ impl FromStr for KeyPrefix {
     }
 }
 
-/// No prefix for keys.
+/// Why a text cannot be the prefix of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to {PREFIX_MAX} of a-z and 0-9, starting with a letter")]
 pub struct KeyPrefixError;
@@ -65,7 +65,7 @@ pub struct KeyFormat {
 }
 
 impl KeyFormat {
-    /// The keys of that prefix and environment.
+    /// The format of keys with that prefix, in that environment.
     #[must_use]
     pub fn new(prefix: &KeyPrefix, environment: Environment) -> Self {
         let head = |environment: Environment| format!("{}_{}_", prefix.0, environment.key_mark());
@@ -92,8 +92,8 @@ impl KeyFormat {
         ApiKey(text)
     }
 
-    /// Takes a text as a key if its shape, environment and checksum are right. Asks nobody: a key that passes may still
-    /// be unknown.
+    /// Parses a key, if its shape, environment and checksum are right. The database is not asked: a key that passes may
+    /// still be unknown.
     pub fn parse(&self, text: &str) -> Result<ApiKey, MalformedKey> {
         let digits = match text.strip_prefix(self.head.as_str()) {
             Some(digits) => digits,
@@ -125,7 +125,7 @@ pub enum MalformedKey {
     Checksum,
 }
 
-/// A whole key, in plain text: shown once to whoever made it, wiped from memory when dropped, never printed by `Debug`.
+/// A whole key, in plain text: shown once to the person who made it, wiped from memory when dropped, never printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(Zeroizing<String>);
 
@@ -142,7 +142,7 @@ impl ApiKey {
         self.0.get(self.0.len().saturating_sub(4)..).unwrap_or_default()
     }
 
-    /// The key itself. Every call of this is a place where a secret leaves.
+    /// The key in plain text. Each call of this is a place where a secret may leak.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -288,11 +288,11 @@ mod tests {
         }
 
         #[test]
-        fn one_changed_character_is_noticed(random in any::<[u8; 32]>(), place in 12..48_usize, digit in 0..62_usize) {
+        fn one_changed_character_is_noticed(random in any::<[u8; 32]>(), position in 12..48_usize, digit in 0..62_usize) {
             let key = demo().mint(random);
             let mut bytes = key.expose().as_bytes().to_vec();
-            if bytes[place] != BASE62[digit] {
-                bytes[place] = BASE62[digit];
+            if bytes[position] != BASE62[digit] {
+                bytes[position] = BASE62[digit];
                 let text = String::from_utf8(bytes).unwrap();
                 prop_assert_eq!(demo().parse(&text), Err(MalformedKey::Checksum));
             }

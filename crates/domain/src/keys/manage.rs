@@ -5,41 +5,40 @@ use time::OffsetDateTime;
 use crate::audit::deed::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
-use crate::keys::organisation::Organisation;
 use crate::keys::record::KeyRecord;
-use crate::keys::store::{ACTIVE_KEYS_MAX, AddedKey, KeyStore, NewKey, Replacement};
+use crate::keys::store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KeyStore, NewKey, Replacement, RevokeOutcome};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
-/// A wish for a key, with the id, the moment and the random bits that the service gives it.
+/// A request for a key, with the id and the random bits that the service gives it.
 #[derive(Debug)]
 pub struct KeyRequest {
-    /// The organisation it shall belong to.
+    /// The organisation that will own the key.
     pub organisation_id: OrganisationId,
-    /// For people to tell it apart.
+    /// The name by which people tell keys apart.
     pub name: Name,
-    /// From when on it shall be refused; none: never.
+    /// When the key will expire; none: never.
     pub expires_at: Option<OffsetDateTime>,
-    /// The key that it shall take the place of.
+    /// The key that it will replace.
     pub replaces: Option<Replacement>,
-    /// The key's id to be.
+    /// The id the key will have: a request that is repeated with the same id makes one key.
     pub id: KeyId,
-    /// What the key is made of.
+    /// The random bits that the key is made of.
     pub secret: KeySecret,
 }
 
 /// A key that was just made: the one time that the whole of it exists outside its owner's hands.
 #[derive(Debug)]
 pub struct IssuedKey {
-    /// Its id.
+    /// A UUID version 7, by which the key is managed.
     pub id: KeyId,
-    /// The organisation it belongs to.
+    /// The organisation that owns the key.
     pub organisation_id: OrganisationId,
-    /// Its name.
+    /// The name that was asked for.
     pub name: Name,
-    /// From when on it is refused; none: never.
+    /// When the key expires; none: never.
     pub expires_at: Option<OffsetDateTime>,
-    /// The key.
+    /// The whole key, in plain text.
     pub key: ApiKey,
 }
 
@@ -52,34 +51,18 @@ pub enum ManageKeysError {
     /// No key has this id.
     #[error("there is no key {0}")]
     NoSuchKey(KeyId),
-    /// The same wish was fulfilled before: its key was shown then, and cannot be shown again.
+    /// The request was sent before: its key was shown then, and cannot be shown again.
     #[error("the key was made already")]
     AlreadyMade,
-    /// The key to be replaced has ended, or is not the organisation's.
+    /// The key to be replaced is no longer active, or belongs to another organisation.
     #[error("there is no active key to replace")]
     NothingToReplace,
-    /// The organisation has as many active keys as it may have.
+    /// The organisation has [`ACTIVE_KEYS_MAX`] active keys, which is the limit.
     #[error("the organisation has {ACTIVE_KEYS_MAX} active keys: revoke one first")]
     TooManyKeys,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// Makes an organisation.
-pub async fn create_organisation(
-    keys: &dyn KeyStore,
-    id: OrganisationId,
-    name: Name,
-) -> Result<Organisation, ManageKeysError> {
-    let organisation = Organisation { id, name };
-    keys.add_organisation(&organisation).await?;
-    Ok(organisation)
-}
-
-/// All organisations, the oldest first, with their names.
-pub async fn list_organisations(keys: &dyn KeyStore) -> Result<Vec<(OrganisationId, String)>, ManageKeysError> {
-    Ok(keys.organisations().await?)
 }
 
 /// Makes a key. Its digest and hint are stored, the key itself is not.
@@ -102,11 +85,11 @@ pub async fn create_key(
         replaces,
     };
     match keys.add_key(&record, deed).await? {
-        AddedKey::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
-        AddedKey::AlreadyThere => Err(ManageKeysError::AlreadyMade),
-        AddedKey::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
-        AddedKey::NothingToReplace => Err(ManageKeysError::NothingToReplace),
-        AddedKey::TooMany => Err(ManageKeysError::TooManyKeys),
+        AddKeyOutcome::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
+        AddKeyOutcome::AlreadyThere => Err(ManageKeysError::AlreadyMade),
+        AddKeyOutcome::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
+        AddKeyOutcome::NothingToReplace => Err(ManageKeysError::NothingToReplace),
+        AddKeyOutcome::TooMany => Err(ManageKeysError::TooManyKeys),
     }
 }
 
@@ -118,22 +101,17 @@ pub async fn list_keys(
     keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
 }
 
-/// One of the organisation's keys; any other is as good as none.
-pub async fn find_key(
-    keys: &dyn KeyStore,
-    organisation: OrganisationId,
-    key: KeyId,
-) -> Result<KeyRecord, ManageKeysError> {
-    keys.key(organisation, key).await?.ok_or(ManageKeysError::NoSuchKey(key))
-}
-
-/// Revokes a key at once and for good; revoking twice changes nothing. A member revokes within its organisation alone.
-/// Gives the moment of the first revocation.
+/// Revokes a key, at once and for good; revoking it again changes nothing. With an organisation given, only that
+/// organisation's keys can be revoked. Returns when the key was first revoked.
 pub async fn revoke_key(
     keys: &dyn KeyStore,
     key: KeyId,
     within: Option<OrganisationId>,
     deed: &Deed,
 ) -> Result<OffsetDateTime, ManageKeysError> {
-    keys.revoke(key, within, deed).await?.ok_or(ManageKeysError::NoSuchKey(key))
+    match keys.revoke(key, within, deed).await? {
+        RevokeOutcome::Revoked => Ok(deed.at),
+        RevokeOutcome::AlreadyRevoked { at } => Ok(at),
+        RevokeOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
+    }
 }

@@ -1,13 +1,13 @@
-//! A tenant of the service.
+//! An organisation: the tenant that owns keys and patients.
 
 use crate::ids::OrganisationId;
 use crate::name::Name;
 
-/// A tenant: owns keys and patients.
+/// A tenant of the service, to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organisation {
-    /// Its id.
+    /// A UUID version 7: sorts by creation.
     pub id: OrganisationId,
-    /// Its name.
+    /// The name its members see; two organisations may share one.
     pub name: Name,
 }

@@ -1,4 +1,4 @@
-//! What is kept of a key, and what the key is worth.
+//! A key as stored, and its status at a given moment.
 
 use time::OffsetDateTime;
 
@@ -7,26 +7,117 @@ use crate::ids::KeyId;
 /// A stored key, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// Its id.
+    /// A UUID version 7: sorts by creation.
     pub id: KeyId,
-    /// Given by its maker.
+    /// The name that its maker gave it.
     pub name: String,
     /// The last characters of the key.
     pub hint: String,
     /// When it was made.
     pub created_at: OffsetDateTime,
-    /// When it last opened the door, give or take a minute.
+    /// When a request was last accepted with it, to within about a minute.
     pub last_used_at: Option<OffsetDateTime>,
-    /// From when on it is refused; none: never.
+    /// When it expires; none: never.
     pub expires_at: Option<OffsetDateTime>,
-    /// The member who made it; none: an operator.
+    /// The name of the member who made it; none: an operator did.
     pub created_by: Option<String>,
-    /// When it was revoked.
+    /// When it was revoked; none: it was not.
     pub revoked_at: Option<OffsetDateTime>,
-    /// The member who revoked it; none: an operator, or nobody yet.
+    /// The name of the member who revoked it; none: an operator did, or it was not revoked.
     pub revoked_by: Option<String>,
-    /// The key that it takes the place of.
+    /// The key that it replaces.
     pub replaces: Option<KeyId>,
-    /// When it was last seen on a connection that was not encrypted: it should be replaced.
+    /// When it was last seen on a connection that was not encrypted, where anybody may have read it.
     pub sent_in_clear_at: Option<OffsetDateTime>,
+}
+
+/// Whether a key is accepted at a given moment, and until when or since when not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStatus {
+    /// Accepted, with no end set.
+    Active,
+    /// Accepted until its end, which its maker set, or the first use of its replacement.
+    ActiveUntil(OffsetDateTime),
+    /// Refused since its end.
+    Expired(OffsetDateTime),
+    /// Refused since it was revoked.
+    Revoked(OffsetDateTime),
+}
+
+impl KeyStatus {
+    /// Whether the key is accepted.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Active | Self::ActiveUntil(_))
+    }
+}
+
+impl KeyRecord {
+    /// The key's status at that moment.
+    #[must_use]
+    pub fn status(&self, now: OffsetDateTime) -> KeyStatus {
+        match (self.revoked_at, self.expires_at) {
+            (Some(at), _) => KeyStatus::Revoked(at),
+            (None, Some(at)) if at <= now => KeyStatus::Expired(at),
+            (None, Some(at)) => KeyStatus::ActiveUntil(at),
+            (None, None) => KeyStatus::Active,
+        }
+    }
+
+    /// Whether the key must be replaced, because it was sent unencrypted and is still accepted.
+    #[must_use]
+    pub fn must_be_replaced(&self, now: OffsetDateTime) -> bool {
+        self.sent_in_clear_at.is_some() && self.status(now).is_active()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
+    const EARLIER: OffsetDateTime = datetime!(2025-12-03 10:29 UTC);
+    const LATER: OffsetDateTime = datetime!(2025-12-03 10:31 UTC);
+
+    fn key(expires_at: Option<OffsetDateTime>, revoked_at: Option<OffsetDateTime>) -> KeyRecord {
+        KeyRecord {
+            id: KeyId::new(EARLIER, [0; 10]),
+            name: "Front desk".to_owned(),
+            hint: "abcd".to_owned(),
+            created_at: EARLIER,
+            last_used_at: None,
+            expires_at,
+            created_by: None,
+            revoked_at,
+            revoked_by: None,
+            replaces: None,
+            sent_in_clear_at: Some(EARLIER),
+        }
+    }
+
+    #[test]
+    fn a_key_is_active_until_it_ends_or_is_revoked_whichever_comes_first() {
+        for (expires_at, revoked_at, status) in [
+            (None, None, KeyStatus::Active),
+            (Some(LATER), None, KeyStatus::ActiveUntil(LATER)),
+            (Some(NOW), None, KeyStatus::Expired(NOW)),
+            (Some(EARLIER), None, KeyStatus::Expired(EARLIER)),
+            (None, Some(EARLIER), KeyStatus::Revoked(EARLIER)),
+            (Some(EARLIER), Some(EARLIER), KeyStatus::Revoked(EARLIER)),
+            (Some(LATER), Some(EARLIER), KeyStatus::Revoked(EARLIER)),
+        ] {
+            assert_eq!(key(expires_at, revoked_at).status(NOW), status);
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_sent_unencrypted_must_be_replaced_while_it_is_active() {
+        assert!(key(None, None).must_be_replaced(NOW));
+        assert!(key(Some(LATER), None).must_be_replaced(NOW));
+        assert!(!key(Some(EARLIER), None).must_be_replaced(NOW));
+        assert!(!key(None, Some(EARLIER)).must_be_replaced(NOW));
+        assert!(!KeyRecord { sent_in_clear_at: None, ..key(None, None) }.must_be_replaced(NOW));
+    }
 }

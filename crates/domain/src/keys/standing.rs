@@ -1,17 +1,17 @@
-//! What a key is worth to a request.
+//! What the register answers about a key that a request carries.
 
 use crate::ids::{KeyId, OrganisationId};
 
-/// Whose key it is.
+/// A key and the organisation that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyHolder {
-    /// The key's id.
+    /// The id of the key's record.
     pub key_id: KeyId,
     /// The organisation that owns the key.
     pub organisation_id: OrganisationId,
 }
 
-/// Why a well-formed key opens nothing.
+/// Why a well-formed key is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRefusal {
     /// No organisation has such a key.
@@ -20,16 +20,16 @@ pub enum KeyRefusal {
     /// Its organisation revoked it.
     #[error("The API key was revoked")]
     Revoked,
-    /// Its time is over.
+    /// Its end has passed.
     #[error("The API key has expired")]
     Expired,
 }
 
-/// What a key is worth at this moment.
+/// Whether a key is accepted at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStanding {
-    /// It opens the door for its holder.
+    /// Accepted, on behalf of its holder.
     Active(KeyHolder),
-    /// It opens nothing.
+    /// Refused, and why.
     Refused(KeyRefusal),
 }

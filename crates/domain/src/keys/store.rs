@@ -8,51 +8,52 @@ use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::KeyDigest;
 use crate::keys::organisation::Organisation;
 use crate::keys::record::KeyRecord;
+use crate::keys::standing::KeyHolder;
 use crate::name::Name;
 use crate::store_error::StoreError;
 
 /// A key to be stored: everything but the key itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKey {
-    /// Its id.
+    /// A UUID version 7: sorts by creation.
     pub id: KeyId,
-    /// The organisation it belongs to.
+    /// The organisation that owns the key.
     pub organisation_id: OrganisationId,
-    /// Given by its maker.
+    /// The name that its maker gave it.
     pub name: Name,
-    /// Finds the key again.
+    /// The SHA-256 of the key, by which requests with it are recognised.
     pub digest: KeyDigest,
     /// The last characters of the key.
     pub hint: String,
     /// When it was made.
     pub created_at: OffsetDateTime,
-    /// From when on it is refused; none: never.
+    /// When it expires; none: never.
     pub expires_at: Option<OffsetDateTime>,
-    /// The key that it takes the place of.
+    /// The key that it replaces, and how.
     pub replaces: Option<Replacement>,
 }
 
-/// How a key takes the place of another: both are good until the new one is first used, and the old one a while longer.
+/// How one key replaces another: both work until the new one is first used, and the old one for a while longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// The key that will end.
     pub key: KeyId,
-    /// How long it is still good after the first use of the new one.
+    /// How long it still works after the first use of the new one.
     pub ends_after: Duration,
 }
 
-/// Keys of an organisation that may be active at once: far more than anybody looks after, and few enough for one page.
-/// Keys made in the same instant may go a few beyond it.
+/// Keys of an organisation that may be active at once: far more than people can look after, and few enough for one
+/// page. Keys made at the same moment may exceed it by a few.
 pub const ACTIVE_KEYS_MAX: u32 = 500;
 
 /// What became of an attempt to store a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddedKey {
+pub enum AddKeyOutcome {
     /// It is stored.
     Added,
-    /// Another key has this id: the same wish was fulfilled before.
+    /// Another key has this id: the same request was carried out before.
     AlreadyThere,
-    /// Nobody to belong to.
+    /// No organisation has the id that was given.
     NoSuchOrganisation,
     /// The key to be replaced is not an active one of the organisation.
     NothingToReplace,
@@ -60,19 +61,33 @@ pub enum AddedKey {
     TooMany,
 }
 
-/// For how long it is known how a key's requests were answered: what a chart shows.
+/// What became of an attempt to revoke a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevokeOutcome {
+    /// The key was revoked at the moment of the deed.
+    Revoked,
+    /// The key was revoked before; nothing was changed or recorded.
+    AlreadyRevoked {
+        /// When it was first revoked.
+        at: OffsetDateTime,
+    },
+    /// There is no such key, or it belongs to another organisation than the one asked for.
+    NotFound,
+}
+
+/// How long the counts of a key's answers are kept: the span of the usage chart.
 pub const ANSWERS_KEPT: Duration = Duration::days(30);
 
-/// How often a key's requests of one day were answered in one way.
+/// How often requests with a key were answered with one status on one day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerCount {
     /// The day, in UTC.
     pub day: Date,
-    /// The status that was answered.
+    /// The HTTP status of the answers.
     pub status: u16,
-    /// None: the answers themselves. Otherwise those of them that named this field.
+    /// Given: only the answers that named this field. None: all answers with the status.
     pub field: Option<String>,
-    /// How often.
+    /// How many answers that were.
     pub count: u64,
 }
 
@@ -80,10 +95,12 @@ pub struct AnswerCount {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyStore: Send + Sync {
-    /// Notes, some time later, that this key was seen on a connection that was not encrypted.
+    /// Notes that this key was seen on a connection that was not encrypted. Returns at
+    /// once; it is stored a little later.
     fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime);
 
-    /// Counts, some time later, an answer to a request with this key: its status, and the fields that it named.
+    /// Counts an answer to a request with this key: its status, and the fields that it named. Returns at once; the count
+    /// is stored a little later.
     fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]);
 
     /// How a key's requests were answered since that day, the oldest day first. Empty for another organisation's key.
@@ -101,7 +118,7 @@ pub trait KeyStore: Send + Sync {
     async fn organisations(&self) -> Result<Vec<(OrganisationId, String)>, StoreError>;
 
     /// Stores a key, and records the deed with it.
-    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddedKey, StoreError>;
+    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddKeyOutcome, StoreError>;
 
     /// The organisation's keys, the oldest first. None: there is no such organisation.
     async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
@@ -109,13 +126,16 @@ pub trait KeyStore: Send + Sync {
     /// One of the organisation's keys. None: it has no such key.
     async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
 
+    /// The holder of a key that is active at this moment. Asking is no use of the key. None: there is no such key, or it is
+    /// not active.
+    async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError>;
+
     /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
-    /// creates anything with it. Gives the moment of the first revocation. None: there is no such key, or not in that
-    /// organisation.
+    /// creates anything with it. If an organisation is given, only its keys are found.
     async fn revoke(
         &self,
         key: KeyId,
         within: Option<OrganisationId>,
         deed: &Deed,
-    ) -> Result<Option<OffsetDateTime>, StoreError>;
+    ) -> Result<RevokeOutcome, StoreError>;
 }

@@ -1,5 +1,5 @@
-//! The port to password hashing: slow by intent, so it is done elsewhere than where requests are served, one password
-//! after the other, in a line that nobody can fill for everybody else.
+//! The port to password hashing. Hashing is slow on purpose, so it is not done where requests are served: passwords wait
+//! in a line, one is hashed after the other, and no single client can fill the line for everyone else.
 
 use async_trait::async_trait;
 
@@ -10,18 +10,18 @@ use crate::network::Network;
 use crate::sessions::token::TokenDigest;
 use crate::store_error::{Source, StoreError};
 
-/// Who waits in line. Of each, one at a time.
+/// Whose password waits in line. Each waiter can have one password in line at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waiter {
-    /// A member who is signed in, or signs in from where it has signed in before. Goes before all strangers.
+    /// A member who is signed in, or is signing in from a network they have signed in from before. Goes before strangers.
     Member(MemberId),
-    /// Whoever holds this open invitation. Goes before all strangers.
+    /// The holder of this open invitation. Goes before strangers.
     Guest(TokenDigest),
-    /// Somebody in this network who has not proved anything.
+    /// Anyone else, from this network.
     Stranger(Network),
 }
 
-/// Why a password was not looked at.
+/// Why a password was neither hashed nor compared.
 #[derive(Debug, thiserror::Error)]
 pub enum HasherError {
     /// The same waiter is in line already.
@@ -36,7 +36,7 @@ pub enum HasherError {
 }
 
 impl From<HasherError> for StoreError {
-    /// For callers who tell the reader no more than to try again.
+    /// For callers that only tell the reader to try again.
     fn from(error: HasherError) -> Self {
         match error {
             HasherError::AlreadyInLine | HasherError::Full => Self::Overloaded,
@@ -45,14 +45,14 @@ impl From<HasherError> for StoreError {
     }
 }
 
-/// Hashes and compares passwords. Refuses rather than slow everything else down.
+/// Hashes and compares passwords. Refuses work rather than slow everything else down.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
     /// Hashes a password with this salt.
     async fn hash(&self, waiter: Waiter, password: &Password, salt: [u8; 16]) -> Result<PasswordHash, HasherError>;
 
-    /// Whether the text is the password. Without a hash to compare with it is not, and takes just as long.
+    /// Whether the text is the password of this hash. Without a hash the answer is no, and takes just as long.
     async fn matches(
         &self,
         waiter: Waiter,

@@ -1,50 +1,47 @@
-//! How people become members, and stop being members.
+//! How people become members: one is invited, and the guest joins.
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::deed::Deed;
+use crate::audit::deed::{Actor, Deed, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::hasher::{PasswordHasher, Waiter};
 use crate::members::password::{Password, PasswordError};
 use crate::members::presented::PresentedPassword;
-use crate::members::store::{
-    Invitation, Invited, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX,
-    Removed, Withdrawn,
-};
+use crate::members::store::{InviteOutcome, JoinOutcome, MemberStore, NewInvitation, NewMember, PEOPLE_MAX};
 use crate::name::{Name, NameError};
 use crate::sessions::store::NewSession;
-use crate::sessions::token::{Token, TokenDigest};
+use crate::sessions::token::Token;
 use crate::store_error::StoreError;
 
-/// An invitation is sent by hand; a long weekend must not use it up.
+/// How long an invitation is open. It is sent by hand, and must outlast a long weekend.
 pub const INVITATION_LIFE: Duration = Duration::hours(72);
 
-/// An invitation that was just made: the one time that its token leaves.
+/// An invitation that was just made: the only time that its token is shown.
 #[derive(Debug)]
 pub struct IssuedInvitation {
-    /// Whom it is for.
+    /// The guest's address.
     pub email: EmailAddress,
-    /// Opens it.
+    /// The secret of the invitation link.
     pub token: Token,
-    /// From when on it is worth nothing.
+    /// When the link stops working.
     pub expires_at: OffsetDateTime,
 }
 
-/// What a guest fills in, with the id and the random bits that the service gives.
+/// The form that a guest fills in, with the id and the random bits that the service adds.
 #[derive(Debug)]
 pub struct JoinRequest<'a> {
-    /// Opens the invitation.
+    /// The secret of the invitation link.
     pub invitation: &'a Token,
-    /// As typed.
+    /// The guest's name, as typed.
     pub name: &'a str,
-    /// As typed.
+    /// The password the guest chose, as typed.
     pub password: &'a PresentedPassword,
-    /// The member's id to be.
+    /// The id the member will have.
     pub id: MemberId,
-    /// For the password's hash.
+    /// Random bytes for the password's hash.
     pub salt: [u8; 16],
-    /// Of the member's first session.
+    /// The token of the member's first session.
     pub session: &'a Token,
 }
 
@@ -54,15 +51,15 @@ pub enum JoinError {
     /// The form has faults.
     #[error("the form has faults")]
     Invalid {
-        /// Of the name.
+        /// The fault of the name, if it has one.
         name: Option<NameError>,
-        /// Of the password.
+        /// The fault of the password, if it has one.
         password: Option<PasswordError>,
     },
     /// The invitation is unknown, has expired or was used.
     #[error("there is no such invitation")]
     NoInvitation,
-    /// Somebody signs in by this email address already.
+    /// A member already signs in with this email address.
     #[error("the email address is taken")]
     EmailTaken,
     /// The store could not do its work.
@@ -70,13 +67,13 @@ pub enum JoinError {
     Store(#[from] StoreError),
 }
 
-/// Why nobody was invited.
+/// Why an invitation was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum InviteError {
-    /// No organisation has this id, or the member who invites was removed meanwhile.
+    /// No organisation has this id, or the inviting member was removed in the meantime.
     #[error("there is no organisation {0}")]
     NoSuchOrganisation(OrganisationId),
-    /// The organisation has as many members and open invitations as it may have.
+    /// The organisation has [`PEOPLE_MAX`] members and open invitations, which is the limit.
     #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or withdraw one first")]
     TooMany,
     /// The store could not do its work.
@@ -84,7 +81,7 @@ pub enum InviteError {
     Store(#[from] StoreError),
 }
 
-/// Invites somebody.
+/// Makes an invitation, which is open for [`INVITATION_LIFE`].
 pub async fn invite_member(
     members: &dyn MemberStore,
     organisation_id: OrganisationId,
@@ -95,46 +92,18 @@ pub async fn invite_member(
     let expires_at = deed.at + INVITATION_LIFE;
     let invitation = NewInvitation { token: token.digest(), organisation_id, email: email.clone(), expires_at };
     match members.invite(&invitation, deed).await? {
-        Invited::Invited => Ok(IssuedInvitation { email, token, expires_at }),
-        Invited::NobodyToInviteTo => Err(InviteError::NoSuchOrganisation(organisation_id)),
-        Invited::TooMany => Err(InviteError::TooMany),
+        InviteOutcome::Invited => Ok(IssuedInvitation { email, token, expires_at }),
+        InviteOutcome::NoSuchOrganisation => Err(InviteError::NoSuchOrganisation(organisation_id)),
+        InviteOutcome::TooMany => Err(InviteError::TooMany),
     }
 }
 
-/// The invitation, if it is still open.
-pub async fn open_invitation(
-    members: &dyn MemberStore,
-    token: &Token,
-    now: OffsetDateTime,
-) -> Result<Option<Invitation>, StoreError> {
-    members.invitation(&token.digest(), now).await
-}
-
-/// The organisation's open invitations, the first to end first.
-pub async fn list_open_invitations(
-    members: &dyn MemberStore,
-    organisation: OrganisationId,
-    now: OffsetDateTime,
-) -> Result<Vec<OpenInvitation>, StoreError> {
-    members.open_invitations(organisation, now).await
-}
-
-/// Takes back an invitation of the organisation that nobody has accepted.
-pub async fn withdraw_invitation(
-    members: &dyn MemberStore,
-    organisation: OrganisationId,
-    invitation: &TokenDigest,
-    deed: &Deed,
-) -> Result<Withdrawn, StoreError> {
-    members.withdraw(organisation, invitation, deed).await
-}
-
-/// Makes a guest a member and signs it in. The invitation is worth nothing afterwards.
+/// Makes a guest a member and signs them in. The invitation is used up.
 pub async fn join(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
     request: JoinRequest<'_>,
-    deed: &Deed,
+    origin: Origin,
 ) -> Result<(), JoinError> {
     let JoinRequest { invitation, name, password, id, salt, session } = request;
     let (name, password) = match (Name::new(name), Password::new(password.expose())) {
@@ -142,35 +111,17 @@ pub async fn join(
         (name, password) => return Err(JoinError::Invalid { name: name.err(), password: password.err() }),
     };
     // A stranger must not make the service hash.
-    if members.invitation(&invitation.digest(), deed.at).await?.is_none() {
+    if members.invitation(&invitation.digest(), origin.at).await?.is_none() {
         return Err(JoinError::NoInvitation);
     }
     let waiter = Waiter::Guest(invitation.digest());
     let password = hasher.hash(waiter, &password, salt).await.map_err(StoreError::from)?;
+    let deed = origin.by(Actor::Member(id, name.to_string()));
     let member = NewMember { id, name, password };
     let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at };
-    match members.join(&invitation.digest(), &member, &session, deed).await? {
-        Joined::Joined => Ok(()),
-        Joined::NoInvitation => Err(JoinError::NoInvitation),
-        Joined::EmailTaken => Err(JoinError::EmailTaken),
+    match members.join(&invitation.digest(), &member, &session, &deed).await? {
+        JoinOutcome::Joined => Ok(()),
+        JoinOutcome::NoInvitation => Err(JoinError::NoInvitation),
+        JoinOutcome::EmailTaken => Err(JoinError::EmailTaken),
     }
-}
-
-/// The organisation's members, the oldest first.
-pub async fn list_members(
-    members: &dyn MemberStore,
-    organisation: OrganisationId,
-) -> Result<Vec<MemberRecord>, StoreError> {
-    members.members(organisation).await
-}
-
-/// Removes a member of the organisation; its sessions end at once, and so does every invitation by which it could come
-/// back: those it made, and those to its address.
-pub async fn remove_member(
-    members: &dyn MemberStore,
-    organisation: OrganisationId,
-    member: MemberId,
-    deed: &Deed,
-) -> Result<Removed, StoreError> {
-    members.remove(organisation, member, deed).await
 }

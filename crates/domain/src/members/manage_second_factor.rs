@@ -1,4 +1,5 @@
-//! How a member gets and loses a second factor. Whoever found a browser signed in cannot do it: each asks for the password.
+//! How a member turns a second factor on and off. Each change asks for the password, so that a browser left signed in is
+//! not enough.
 
 use crate::audit::deed::Deed;
 use crate::email_address::EmailAddress;
@@ -7,11 +8,11 @@ use crate::members::hasher::{PasswordHasher, Waiter};
 use crate::members::member::Member;
 use crate::members::presented::{PresentedCode, PresentedPassword};
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
-use crate::members::store::{MemberStore, NewSecondFactor};
+use crate::members::store::{MemberStore, NewSecondFactor, SecondFactorOutcome};
 use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
 
-/// Why a second factor stays as it is.
+/// Why a second factor was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SecondFactorError {
     /// The password is not the member's.
@@ -21,32 +22,46 @@ pub enum SecondFactorError {
     #[error("the code is wrong")]
     WrongCode,
     /// It is on already, or off already.
-    #[error("the second factor is so already")]
-    SoAlready,
+    #[error("the second factor is on already, or off already")]
+    Unchanged,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What a member fills in to turn its second factor on, with the secret that its app was shown.
+/// Why an operator could not reset a member's second factor.
+#[derive(Debug, thiserror::Error)]
+pub enum ResetSecondFactorError {
+    /// The organisation has no member with this email address.
+    #[error("organisation {organisation} has no member {email}")]
+    NoSuchMember {
+        /// The organisation that was searched.
+        organisation: OrganisationId,
+        /// The address that no member of it has.
+        email: EmailAddress,
+    },
+    /// The member already signs in with the password alone.
+    #[error("the second factor is off already")]
+    AlreadyOff,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The form that a member fills in to turn the second factor on.
 #[derive(Debug)]
 pub struct SecondFactorRequest<'a> {
-    /// Shared with the app.
+    /// The secret that the app was shown.
     pub secret: TotpSecret,
-    /// What the app shows, as typed.
+    /// The code that the app shows, as typed.
     pub code: &'a PresentedCode,
-    /// As typed.
+    /// The member's password, as typed.
     pub password: &'a PresentedPassword,
-    /// To be shown to the member.
+    /// The recovery codes that the member will be shown.
     pub recovery_codes: &'a [RecoveryCode],
 }
 
-/// How many recovery codes the member has left. None: it has no second factor.
-pub async fn recovery_codes_left(members: &dyn MemberStore, member: &Member) -> Result<Option<u32>, StoreError> {
-    members.recovery_codes_left(member.id).await
-}
-
-/// From now on the member signs in with a code too.
+/// Turns the second factor on: the member signs in with a password and a code.
 pub async fn turn_on_second_factor(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
@@ -58,10 +73,10 @@ pub async fn turn_on_second_factor(
     let used_step = secret.step_of(code, deed.at).ok_or(SecondFactorError::WrongCode)?;
     assert_password(members, hasher, member, password).await?;
     let factor = NewSecondFactor { secret, used_step, recovery_codes: digests(recovery_codes) };
-    done(members.turn_on(member, &factor, deed).await?)
+    changed(members.turn_on(member, &factor, deed).await?)
 }
 
-/// From now on the member signs in by password alone.
+/// Turns the second factor off: the member signs in with the password alone.
 pub async fn turn_off_second_factor(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
@@ -70,10 +85,10 @@ pub async fn turn_off_second_factor(
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
     assert_password(members, hasher, member, password).await?;
-    done(members.turn_off(member, deed).await?)
+    changed(members.turn_off(member, deed).await?)
 }
 
-/// Puts new recovery codes in the place of the old ones.
+/// Replaces the member's recovery codes.
 pub async fn replace_recovery_codes(
     members: &dyn MemberStore,
     hasher: &dyn PasswordHasher,
@@ -83,21 +98,23 @@ pub async fn replace_recovery_codes(
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
     assert_password(members, hasher, member, password).await?;
-    done(members.replace_recovery_codes(member, &digests(codes), deed).await?)
+    changed(members.replace_recovery_codes(member, &digests(codes), deed).await?)
 }
 
-/// For a member who lost app and recovery codes, by an operator. None: the organisation has no such member. False: the
-/// member has no second factor.
+/// Turns off the second factor of a member who has lost both the app and the recovery codes. For operators.
 pub async fn reset_second_factor(
     members: &dyn MemberStore,
     organisation: OrganisationId,
     email: &EmailAddress,
     deed: &Deed,
-) -> Result<Option<bool>, StoreError> {
+) -> Result<(), ResetSecondFactorError> {
     let member = members.credentials(email, None).await?.map(|credentials| credentials.member);
-    match member.filter(|member| member.organisation_id == organisation) {
-        Some(member) => members.turn_off(&member, deed).await.map(Some),
-        None => Ok(None),
+    let Some(member) = member.filter(|member| member.organisation_id == organisation) else {
+        return Err(ResetSecondFactorError::NoSuchMember { organisation, email: email.clone() });
+    };
+    match members.turn_off(&member, deed).await? {
+        SecondFactorOutcome::Changed => Ok(()),
+        SecondFactorOutcome::Unchanged => Err(ResetSecondFactorError::AlreadyOff),
     }
 }
 
@@ -116,6 +133,9 @@ fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {
     codes.iter().map(RecoveryCode::digest).collect()
 }
 
-fn done(is_changed: bool) -> Result<(), SecondFactorError> {
-    if is_changed { Ok(()) } else { Err(SecondFactorError::SoAlready) }
+fn changed(outcome: SecondFactorOutcome) -> Result<(), SecondFactorError> {
+    match outcome {
+        SecondFactorOutcome::Changed => Ok(()),
+        SecondFactorOutcome::Unchanged => Err(SecondFactorError::Unchanged),
+    }
 }

@@ -1,5 +1,6 @@
 //! The people of an organisation who look after its keys.
 
+use crate::audit::deed::Actor;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::name::Name;
@@ -7,12 +8,20 @@ use crate::name::Name;
 /// A member of one organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its id.
+    /// A UUID version 7: sorts by when the member joined.
     pub id: MemberId,
-    /// The one organisation it belongs to.
+    /// The one organisation that the member belongs to.
     pub organisation_id: OrganisationId,
-    /// As others see it.
+    /// The name that other members see.
     pub name: Name,
-    /// By which it signs in.
+    /// The address that the member signs in with.
     pub email: EmailAddress,
+}
+
+impl Member {
+    /// The member, as the actor of a deed.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        Actor::Member(self.id, self.name.to_string())
+    }
 }

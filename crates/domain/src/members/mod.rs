@@ -1,4 +1,4 @@
-//! The people of an organisation who look after its keys: how they join, what they prove themselves by.
+//! The people of an organisation who look after its keys: how they join, and how they prove who they are.
 
 pub(crate) mod hasher;
 pub(crate) mod manage;
@@ -10,12 +10,9 @@ pub(crate) mod second_factor;
 pub(crate) mod store;
 
 pub use hasher::{HasherError, PasswordHasher, Waiter};
-pub use manage::{
-    INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join, list_members,
-    list_open_invitations, open_invitation, remove_member, withdraw_invitation,
-};
+pub use manage::{INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
 pub use manage_second_factor::{
-    SecondFactorError, SecondFactorRequest, recovery_codes_left, replace_recovery_codes, reset_second_factor,
+    ResetSecondFactorError, SecondFactorError, SecondFactorRequest, replace_recovery_codes, reset_second_factor,
     turn_off_second_factor, turn_on_second_factor,
 };
 pub use member::Member;
@@ -23,8 +20,8 @@ pub use password::{Password, PasswordError, PasswordHash};
 pub use presented::{PresentedCode, PresentedPassword};
 pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
 pub use store::{
-    Credentials, Invitation, Invited, Joined, MemberRecord, MemberStore, NewInvitation, NewMember, NewSecondFactor,
-    OpenInvitation, PEOPLE_MAX, Removed, Withdrawn,
+    Credentials, Invitation, InviteOutcome, JoinOutcome, MemberRecord, MemberStore, NewInvitation, NewMember,
+    NewSecondFactor, OpenInvitation, PEOPLE_MAX, RemoveOutcome, SecondFactorOutcome, WithdrawOutcome,
 };
 
 #[cfg(feature = "mocks")]

@@ -17,7 +17,7 @@ impl Password {
     /// Longer than any sentence, and short enough to hash.
     pub const MAX_CHARACTERS: usize = 128;
 
-    /// Takes the text as it is, or refuses it.
+    /// Accepts the text unchanged, or refuses it.
     pub fn new(text: &str) -> Result<Self, PasswordError> {
         if !(Self::MIN_CHARACTERS..=Self::MAX_CHARACTERS).contains(&text.chars().count()) {
             return Err(PasswordError::Length);
@@ -28,7 +28,7 @@ impl Password {
         Ok(Self(Zeroizing::new(text.to_owned())))
     }
 
-    /// The password itself, for hashing alone.
+    /// The password in plain text, only to be hashed.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -41,14 +41,14 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Why a text is no password for a member.
+/// Why a text cannot be a member's password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
     /// Too short or too long.
     #[error("must be {} to {} characters long", Password::MIN_CHARACTERS, Password::MAX_CHARACTERS)]
     Length,
-    /// Among the first that an attacker tries.
-    #[error("is too common: choose one that nobody else would")]
+    /// Among the first passwords that an attacker tries.
+    #[error("is too common: choose one that no one else would think of")]
     Common,
 }
 
@@ -57,7 +57,7 @@ pub enum PasswordError {
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Takes a hash as a hasher made it.
+    /// Wraps a hash that a hasher made.
     #[must_use]
     pub fn new(phc: String) -> Self {
         Self(phc)

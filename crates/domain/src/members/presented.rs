@@ -1,5 +1,5 @@
-//! What somebody presents to prove who they are: a password or a code, as typed. Held no longer than it is compared,
-//! and never printed.
+//! A password or a code as someone typed it to prove who they are. Kept only until it has been compared, and never
+//! printed.
 
 use std::fmt;
 
@@ -18,14 +18,13 @@ impl PresentedPassword {
         Self(Zeroizing::new(typed.into()))
     }
 
-    /// The text as it was typed, to be compared or hashed alone.
+    /// The text as it was typed, only to be compared or hashed.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether the text is longer than any member's password, and so nobody's: a hasher need not look at the whole of
-    /// it.
+    /// Whether the text is longer than any member's password can be: a hasher need not look at the whole of it.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
         self.0.chars().nth(Password::MAX_CHARACTERS).is_some()
@@ -38,7 +37,7 @@ impl fmt::Debug for PresentedPassword {
     }
 }
 
-/// A code as typed into a form: of an authenticator app, or a recovery code. Never printed by `Debug`.
+/// A code as typed into a form: the code of an authenticator app, or a recovery code. Never printed by `Debug`.
 #[derive(Clone)]
 pub struct PresentedCode(Zeroizing<String>);
 

@@ -1,4 +1,4 @@
-//! What a member has besides a password: an authenticator app that shows codes, and recovery codes for the day it is lost.
+//! The second factor: an authenticator app that shows codes, and recovery codes for the day it is lost.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub const RECOVERY_CODES: usize = 10;
 /// Bytes of a secret, as RFC 4226 recommends.
 const SECRET_LENGTH: usize = 20;
 
-/// What the service and a member's authenticator app share (RFC 6238). Never printed by `Debug`.
+/// The secret that the service shares with a member's authenticator app (RFC 6238). Never printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TotpSecret(Secret);
 
@@ -26,33 +26,33 @@ impl TotpSecret {
         Self(Secret::new_stack(random))
     }
 
-    /// Takes back what [`TotpSecret::to_base32`] gave.
+    /// Parses the text that [`TotpSecret::to_base32`] returns.
     #[must_use]
     pub fn from_base32(text: &str) -> Option<Self> {
         let secret = Self::from_bytes(Secret::try_from_base32(text).ok()?.as_bytes())?;
-        // Digits that stand for no whole byte would be passed over.
+        // Trailing digits that make up no whole byte would be ignored.
         (*secret.to_base32() == text).then_some(secret)
     }
 
-    /// Takes back a stored secret.
+    /// Restores a stored secret.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self::new)
     }
 
-    /// As authenticator apps take it.
+    /// The secret in base 32, as authenticator apps expect it.
     #[must_use]
     pub fn to_base32(&self) -> Zeroizing<String> {
         Zeroizing::new(self.0.to_base32())
     }
 
-    /// The same in groups, as people type it.
+    /// The secret in base 32, in groups that people can type.
     #[must_use]
     pub fn to_groups(&self) -> Zeroizing<String> {
         in_groups(&self.to_base32(), " ")
     }
 
-    /// To be stored: the service must be able to compute codes itself.
+    /// The secret's bytes, to be stored: the service computes the codes from them.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
@@ -67,14 +67,14 @@ impl TotpSecret {
         i64::try_from(step).ok()
     }
 
-    /// What the app shows at that moment.
+    /// The code that the app shows at that moment.
     #[must_use]
     pub fn code_at(&self, now: OffsetDateTime) -> String {
         let seconds = u64::try_from(now.unix_timestamp()).unwrap_or_default();
         self.totp().generate(seconds).to_string()
     }
 
-    /// What every app takes for granted: SHA-1, six digits, half a minute.
+    /// The parameters that every app assumes: SHA-1, six digits, half a minute.
     fn totp(&self) -> Totp {
         Builder::new().with_secret(self.0.clone()).build_noncompliant()
     }
@@ -86,7 +86,7 @@ impl fmt::Debug for TotpSecret {
     }
 }
 
-/// Good once in place of the app's code. Never printed by `Debug`; only its digest is stored.
+/// Works once in place of the app's code. Never printed by `Debug`; only its digest is stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecoveryCode(Zeroizing<String>);
 
@@ -98,19 +98,19 @@ impl RecoveryCode {
         Self(in_groups(&digits, "-"))
     }
 
-    /// The code itself, in groups that people can copy. Every call of this is a place where a secret leaves.
+    /// The code in plain text, in groups that people can copy. Each call of this is a place where a secret may leak.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What the service keeps of it.
+    /// The digest that the service stores.
     #[must_use]
     pub fn digest(&self) -> TokenDigest {
         Self::digest_of_text(&self.0)
     }
 
-    /// The same of what somebody typed, with or without hyphens, in either case.
+    /// The digest of a code as typed: with or without hyphens, in either case.
     #[must_use]
     pub(crate) fn digest_of(typed: &PresentedCode) -> TokenDigest {
         Self::digest_of_text(typed.expose())
@@ -128,7 +128,7 @@ impl fmt::Debug for RecoveryCode {
     }
 }
 
-/// Groups of four, which people can copy without losing their place.
+/// Puts the digits in groups of four, which people can copy without losing track.
 fn in_groups(digits: &str, separator: &str) -> Zeroizing<String> {
     let groups: Vec<&str> = (0..digits.len()).step_by(4).filter_map(|at| digits.get(at..at + 4)).collect();
     Zeroizing::new(groups.join(separator))
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_good_for_its_half_minute_and_the_two_beside_it() {
+    fn a_code_works_in_its_half_minute_and_the_two_next_to_it() {
         let secret = TotpSecret::new([7; 20]);
         let at = datetime!(2025-12-03 10:30 UTC);
         let code = secret.code_at(at);
         let step = at.unix_timestamp() / 30;
-        for (late, good) in [(-31, false), (-30, true), (0, true), (59, true), (60, false)] {
+        for (late, works) in [(-31, false), (-30, true), (0, true), (59, true), (60, false)] {
             let found = secret.step_of(&PresentedCode::new(code.as_str()), at + time::Duration::seconds(late));
-            assert_eq!(found, good.then_some(step), "{late} s");
+            assert_eq!(found, works.then_some(step), "{late} s");
         }
         let spaced = format!(" {} {} ", &code[..3], &code[3..]);
         assert_eq!(secret.step_of(&PresentedCode::new(spaced), at), Some(step));

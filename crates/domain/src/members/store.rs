@@ -17,90 +17,90 @@ use crate::store_error::StoreError;
 /// An invitation to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewInvitation {
-    /// Finds it again.
+    /// The SHA-256 of the secret in the invitation link.
     pub token: TokenDigest,
-    /// Where the guest will belong.
+    /// The organisation that the guest will join.
     pub organisation_id: OrganisationId,
-    /// Whom it is for, and by what the guest will sign in.
+    /// The guest's address, with which they will sign in.
     pub email: EmailAddress,
-    /// From when on it is worth nothing.
+    /// When the link stops working.
     pub expires_at: OffsetDateTime,
 }
 
-/// Members and open invitations that an organisation may have, taken together: far more than look after keys, and few
-/// enough for one page. Invitations made in the same instant may go a few beyond it.
+/// Members and open invitations that an organisation may have, taken together: far more than are needed to look after
+/// keys, and few enough for one page. Invitations made at the same moment may exceed it by a few.
 pub const PEOPLE_MAX: u32 = 500;
 
-/// What became of an attempt to invite somebody.
+/// What became of an attempt to store an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invited {
+pub enum InviteOutcome {
     /// The invitation is open.
     Invited,
-    /// There is no such organisation, or the member who invites was removed meanwhile.
-    NobodyToInviteTo,
+    /// There is no such organisation, or the inviting member was removed in the meantime.
+    NoSuchOrganisation,
     /// The organisation has [`PEOPLE_MAX`] members and open invitations.
     TooMany,
 }
 
-/// An invitation that is still open.
+/// An open invitation, as its guest sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// Whom it is for.
+    /// The guest's address.
     pub email: EmailAddress,
-    /// The name of the inviting organisation.
+    /// The name of the organisation that the guest will join.
     pub organisation_name: String,
 }
 
-/// An open invitation as the organisation sees it that it was made in.
+/// An open invitation, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenInvitation {
-    /// The SHA-256 of its token, which names it and opens nothing.
+    /// The SHA-256 of the secret in the link: it identifies the invitation, and nobody can join with it.
     pub token: TokenDigest,
-    /// Whom it is for.
+    /// The guest's address.
     pub email: String,
-    /// The name of the member who made it; none: an operator.
+    /// The name of the member who made it; none: an operator did.
     pub invited_by: Option<String>,
-    /// From when on it is worth nothing.
+    /// When the link stops working.
     pub expires_at: OffsetDateTime,
 }
 
 /// What became of an attempt to withdraw an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Withdrawn {
-    /// It opens nothing any more.
+pub enum WithdrawOutcome {
+    /// The link no longer works.
     Withdrawn,
     /// The organisation has no such invitation, or it was accepted.
     NoSuchInvitation,
 }
 
-/// A guest about to join; where and by which address, the invitation says.
+/// A guest about to become a member. Organisation and address come from the invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMember {
-    /// Its id.
+    /// A UUID version 7: sorts by when the member joined.
     pub id: MemberId,
-    /// As others will see it.
+    /// The name that other members will see.
     pub name: crate::name::Name,
-    /// Of the password that the guest chose.
+    /// The hash of the password that the guest chose.
     pub password: PasswordHash,
 }
 
 /// What became of an attempt to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub enum JoinOutcome {
     /// The guest is a member, and signed in.
     Joined,
     /// The invitation is unknown, has expired or was used.
     NoInvitation,
-    /// Somebody signs in by this email address already.
+    /// A member already signs in with this email address.
     EmailTaken,
 }
 
 /// What became of an attempt to remove a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removed {
-    /// Gone, and signed out everywhere.
+pub enum RemoveOutcome {
+    /// The member is gone, and signed out everywhere.
     Removed,
-    /// Without it nobody could look after the organisation.
+    /// The member is the last one: nobody could look after the organisation without them.
     LastMember,
     /// The organisation has no such member.
     NoSuchMember,
@@ -109,11 +109,11 @@ pub enum Removed {
 /// What is needed to sign in as a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// Who it would be.
+    /// The member who would be signed in.
     pub member: Member,
-    /// Of its password.
+    /// The hash of the member's password.
     pub password: PasswordHash,
-    /// Whether a code is needed besides.
+    /// Whether a code is needed as well as the password.
     pub has_second_factor: bool,
     /// Whether the member has signed in from the network that was asked about.
     pub is_familiar: bool,
@@ -122,53 +122,62 @@ pub struct Credentials {
 /// A second factor to be turned on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSecondFactor {
-    /// Shared with the member's app.
+    /// The secret that the member's app was shown.
     pub secret: TotpSecret,
-    /// Of the code by which the member showed that its app has the secret: used up.
+    /// The half minute of the code by which the member proved that the app has the secret: that code is used up.
     pub used_step: i64,
-    /// Of the recovery codes.
+    /// The digests of the recovery codes.
     pub recovery_codes: Vec<TokenDigest>,
+}
+
+/// What became of a change to a member's second factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecondFactorOutcome {
+    /// The change was made.
+    Changed,
+    /// There was nothing to change: the second factor is on already, or off already.
+    Unchanged,
 }
 
 /// A member as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberRecord {
-    /// Its id.
+    /// A UUID version 7: sorts by when the member joined.
     pub id: MemberId,
-    /// Its name.
+    /// The name that other members see.
     pub name: String,
-    /// By which it signs in.
+    /// The address that the member signs in with.
     pub email: String,
-    /// When it joined.
+    /// When the member accepted the invitation.
     pub joined_at: OffsetDateTime,
-    /// Whether it signs in with a code besides the password.
+    /// Whether the member signs in with a code as well as the password.
     pub has_second_factor: bool,
 }
 
-/// Members and invitations. Whatever changes something records the deed in the same transaction.
+/// Members and invitations. Every change records its deed in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait MemberStore: Send + Sync {
-    /// Stores an invitation, which ends with the member who makes it.
-    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<Invited, StoreError>;
+    /// Stores an invitation. It ends when the member who made it is removed.
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<InviteOutcome, StoreError>;
 
     /// The invitation, if it is still open at that moment.
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
 
-    /// The organisation's invitations that are open at that moment, the first to end first.
+    /// The organisation's invitations that are open at that moment, in the order in which they end.
     async fn open_invitations(
         &self,
         organisation: OrganisationId,
         now: OffsetDateTime,
     ) -> Result<Vec<OpenInvitation>, StoreError>;
 
-    /// Takes back an invitation of the organisation that nobody has accepted.
+    /// Withdraws an invitation of the organisation, unless it was accepted.
     async fn withdraw(
         &self,
         organisation: OrganisationId,
         token: &TokenDigest,
         deed: &Deed,
-    ) -> Result<Withdrawn, StoreError>;
+    ) -> Result<WithdrawOutcome, StoreError>;
 
     /// Uses up an invitation, makes its guest a member and starts its first session.
     async fn join(
@@ -177,33 +186,44 @@ pub trait MemberStore: Send + Sync {
         member: &NewMember,
         session: &NewSession,
         deed: &Deed,
-    ) -> Result<Joined, StoreError>;
+    ) -> Result<JoinOutcome, StoreError>;
 
-    /// The member who signs in by this address, and whether it did so from this network before. One query, whether or
-    /// not there is such a member: how long it takes must not tell.
+    /// The member who signs in with this address, and whether they have signed in from this network before. One query,
+    /// whether or not there is such a member: the time it takes must not reveal that.
     async fn credentials(&self, email: &EmailAddress, from: Option<Network>)
     -> Result<Option<Credentials>, StoreError>;
 
     /// The organisation's members, the oldest first.
     async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError>;
 
-    /// Removes a member of the organisation, and ends its sessions, the invitations it made, and those to its address.
-    async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError>;
+    /// Removes a member of the organisation. Their sessions end at once, and so does every invitation by which they could
+    /// come back: those they made, and those to their address.
+    async fn remove(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        deed: &Deed,
+    ) -> Result<RemoveOutcome, StoreError>;
 
-    /// How many recovery codes the member has left. None: it has no second factor.
+    /// How many recovery codes the member has left. None: the second factor is off.
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;
 
-    /// Gives the member a second factor. False: it has one.
-    async fn turn_on(&self, member: &Member, factor: &NewSecondFactor, deed: &Deed) -> Result<bool, StoreError>;
+    /// Turns on the member's second factor, unless one is on already.
+    async fn turn_on(
+        &self,
+        member: &Member,
+        factor: &NewSecondFactor,
+        deed: &Deed,
+    ) -> Result<SecondFactorOutcome, StoreError>;
 
-    /// Takes the member's second factor away. False: it has none.
-    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<bool, StoreError>;
+    /// Turns off the member's second factor, if it is on.
+    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<SecondFactorOutcome, StoreError>;
 
-    /// Puts these recovery codes in the place of those the member has. False: it has no second factor.
+    /// Replaces the member's recovery codes with these, if the second factor is on.
     async fn replace_recovery_codes(
         &self,
         member: &Member,
         codes: &[TokenDigest],
         deed: &Deed,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<SecondFactorOutcome, StoreError>;
 }

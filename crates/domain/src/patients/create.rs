@@ -106,6 +106,18 @@ pub async fn create_patient(
     }
 }
 
+/// Says what [`create_patient`] would say of a draft, and creates nothing.
+pub async fn validate_patient(
+    register: &dyn PatientRegister,
+    key: &KeyDigest,
+    draft: &PatientDraft<'_>,
+    now: OffsetDateTime,
+) -> Result<(), CreatePatientError> {
+    let validated = draft.validate(now);
+    authenticate(register, key, now).await?;
+    validated.map(drop).map_err(CreatePatientError::Invalid)
+}
+
 /// Finds who stands behind a key, for requests that fail before there is a patient to create.
 pub async fn authenticate(
     register: &dyn PatientRegister,

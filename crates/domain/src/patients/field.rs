@@ -9,6 +9,9 @@ use time::macros::date;
 
 use crate::patients::rules;
 
+/// Of longer names the beginning is compared.
+const NAME_COMPARED_MAX: usize = 32;
+
 /// A field of a patient, in the order in which faults are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the definition of each says what it is")]
@@ -232,6 +235,21 @@ impl Field {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.name() == name)
     }
+
+    /// The field that somebody probably meant who wrote this name: one with the same letters, or with at most two of them
+    /// wrong.
+    #[must_use]
+    pub fn resembling(name: &str) -> Option<Self> {
+        let letters = |name: &str| {
+            let letters = name.chars().filter(char::is_ascii_alphanumeric).take(NAME_COMPARED_MAX);
+            letters.map(|letter| letter.to_ascii_lowercase()).collect::<String>()
+        };
+        let written = letters(name);
+        let distances = Self::ALL.map(|field| (strsim::osa_distance(&letters(field.name()), &written), field));
+        let (distance, nearest) = distances.into_iter().min()?;
+        // Of a short name two letters are too much.
+        (distance <= 2 && distance * 3 <= written.len()).then_some(nearest)
+    }
 }
 
 impl fmt::Display for Rule {
@@ -299,6 +317,23 @@ mod tests {
         let all: Vec<_> = Field::ALL.iter().map(|field| format!("{field:?}")).collect();
         assert_eq!(all, variants);
         assert!(Field::ALL.iter().enumerate().all(|(place, field)| *field as usize == place));
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_right_is_recognised() {
+        let nearly = [
+            ("emial", "email"),
+            ("first_name", "firstName"),
+            ("Email", "email"),
+            ("addressline2", "addressLine2"),
+            ("DateOfBrith", "dateOfBirth"),
+        ];
+        for (written, meant) in nearly {
+            assert_eq!(Field::resembling(written).map(Field::name), Some(meant), "{written}");
+        }
+        for other in ["", "id", "x", "middleName", "title", "phone", "é", &"é".repeat(100)] {
+            assert_eq!(Field::resembling(other), None, "{other}");
+        }
     }
 
     #[test]

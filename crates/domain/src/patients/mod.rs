@@ -9,7 +9,7 @@ pub(crate) mod rules;
 pub(crate) mod safe_retry;
 pub(crate) mod sent;
 
-pub use create::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient};
+pub use create::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient, validate_patient};
 pub use draft::{FieldFault, FieldFaults, PatientDraft};
 pub use field::{ByField, Definition, Field, Rule};
 pub use patient::{NewPatient, Patient};

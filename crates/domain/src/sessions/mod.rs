@@ -1,16 +1,15 @@
-//! Who is signed in, and how one gets there.
+//! Who is signed in, and how members sign in.
 
 pub(crate) mod sign_in;
 pub(crate) mod store;
 pub(crate) mod token;
 
 pub use sign_in::{
-    Candidate, SignIn, awaited_member, find_candidate, finish_sign_in, note_failed_sign_in, sign_in, sign_out,
-    sign_out_everywhere, signed_in,
+    Candidate, CodeError, SignIn, SignInError, find_candidate, finish_sign_in, note_failed_sign_in, sign_in,
 };
 pub use store::{
-    AwaitedMember, CODE_LIMIT, Finished, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore, SignedIn,
-    Visit,
+    AwaitedMember, CODE_LIMIT, CodeOutcome, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore,
+    SignedIn, Visit,
 };
 pub use token::{Token, TokenDigest};
 

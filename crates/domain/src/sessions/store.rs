@@ -10,28 +10,28 @@ use crate::members::second_factor::TotpSecret;
 use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
 
-/// A session that nobody used for so long is over.
+/// How long a session lasts without being used.
 pub const SESSION_IDLE_LIMIT: Duration = Duration::hours(12);
-/// However busy, a session ends after this.
+/// How long a session lasts at most, however busy it is.
 pub const SESSION_LIMIT: Duration = Duration::days(7);
-/// How long a sign-in waits for its code: long enough to look for the telephone.
+/// How long a sign-in waits for its code: long enough to find one's phone.
 pub const CODE_LIMIT: Duration = Duration::minutes(10);
 
 /// A session to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
-    /// Finds it again.
+    /// The SHA-256 of the token in the browser's cookie.
     pub token: TokenDigest,
-    /// Whose it is.
+    /// The member who is signed in by it.
     pub member_id: MemberId,
-    /// When it began.
+    /// When the member signed in: [`SESSION_LIMIT`] counts from here.
     pub started_at: OffsetDateTime,
 }
 
 /// Who holds a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedIn {
-    /// The member.
+    /// The member who is signed in.
     pub member: Member,
     /// The name of the member's organisation.
     pub organisation_name: String,
@@ -40,16 +40,16 @@ pub struct SignedIn {
 /// A sign-in with the right password that waits for its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitedMember {
-    /// Who it would be.
+    /// The member who would be signed in.
     pub member: Member,
-    /// Shared with the member's app.
+    /// The secret shared with the member's app.
     pub secret: TotpSecret,
 }
 
-/// By what a member shows to have the second factor. Each is good once.
+/// The proof that a member has the second factor. Each works once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// The code of this half minute, counted as in RFC 6238.
+    /// The app's code for this half minute, counted as in RFC 6238.
     Step(i64),
     /// The recovery code of this digest.
     RecoveryCode(TokenDigest),
@@ -57,38 +57,39 @@ pub enum Proof {
 
 /// What became of an attempt to finish a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finished {
+pub enum CodeOutcome {
     /// The member is signed in.
     SignedIn,
-    /// The proof was used before, or is none.
+    /// The code was used before, or is wrong.
     WrongCode,
     /// The sign-in took too long, or was finished before.
     Over,
 }
 
-/// Why somebody asks who holds a session.
+/// Who makes the request that a session is looked up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
-    /// A person looks at a page or changes something: this keeps the session from becoming idle.
+    /// A person, who opens a page or changes something: this keeps the session from becoming idle.
     Person,
-    /// A script asks by itself, whether or not anybody is there.
+    /// A script of a page, which asks whether or not anyone is there: this does not keep the session alive.
     Script,
 }
 
-/// Sessions. Whatever changes something records the deed in the same transaction.
+/// Sessions. Every change records its deed in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// Starts a session.
     async fn start(&self, session: &NewSession, deed: &Deed) -> Result<(), StoreError>;
 
-    /// Records that somebody tried to sign in as this member and could not: in which way, the action says.
+    /// Records a failed attempt to sign in as this member; the action says what was wrong.
     async fn note_failure(&self, member: &Member, action: Action, deed: &Deed) -> Result<(), StoreError>;
 
-    /// Keeps a sign-in until its code comes. It is no session: nothing but the code can be given under its token.
+    /// Stores a sign-in that waits for its code. It is not a session: its token allows sending the code and nothing
+    /// else.
     async fn await_code(&self, sign_in: &NewSession) -> Result<(), StoreError>;
 
-    /// Whose sign-in waits under this token, if it is not over.
+    /// The member whose sign-in waits for a code under this token, if it has not ended.
     async fn awaited(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<AwaitedMember>, StoreError>;
 
     /// Uses up a proof and the waiting sign-in, and starts the session.
@@ -98,9 +99,9 @@ pub trait SessionStore: Send + Sync {
         proof: Proof,
         session: &NewSession,
         deed: &Deed,
-    ) -> Result<Finished, StoreError>;
+    ) -> Result<CodeOutcome, StoreError>;
 
-    /// Who holds this session, if it is not over.
+    /// Who holds this session, if it has not ended.
     async fn holder(
         &self,
         token: &TokenDigest,

@@ -1,4 +1,4 @@
-//! Secrets that are handed out once and come back: invitation links and session cookies.
+//! Secrets that are handed out once and sent back: in invitation links and session cookies.
 
 use std::fmt;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 /// 256 random bits in hexadecimal digits.
 const DIGITS: usize = 64;
 
-/// A secret in its holder's hands. Never printed by `Debug`; only its digest is stored.
+/// A secret that identifies its holder. Never printed by `Debug`; only its digest is stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Zeroizing<String>);
 
@@ -20,7 +20,7 @@ impl Token {
         Self(Zeroizing::new(hexadecimal(&random)))
     }
 
-    /// Takes back a text that has the shape of a token.
+    /// Parses a text that has the shape of a token.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -28,13 +28,14 @@ impl Token {
         is_token.then(|| Self(Zeroizing::new(text.to_owned())))
     }
 
-    /// What the service keeps of it.
+    /// The digest that the service stores.
     #[must_use]
     pub fn digest(&self) -> TokenDigest {
         TokenDigest::of(&self.0)
     }
 
-    /// What a form of this session must bring along: known to whoever holds the token alone, and no way back to it.
+    /// The value that every form of this session must send. Only the holder of the token can know it, and the token
+    /// cannot be computed from it.
     #[must_use]
     pub fn form_token(&self) -> String {
         let mut hasher = Sha256::new();
@@ -43,7 +44,7 @@ impl Token {
         hexadecimal(&hasher.finalize())
     }
 
-    /// The token itself. Every call of this is a place where a secret leaves.
+    /// The token in plain text. Each call of this is a place where a secret may leak.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -61,18 +62,18 @@ impl fmt::Debug for Token {
 pub struct TokenDigest([u8; 32]);
 
 impl TokenDigest {
-    /// Of any secret that has too many possible values to be guessed.
+    /// The digest of a secret, which must have too many possible values to be guessed.
     pub(crate) fn of(secret: &str) -> Self {
         Self(Sha256::digest(secret.as_bytes()).into())
     }
 
-    /// In hexadecimal digits, to name what it finds: knowing it opens nothing.
+    /// The digest in hexadecimal digits, to identify an invitation in a link: nobody can use the invitation by it.
     #[must_use]
     pub fn to_hexadecimal(&self) -> String {
         hexadecimal(&self.0)
     }
 
-    /// Takes back what [`TokenDigest::to_hexadecimal`] gave.
+    /// Parses the text that [`TokenDigest::to_hexadecimal`] returns.
     #[must_use]
     pub fn from_hexadecimal(text: &str) -> Option<Self> {
         // The same shape as a token's.
@@ -83,7 +84,7 @@ impl TokenDigest {
         bytes.try_into().ok().map(Self)
     }
 
-    /// Takes back stored bytes.
+    /// Restores a stored digest.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)

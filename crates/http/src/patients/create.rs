@@ -1,15 +1,18 @@
-//! `POST /api/v1/patients`: the checks in their order, the first failure answers. A request that fails after its key was
+//! `POST /api/v1/patients`, and the same without creating anything: the checks in their order, the first failure answers. A request that fails after its key was
 //! read costs one look at the key first, because a stranger is told nothing but 401.
 
+use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::{Bytes, Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use intake_domain::{
-    IdempotencyKey, KeyDigest, KeyFormat, KeyStore, PatientDraft, PatientId, PatientRegister, PatientRequest,
-    authenticate, create_patient,
+    IdempotencyKey, KeyDigest, KeyFormat, KeyStore, PatientId, PatientRegister, PatientRequest, authenticate,
+    create_patient, validate_patient,
 };
 
 use crate::edge;
+use crate::patients::decode::Members;
+use crate::patients::prefer::{PREFERENCE_APPLIED, STRICT, is_strict};
 use crate::patients::rate_limit::{RateLimiter, Standing};
 use crate::patients::{bearer, body, content_type, created, decode};
 use crate::problem::Problem;
@@ -18,18 +21,36 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-pub(crate) async fn create(
-    request: HttpRequest,
+/// What the interface is made of.
+type Parts = (Data<dyn PatientRegister>, Data<dyn KeyStore>, Data<KeyFormat>, Data<Option<RateLimiter>>);
+
+/// What is done with a patient that keeps every rule.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Create,
+    Validate,
+}
+
+/// `POST /api/v1/patients`
+pub(crate) async fn create(request: HttpRequest, payload: Payload, parts: Parts) -> HttpResponse {
+    answer(Purpose::Create, &request, payload, parts).await
+}
+
+/// `POST /api/v1/patients/validate`
+pub(crate) async fn validate(request: HttpRequest, payload: Payload, parts: Parts) -> HttpResponse {
+    answer(Purpose::Validate, &request, payload, parts).await
+}
+
+async fn answer(
+    purpose: Purpose,
+    request: &HttpRequest,
     payload: Payload,
-    register: Data<dyn PatientRegister>,
-    keys: Data<dyn KeyStore>,
-    format: Data<KeyFormat>,
-    limiter: Data<Option<RateLimiter>>,
+    (register, keys, format, limiter): Parts,
 ) -> HttpResponse {
     let headers = request.headers();
     let key = match bearer::key(headers, &format) {
         Ok(key) => key,
-        Err(problem) => return refuse(&problem, &request, payload).await,
+        Err(problem) => return refuse(&problem, request, payload).await,
     };
     let digest = key.digest();
     let standing = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&digest)));
@@ -38,7 +59,7 @@ pub(crate) async fn create(
             body::discard(payload).await;
             Err(Problem::RateExceeded(wait))
         }
-        _ => serve(headers, payload, register.as_ref(), &digest).await,
+        _ => serve(purpose, headers, payload, register.as_ref(), &digest).await,
     };
     let fields = answer.as_ref().err().map(Problem::fields).unwrap_or_default();
     let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
@@ -47,7 +68,15 @@ pub(crate) async fn create(
         add_header(&mut response, RATE_LIMIT_POLICY, policy);
         add_header(&mut response, RATE_LIMIT, &standing.header());
     }
+    if is_strict(headers) && was_judged(response.status()) {
+        response.headers_mut().insert(PREFERENCE_APPLIED, STRICT);
+    }
     response
+}
+
+/// Whether an answer with this status says that the members of the body were looked at.
+fn was_judged(status: StatusCode) -> bool {
+    status.is_success() || status == StatusCode::UNPROCESSABLE_ENTITY
 }
 
 /// Refuses a request whose body nobody has looked at.
@@ -57,6 +86,7 @@ pub(crate) async fn refuse(problem: &Problem, request: &HttpRequest, payload: Pa
 }
 
 async fn serve(
+    purpose: Purpose,
     headers: &HeaderMap,
     payload: Payload,
     register: &dyn PatientRegister,
@@ -66,11 +96,19 @@ async fn serve(
         Ok(body) => body,
         Err(problem) => return Err(after_authentication(register, key, problem).await),
     };
-    let (draft, idempotency_key) = match understand(headers, &body) {
+    let (Members { draft, unknown }, idempotency_key) = match understand(headers, &body) {
         Ok(understood) => understood,
         Err(problem) => return Err(after_authentication(register, key, problem).await),
     };
     let now = edge::now();
+    if !unknown.is_empty() {
+        let problem = Problem::UnknownMembers(draft.validate(now).err(), unknown);
+        return Err(after_authentication(register, key, problem).await);
+    }
+    if purpose == Purpose::Validate {
+        validate_patient(register, key, &draft, now).await?;
+        return Ok(HttpResponse::Ok().content_type("application/json").body(r#"{"data":null,"meta":{}}"#));
+    }
     let id = PatientId::new(now, edge::random());
     let request = PatientRequest { key: *key, draft, idempotency_key, id, now };
     let created = create_patient(register, request).await?;
@@ -85,14 +123,14 @@ async fn receive(headers: &HeaderMap, payload: Payload) -> Result<Bytes, Problem
     Err(Problem::UnsupportedMediaType)
 }
 
-fn understand<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(PatientDraft<'a>, Option<IdempotencyKey>), Problem> {
-    let draft = decode::draft(body);
+fn understand<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(Members<'a>, Option<IdempotencyKey>), Problem> {
+    let members = decode::members(body, is_strict(headers));
     // Syntax first, of the body and of the header: JSON that is no object is a matter of the fields.
-    if let Err(problem @ Problem::Malformed(_)) = draft {
+    if let Err(problem @ Problem::Malformed(_)) = members {
         return Err(problem);
     }
     let idempotency_key = idempotency_key(headers)?;
-    Ok((draft?, idempotency_key))
+    Ok((members?, idempotency_key))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {

@@ -15,59 +15,74 @@ use crate::problem::Problem;
 /// A name that a message repeats is no longer than this.
 const NAME_SHOWN_MAX: usize = 64;
 
-/// Takes the body apart.
-pub(crate) fn draft(body: &[u8]) -> Result<PatientDraft<'_>, Problem> {
+/// What the members of a body are.
+#[derive(Debug)]
+pub(crate) struct Members<'a> {
+    /// What was sent for the fields.
+    pub(crate) draft: PatientDraft<'a>,
+    /// The names of the members that are no fields, in the order sent. Empty unless they were asked for.
+    pub(crate) unknown: Vec<String>,
+}
+
+/// Takes the body apart, and notes the names of unknown members where they are to be refused.
+pub(crate) fn members(body: &[u8], is_strict: bool) -> Result<Members<'_>, Problem> {
     let text = std::str::from_utf8(body).map_err(|error| malformed_at(body, error.valid_up_to()))?;
-    if let Some(place) = lone_surrogate(body) {
-        return Err(malformed_at(body, place));
+    if let Some(index) = lone_surrogate(body) {
+        return Err(malformed_at(body, index));
     }
     let mut json = Deserializer::from_str(text);
     if !text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{') {
         IgnoredAny::deserialize(&mut json).and_then(|_| json.end()).map_err(|error| malformed(&error))?;
         return Err(Problem::Invalid(FieldFault::whole("must be a JSON object").into()));
     }
-    let members = json.deserialize_map(MembersVisitor).map_err(|error| malformed(&error))?;
+    let found = json.deserialize_map(MembersVisitor { is_strict }).map_err(|error| malformed(&error))?;
     json.end().map_err(|error| malformed(&error))?;
-    match members.repeated {
+    match found.repeated {
         Some(name) => Err(Problem::Malformed(format!("The body has {} twice", shown(&name)).into())),
-        None => Ok(members.draft),
+        None => Ok(Members { draft: found.draft, unknown: found.unknown }),
     }
 }
 
-struct Members<'a> {
+struct Found<'a> {
     draft: PatientDraft<'a>,
+    unknown: Vec<String>,
     repeated: Option<Cow<'a, str>>,
 }
 
-struct MembersVisitor;
+struct MembersVisitor {
+    is_strict: bool,
+}
 
 impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
+    type Value = Found<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members { draft: PatientDraft::default(), repeated: None };
+        let mut found = Found { draft: PatientDraft::default(), unknown: Vec::new(), repeated: None };
         let mut seen_fields = ByField::<bool>::default();
         let mut seen_others = HashSet::new();
         while let Some(MemberName(name)) = map.next_key()? {
             let is_repeated = match Field::named(&name) {
                 Some(field) => {
-                    members.draft.set(field, sent(map.next_value()?).map_err(A::Error::custom)?);
+                    found.draft.set(field, sent(map.next_value()?).map_err(A::Error::custom)?);
                     std::mem::replace(&mut seen_fields[field], true)
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
+                    if self.is_strict {
+                        found.unknown.push(name.to_string());
+                    }
                     !seen_others.insert(name.clone())
                 }
             };
             if is_repeated {
-                members.repeated.get_or_insert(name);
+                found.repeated.get_or_insert(name);
             }
         }
-        Ok(members)
+        Ok(found)
     }
 }
 
@@ -161,6 +176,10 @@ mod tests {
 
     use super::*;
 
+    fn draft(body: &[u8]) -> Result<PatientDraft<'_>, Problem> {
+        members(body, false).map(|members| members.draft)
+    }
+
     fn detail(body: impl AsRef<[u8]>) -> String {
         match draft(body.as_ref()) {
             Err(Problem::Malformed(detail)) => detail.into_owned(),
@@ -190,6 +209,13 @@ mod tests {
     fn unknown_members_are_passed_over() {
         let body = br#" {"id":"x","firstName":"A","nested":{"firstName":"B","a":[1,{"firstName":"C"}]},"n":1e999}"#;
         assert_eq!(draft(body).unwrap()[Field::FirstName], Sent::from("A"));
+    }
+
+    #[test]
+    fn unknown_members_are_named_in_their_order_where_that_is_asked_for() {
+        let body = br#"{"zip":1,"firstName":"A","e\u006dial":{"nested":1}}"#;
+        assert_eq!(members(body, true).unwrap().unknown, ["zip", "emial"]);
+        assert!(members(body, false).unwrap().unknown.is_empty());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The operation on patients: its checks in their order, from headers and bytes to the answer.
+//! The operations on patients: its checks in their order, from headers and bytes to the answer.
 
 pub(crate) mod bearer;
 pub(crate) mod body;
@@ -6,4 +6,5 @@ pub(crate) mod content_type;
 pub(crate) mod create;
 pub(crate) mod created;
 pub(crate) mod decode;
+pub(crate) mod prefer;
 pub(crate) mod rate_limit;

@@ -58,7 +58,7 @@ impl fmt::Display for RateLimitError {
 impl std::error::Error for RateLimitError {}
 
 /// The buckets of all API keys.
-pub struct RateLimiter {
+pub(crate) struct RateLimiter {
     /// The same for every request, so written once.
     policy: String,
     buckets: TokenBuckets<KeyDigest>,
@@ -66,8 +66,7 @@ pub struct RateLimiter {
 
 impl RateLimiter {
     /// Full buckets for everyone.
-    #[must_use]
-    pub fn new(rate: Rate) -> Self {
+    pub(crate) fn new(rate: Rate) -> Self {
         let Rate { per_second, burst } = rate;
         let policy = format!("\"default\";q={burst};w={}", burst.get().div_ceil(per_second.get()));
         Self { policy, buckets: TokenBuckets::new(Duration::from_secs(1) / per_second.get(), burst) }

@@ -1,4 +1,4 @@
-//! The record of deeds: added to within the transaction of each deed, read page by page.
+//! The audit log: written within the transaction of each change, read page by page.
 
 use async_trait::async_trait;
 use diesel::pg::PgConnection;
@@ -16,7 +16,7 @@ use crate::schema::audit_entries;
 pub struct PostgresAuditLog(Database);
 
 impl PostgresAuditLog {
-    /// A record over this pool.
+    /// A log over this pool.
     #[must_use]
     pub fn new(database: Database) -> Self {
         Self(database)
@@ -34,7 +34,7 @@ impl AuditLog for PostgresAuditLog {
         let id = *organisation.as_uuid();
         let found = self.0.run(move |connection| {
             let of_organisation = audit_entries::table.filter(audit_entries::organisation_id.eq(id));
-            // The moment is the database's, the id may say another one.
+            // Entries are sorted by the database's clock; the moment in their ids is the service's.
             let cursor = match before {
                 Some(before) => of_organisation
                     .filter(audit_entries::id.eq(before.as_uuid()))
@@ -48,7 +48,7 @@ impl AuditLog for PostgresAuditLog {
                 .limit(limit.into())
                 .select(EntryRow::as_select());
             let Some((at, id)) = cursor else {
-                // A cursor that names nothing has nothing before it.
+                // There is nothing before a cursor that does not exist.
                 return if before.is_some() { Ok(Vec::new()) } else { newest_first.load(connection) };
             };
             let is_older = audit_entries::at.lt(at).or(audit_entries::at.eq(at).and(audit_entries::id.lt(id)));
@@ -58,7 +58,7 @@ impl AuditLog for PostgresAuditLog {
     }
 }
 
-/// Records a deed, in the transaction of the deed itself. Recording twice changes nothing.
+/// Records a deed, within the transaction of the change. Recording it twice adds one entry.
 pub(crate) fn record(
     connection: &mut PgConnection,
     organisation: Uuid,

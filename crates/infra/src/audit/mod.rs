@@ -1,4 +1,4 @@
-//! The record of who did what.
+//! The audit log: who did what, from where and when.
 
 pub(crate) mod log;
 

@@ -13,7 +13,7 @@ use diesel::sql_types::Text;
 
 use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
-use crate::diesel_errors::discreet;
+use crate::diesel_errors::without_row_values;
 
 /// Between two tries while the database is away: soon enough to go unnoticed when it is back.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -75,7 +75,7 @@ pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<PgConnection,
 }
 
 fn set_up(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectError> {
-    let failed = |error| ConnectError::Failed(discreet(error));
+    let failed = |error| ConnectError::Failed(without_row_values(error));
     let mut connection = establish(url)?;
     if url.durability() == Durability::Full {
         connection.batch_execute(SET_DURABILITY).map_err(failed)?;

@@ -7,7 +7,6 @@ use diesel::prelude::*;
 use diesel::sql_types::Text;
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-pub use crate::database::environment::{assert_environment, stamp_environment};
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 

@@ -167,7 +167,7 @@ fn try_work<T>(pool: &Pool<Connections>, work: impl Fn(&mut PgConnection) -> Que
             // Never given back as it is: the pool would hand it to the next one.
             connection.is_broken = true;
             let missing = match failure(&error) {
-                Failure::Unclear => missing_grants(&mut connection.connection),
+                Failure::Unknown => missing_grants(&mut connection.connection),
                 _ => None,
             };
             match missing {

@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use intake_domain::Environment;
 
 use crate::database::url::DatabaseUrl;
-use crate::diesel_errors::discreet;
+use crate::diesel_errors::without_row_values;
 
 /// Why the schema is not as it should be.
 #[derive(Debug, thiserror::Error)]
@@ -59,5 +59,5 @@ pub(crate) fn connect(url: &DatabaseUrl) -> Result<PgConnection, SchemaError> {
 }
 
 pub(crate) fn failed(error: diesel::result::Error) -> SchemaError {
-    SchemaError::Failed(discreet(error))
+    SchemaError::Failed(without_row_values(error))
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use crate::database::durability::Durability;
+use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
 use crate::vital_thread::spawn_vital;
 use server::Server;

@@ -11,13 +11,13 @@ use time::{Date, OffsetDateTime, UtcOffset};
 
 /// Each thread counts in a shard of its own, so that busy workers do not wait for each other.
 const SHARDS: usize = 16;
-/// Counters in each shard; beyond it newcomers go uncounted until the next write.
+/// Counters in each shard; further ones are not counted until the next write.
 const COUNTERS_MAX: usize = 5_000;
-/// Keys that are known to exist. What is known of them never changes; when there is no more room, the busy ones are soon
-/// known again.
+/// How many keys are remembered as known to exist. Their owner never changes, so when there is no room left, all are
+/// forgotten, and the busy ones are soon known again.
 const KNOWN_MAX: usize = 20_000;
 
-/// What is counted apart: key, day, status, and the field named, if any.
+/// What one counter counts: answers to a key on a day with a status, or those of them that named a field.
 pub(crate) type Counted = (KeyHolder, Date, u16, &'static str);
 
 /// Where answers are counted. Clones share what they gather.
@@ -41,7 +41,7 @@ impl Default for KeyAnswers {
 }
 
 impl KeyAnswers {
-    /// The key exists, and this is whose it is.
+    /// Remembers that the key exists, and whose it is.
     pub(crate) fn know(&self, key: &KeyDigest, holder: KeyHolder) {
         if self.0.known.read().unwrap_or_else(PoisonError::into_inner).contains_key(key) {
             return;

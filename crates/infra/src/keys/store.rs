@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Action, AddedKey, AnswerCount, Deed, KeyDigest, KeyId, KeyRecord, KeyStore, NewKey, Organisation,
-    OrganisationId, StoreError,
+    ACTIVE_KEYS_MAX, Action, AddKeyOutcome, AnswerCount, Deed, KeyDigest, KeyHolder, KeyId, KeyRecord, KeyStore,
+    NewKey, Organisation, OrganisationId, RevokeOutcome, StoreError,
 };
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ pub struct PostgresKeyStore {
 }
 
 impl PostgresKeyStore {
-    /// A store over this pool, noting uses there.
+    /// A store over this pool, which notes the uses of keys in `uses`.
     #[must_use]
     pub fn new(database: Database, uses: KeyUses) -> Self {
         Self { database, uses }
@@ -83,14 +83,14 @@ impl KeyStore for PostgresKeyStore {
         Ok(found.await?.into_iter().map(|(id, name)| (id.into(), name)).collect())
     }
 
-    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddedKey, StoreError> {
+    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddKeyOutcome, StoreError> {
         let (key, deed) = (key.clone(), deed.clone());
         let added = self.database.run(move |connection| {
             let added = connection.transaction(|connection| add_key(connection, &key, &deed));
-            // Told apart out here: within a transaction an error must end it.
+            // Errors are sorted outside the transaction, which an error must end.
             match added {
-                Err(error) if is_foreign_key_violation(&error) => Ok(AddedKey::NoSuchOrganisation),
-                Err(diesel::result::Error::RollbackTransaction) => Ok(AddedKey::TooMany),
+                Err(error) if is_foreign_key_violation(&error) => Ok(AddKeyOutcome::NoSuchOrganisation),
+                Err(diesel::result::Error::RollbackTransaction) => Ok(AddKeyOutcome::TooMany),
                 other => other,
             }
         });
@@ -126,43 +126,36 @@ impl KeyStore for PostgresKeyStore {
         Ok(found.await?.map(KeyRecord::from))
     }
 
+    async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError> {
+        let digest = *key.as_bytes();
+        let found = self.database.run(move |connection| {
+            let active = api_keys::table.filter(api_keys::digest.eq(digest.as_slice())).filter(is_active(now));
+            active.select((api_keys::id, api_keys::organisation_id)).first::<(Uuid, Uuid)>(connection).optional()
+        });
+        let holder =
+            |(key, organisation): (Uuid, Uuid)| KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
+        Ok(found.await?.map(holder))
+    }
+
     async fn revoke(
         &self,
         key: KeyId,
         within: Option<OrganisationId>,
         deed: &Deed,
-    ) -> Result<Option<OffsetDateTime>, StoreError> {
+    ) -> Result<RevokeOutcome, StoreError> {
         let (id, within, deed) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), deed.clone());
-        let revoked = self.database.run(move |connection| {
-            connection.transaction(|connection| {
-                let key = api_keys::table.find(id).select((api_keys::organisation_id, api_keys::name));
-                let Some((organisation, name)) = key.first::<(Uuid, String)>(connection).optional()? else {
-                    return Ok(None);
-                };
-                if within.is_some_and(|within| within != organisation) {
-                    return Ok(None);
-                }
-                let active = api_keys::table.find(id).filter(api_keys::revoked_at.is_null());
-                let change = (api_keys::revoked_at.eq(deed.at), api_keys::revoked_by.eq(name_of(&deed.actor)));
-                if diesel::update(active).set(change).execute(connection)? > 0 {
-                    record(connection, organisation, Action::KeyRevoked, &name, &deed)?;
-                }
-                api_keys::table.find(id).select(api_keys::revoked_at).first::<Option<OffsetDateTime>>(connection)
-            })
-        });
-        revoked.await
+        self.database.run(move |connection| revoke(connection, id, within, &deed)).await
     }
 }
 
-fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryResult<AddedKey> {
+fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryResult<AddKeyOutcome> {
     if let Some(replacement) = key.replaces {
-        let old = api_keys::table
+        let replaced = api_keys::table
             .find(replacement.key.as_uuid())
             .filter(api_keys::organisation_id.eq(key.organisation_id.as_uuid()))
-            .filter(api_keys::revoked_at.is_null());
-        let is_good = old.filter(api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(deed.at)));
-        if !diesel::select(diesel::dsl::exists(is_good)).get_result::<bool>(connection)? {
-            return Ok(AddedKey::NothingToReplace);
+            .filter(is_active(deed.at));
+        if !diesel::select(diesel::dsl::exists(replaced)).get_result::<bool>(connection)? {
+            return Ok(AddKeyOutcome::NothingToReplace);
         }
     }
     let digest = key.digest.as_bytes().as_slice();
@@ -186,18 +179,42 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
         }
         let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
         record(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), deed)?;
-        return Ok(AddedKey::Added);
+        return Ok(AddKeyOutcome::Added);
     }
-    // This very key, if an earlier run of the same work lost its answer.
+    // The row is this very key if an earlier run of this work was committed and its answer lost.
     let same = api_keys::table.find(key.id.as_uuid()).filter(api_keys::digest.eq(digest));
     let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
-    Ok(if is_same { AddedKey::Added } else { AddedKey::AlreadyThere })
+    Ok(if is_same { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
+}
+
+fn revoke(connection: &mut PgConnection, id: Uuid, within: Option<Uuid>, deed: &Deed) -> QueryResult<RevokeOutcome> {
+    connection.transaction(|connection| {
+        let key = api_keys::table.find(id).select((api_keys::organisation_id, api_keys::name));
+        let found = key.first::<(Uuid, String)>(connection).optional()?;
+        let Some((organisation, name)) = found.filter(|(owner, _)| within.is_none_or(|within| within == *owner)) else {
+            return Ok(RevokeOutcome::NotFound);
+        };
+        let active = api_keys::table.find(id).filter(api_keys::revoked_at.is_null());
+        let change = (api_keys::revoked_at.eq(deed.at), api_keys::revoked_by.eq(name_of(&deed.actor)));
+        if diesel::update(active).set(change).execute(connection)? > 0 {
+            record(connection, organisation, Action::KeyRevoked, &name, deed)?;
+            return Ok(RevokeOutcome::Revoked);
+        }
+        let revoked_at = api_keys::table.find(id).select(api_keys::revoked_at.assume_not_null());
+        Ok(RevokeOutcome::AlreadyRevoked { at: revoked_at.first(connection)? })
+    })
 }
 
 fn active_keys(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
     let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
-    let is_good = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
-    of_organisation.filter(api_keys::revoked_at.is_null()).filter(is_good).count().get_result(connection)
+    of_organisation.filter(is_active(now)).count().get_result(connection)
+}
+
+/// The same as [`intake_domain::KeyStatus::is_active`], as a condition on the stored keys.
+#[diesel::dsl::auto_type]
+fn is_active(now: OffsetDateTime) -> _ {
+    let is_within_its_time = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
+    api_keys::revoked_at.is_null().and(is_within_its_time)
 }
 
 fn microseconds(duration: time::Duration) -> i64 {

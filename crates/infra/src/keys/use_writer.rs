@@ -1,5 +1,5 @@
-//! The thread that writes what [`KeyUses`] gathers, and so begins the end of keys that have been replaced. It writes in
-//! parts, each of which can be done in time, and never waits for a database that hangs.
+//! The thread that writes what [`KeyUses`] gathers, and sets the end of keys that have been replaced. It writes in parts,
+//! each small enough to finish in time, and never waits for a database that hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,21 +24,21 @@ use crate::vital_thread::spawn_vital;
 
 /// How often to look for what is due: a first use shows up this soon.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
-/// In such intervals: answers are counted for charts of days.
+/// Counts of answers are written once in this many intervals: they are only shown by day.
 const ANSWERS_EVERY: u64 = 5;
-/// Rows in one statement: done in a fraction of its time-out by the slowest of databases.
+/// Rows in one statement: even a slow database writes them in a fraction of the time-out.
 const PART_MAX: usize = 1_000;
-/// Whoever holds the tables is not waited for.
+/// Short time-outs: a lock that someone else holds on these tables is not waited for.
 const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '4s'";
-/// A statement that takes longer hangs: the server would have ended it.
+/// A statement that takes longer than this hangs: a server that runs would have ended it.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// The end of the service waits so long for the last write.
+/// How long a service that stops waits for the last write.
 const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The thread.
+/// The handle of the thread, which stops when this is dropped.
 pub struct KeyUseWriter {
     stop: Sender<()>,
-    /// Closed when all is written, or given up.
+    /// Closed when everything has been written, or given up.
     ended: Receiver<()>,
 }
 
@@ -86,7 +86,7 @@ struct Writing {
     url: DatabaseUrl,
     connection: Option<PgConnection>,
     left_behind: Arc<LeftBehind>,
-    /// Told once, not at every try: as long as it lasts, no replaced key ends.
+    /// Logged once, not at every try. While it lasts, no replaced key ends.
     is_failing: bool,
 }
 
@@ -110,10 +110,10 @@ impl Writing {
                 self.write(&mut outcome, move |connection| write_answers(connection, &rows), give_back);
             }
         }
-        self.tell(&outcome, dropped + uses.answers.take_dropped(), is_end);
+        self.log(&outcome, dropped + uses.answers.take_dropped(), is_end);
     }
 
-    /// Writes a part, unless an earlier one could not be written either. The outcome tells whether anything was.
+    /// Writes a part, unless an earlier part failed. The outcome says whether anything was written.
     fn write(
         &mut self,
         outcome: &mut Result<bool, anyhow::Error>,
@@ -128,7 +128,7 @@ impl Writing {
         }
     }
 
-    /// On a thread of its own, which is left behind with its connection if it hangs.
+    /// Does the work on a thread of its own, which is left behind with its connection if it hangs.
     fn within_patience<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut PgConnection) -> QueryResult<T> + Send + 'static,
@@ -144,7 +144,7 @@ impl Writing {
             let done = work(&mut connection)?;
             Ok((connection, done))
         };
-        // Whoever comes second, the work or the end of the wait for it, knows of the first.
+        // The work and the end of the wait for it race; the second of them sees that the other came first.
         let is_settled = Arc::new(AtomicBool::new(false));
         let (settled, left_behind) = (Arc::clone(&is_settled), Arc::clone(&self.left_behind));
         std::thread::Builder::new().name("key-uses-write".into()).spawn(move || {
@@ -167,7 +167,7 @@ impl Writing {
         Ok(done)
     }
 
-    fn tell(&mut self, outcome: &Result<bool, anyhow::Error>, dropped: usize, is_end: bool) {
+    fn log(&mut self, outcome: &Result<bool, anyhow::Error>, dropped: usize, is_end: bool) {
         match outcome {
             Err(error) if is_end => {
                 tracing::warn!(%error, "the last uses of keys and counts of answers could not be written");
@@ -190,7 +190,7 @@ impl Writing {
 fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)]) -> QueryResult<()> {
     let (holders, moments): (Vec<_>, Vec<_>) = used.iter().copied().unzip();
     let (organisations, keys): (Vec<_>, Vec<_>) = holders.iter().map(ids).unzip();
-    // Every writer takes the rows in one order, so that two services never wait for each other in a circle.
+    // Every writer locks the rows in one order, so that two services never deadlock.
     sql_query(
         "INSERT INTO key_uses (organisation_id, key_id, last_used_at)
          SELECT * FROM unnest($1, $2, $3) ORDER BY 1, 2
@@ -201,8 +201,8 @@ fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)
     .bind::<Array<SqlUuid>, _>(&keys)
     .bind::<Array<Timestamptz>, _>(&moments)
     .execute(connection)?;
-    // The first use of a key begins the end of the one whose place it takes. Its own end, if it has one, stays if it is
-    // sooner; a later use changes nothing, because the end has been set by then.
+    // The first use of a key sets the end of the key that it replaces. An end that is sooner stays; a later use changes
+    // nothing, because the end has been set by then.
     sql_query(
         "UPDATE api_keys AS old SET expires_at = used.at + new.replaced_ends_after
          FROM unnest($1, $2) AS used (id, at) JOIN api_keys AS new ON new.id = used.id
@@ -217,7 +217,7 @@ fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)
 
 fn write_sent_in_clear(connection: &mut PgConnection, sent: &[(KeyDigest, OffsetDateTime)]) -> QueryResult<()> {
     let (digests, moments): (Vec<_>, Vec<_>) = sent.iter().map(|(key, at)| (key.as_bytes().as_slice(), *at)).unzip();
-    // Keys that nobody has are left out.
+    // Made-up keys are left out by the join.
     sql_query(
         "INSERT INTO key_uses (organisation_id, key_id, sent_in_clear_at)
          SELECT api_keys.organisation_id, api_keys.id, sent.at

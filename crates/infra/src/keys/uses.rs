@@ -11,11 +11,11 @@ use uuid::Uuid;
 
 use crate::keys::answers::KeyAnswers;
 
-/// One write a key and minute, not one a request: a hot row would slow every request of that key.
+/// One write for each key and minute, not one for each request: a hot row would slow every request with that key.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
-/// Keys in memory at most; beyond it newcomers go unnoted. Active keys are far fewer.
+/// How many keys are kept in memory; the uses of further ones are not noted. Active keys are far fewer.
 const USED_MAX: usize = 100_000;
-/// Nobody looks up a key that comes in clear, so these may be strangers'.
+/// How many keys seen in clear are kept. They are not looked up, so strangers can send made-up ones.
 const SENT_IN_CLEAR_MAX: usize = 10_000;
 
 /// Where uses are noted. Clones share what they gather.
@@ -38,7 +38,7 @@ struct LastUse {
 }
 
 impl KeyUses {
-    /// A key was looked up, and found.
+    /// Notes that a key was looked up and found.
     pub(crate) fn note(&self, key: &KeyDigest, holder: KeyHolder, standing: KeyStanding, at: OffsetDateTime) {
         self.answers.know(key, holder);
         if !matches!(standing, KeyStanding::Active(_)) {
@@ -66,7 +66,7 @@ impl KeyUses {
     pub(crate) fn due(&self, is_end: bool) -> Vec<(KeyHolder, OffsetDateTime)> {
         let mut gathered = self.gathered();
         let now = Instant::now();
-        // A key that was not used for a minute after its last write is forgotten: memory holds the busy keys alone.
+        // A key that was not used for a minute after its last write is forgotten: memory holds only the busy keys.
         let is_resting =
             |last: &LastUse| last.is_written && last.written_at.is_none_or(|at| now - at >= WRITE_INTERVAL);
         gathered.used.retain(|_, last| !is_resting(last));
@@ -84,7 +84,7 @@ impl KeyUses {
     pub(crate) fn give_back(&self, used: &[(KeyHolder, OffsetDateTime)]) {
         let mut gathered = self.gathered();
         for (holder, _) in used {
-            // One that was forgotten meanwhile is let go: it had been written before.
+            // A key that was forgotten in the meantime had been written before, so nothing is lost.
             if let Some(last) = gathered.used.get_mut(holder) {
                 last.is_written = false;
                 last.written_at = None;
@@ -97,7 +97,7 @@ impl KeyUses {
         self.gathered().sent_in_clear.drain().collect()
     }
 
-    /// Takes back keys that could not be marked, as far as there is room. Gives how many were dropped.
+    /// Takes back keys that could not be marked, as far as there is room. Returns how many were dropped.
     pub(crate) fn give_back_sent_in_clear(&self, sent: &[(KeyDigest, OffsetDateTime)]) -> usize {
         let mut gathered = self.gathered();
         let mut dropped = 0;
@@ -116,8 +116,8 @@ impl KeyUses {
     }
 }
 
-/// A key's identity as its table's rows are told apart, and in the order in which every writer takes them: two services
-/// never wait for each other in a circle.
+/// The primary key of the tables about keys, in its order. Every writer locks rows in this order, so that two services
+/// never deadlock.
 pub(crate) fn ids(holder: &KeyHolder) -> (Uuid, Uuid) {
     (*holder.organisation_id.as_uuid(), *holder.key_id.as_uuid())
 }

@@ -1,13 +1,13 @@
-//! The line before the password hasher: of each waiter one at a time, members and invited guests before strangers.
-//! Whoever would fill it has to come from as many networks as it has places, and even then keeps no member out who is
-//! at home.
+//! The line before the password hasher. Each waiter has at most one password in it, and members and invited guests go
+//! before strangers. To fill it, an attacker needs as many networks as it has places, and even then cannot keep out a
+//! member in a familiar network.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use intake_domain::Waiter;
 
-/// Places for strangers, and as many for those who go first: a second or two of work.
+/// Places for strangers, and as many again for those who go first: a second or two of work.
 const PLACES: usize = 64;
 
 pub(crate) struct FairLine<Job> {
@@ -18,13 +18,13 @@ pub(crate) struct FairLine<Job> {
 /// What became of an attempt to stand in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entered {
-    /// The job will be taken in its turn.
+    /// The job waits for its turn.
     Waits,
-    /// The same waiter is in line.
+    /// The same waiter is in line already.
     AlreadyInLine,
     /// Every place is taken.
     Full,
-    /// Nobody takes jobs any more.
+    /// Jobs are no longer taken.
     Closed,
 }
 
@@ -79,7 +79,7 @@ impl<Job> FairLine<Job> {
         }
     }
 
-    /// Sends everybody away, and whoever comes later.
+    /// Drops all jobs, and refuses later ones.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(line.enter(stranger([203, 0, 113, 2]), 2), Entered::AlreadyInLine);
         assert_eq!(line.enter(stranger([198, 51, 100, 1]), 3), Entered::Waits);
         assert_eq!(line.next(), Some(1));
-        assert_eq!(line.enter(stranger([203, 0, 113, 2]), 4), Entered::Waits, "whose turn it was waits no more");
+        assert_eq!(line.enter(stranger([203, 0, 113, 2]), 4), Entered::Waits, "the first one has left the line");
         assert_eq!((line.next(), line.next()), (Some(3), Some(4)));
     }
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_line_sends_everybody_away() {
+    fn a_closed_line_drops_its_jobs_and_takes_no_more() {
         let line = FairLine::new();
         line.enter(member(1), 1);
         line.close();

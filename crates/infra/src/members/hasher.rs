@@ -18,7 +18,7 @@ const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 /// About a tenth of what a thread of the API gets when every core is busy, and a whole core when one is free.
 const NICENESS: i32 = 10;
-/// Whoever waits longer is told to come back.
+/// How long a password waits in line before its sender is asked to try again.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// One password on its way through the line.
@@ -27,14 +27,14 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The port [`PasswordHasher`] with Argon2id.
 pub struct Argon2Hasher {
     line: Arc<FairLine<Job>>,
-    /// What a sign-in without a member is compared with.
+    /// The hash that a password is compared with when there is no such member.
     nobody: PasswordHash,
 }
 
 impl Argon2Hasher {
     /// Starts the thread, which ends when this is dropped.
     pub fn start() -> std::io::Result<Self> {
-        // Made here, and not by the first stranger, who would wait for it twice as long as for a member's.
+        // Made now, not at the first sign-in with an unknown address, which would then take twice as long as a known one.
         let nobody = hash("nobody's password", b"nobody's own salt").map_err(std::io::Error::other)?;
         let line = Arc::new(FairLine::<Job>::new());
         let taker = Taker(Arc::clone(&line));
@@ -48,7 +48,7 @@ impl Argon2Hasher {
         Ok(Self { line, nobody })
     }
 
-    async fn in_line<T: Send + 'static>(
+    async fn run_in_line<T: Send + 'static>(
         &self,
         waiter: Waiter,
         work: impl FnOnce() -> Result<T, HasherError> + Send + 'static,
@@ -76,7 +76,7 @@ impl Drop for Argon2Hasher {
     }
 }
 
-/// Takes jobs until it is gone, by a panic as well: then nobody waits for what will never be done.
+/// The thread's end of the line. Closes the line when it is dropped, by a panic as well, so that no job waits for ever.
 struct Taker(Arc<FairLine<Job>>);
 
 impl Drop for Taker {
@@ -89,7 +89,7 @@ impl Drop for Taker {
 impl PasswordHasher for Argon2Hasher {
     async fn hash(&self, waiter: Waiter, password: &Password, salt: [u8; 16]) -> Result<PasswordHash, HasherError> {
         let password = password.clone();
-        self.in_line(waiter, move || hash(password.expose(), &salt)).await
+        self.run_in_line(waiter, move || hash(password.expose(), &salt)).await
     }
 
     async fn matches(
@@ -101,8 +101,8 @@ impl PasswordHasher for Argon2Hasher {
         let has_stored = stored.is_some();
         let compared = stored.unwrap_or_else(|| self.nobody.clone());
         let presented = presented.clone();
-        self.in_line(waiter, move || {
-            // Nobody's password is that long, but being told so must take just as long.
+        self.run_in_line(waiter, move || {
+            // No password is that long, but the refusal must take just as long as a comparison.
             let text = if presented.is_too_long() { "" } else { presented.expose() };
             let parsed = argon2::password_hash::phc::PasswordHash::new(compared.as_str()).map_err(failed)?;
             let is_right = argon2()?.verify_password(text.as_bytes(), &parsed).is_ok();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_password_is_taken_and_one_that_goes_on_behind_it_is_refused() {
+    fn the_longest_password_is_accepted_and_a_longer_one_is_refused() {
         let hasher = Argon2Hasher::start().unwrap();
         // Four bytes for each character: as long as a password can be.
         let longest: String = ('\u{1F40E}'..).take(128).collect();
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(hasher.line.enter(WAITER(), Box::new(|| panic!("a defect"))), Entered::Waits);
         let presented = PresentedPassword::new("any");
         let failed = |answer| matches!(answer, Err(HasherError::Failed(_)));
-        // A panic takes its time: it is told with all that led to it.
+        // A panic takes a moment: its backtrace is printed first.
         while hasher.line.enter(WAITER(), Box::new(|| ())) != Entered::Closed {
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -1,10 +1,10 @@
-//! Invitations, over Diesel: made, seen, withdrawn, and used up.
+//! Invitations, over Diesel: making, showing, withdrawing and accepting them.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, Deed, EmailAddress, Invited, Joined, NewInvitation, NewMember, NewSession, OpenInvitation,
-    PEOPLE_MAX, TokenDigest, Withdrawn,
+    Action, Actor, Deed, EmailAddress, InviteOutcome, JoinOutcome, NewInvitation, NewMember, NewSession,
+    OpenInvitation, PEOPLE_MAX, TokenDigest, WithdrawOutcome,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -14,7 +14,11 @@ use crate::diesel_errors::is_foreign_key_violation;
 use crate::schema::{invitations, members, organisations};
 use crate::sessions::row::insert_session;
 
-pub(crate) fn invite(connection: &mut PgConnection, invitation: &NewInvitation, deed: &Deed) -> QueryResult<Invited> {
+pub(crate) fn invite(
+    connection: &mut PgConnection,
+    invitation: &NewInvitation,
+    deed: &Deed,
+) -> QueryResult<InviteOutcome> {
     let organisation = *invitation.organisation_id.as_uuid();
     let invited_by = match &deed.actor {
         Actor::Member(id, _) => Some(*id.as_uuid()),
@@ -34,15 +38,15 @@ pub(crate) fn invite(connection: &mut PgConnection, invitation: &NewInvitation, 
         }
         record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), deed)
     });
-    // Told apart out here: within a transaction an error must end it.
+    // Errors are sorted outside the transaction, which an error must end.
     match stored {
-        Err(error) if is_foreign_key_violation(&error) => Ok(Invited::NobodyToInviteTo),
-        Err(diesel::result::Error::RollbackTransaction) => Ok(Invited::TooMany),
-        other => other.map(|()| Invited::Invited),
+        Err(error) if is_foreign_key_violation(&error) => Ok(InviteOutcome::NoSuchOrganisation),
+        Err(diesel::result::Error::RollbackTransaction) => Ok(InviteOutcome::TooMany),
+        other => other.map(|()| InviteOutcome::Invited),
     }
 }
 
-/// Members and open invitations.
+/// How many members and open invitations the organisation has.
 fn people(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
     let members: i64 =
         members::table.filter(members::organisation_id.eq(organisation)).count().get_result(connection)?;
@@ -89,7 +93,7 @@ pub(crate) fn withdraw(
     organisation: Uuid,
     token: &TokenDigest,
     deed: &Deed,
-) -> QueryResult<Withdrawn> {
+) -> QueryResult<WithdrawOutcome> {
     connection.transaction(|connection| {
         let own = invitations::table
             .find(token.as_bytes().as_slice())
@@ -97,14 +101,14 @@ pub(crate) fn withdraw(
             .filter(invitations::accepted_by.is_null());
         let email = diesel::delete(own).returning(invitations::email).get_result::<String>(connection).optional()?;
         let Some(email) = email else {
-            return Ok(Withdrawn::NoSuchInvitation);
+            return Ok(WithdrawOutcome::NoSuchInvitation);
         };
         record(connection, organisation, Action::InvitationWithdrawn, &email, deed)?;
-        Ok(Withdrawn::Withdrawn)
+        Ok(WithdrawOutcome::Withdrawn)
     })
 }
 
-/// Ends the open invitations to an address: nobody comes back by one that was made for it before.
+/// Removes the open invitations to an address, so that a removed member cannot come back by an earlier one.
 pub(crate) fn end_all_to(connection: &mut PgConnection, organisation: Uuid, email_folded: &str) -> QueryResult<()> {
     let open = invitations::table
         .filter(invitations::organisation_id.eq(organisation).and(invitations::accepted_by.is_null()));
@@ -120,16 +124,16 @@ pub(crate) fn join(
     member: &NewMember,
     session: &NewSession,
     deed: &Deed,
-) -> QueryResult<Joined> {
+) -> QueryResult<JoinOutcome> {
     match connection.transaction(|connection| try_to_join(connection, token, member, session, deed)) {
         Err(Refusal::Refused(refused)) => Ok(refused),
         Err(Refusal::Failed(error)) => Err(error),
-        Ok(()) => Ok(Joined::Joined),
+        Ok(()) => Ok(JoinOutcome::Joined),
     }
 }
 
 enum Refusal {
-    Refused(Joined),
+    Refused(JoinOutcome),
     Failed(diesel::result::Error),
 }
 
@@ -147,7 +151,7 @@ fn try_to_join(
     deed: &Deed,
 ) -> Result<(), Refusal> {
     let id = *member.id.as_uuid();
-    // Open, or used up by this very guest in an earlier run that lost its answer.
+    // Open, or accepted by this very guest in an earlier run that was committed and whose answer was lost.
     let is_open = invitations::accepted_by.is_null().and(invitations::expires_at.gt(deed.at));
     let own = invitations::table
         .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
@@ -157,9 +161,9 @@ fn try_to_join(
         .returning((invitations::organisation_id, invitations::email))
         .get_result::<(Uuid, String)>(connection)
         .optional()?;
-    let (organisation, email) = accepted.ok_or(Refusal::Refused(Joined::NoInvitation))?;
-    // An address that cannot be read any more belongs to nobody.
-    let email_folded = folded(&email).ok_or(Refusal::Refused(Joined::NoInvitation))?;
+    let (organisation, email) = accepted.ok_or(Refusal::Refused(JoinOutcome::NoInvitation))?;
+    // A stored address that is no longer valid belongs to no one.
+    let email_folded = folded(&email).ok_or(Refusal::Refused(JoinOutcome::NoInvitation))?;
     let row = (
         members::id.eq(id),
         members::organisation_id.eq(organisation),
@@ -172,15 +176,14 @@ fn try_to_join(
     let added = diesel::insert_into(members::table).values(row).on_conflict_do_nothing().execute(connection)?;
     let is_there = diesel::select(diesel::dsl::exists(members::table.find(id))).get_result::<bool>(connection)?;
     if added == 0 && !is_there {
-        return Err(Refusal::Refused(Joined::EmailTaken));
+        return Err(Refusal::Refused(JoinOutcome::EmailTaken));
     }
     insert_session(connection, session, deed)?;
-    let deed = Deed { actor: Actor::Member(member.id, member.name.to_string()), ..deed.clone() };
-    record(connection, organisation, Action::MemberJoined, &email, &deed)?;
+    record(connection, organisation, Action::MemberJoined, &email, deed)?;
     Ok(())
 }
 
-/// What two spellings of a stored address have in common. None: it is no address.
+/// The folded form of a stored address. None: it is no longer a valid address.
 fn folded(email: &str) -> Option<String> {
     email.parse::<EmailAddress>().ok().map(|email| email.folded())
 }

@@ -1,4 +1,4 @@
-//! A member as stored.
+//! The stored columns of a member.
 
 use diesel::prelude::*;
 use intake_domain::Name;
@@ -30,7 +30,7 @@ impl TryFrom<MemberRow> for Member {
     }
 }
 
-/// What was valid when it was stored is not any more: a defect, not the caller's fault.
+/// A stored value that no longer keeps the rules: a defect, not the caller's fault.
 pub(crate) fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
     StoreError::Unexpected(error.into())
 }

@@ -1,8 +1,8 @@
-//! Second factors, over Diesel: kept, and used up.
+//! Second factors, over Diesel: turning them on and off, and their recovery codes.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, Deed, Member, NewSecondFactor, TokenDigest};
+use intake_domain::{Action, Deed, Member, NewSecondFactor, SecondFactorOutcome, TokenDigest};
 use uuid::Uuid;
 
 use crate::audit::log::record;
@@ -22,35 +22,39 @@ pub(crate) fn turn_on(
     member: &Member,
     factor: &NewSecondFactor,
     deed: &Deed,
-) -> QueryResult<bool> {
+) -> QueryResult<SecondFactorOutcome> {
     connection.transaction(|connection| {
         let id = *member.id.as_uuid();
         let secret = factor.secret.as_bytes();
-        // None yet, or this very one from an earlier run that lost its answer.
+        // None yet, or this very one from an earlier run that was committed and whose answer was lost.
         let is_free = members::totp_secret.is_null().or(members::totp_secret.assume_not_null().eq(secret));
         let turned_on = diesel::update(members::table.find(id).filter(is_free))
             .set((members::totp_secret.eq(secret), members::totp_used_step.eq(factor.used_step)))
             .execute(connection)?;
         if turned_on == 0 {
-            return Ok(false);
+            return Ok(SecondFactorOutcome::Unchanged);
         }
         put_recovery_codes(connection, id, &factor.recovery_codes)?;
-        record_of(connection, member, Action::SecondFactorTurnedOn, deed)
+        record_change(connection, member, Action::SecondFactorTurnedOn, deed)
     })
 }
 
-pub(crate) fn turn_off(connection: &mut PgConnection, member: &Member, deed: &Deed) -> QueryResult<bool> {
+pub(crate) fn turn_off(
+    connection: &mut PgConnection,
+    member: &Member,
+    deed: &Deed,
+) -> QueryResult<SecondFactorOutcome> {
     connection.transaction(|connection| {
         let id = *member.id.as_uuid();
         let turned_off = diesel::update(members::table.find(id).filter(members::totp_secret.is_not_null()))
             .set((members::totp_secret.eq(None::<Vec<u8>>), members::totp_used_step.eq(None::<i64>)))
             .execute(connection)?;
         if turned_off == 0 {
-            return Ok(false);
+            return Ok(SecondFactorOutcome::Unchanged);
         }
         put_recovery_codes(connection, id, &[])?;
         diesel::delete(waiting_sign_ins::table.filter(waiting_sign_ins::member_id.eq(id))).execute(connection)?;
-        record_of(connection, member, Action::SecondFactorTurnedOff, deed)
+        record_change(connection, member, Action::SecondFactorTurnedOff, deed)
     })
 }
 
@@ -59,16 +63,16 @@ pub(crate) fn replace_recovery_codes(
     member: &Member,
     codes: &[TokenDigest],
     deed: &Deed,
-) -> QueryResult<bool> {
+) -> QueryResult<SecondFactorOutcome> {
     connection.transaction(|connection| {
         let id = *member.id.as_uuid();
         // Locked, so that two windows cannot both add their codes.
         let factor = members::table.find(id).select(members::totp_secret.is_not_null()).for_update();
         if factor.first::<bool>(connection).optional()? != Some(true) {
-            return Ok(false);
+            return Ok(SecondFactorOutcome::Unchanged);
         }
         put_recovery_codes(connection, id, codes)?;
-        record_of(connection, member, Action::RecoveryCodesReplaced, deed)
+        record_change(connection, member, Action::RecoveryCodesReplaced, deed)
     })
 }
 
@@ -81,7 +85,13 @@ fn put_recovery_codes(connection: &mut PgConnection, member: Uuid, codes: &[Toke
     diesel::insert_into(recovery_codes::table).values(rows).execute(connection).map(drop)
 }
 
-/// What a member's change of its own leaves in the record.
-fn record_of(connection: &mut PgConnection, member: &Member, action: Action, deed: &Deed) -> QueryResult<bool> {
-    record(connection, *member.organisation_id.as_uuid(), action, member.email.as_str(), deed).map(|()| true)
+/// Records that a member's second factor was changed.
+fn record_change(
+    connection: &mut PgConnection,
+    member: &Member,
+    action: Action,
+    deed: &Deed,
+) -> QueryResult<SecondFactorOutcome> {
+    record(connection, *member.organisation_id.as_uuid(), action, member.email.as_str(), deed)
+        .map(|()| SecondFactorOutcome::Changed)
 }

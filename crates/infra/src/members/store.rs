@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Credentials, Deed, EmailAddress, Invitation, Invited, Joined, Member, MemberId, MemberRecord, MemberStore,
-    Network, NewInvitation, NewMember, NewSecondFactor, NewSession, OpenInvitation, OrganisationId, PasswordHash,
-    Removed, StoreError, TokenDigest, Withdrawn,
+    Action, Credentials, Deed, EmailAddress, Invitation, InviteOutcome, JoinOutcome, Member, MemberId, MemberRecord,
+    MemberStore, Network, NewInvitation, NewMember, NewSecondFactor, NewSession, OpenInvitation, OrganisationId,
+    PasswordHash, RemoveOutcome, SecondFactorOutcome, StoreError, TokenDigest, WithdrawOutcome,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -30,7 +30,7 @@ impl PostgresMemberStore {
 
 #[async_trait]
 impl MemberStore for PostgresMemberStore {
-    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<Invited, StoreError> {
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<InviteOutcome, StoreError> {
         let (invitation, deed) = (invitation.clone(), deed.clone());
         self.0.run(move |connection| invitations::invite(connection, &invitation, &deed)).await
     }
@@ -58,7 +58,7 @@ impl MemberStore for PostgresMemberStore {
         organisation: OrganisationId,
         token: &TokenDigest,
         deed: &Deed,
-    ) -> Result<Withdrawn, StoreError> {
+    ) -> Result<WithdrawOutcome, StoreError> {
         let (organisation, token, deed) = (*organisation.as_uuid(), *token, deed.clone());
         self.0.run(move |connection| invitations::withdraw(connection, organisation, &token, &deed)).await
     }
@@ -69,7 +69,7 @@ impl MemberStore for PostgresMemberStore {
         member: &NewMember,
         session: &NewSession,
         deed: &Deed,
-    ) -> Result<Joined, StoreError> {
+    ) -> Result<JoinOutcome, StoreError> {
         let (token, member, session, deed) = (*token, member.clone(), session.clone(), deed.clone());
         self.0.run(move |connection| invitations::join(connection, &token, &member, &session, &deed)).await
     }
@@ -121,7 +121,12 @@ impl MemberStore for PostgresMemberStore {
         Ok(records.collect())
     }
 
-    async fn remove(&self, organisation: OrganisationId, member: MemberId, deed: &Deed) -> Result<Removed, StoreError> {
+    async fn remove(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        deed: &Deed,
+    ) -> Result<RemoveOutcome, StoreError> {
         let (organisation, member, deed) = (*organisation.as_uuid(), *member.as_uuid(), deed.clone());
         self.0.run(move |connection| remove(connection, organisation, member, &deed)).await
     }
@@ -131,12 +136,17 @@ impl MemberStore for PostgresMemberStore {
         self.0.run(move |connection| second_factor::recovery_codes_left(connection, id)).await
     }
 
-    async fn turn_on(&self, member: &Member, factor: &NewSecondFactor, deed: &Deed) -> Result<bool, StoreError> {
+    async fn turn_on(
+        &self,
+        member: &Member,
+        factor: &NewSecondFactor,
+        deed: &Deed,
+    ) -> Result<SecondFactorOutcome, StoreError> {
         let (member, factor, deed) = (member.clone(), factor.clone(), deed.clone());
         self.0.run(move |connection| second_factor::turn_on(connection, &member, &factor, &deed)).await
     }
 
-    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<bool, StoreError> {
+    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<SecondFactorOutcome, StoreError> {
         let (member, deed) = (member.clone(), deed.clone());
         self.0.run(move |connection| second_factor::turn_off(connection, &member, &deed)).await
     }
@@ -146,28 +156,28 @@ impl MemberStore for PostgresMemberStore {
         member: &Member,
         codes: &[TokenDigest],
         deed: &Deed,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<SecondFactorOutcome, StoreError> {
         let (member, codes, deed) = (member.clone(), codes.to_vec(), deed.clone());
         self.0.run(move |connection| second_factor::replace_recovery_codes(connection, &member, &codes, &deed)).await
     }
 }
 
-fn remove(connection: &mut PgConnection, organisation: Uuid, member: Uuid, deed: &Deed) -> QueryResult<Removed> {
+fn remove(connection: &mut PgConnection, organisation: Uuid, member: Uuid, deed: &Deed) -> QueryResult<RemoveOutcome> {
     connection.transaction(|connection| {
         // Locked, so that the last two members cannot remove each other at once.
         let all = members::table.filter(members::organisation_id.eq(organisation)).order(members::id);
         let columns = (members::id, members::email, members::email_folded);
         let all = all.select(columns).for_update().load::<(Uuid, String, String)>(connection)?;
         let Some((_, email, email_folded)) = all.iter().find(|(id, ..)| *id == member) else {
-            return Ok(Removed::NoSuchMember);
+            return Ok(RemoveOutcome::NoSuchMember);
         };
         if all.len() == 1 {
-            return Ok(Removed::LastMember);
+            return Ok(RemoveOutcome::LastMember);
         }
-        // Sessions, waiting sign-ins and the invitations that it made go with it.
+        // Foreign keys remove the member's sessions, waiting sign-ins and invitations with it.
         diesel::delete(members::table.find(member)).execute(connection)?;
         invitations::end_all_to(connection, organisation, email_folded)?;
         record(connection, organisation, Action::MemberRemoved, email, deed)?;
-        Ok(Removed::Removed)
+        Ok(RemoveOutcome::Removed)
     })
 }

@@ -11,7 +11,7 @@ use intake_domain::{Source, StoreError};
 
 use crate::database::connect::{RETRY_PAUSE, connect};
 use crate::database::schema_error::SchemaError;
-use crate::diesel_errors::{Failure, discreet, failure};
+use crate::diesel_errors::{Failure, failure, without_row_values};
 use crate::patients::batch::{Attempt, Failed, Fault, fault, store};
 use crate::patients::crew::Crew;
 use crate::patients::desk::Desk;
@@ -187,15 +187,15 @@ impl Writer {
             let took_long = started.elapsed() >= *lock_timeout;
             let is_locked = took_long && attempts.iter().any(Attempt::may_be_held);
             let interruption = match failure(&error) {
-                Failure::Passing => return Interrupted(Interruption::Away(discreet(error)), true),
+                Failure::Transient => return Interrupted(Interruption::Away(without_row_values(error)), true),
                 Failure::Refused => Interruption::Refused(error),
                 // Whoever is at fault shows when the rows are tried apart.
-                Failure::Unclear if is_locked && attempts.len() > 1 => Interruption::Locked,
-                Failure::Unclear => match fault(connection, attempts, *lock_timeout) {
+                Failure::Unknown if is_locked && attempts.len() > 1 => Interruption::Locked,
+                Failure::Unknown => match fault(connection, attempts, *lock_timeout) {
                     Fault::Batch => Interruption::Refused(error),
                     Fault::Grants(missing) => Interruption::Forbidden(missing),
                     Fault::Neither if is_locked => Interruption::Locked,
-                    Fault::Neither => Interruption::Unable(discreet(error)),
+                    Fault::Neither => Interruption::Unable(without_row_values(error)),
                 },
             };
             Interrupted(interruption, is_stored)
@@ -236,7 +236,7 @@ impl Writer {
             }
             Interruption::Locked => self.put_off_locked(batch, work),
             Interruption::Refused(error) if batch.len() == 1 => {
-                let answer = Err(StoreError::Unexpected(discreet(error)));
+                let answer = Err(StoreError::Unexpected(without_row_values(error)));
                 batch.into_iter().zip([answer]).for_each(|(job, answer)| drop(job.answer.send(answer)));
             }
             // One row must never fail its neighbours.

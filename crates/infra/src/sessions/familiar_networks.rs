@@ -1,4 +1,4 @@
-//! The networks that members have signed in from, as far as they are worth remembering.
+//! The networks that members have recently signed in from.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::schema::familiar_networks;
 
-/// Of each member the last ones: home, work, a telephone's and a few hotels'.
+/// How many networks are kept for each member: home, work, a phone's and a few hotels'.
 const NETWORKS_MAX: i64 = 16;
 
-/// Remembers where a member has just signed in from, in the transaction of the sign-in.
+/// Remembers the network that a member has just signed in from, in the transaction of the sign-in.
 pub(crate) fn remember(connection: &mut PgConnection, member: Uuid, deed: &Deed) -> QueryResult<()> {
     let row = (
         familiar_networks::member_id.eq(member),

@@ -1,4 +1,4 @@
-//! A session as stored.
+//! Stores a session.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
@@ -7,7 +7,7 @@ use intake_domain::{Deed, NewSession};
 use crate::schema::sessions;
 use crate::sessions::familiar_networks::remember;
 
-/// Stores a session, and where its member signed in from; storing it twice changes nothing.
+/// Stores a session and the network its member signed in from; storing it twice changes nothing.
 pub(crate) fn insert_session(connection: &mut PgConnection, session: &NewSession, deed: &Deed) -> QueryResult<()> {
     let row = (
         sessions::token_digest.eq(session.token.as_bytes().as_slice()),

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AwaitedMember, CODE_LIMIT, Deed, Finished, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
+    Action, AwaitedMember, CODE_LIMIT, CodeOutcome, Deed, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
     SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret, Visit,
 };
 use time::{Duration, OffsetDateTime};
@@ -16,7 +16,7 @@ use crate::schema::{members, organisations, sessions, waiting_sign_ins};
 use crate::sessions::row::insert_session;
 use crate::sessions::waiting_sign_ins::{await_code, finish};
 
-/// How exactly the last use of a session is known: one write in so long, not one a page.
+/// How precisely the last use of a session is known: it is written at most this often, not for each page.
 const USE_PRECISION: Duration = Duration::minutes(5);
 
 /// The port [`SessionStore`] over PostgreSQL.
@@ -79,7 +79,7 @@ impl SessionStore for PostgresSessionStore {
         proof: Proof,
         session: &NewSession,
         deed: &Deed,
-    ) -> Result<Finished, StoreError> {
+    ) -> Result<CodeOutcome, StoreError> {
         let (waiting, session, deed) = (*waiting, session.clone(), deed.clone());
         self.0.run(move |connection| finish(connection, &waiting, proof, &session, &deed)).await
     }

@@ -1,22 +1,22 @@
-//! Sign-ins with the right password that wait for their code.
+//! Sign-ins with the right password that are waiting for their code.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, CODE_LIMIT, Deed, Finished, NewSession, Proof, TokenDigest};
+use intake_domain::{Action, CODE_LIMIT, CodeOutcome, Deed, NewSession, Proof, TokenDigest};
 use uuid::Uuid;
 
 use crate::audit::log::record;
 use crate::schema::{members, recovery_codes, sessions, waiting_sign_ins};
 use crate::sessions::row::insert_session;
 
-/// Keeps a sign-in until its code comes. The member's earlier ones that nobody finished go, so that who knows a
-/// password cannot pile them up between two sweeps.
+/// Stores a sign-in until its code comes. Removes the member's expired ones, so that someone who knows the password
+/// cannot pile them up between two sweeps.
 pub(crate) fn await_code(connection: &mut PgConnection, sign_in: &NewSession) -> QueryResult<()> {
     let member = *sign_in.member_id.as_uuid();
-    let dead = waiting_sign_ins::table
+    let expired = waiting_sign_ins::table
         .filter(waiting_sign_ins::member_id.eq(member))
         .filter(waiting_sign_ins::started_at.le(sign_in.started_at - CODE_LIMIT));
-    diesel::delete(dead).execute(connection)?;
+    diesel::delete(expired).execute(connection)?;
     let row = (
         waiting_sign_ins::token_digest.eq(sign_in.token.as_bytes().as_slice()),
         waiting_sign_ins::member_id.eq(member),
@@ -31,7 +31,7 @@ pub(crate) fn finish(
     proof: Proof,
     session: &NewSession,
     deed: &Deed,
-) -> QueryResult<Finished> {
+) -> QueryResult<CodeOutcome> {
     let finished = connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
         let own = waiting_sign_ins::table
@@ -39,10 +39,10 @@ pub(crate) fn finish(
             .filter(waiting_sign_ins::member_id.eq(id))
             .filter(waiting_sign_ins::started_at.gt(deed.at - CODE_LIMIT));
         if diesel::delete(own).execute(connection)? == 0 {
-            // Finished by an earlier run that lost its answer, or by somebody else.
+            // Finished by an earlier run whose answer was lost, or in another window.
             let started = sessions::table.find(session.token.as_bytes().as_slice());
             let is_started = diesel::select(diesel::dsl::exists(started)).get_result::<bool>(connection)?;
-            return Ok(if is_started { Finished::SignedIn } else { Finished::Over });
+            return Ok(if is_started { CodeOutcome::SignedIn } else { CodeOutcome::Over });
         }
         let (used_up, action) = match proof {
             Proof::Step(step) => {
@@ -62,11 +62,11 @@ pub(crate) fn finish(
         let subject = members::table.find(id).select((members::organisation_id, members::email));
         let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
         record(connection, organisation, action, &email, deed)?;
-        Ok(Finished::SignedIn)
+        Ok(CodeOutcome::SignedIn)
     });
     match finished {
-        // The sign-in goes on waiting, for a better code.
-        Err(diesel::result::Error::RollbackTransaction) => Ok(Finished::WrongCode),
+        // The sign-in keeps waiting for the right code.
+        Err(diesel::result::Error::RollbackTransaction) => Ok(CodeOutcome::WrongCode),
         other => other,
     }
 }

@@ -64,8 +64,8 @@ fn a_key_is_replaced_without_a_gap() {
     browser.wait_for("won't be shown again");
     let new = shown_key(&browser);
     browser.press("Done");
-    browser.wait_for("In use until its replacement is");
-    browser.wait_for("Replacement, not in use yet");
+    browser.wait_for("Still works until its replacement is first used");
+    browser.wait_for("Replacement, not used yet");
     assert!(browser.text().matches("Replace\n").count() <= 1, "the old one has its replacement already");
     assert_eq!(app.service.create(&old, &patient()).status, 201, "good until the new one is used");
 
@@ -102,7 +102,7 @@ fn a_replacement_expires_as_the_old_key_did_unless_somebody_says_otherwise() {
     let app = TestApp::start();
     app.join(&browser, "Ada", "ada@clinic.example");
     create_key(&browser, "Front desk");
-    browser.wait_for("It is good until you revoke it.");
+    browser.wait_for("It works until you revoke it.");
     let aged = "UPDATE api_keys SET created_at = now() - interval '80 days', expires_at = now() + interval '10 days'";
     app.database.connect().batch_execute(aged).unwrap();
     browser.press("Done");
@@ -112,11 +112,11 @@ fn a_replacement_expires_as_the_old_key_did_unless_somebody_says_otherwise() {
     assert_eq!(browser.value("The new key expires"), in_91_days);
     let _ = browser.run("document.querySelector('#expires').value = '2020-01-01'");
     browser.press("Create replacement");
-    browser.wait_for("The day must be in the future.");
+    browser.wait_for("The date must be in the future.");
     let _ = browser.run(&format!("document.querySelector('#expires').value = '{in_91_days}'"));
     browser.press("Create replacement");
     browser.wait_for("won't be shown again");
-    assert!(browser.text().contains("It is good until") && browser.text().contains("or until you revoke it"));
+    assert!(browser.text().contains("It works until") && browser.text().contains("or until you revoke it"));
     let ends = format!("api_keys WHERE replaces IS NOT NULL AND expires_at = '{in_91_days} 00:00 UTC'");
     assert_eq!(app.database.count(&ends), 1);
 }
@@ -176,7 +176,7 @@ fn a_forgotten_page_asks_for_ten_minutes_and_keeps_no_session_alive() {
     wait_for("the script to ask", || asked() >= before + 2);
     assert_eq!(app.database.count("sessions WHERE last_used_at < now() - interval '10 hours'"), 1, "no use of it");
     let _ = browser.run("const clock = Date.now; Date.now = () => clock() + 10 * 60 * 1000;");
-    browser.wait_for("No request so far.");
+    browser.wait_for("No request yet.");
     let last = asked();
     std::thread::sleep(std::time::Duration::from_secs(4));
     assert_eq!(asked(), last);
@@ -237,7 +237,7 @@ fn a_wrong_pair_is_refused_whichever_half_is_wrong() {
     app.sign_in(&browser, "ada@clinic.EXAMPLE", PASSWORD);
     browser.wait_for("There is no API key yet.");
     browser.press("Activity");
-    browser.wait_for("gave a wrong password for Ada@Clinic.example");
+    browser.wait_for("entered a wrong password for Ada@Clinic.example");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn an_invitation_is_good_once() {
     accept_invitation(&browser, "Ada");
     for used in [link.as_str(), &app.url("/invitations/wrong"), &app.url(&format!("/invitations/{}", "0".repeat(64)))] {
         browser.open(used);
-        browser.wait_for("This invitation is no longer good");
+        browser.wait_for("This invitation no longer works");
     }
 }
 
@@ -288,7 +288,7 @@ fn members_invite_and_remove_each_other_and_the_last_one_stays() {
     ada.press("Members");
     assert!(!ada.has("Remove"), "the last member cannot be removed");
     ada.fill("Email", "grace@clinic.example");
-    ada.press("Make invitation link");
+    ada.press("Create invitation link");
     ada.wait_for("won't be shown again");
     grace.open(&ada.value("Invitation link"));
     accept_invitation(&grace, "Grace");
@@ -422,7 +422,7 @@ fn every_button_is_in_sight_on_every_screen_with_and_without_scripts() {
         keys_of_every_kind(&app, &browser);
         browser.open(&app.url("/settings/members"));
         browser.fill("Email", &format!("{}@clinic.example", "b".repeat(60)));
-        browser.press("Make invitation link");
+        browser.press("Create invitation link");
         browser.wait_for("won't be shown again");
         for width in [360, 641, 768, 1_024, 1_280, 1_920] {
             on_a_screen(&browser, width);

@@ -280,8 +280,8 @@ fn an_organisation_has_no_more_keys_and_people_than_it_may_have() {
     assert_eq!((create().status, invite().status), (200, 200), "the last ones");
     let (key, invitation) = (create(), invite());
     assert_eq!((key.status, invitation.status), (409, 409));
-    assert!(key.text().contains("as many active keys as it may have"));
-    assert!(invitation.text().contains("as many members and open invitations as it may have"));
+    assert!(key.text().contains("limit of active keys"));
+    assert!(invitation.text().contains("limit of members and open invitations"));
     let active = "api_keys WHERE revoked_at IS NULL";
     let open = "invitations WHERE accepted_by IS NULL AND expires_at > now()";
     assert_eq!((app.database.count(active), app.database.count(open)), (500, 499));

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 use intake_test_support::{ServiceBuilder, wait_for};
+use serde_json::Value;
 
 fn in_fresh_checkout(folder: &std::path::Path) -> ServiceBuilder {
     ServiceBuilder::in_folder(env!("CARGO_BIN_EXE_intake"), std::path::Path::new(".intake")).working_folder(folder)
@@ -51,4 +52,30 @@ fn a_lost_demo_key_is_replaced() {
     fs::remove_file(&key_file).unwrap();
     drop(in_fresh_checkout(folder.path()).start());
     assert_ne!(fs::read_to_string(&key_file).unwrap(), first);
+}
+
+#[test]
+fn a_start_does_not_use_the_demo_key_and_replaces_a_revoked_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let key_file = folder.path().join(".intake/demo-key");
+    let json = |arguments: &[&str]| -> Value {
+        let program = in_fresh_checkout(folder.path());
+        let output =
+            arguments.iter().fold(program, |program, argument| program.argument(argument)).argument("--json").run();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let start_and_stop = || assert!(in_fresh_checkout(folder.path()).start().stop().success());
+    start_and_stop();
+    let first = fs::read_to_string(&key_file).unwrap();
+    start_and_stop();
+    let organisations = json(&["organisation", "list"]);
+    let clinic = organisations[0]["id"].as_str().unwrap();
+    let keys = json(&["key", "list", "--organisation", clinic]);
+    assert_eq!(keys.as_array().unwrap().len(), 1, "{keys}");
+    assert_eq!(keys[0]["lastUsedAt"], Value::Null);
+
+    json(&["key", "revoke", keys[0]["id"].as_str().unwrap()]);
+    start_and_stop();
+    assert_ne!(fs::read_to_string(&key_file).unwrap(), first);
+    assert_eq!(json(&["key", "list", "--organisation", clinic]).as_array().unwrap().len(), 2);
 }

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
 use intake_domain::Environment;
-use intake_infra::SERVICE_ROLE;
-use intake_infra::embedded::Durability;
+use intake_infra::{Durability, SERVICE_ROLE};
 use intake_test_support::{Clinic, TestDatabase, create_request, patient, wait_for, wait_for_end};
 
 use crate::assert_unauthorised;

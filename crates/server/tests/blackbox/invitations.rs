@@ -86,7 +86,7 @@ fn an_invitation_is_withdrawn_in_a_browser() {
     browser.wait_for("Invite a member");
     assert!(!browser.text().contains("Open invitations"));
     browser.fill("Email", "mistyped@clinic.example");
-    browser.press("Make invitation link");
+    browser.press("Create invitation link");
     browser.wait_for("won't be shown again");
     browser.wait_for("Open invitations");
     browser.press("Withdraw");

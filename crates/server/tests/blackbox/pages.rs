@@ -147,7 +147,7 @@ pub(crate) fn visit_every_page(app: &TestApp, browser: &Browser, member: &str, k
     drop(app.member("grace@clinic.example"));
     tour.open("/settings/members", 200);
     browser.fill("Email", "mary@clinic.example");
-    browser.press("Make invitation link");
+    browser.press("Create invitation link");
     browser.wait_for("won't be shown again");
     look("a new invitation");
     for missing in ["/nothing", "/settings/nothing", "/invitations/used"] {

@@ -8,8 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use intake_domain::Environment;
-use intake_infra::embedded::Durability;
-use intake_infra::{DatabaseUrl, SERVICE_ROLE};
+use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE};
 use intake_test_support::{Clinic, TestDatabase, create_request, patient, wait_for};
 
 use crate::complaint;

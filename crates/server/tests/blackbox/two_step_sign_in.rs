@@ -55,7 +55,7 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     assert_eq!(recovery.len(), 10);
     browser.press("Copy");
     browser.wait_for("Copied.");
-    browser.press("I have kept them");
+    browser.press("I have saved them");
     browser.wait_for("You have 10 recovery codes left.");
     browser.press("Members");
     browser.wait_for("On");
@@ -68,9 +68,9 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     };
     app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     try_code(wrong(&secret));
-    browser.wait_for("The code is wrong, or was used before.");
+    browser.wait_for("The code is wrong or has been used before.");
     try_code(&used);
-    browser.wait_for("The code is wrong, or was used before.");
+    browser.wait_for("The code is wrong or has been used before.");
     try_code(&code(&secret, 1));
     browser.wait_for("There is no API key yet.");
     sign_out();
@@ -80,7 +80,7 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     sign_out();
     app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     try_code(&recovery[3]);
-    browser.wait_for("The code is wrong, or was used before.");
+    browser.wait_for("The code is wrong or has been used before.");
     try_code(&recovery[4]);
     browser.wait_for("There is no API key yet.");
     browser.press("Account");
@@ -90,7 +90,7 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     browser.press("Show new codes");
     browser.wait_for("they won't be shown again");
     assert!(recovery.iter().all(|old| !browser.value("Recovery codes").contains(old.as_str())));
-    browser.press("I have kept them");
+    browser.press("I have saved them");
     browser.wait_for("You have 10 recovery codes left.");
 
     browser.press("Turn off");
@@ -103,9 +103,9 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     browser.press("Activity");
     for line in [
         "turned on two-step sign-in for ada@clinic.example",
-        "gave the right password and a wrong code for ada@clinic.example",
+        "entered the right password but a wrong code for ada@clinic.example",
         "signed in with a recovery code as ada@clinic.example",
-        "took new recovery codes for ada@clinic.example",
+        "created new recovery codes for ada@clinic.example",
         "turned off two-step sign-in for ada@clinic.example",
     ] {
         browser.wait_for(line);

@@ -1,14 +1,13 @@
 //! Every line of the rule table: what is accepted comes back unchanged, what is refused names its field and rule.
-#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
 
 use intake_domain::{Field, FieldFault, FieldFaults, NewPatient, PatientDraft, Rule, Sent, Today};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use time::OffsetDateTime;
 use time::macros::datetime;
 
-const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
+use crate::fixtures::NOW;
+
 const CHARACTERS: &str = "must not contain control characters or bidirectional overrides";
 
 /// What is required, and no more.

@@ -1,30 +1,22 @@
 //! The key use cases against a mocked store.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use futures_util::FutureExt;
 use intake_domain::{
-    Actor, AddedKey, AuditEntryId, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError,
-    MockKeyStore, Name, OrganisationId, Replacement, create_key, create_organisation, list_keys, revoke_key,
+    Actor, AddKeyOutcome, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError, MockKeyStore,
+    Name, Replacement, RevokeOutcome, create_key, list_keys, revoke_key,
 };
-use time::OffsetDateTime;
 use time::macros::datetime;
-use uuid::Uuid;
 
-const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
+use crate::fixtures::{NOW, organisation, origin, run};
 
 fn format() -> KeyFormat {
     KeyFormat::new(&"intake".parse().unwrap(), Environment::Production)
 }
 
-fn organisation() -> OrganisationId {
-    Uuid::from_u128(1).into()
-}
-
 fn deed() -> Deed {
-    Deed { entry_id: AuditEntryId::new(NOW, [4; 10]), actor: Actor::Operator, address: None, at: NOW }
+    origin().by(Actor::Operator)
 }
 
-fn wish() -> KeyRequest {
+fn key_request() -> KeyRequest {
     KeyRequest {
         organisation_id: organisation(),
         name: Name::new("Front desk").unwrap(),
@@ -46,32 +38,32 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
         assert_eq!(stored.expires_at, Some(datetime!(2026-01-01 0:00 UTC)));
         assert_eq!((stored.created_at, stored.id), (NOW, KeyId::new(NOW, [2; 10])));
         assert!(!format!("{stored:?}").contains(key.expose()));
-        Ok(AddedKey::Added)
+        Ok(AddKeyOutcome::Added)
     });
-    let issued = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once").unwrap();
+    let issued = run(create_key(&keys, &format(), key_request(), &deed())).unwrap();
     assert!(issued.key.expose().starts_with("intake_live_"));
     assert_eq!(format().parse(issued.key.expose()), Ok(issued.key));
 }
 
 #[test]
-fn a_wish_that_was_fulfilled_before_shows_no_second_key() {
+fn a_request_that_is_repeated_shows_no_second_key() {
     let mut keys = MockKeyStore::new();
-    keys.expect_add_key().returning(|_, _| Ok(AddedKey::AlreadyThere));
-    let result = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once");
+    keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::AlreadyThere));
+    let result = run(create_key(&keys, &format(), key_request(), &deed()));
     assert!(matches!(result, Err(ManageKeysError::AlreadyMade)));
 }
 
 #[test]
 fn a_key_takes_the_place_of_an_active_one_alone() {
     let replaces = Some(Replacement { key: KeyId::new(NOW, [9; 10]), ends_after: time::Duration::HOUR });
-    for (added, is_made) in [(AddedKey::Added, true), (AddedKey::NothingToReplace, false)] {
+    for (added, is_made) in [(AddKeyOutcome::Added, true), (AddKeyOutcome::NothingToReplace, false)] {
         let mut keys = MockKeyStore::new();
         keys.expect_add_key().times(1).returning(move |stored, _| {
             assert_eq!(stored.replaces, replaces);
             Ok(added)
         });
-        let wish = KeyRequest { replaces, ..wish() };
-        let result = create_key(&keys, &format(), wish, &deed()).now_or_never().expect("mocks answer at once");
+        let request = KeyRequest { replaces, ..key_request() };
+        let result = run(create_key(&keys, &format(), request, &deed()));
         assert_eq!(result.is_ok(), is_made);
         assert!(is_made || matches!(result, Err(ManageKeysError::NothingToReplace)));
     }
@@ -80,13 +72,13 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
 #[test]
 fn a_key_for_nobody_is_refused() {
     let mut keys = MockKeyStore::new();
-    keys.expect_add_key().returning(|_, _| Ok(AddedKey::NoSuchOrganisation));
-    let result = create_key(&keys, &format(), wish(), &deed()).now_or_never().expect("mocks answer at once");
+    keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::NoSuchOrganisation));
+    let result = run(create_key(&keys, &format(), key_request(), &deed()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));
 
     let mut keys = MockKeyStore::new();
     keys.expect_keys().returning(|_| Ok(None));
-    let result = list_keys(&keys, organisation()).now_or_never().expect("mocks answer at once");
+    let result = run(list_keys(&keys, organisation()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(_))));
 }
 
@@ -96,35 +88,23 @@ fn revoking_tells_when_the_key_was_first_revoked() {
     let first = datetime!(2025-01-01 0:00 UTC);
     keys.expect_revoke().times(1).returning(move |_, within, recorded| {
         assert_eq!((within, recorded), (Some(organisation()), &deed()));
-        Ok(Some(first))
+        Ok(RevokeOutcome::AlreadyRevoked { at: first })
     });
-    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed())
-        .now_or_never()
-        .expect("mocks answer at once");
+    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed()));
     assert_eq!(revoked.unwrap(), first);
 }
 
 #[test]
 fn revoking_an_unknown_key_says_so() {
     let mut keys = MockKeyStore::new();
-    keys.expect_revoke().returning(|_, _, _| Ok(None));
-    let revoked = revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed())
-        .now_or_never()
-        .expect("mocks answer at once");
+    keys.expect_revoke().returning(|_, _, _| Ok(RevokeOutcome::NotFound));
+    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed()));
     assert!(matches!(revoked, Err(ManageKeysError::NoSuchKey(_))));
 }
 
 #[test]
-fn an_organisation_is_stored_under_the_given_id() {
-    let mut keys = MockKeyStore::new();
-    keys.expect_add_organisation().times(1).returning(|_| Ok(()));
-    let made = create_organisation(&keys, organisation(), Name::new("Demo Clinic").unwrap());
-    assert_eq!(made.now_or_never().expect("mocks answer at once").unwrap().id, organisation());
-}
-
-#[test]
-fn debug_output_of_a_wish_does_not_show_what_the_key_is_made_of() {
-    let shown = format!("{:?}", wish());
+fn debug_output_of_a_request_does_not_show_what_the_key_is_made_of() {
+    let shown = format!("{:?}", key_request());
     assert!(shown.contains("Front desk") && shown.contains("KeySecret(…)"), "{shown}");
     assert!(!shown.contains("3, 3"), "{shown}");
 }

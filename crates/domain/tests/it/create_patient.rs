@@ -1,26 +1,21 @@
 //! The use case against mocked ports: what is asked of them, how often, and what comes of each answer.
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::sync::{Arc, Mutex};
 
-use futures_util::FutureExt;
 use intake_domain::{
     ApiKey, CreatePatientError, CreatedPatient, Environment, Field, KeyFormat, KeyHolder, KeyId, KeyRefusal,
-    KeyStanding, MockPatientRegister, OrganisationId, PatientDraft, PatientId, PatientRequest, Registered,
-    RequestDigest, StoreError, create_patient,
+    KeyStanding, MockPatientRegister, PatientDraft, PatientId, PatientRequest, Registered, RequestDigest, StoreError,
+    create_patient,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
-use uuid::Uuid;
+
+use crate::fixtures::{organisation, run};
 
 const NOW: OffsetDateTime = datetime!(2025-12-03 10:30:00.123456 UTC);
 
 fn key() -> ApiKey {
     KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).mint([5; 32])
-}
-
-fn organisation() -> OrganisationId {
-    Uuid::from_u128(1).into()
 }
 
 fn draft(first_name: &str) -> PatientDraft<'_> {
@@ -40,7 +35,7 @@ fn create(
     let idempotency_key = retry.map(|key| key.parse().unwrap());
     let request =
         PatientRequest { key: key.digest(), draft, idempotency_key, id: PatientId::new(NOW, [1; 10]), now: NOW };
-    create_patient(register, request).now_or_never().expect("mocks answer at once")
+    run(create_patient(register, request))
 }
 
 #[test]

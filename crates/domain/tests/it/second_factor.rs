@@ -1,35 +1,17 @@
 //! Getting, using and losing a second factor against mocked ports.
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use futures_util::FutureExt;
 use intake_domain::{
-    Action, Actor, AuditEntryId, AwaitedMember, Credentials, Deed, Finished, Member, MemberId, MockMemberStore,
-    MockPasswordHasher, MockSessionStore, Name, OrganisationId, PasswordHash, PresentedCode, PresentedPassword, Proof,
-    RecoveryCode, SecondFactorError, SecondFactorRequest, Token, TotpSecret, Waiter, finish_sign_in,
+    Action, Actor, AwaitedMember, CodeError, CodeOutcome, Credentials, Deed, MockMemberStore, MockPasswordHasher,
+    MockSessionStore, OrganisationId, PresentedCode, PresentedPassword, Proof, RecoveryCode, ResetSecondFactorError,
+    SecondFactorError, SecondFactorOutcome, SecondFactorRequest, Token, TotpSecret, Waiter, finish_sign_in,
     replace_recovery_codes, reset_second_factor, turn_off_second_factor, turn_on_second_factor,
 };
-use time::OffsetDateTime;
-use time::macros::datetime;
 use uuid::Uuid;
 
-const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
-const PASSWORD: &str = "correct horse battery";
+use crate::fixtures::{NOW, PASSWORD, ada, hash, organisation, origin, run};
 
 fn deed() -> Deed {
-    Deed { entry_id: AuditEntryId::new(NOW, [4; 10]), actor: Actor::Stranger, address: None, at: NOW }
-}
-
-fn organisation() -> OrganisationId {
-    Uuid::from_u128(1).into()
-}
-
-fn ada() -> Member {
-    Member {
-        id: MemberId::new(NOW, [1; 10]),
-        organisation_id: organisation(),
-        name: Name::new("Ada").unwrap(),
-        email: "ada@clinic.example".parse().unwrap(),
-    }
+    origin().by(ada().actor())
 }
 
 fn secret() -> TotpSecret {
@@ -44,7 +26,7 @@ fn codes() -> [RecoveryCode; 2] {
 fn house() -> (MockMemberStore, MockPasswordHasher) {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(|email, _| {
-        let password = PasswordHash::new("$argon2id$ada".to_owned());
+        let password = hash();
         let is_ada = *email == ada().email;
         Ok(is_ada.then(|| Credentials { member: ada(), password, has_second_factor: true, is_familiar: false }))
     });
@@ -65,15 +47,14 @@ fn try_to_turn_on(
     let (codes, deed, ada) = (codes(), deed(), ada());
     let (code, password) = (&PresentedCode::new(code), &PresentedPassword::new(password));
     let request = SecondFactorRequest { secret: secret(), code, password, recovery_codes: &codes };
-    turn_on_second_factor(members, hasher, &ada, request, &deed).now_or_never().expect("mocks answer at once")
+    run(turn_on_second_factor(members, hasher, &ada, request, &deed))
 }
 
-fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Finished {
+fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Result<(), CodeError> {
     let awaited = AwaitedMember { member: ada(), secret: secret() };
     let (waiting, session) = (Token::new([1; 32]), Token::new([2; 32]));
     let code = PresentedCode::new(code);
-    let finished = finish_sign_in(sessions, &awaited, &waiting, &code, &session, deed());
-    finished.now_or_never().expect("mocks answer at once").unwrap()
+    run(finish_sign_in(sessions, &awaited, &waiting, &code, &session, origin()))
 }
 
 #[test]
@@ -83,7 +64,7 @@ fn code_and_password_turn_it_on_and_use_the_code_up() {
         assert_eq!((member, &factor.secret, recorded), (&ada(), &secret(), &deed()));
         assert_eq!(factor.used_step, NOW.unix_timestamp() / 30);
         assert_eq!(factor.recovery_codes, codes().map(|code| code.digest()));
-        Ok(true)
+        Ok(SecondFactorOutcome::Changed)
     });
     try_to_turn_on(&members, &hasher, &secret().code_at(NOW), PASSWORD).unwrap();
 }
@@ -97,23 +78,26 @@ fn nothing_is_turned_on_by_a_wrong_code_or_password_or_twice() {
     assert!(matches!(try_to_turn_on(&members, &hasher, wrong, PASSWORD), Err(SecondFactorError::WrongCode)));
     assert!(matches!(try_to_turn_on(&members, &hasher, &right, "guess"), Err(SecondFactorError::WrongPassword)));
     let (mut members, hasher) = house();
-    members.expect_turn_on().times(1).returning(|_, _, _| Ok(false));
-    assert!(matches!(try_to_turn_on(&members, &hasher, &right, PASSWORD), Err(SecondFactorError::SoAlready)));
+    members.expect_turn_on().times(1).returning(|_, _, _| Ok(SecondFactorOutcome::Unchanged));
+    assert!(matches!(try_to_turn_on(&members, &hasher, &right, PASSWORD), Err(SecondFactorError::Unchanged)));
 }
 
 #[test]
 fn turning_off_and_new_codes_take_the_password() {
     let (mut members, hasher) = house();
-    members.expect_turn_off().times(1).returning(|member, _| Ok(*member == ada()));
+    members.expect_turn_off().times(1).returning(|member, _| {
+        assert_eq!(*member, ada());
+        Ok(SecondFactorOutcome::Changed)
+    });
     members.expect_replace_recovery_codes().times(1).returning(|member, digests, _| {
-        assert_eq!(digests, codes().map(|code| code.digest()));
-        Ok(*member == ada())
+        assert_eq!((member, digests), (&ada(), codes().map(|code| code.digest()).as_slice()));
+        Ok(SecondFactorOutcome::Changed)
     });
     let (ada, codes, deed) = (ada(), codes(), deed());
     for (password, is_right) in [("guess", false), (PASSWORD, true)] {
         let password = &PresentedPassword::new(password);
-        let off = turn_off_second_factor(&members, &hasher, &ada, password, &deed).now_or_never().unwrap();
-        let new = replace_recovery_codes(&members, &hasher, &ada, password, &codes, &deed).now_or_never().unwrap();
+        let off = run(turn_off_second_factor(&members, &hasher, &ada, password, &deed));
+        let new = run(replace_recovery_codes(&members, &hasher, &ada, password, &codes, &deed));
         for result in [off, new] {
             assert_eq!(result.is_ok(), is_right);
             assert!(is_right || matches!(result, Err(SecondFactorError::WrongPassword)));
@@ -124,14 +108,19 @@ fn turning_off_and_new_codes_take_the_password() {
 #[test]
 fn an_operator_turns_it_off_for_a_member_of_that_organisation_alone() {
     let (mut members, _) = house();
-    members.expect_turn_off().times(1).returning(|_, _| Ok(true));
+    let mut outcomes = [SecondFactorOutcome::Unchanged, SecondFactorOutcome::Changed].into_iter();
+    members.expect_turn_off().times(2).returning(move |_, _| Ok(outcomes.next().unwrap()));
     let reset = |organisation: OrganisationId, email: &str| {
         let email = email.parse().unwrap();
-        reset_second_factor(&members, organisation, &email, &deed()).now_or_never().unwrap().unwrap()
+        run(reset_second_factor(&members, organisation, &email, &deed()))
     };
-    assert_eq!(reset(Uuid::from_u128(2).into(), "ada@clinic.example"), None);
-    assert_eq!(reset(organisation(), "eve@clinic.example"), None);
-    assert_eq!(reset(organisation(), "ada@clinic.example"), Some(true));
+    for (organisation, email) in
+        [(Uuid::from_u128(2).into(), "ada@clinic.example"), (organisation(), "eve@clinic.example")]
+    {
+        assert!(matches!(reset(organisation, email), Err(ResetSecondFactorError::NoSuchMember { .. })), "{email}");
+    }
+    assert!(matches!(reset(organisation(), "ada@clinic.example"), Err(ResetSecondFactorError::AlreadyOff)));
+    reset(organisation(), "ada@clinic.example").unwrap();
 }
 
 #[test]
@@ -142,9 +131,9 @@ fn the_code_of_the_app_finishes_a_sign_in_under_a_new_token() {
         assert_eq!(proof, Proof::Step(NOW.unix_timestamp() / 30));
         assert_eq!((session.token, session.member_id), (Token::new([2; 32]).digest(), ada().id));
         assert_eq!(recorded.actor, Actor::Member(ada().id, "Ada".to_owned()));
-        Ok(Finished::SignedIn)
+        Ok(CodeOutcome::SignedIn)
     });
-    assert_eq!(try_to_finish(&sessions, &secret().code_at(NOW)), Finished::SignedIn);
+    try_to_finish(&sessions, &secret().code_at(NOW)).unwrap();
 }
 
 #[test]
@@ -153,13 +142,13 @@ fn anything_else_is_tried_as_a_recovery_code_and_a_failure_is_recorded() {
     let mut sessions = MockSessionStore::new();
     sessions.expect_finish().times(1).returning(|_, proof, _, _| {
         assert_eq!(proof, Proof::RecoveryCode(codes()[0].digest()));
-        Ok(Finished::WrongCode)
+        Ok(CodeOutcome::WrongCode)
     });
     sessions.expect_note_failure().times(1).returning(|member, action, recorded| {
         assert_eq!((member, action, &recorded.actor), (&ada(), Action::CodeFailed, &Actor::Stranger));
         Ok(())
     });
-    assert_eq!(try_to_finish(&sessions, &code), Finished::WrongCode);
+    assert!(matches!(try_to_finish(&sessions, &code), Err(CodeError::WrongCode)));
 }
 
 #[test]

@@ -1,0 +1,37 @@
+//! Who and what the tests are about, and how they call a use case.
+
+use futures_util::FutureExt;
+use intake_domain::{AuditEntryId, Member, MemberId, Name, OrganisationId, Origin, PasswordHash};
+use time::OffsetDateTime;
+use time::macros::datetime;
+use uuid::Uuid;
+
+pub(crate) const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
+pub(crate) const PASSWORD: &str = "correct horse battery";
+
+pub(crate) fn organisation() -> OrganisationId {
+    Uuid::from_u128(1).into()
+}
+
+/// A member of the organisation, whose password is [`PASSWORD`].
+pub(crate) fn ada() -> Member {
+    Member {
+        id: MemberId::new(NOW, [1; 10]),
+        organisation_id: organisation(),
+        name: Name::new("Ada").unwrap(),
+        email: "ada@clinic.example".parse().unwrap(),
+    }
+}
+
+pub(crate) fn hash() -> PasswordHash {
+    PasswordHash::new("$argon2id$ada".to_owned())
+}
+
+pub(crate) fn origin() -> Origin {
+    Origin { entry_id: AuditEntryId::new(NOW, [4; 10]), address: Some([203, 0, 113, 9].into()), at: NOW }
+}
+
+/// Runs a use case over mocks, which never make it wait.
+pub(crate) fn run<T>(use_case: impl Future<Output = T>) -> T {
+    use_case.now_or_never().expect("mocks answer at once")
+}

@@ -1,0 +1,14 @@
+//! The rules and the use cases, from outside the crate: ports are mocked.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking"
+)]
+
+mod create_patient;
+mod fixtures;
+mod manage_keys;
+mod members;
+mod rules;
+mod second_factor;

@@ -1,0 +1,293 @@
+//! Every setting, each defined once: its flag, its variable, its line of help, its default and its row in
+//! docs/operations.md all come from here. Reading gives a value, or a line that names the variable.
+
+use std::collections::HashMap;
+use std::env::VarError;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use anyhow::anyhow;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use intake_domain::Environment;
+
+/// A setting: a variable, and a flag of the same name.
+pub(crate) struct Setting {
+    pub(crate) variable: &'static str,
+    /// What a value looks like, in a word.
+    value: &'static str,
+    default: DefaultValue,
+    /// What it is for, in Markdown.
+    help: &'static str,
+}
+
+enum DefaultValue {
+    Text(&'static str),
+    ByEnvironment {
+        development: &'static str,
+        production: &'static str,
+    },
+    /// No value; these words say what holds then.
+    Absent(&'static str),
+}
+
+use DefaultValue::{Absent, ByEnvironment, Text};
+
+/// In the order of the help and of docs/operations.md.
+pub(crate) const SETTINGS: [&Setting; 18] = [
+    &ENVIRONMENT,
+    &DATABASE_URL,
+    &MIGRATION_DATABASE_URL,
+    &DATA_DIR,
+    &HTTPS_ADDR,
+    &TLS_CERT,
+    &TLS_KEY,
+    &HTTP_ADDR,
+    &TRUSTED_PROXIES,
+    &ADMIN_ADDR,
+    &KEY_PREFIX,
+    &RATE_LIMIT,
+    &DEADLINE,
+    &PUBLIC_URL,
+    &LOG,
+    &DURABILITY,
+    &WRITERS,
+    &POSTGRES_BIN,
+];
+
+pub(crate) const ENVIRONMENT: Setting = Setting {
+    variable: "INTAKE_ENVIRONMENT",
+    value: "NAME",
+    default: Text("development"),
+    help: "`development` takes `_demo_` keys, `production` takes `_live_` keys. \
+           A database belongs to the environment it was first used in",
+};
+pub(crate) const DATABASE_URL: Setting = Setting {
+    variable: "DATABASE_URL",
+    value: "URL",
+    default: Absent("none"),
+    help: "The service's connection. Without it, in development: an embedded PostgreSQL",
+};
+pub(crate) const MIGRATION_DATABASE_URL: Setting = Setting {
+    variable: "INTAKE_MIGRATION_DATABASE_URL",
+    value: "URL",
+    default: Absent("`DATABASE_URL`"),
+    help: "The owner's connection, for migrations",
+};
+pub(crate) const DATA_DIR: Setting = Setting {
+    variable: "INTAKE_DATA_DIR",
+    value: "FOLDER",
+    default: Text(".intake"),
+    help: "Embedded database, development certificates",
+};
+pub(crate) const HTTPS_ADDR: Setting = Setting {
+    variable: "INTAKE_HTTPS_ADDR",
+    value: "ADDR",
+    default: Text("127.0.0.1:8443"),
+    help: "Where to serve HTTPS: TLS 1.2 and 1.3, HTTP/1.1",
+};
+pub(crate) const TLS_CERT: Setting = Setting {
+    variable: "INTAKE_TLS_CERT",
+    value: "FILE",
+    default: Absent("in development, made by a local authority"),
+    help: "Certificate chain, a PEM file, read again when it changes",
+};
+pub(crate) const TLS_KEY: Setting = Setting {
+    variable: "INTAKE_TLS_KEY",
+    value: "FILE",
+    default: Absent("in development, made by a local authority"),
+    help: "Private key of the certificate, a PEM file, read again when it changes",
+};
+pub(crate) const HTTP_ADDR: Setting = Setting {
+    variable: "INTAKE_HTTP_ADDR",
+    value: "ADDR",
+    default: ByEnvironment { development: "127.0.0.1:8080", production: "off" },
+    help: "Where to take plain HTTP, or `off`. It answers 426, except to trusted proxies",
+};
+pub(crate) const TRUSTED_PROXIES: Setting = Setting {
+    variable: "INTAKE_TRUSTED_PROXIES",
+    value: "CIDR,…",
+    default: Absent("none"),
+    help: "Networks of proxies in front, a CIDR list: only their `X-Forwarded-Proto: https` is believed, \
+           on the plain listener",
+};
+pub(crate) const ADMIN_ADDR: Setting = Setting {
+    variable: "INTAKE_ADMIN_ADDR",
+    value: "ADDR",
+    default: Text("127.0.0.1:9464"),
+    help: "Where to serve `/livez`, `/readyz` and `/metrics`, over plain HTTP",
+};
+pub(crate) const KEY_PREFIX: Setting = Setting {
+    variable: "INTAKE_KEY_PREFIX",
+    value: "PREFIX",
+    default: Text("intake"),
+    help: "What keys begin with. Keys with another prefix are refused from then on",
+};
+pub(crate) const RATE_LIMIT: Setting = Setting {
+    variable: "INTAKE_RATE_LIMIT",
+    value: "RATE/BURST",
+    default: Text("100/1000"),
+    help: "Requests a second in the long run / at once, for each key and instance; or `off`",
+};
+pub(crate) const DEADLINE: Setting = Setting {
+    variable: "INTAKE_DEADLINE",
+    value: "TIME",
+    default: Text("5s"),
+    help: "How long a request may wait for the database before 503 (`500ms`, `5s`, `1m`)",
+};
+pub(crate) const PUBLIC_URL: Setting = Setting {
+    variable: "INTAKE_PUBLIC_URL",
+    value: "URL",
+    default: Absent("`https://localhost:8443`, or the port that HTTPS is served on"),
+    help: "The base of links that are printed and shown",
+};
+pub(crate) const LOG: Setting = Setting {
+    variable: "INTAKE_LOG",
+    value: "FILTER",
+    default: Text("info"),
+    help: "A level, or levels by module (`info,intake_infra=debug`); text on a terminal, JSON lines elsewhere",
+};
+pub(crate) const DURABILITY: Setting = Setting {
+    variable: "INTAKE_DURABILITY",
+    value: "NAME",
+    default: Text("full"),
+    help: "`none` lets a database lose what it has acknowledged: for tests; production refuses it",
+};
+pub(crate) const WRITERS: Setting = Setting {
+    variable: "INTAKE_WRITERS",
+    value: "COUNT",
+    default: Absent("one for each four cores, at most 4"),
+    help: "Connections that store patients; more make smaller batches",
+};
+pub(crate) const POSTGRES_BIN: Setting = Setting {
+    variable: "INTAKE_POSTGRES_BIN",
+    value: "FOLDER",
+    default: Absent("looked for in the usual places"),
+    help: "The folder of PostgreSQL's programs, for the embedded database",
+};
+
+impl Setting {
+    fn flag(&self) -> Arg {
+        let name = self.variable.trim_start_matches("INTAKE_").to_ascii_lowercase().replace('_', "-");
+        let help = format!("{} [variable: {}] [default: {}]", self.help, self.variable, self.default);
+        let help = help.replace('`', "");
+        Arg::new(self.variable).long(name).value_name(self.value).help(help).help_heading("Settings").global(true)
+    }
+}
+
+/// As docs/operations.md says it.
+impl Display for DefaultValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Text(text) => write!(f, "`{text}`"),
+            ByEnvironment { development, production } => write!(f, "`{development}`; in production `{production}`"),
+            Absent(words) => f.write_str(words),
+        }
+    }
+}
+
+/// The settings that came as flags, by their variables: texts, because a variable's text is checked in the same way.
+#[derive(Default)]
+pub(crate) struct Flags(HashMap<&'static str, String>);
+
+impl Args for Flags {
+    fn augment_args(command: Command) -> Command {
+        command.args(SETTINGS.map(Setting::flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Flags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let text = |setting: &Setting| matches.get_one::<String>(setting.variable).cloned();
+        Ok(Self(SETTINGS.iter().filter_map(|setting| Some((setting.variable, text(setting)?))).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Where settings are read from.
+pub(crate) struct Settings<'a> {
+    pub(crate) flags: &'a Flags,
+    pub(crate) variable: &'a dyn Fn(&str) -> Result<String, VarError>,
+}
+
+impl Settings<'_> {
+    /// The value of a setting: the flag, else the variable, else the default.
+    pub(crate) fn get<T: FromStr<Err: Display>>(&self, setting: &Setting) -> anyhow::Result<T> {
+        self.optional(setting)?.ok_or_else(|| anyhow!("{} must be set", setting.variable))
+    }
+
+    /// The value of a setting that may have none.
+    pub(crate) fn optional<T: FromStr<Err: Display>>(&self, setting: &Setting) -> anyhow::Result<Option<T>> {
+        let text = match self.given(setting)? {
+            Some(text) => Some(text),
+            None => self.default(setting)?.map(str::to_owned),
+        };
+        text.map(|text| text.parse().map_err(|reason| anyhow!("{} is wrong: {reason}", setting.variable))).transpose()
+    }
+
+    fn given(&self, setting: &Setting) -> anyhow::Result<Option<String>> {
+        let name = setting.variable;
+        if let Some(text) = self.flags.0.get(name) {
+            return Ok(Some(text.clone()));
+        }
+        match (self.variable)(name) {
+            // What compose files set to nothing is not set.
+            Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+            Err(VarError::NotPresent) => Ok(None),
+            Err(VarError::NotUnicode(_)) => Err(anyhow!("{name} is not valid UTF-8")),
+        }
+    }
+
+    fn default(&self, setting: &Setting) -> anyhow::Result<Option<&'static str>> {
+        Ok(match setting.default {
+            Text(text) => Some(text),
+            ByEnvironment { development, production } => Some(match self.get(&ENVIRONMENT)? {
+                Environment::Development => development,
+                Environment::Production => production,
+            }),
+            Absent(_) => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+    use std::fs;
+
+    use super::*;
+
+    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+    const BEGIN: &str = "<!-- settings: made from crates/server/src/settings.rs by `UPDATE_DOCS=1 cargo test` -->\n";
+    const END: &str = "<!-- end of settings -->\n";
+
+    impl<const N: usize> From<[(&Setting, &str); N]> for Flags {
+        fn from(flags: [(&Setting, &str); N]) -> Self {
+            Self(flags.into_iter().map(|(setting, text)| (setting.variable, text.to_owned())).collect())
+        }
+    }
+
+    #[test]
+    fn the_table_of_settings_in_the_documents_is_made_from_the_list() {
+        let mut table = "| Variable | Default | Meaning |\n|---|---|---|\n".to_owned();
+        for Setting { variable, default, help, .. } in SETTINGS {
+            writeln!(table, "| `{variable}` | {default} | {help} |").unwrap();
+        }
+        let document = fs::read_to_string(DOCUMENT).unwrap();
+        let (before, rest) = document.split_once(BEGIN).expect("the marker before the table");
+        let (_, after) = rest.split_once(END).expect("the marker after the table");
+        let expected = format!("{before}{BEGIN}{table}{END}{after}");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(DOCUMENT, expected).unwrap();
+        } else {
+            assert_eq!(document, expected, "UPDATE_DOCS=1 cargo test rewrites docs/operations.md");
+        }
+    }
+}
