@@ -78,16 +78,21 @@ fn take_one(listener: &TcpListener, answer: Answer) -> Try {
     Try { at, idempotency_key, body: String::from_utf8(body).unwrap() }
 }
 
-/// The programs that can be run here.
-fn programs() -> Vec<&'static str> {
+/// Does the same with each program that can be run here, at once.
+fn with_each_program(check: impl Fn(&str) + Sync) {
+    let check = &check;
     let python = tools::python().map(|_| "create_patient.py");
     let node = tools::node().map(|_| "create-patient.mjs");
-    python.into_iter().chain(node).collect()
+    thread::scope(|scope| {
+        for program in python.into_iter().chain(node) {
+            scope.spawn(move || check(program));
+        }
+    });
 }
 
 #[test]
 fn what_may_be_repeated_is_repeated_until_it_is_answered() {
-    for program in programs() {
+    with_each_program(|program| {
         let answers = [
             Answer::LostConnection,
             Answer::Status(503, 2),
@@ -106,12 +111,12 @@ fn what_may_be_repeated_is_repeated_until_it_is_answered() {
         let waited = |number: usize| tries[number + 1].at.duration_since(tries[number].at);
         assert!(waited(1) >= Duration::from_secs(2), "{program}: {:?}", waited(1));
         assert!(waited(2) >= Duration::from_secs(1), "{program}: {:?}", waited(2));
-    }
+    });
 }
 
 #[test]
 fn what_may_not_be_repeated_is_sent_once() {
-    for program in programs() {
+    with_each_program(|program| {
         for status in [400, 401, 413, 415, 422, 426] {
             // A second try would find nobody, and would be repeated for a minute.
             let started = Instant::now();
@@ -121,17 +126,17 @@ fn what_may_not_be_repeated_is_sent_once() {
             let complaint = String::from_utf8_lossy(&output.stderr);
             assert!(complaint.contains(&format!("refused with {status}")), "{program}: {complaint}");
         }
-    }
+    });
 }
 
 #[test]
 fn whoever_is_told_to_come_after_the_deadline_gives_up_at_once() {
-    for program in programs() {
+    with_each_program(|program| {
         let started = Instant::now();
         let (output, _) = try_against(program, &[Answer::Status(503, 3_600)]);
         assert!(!output.status.success(), "{program}");
         assert!(started.elapsed() < Duration::from_secs(20), "{program}");
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(complaint.contains("try again later with the same key"), "{program}: {complaint}");
-    }
+    });
 }

@@ -2,6 +2,7 @@
 //! cannot be, a line says so, and the tests that need them are left out.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -26,14 +27,14 @@ const OLDEST_NODE: u32 = 20;
 
 /// A folder with the packages of npm.
 pub(crate) fn node() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    FOLDER.get_or_init(|| node_is_there().then(install_node).flatten()).as_deref()
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(FOLDER.get_or_init(|| find_node().and_then(|()| install_node())))
 }
 
 /// A virtual environment with the packages of Python.
 pub(crate) fn python() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    FOLDER.get_or_init(|| python_is_there().then(install_python).flatten()).as_deref()
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(FOLDER.get_or_init(|| find_python().and_then(|()| install_python())))
 }
 
 /// Runs a program to its end, which must be a good one. Gives what it printed.
@@ -51,7 +52,7 @@ pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integrators/tools").join(name)
 }
 
-fn install_node() -> Option<PathBuf> {
+fn install_node() -> Result<PathBuf, String> {
     install("node", &["package.json", "package-lock.json"], |folder| {
         let mut install = Command::new("npm");
         install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]).current_dir(folder);
@@ -59,7 +60,7 @@ fn install_node() -> Option<PathBuf> {
     })
 }
 
-fn install_python() -> Option<PathBuf> {
+fn install_python() -> Result<PathBuf, String> {
     install("python", &["requirements.txt"], |folder| {
         let mut environment = Command::new("python3");
         environment.args(["-m", "venv", "--clear", "."]).current_dir(folder);
@@ -70,13 +71,13 @@ fn install_python() -> Option<PathBuf> {
     })
 }
 
-/// Installs what these files list, unless it was done before. Other tests of the same run wait for it.
-fn install(name: &str, lists: &[&str], commands: impl FnOnce(&Path) -> Vec<Command>) -> Option<PathBuf> {
+/// Installs what these files list, unless it was done before, or says why not. Other tests of the same run wait for it.
+fn install(name: &str, lists: &[&str], commands: impl FnOnce(&Path) -> Vec<Command>) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("integrators").join(name);
     let wanted: String = lists.iter().map(|list| fs::read_to_string(file(list)).unwrap()).collect();
     let done = folder.join("installed");
     if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
-        return Some(folder);
+        return Ok(folder);
     }
     fs::create_dir_all(&folder).unwrap();
     for list in lists {
@@ -88,44 +89,52 @@ fn install(name: &str, lists: &[&str], commands: impl FnOnce(&Path) -> Vec<Comma
             continue;
         }
         let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        let why = said.lines().find(|line| UNREACHABLE.iter().any(|words| line.contains(words)));
+        let why = UNREACHABLE.into_iter().find(|words| said.contains(words));
         assert!(why.is_some(), "{name}: the packages cannot be installed:\n{said}");
-        skip(&format!("the registry of packages for {name} cannot be reached: {}", why.unwrap_or_default()));
-        return None;
+        return Err(format!("the registry of packages for {name} cannot be reached: {}", why.unwrap_or_default()));
     }
     fs::write(done, wanted).unwrap();
-    Some(folder)
+    Ok(folder)
 }
 
-fn node_is_there() -> bool {
+fn find_node() -> Result<(), String> {
     let version = Command::new("node").arg("--version").output().map(|output| output.stdout).unwrap_or_default();
     let version = String::from_utf8(version).unwrap();
     let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
     let has_npm = Command::new("npm").arg("--version").output().is_ok_and(|output| output.status.success());
     match major {
+        // Debian has none that is newer.
         Some(major) if has_npm && major < OLDEST_NODE => {
-            skip(&format!("the tools of integrators need Node.js {OLDEST_NODE}, here is {major}"));
-            false
+            Err(format!("the tools of integrators need Node.js {OLDEST_NODE}, here is {major}"))
         }
-        Some(_) if has_npm => true,
-        _ => is_missing("Node.js and npm (Debian: apt install npm)"),
+        Some(_) if has_npm => Ok(()),
+        _ => missing("Node.js and npm (Debian: apt install npm)"),
     }
 }
 
-fn python_is_there() -> bool {
+fn find_python() -> Result<(), String> {
     let check = Command::new("python3").args(["-c", "import ensurepip, venv"]).output();
-    check.is_ok_and(|output| output.status.success())
-        || is_missing("Python with venv (Debian: apt install python3-venv)")
+    match check {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => missing("Python with venv (Debian: apt install python3-venv)"),
+    }
 }
 
 /// Under CI that is a failure.
-fn is_missing(what: &str) -> bool {
+fn missing(what: &str) -> Result<(), String> {
     assert!(std::env::var_os("CI").is_none(), "the tests of integrators need {what}");
-    skip(&format!("the tests of integrators need {what}"));
-    false
+    Err(format!("the tests of integrators need {what}"))
 }
 
-#[expect(clippy::print_stderr, reason = "says what is left out, and why")]
-fn skip(why: &str) {
-    eprintln!("skipped: {why}");
+/// The folder, or none, with a line that says why.
+fn or_skip(folder: &'static Result<PathBuf, String>) -> Option<&'static Path> {
+    let why = match folder {
+        Ok(folder) => return Some(folder),
+        Err(why) => why,
+    };
+    let thread = std::thread::current();
+    // What a macro prints is swallowed when the test passes.
+    let line = format!("skipped: {}: {why}\n", thread.name().unwrap_or_default());
+    io::stderr().write_all(line.as_bytes()).unwrap();
+    None
 }
