@@ -39,8 +39,8 @@ pub(crate) fn draw(report: &Report) -> String {
     }
     let group = (WIDTH - LEFT) / report.measured.len() as f64;
     let bar = group * 0.26;
-    for (place, one) in report.measured.iter().enumerate() {
-        let left = LEFT + group * place as f64 + group * 0.11;
+    for (index, one) in report.measured.iter().enumerate() {
+        let left = LEFT + group * index as f64 + group * 0.11;
         for (series, (value, (_, colour))) in values(one).into_iter().zip(SERIES).enumerate() {
             let (x, y) = (left + bar * series as f64, y(value));
             let _ = writeln!(
@@ -59,8 +59,8 @@ pub(crate) fn draw(report: &Report) -> String {
         );
     }
     let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"{}\">connections</text>", BOTTOM + 38.0);
-    for (place, (name, colour)) in SERIES.iter().enumerate() {
-        let x = LEFT + 150.0 * place as f64;
+    for (index, (name, colour)) in SERIES.iter().enumerate() {
+        let x = LEFT + 150.0 * index as f64;
         let _ = writeln!(
             svg,
             "<rect x=\"{x}\" y=\"18\" width=\"12\" height=\"12\" fill=\"{colour}\"/><text x=\"{}\" y=\"29\">{name}</text>",

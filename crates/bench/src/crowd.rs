@@ -1,5 +1,5 @@
-//! `just bench --crowd`: ten times more clients than can be served, a database too slow for them, and clients that stall. What
-//! is measured is what others notice of it.
+//! `just bench --crowd`: ten times more clients than can be served, a database too slow for them, and clients that stall.
+//! Measures how this affects other clients.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::load::{self, Listener};
+use crate::median::median;
 use crate::open_loop;
-use crate::report::median;
 use crate::stage::Stage;
 
-/// As many clients as keep service and database busy, and ten times more.
+/// As many clients as keep the service and the database busy, and ten times more.
 const SATURATED: usize = 512;
 const CROWD: usize = 5_120;
 /// How many clients stall.
 const STALLED: usize = 5_000;
-/// Longer than any of them may.
+/// Longer than a client may stall.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Of the open loops: enough that none waits for another.
+/// Connections of the open loops: enough that no request waits for a free one.
 const CONNECTIONS: usize = 64;
 const LANES: usize = 4_096;
 
@@ -94,7 +94,7 @@ pub(crate) fn measure(
     Ok(())
 }
 
-/// Clients that begin and do not go on: a handshake, a head or a body, over TLS and in clear.
+/// Opens connections that stall: in a handshake, in a head or in a body, over TLS and in clear.
 fn stall(stage: &Stage<'_>) -> anyhow::Result<Vec<TcpStream>> {
     let (plain, https) = (stage.plain()?, stage.https()?);
     let request = stage.request()?;
@@ -121,7 +121,7 @@ fn wait_until_closed(stalled: Vec<TcpStream>) -> anyhow::Result<()> {
     for mut socket in stalled {
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         socket.set_read_timeout(Some(left))?;
-        // A word of farewell may come first.
+        // An answer may come before the end.
         let mut words = Vec::new();
         match socket.read_to_end(&mut words) {
             Ok(_) => {}

@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::report;
-
 const SCRIPT: &str = include_str!("load.lua");
 
-/// Where the load arrives.
+/// Where the load is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listener {
     /// TLS ends in the service.
     Https,
-    /// TLS has ended in a proxy before.
+    /// TLS has ended in a proxy in front.
     Plain,
 }
 
@@ -32,7 +30,7 @@ pub(crate) struct Run {
     pub(crate) postgres_cpu: f64,
 }
 
-/// What wrk has seen.
+/// What wrk reports.
 pub(crate) struct Seen {
     pub(crate) answers: u64,
     /// Answers that were not 201.
@@ -94,7 +92,7 @@ pub(crate) fn run(url: &str, requests: &Path, connections: usize, time: Duration
 }
 
 pub(crate) fn median(runs: &[Run]) -> Run {
-    let middle = |of: fn(&Run) -> f64| report::median(runs.iter().map(of).collect());
+    let middle = |of: fn(&Run) -> f64| crate::median::median(runs.iter().map(of).collect());
     Run {
         creates: middle(|run| run.creates),
         p50: middle(|run| run.p50),

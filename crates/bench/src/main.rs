@@ -1,10 +1,11 @@
-//! `just bench`: how many patients a second the service stores durably, how long each takes and what it costs, beside what
-//! pgbench reaches on the same PostgreSQL in the same run. Ratios within one run hold on a noisy machine; figures do not.
+//! `just bench`: how many patients a second the service stores durably, how long each takes and what it costs, compared with
+//! pgbench on the same PostgreSQL in the same run. On a noisy machine, only ratios within one run are comparable.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod chart;
 mod crowd;
 mod load;
+mod median;
 mod neighbours;
 mod open_loop;
 mod pgbench;
@@ -20,23 +21,24 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::load::Listener;
-use crate::report::{Measured, Report, median};
+use crate::median::median;
+use crate::report::{Measured, Report};
 use crate::stage::{Ground, Stage};
 
-/// PostgreSQL takes no more clients than this; beyond it pgbench can only fall.
+/// The embedded PostgreSQL accepts few more clients than this.
 const PGBENCH_CLIENTS_MAX: usize = 190;
-/// Shown to matter: one client, a few, a busy day, an attack.
+/// One client, a few, a busy day, an attack.
 const CONNECTIONS: [usize; 5] = [1, 8, 32, 128, 512];
-/// Of the open loop: enough that none waits for another.
+/// Connections of the open loop: enough that no request waits for a free one.
 const OPEN_LOOP_CONNECTIONS: usize = 64;
 
-/// The service's own, unless told otherwise.
+/// The service's default.
 const USUAL_RATE_LIMIT: &str = "100/1000";
 
 /// Measures intake beside pgbench
 #[derive(Parser)]
 struct Arguments {
-    /// How often everything is measured; medians are told
+    /// How often everything is measured; the table has medians
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// How long each measurement takes
@@ -48,16 +50,16 @@ struct Arguments {
     /// The numbers of connections, instead of 1, 8, 32, 128 and 512
     #[arg(long, value_delimiter = ',')]
     connections: Vec<usize>,
-    /// Measures only what a crowd of clients, stalled ones and noisy neighbours do to others
+    /// Measures only how a crowd of clients, stalled clients and noisy neighbours affect others
     #[arg(long)]
     crowd: bool,
-    /// Of that only the noisy neighbours
+    /// Of these, measures only the noisy neighbours
     #[arg(long, requires = "crowd")]
     neighbours: bool,
     /// The program to measure, instead of the one beside this
     #[arg(long)]
     program: Option<PathBuf>,
-    /// A setting of the service, for example that of its log
+    /// A setting of the service, for example the level of its log
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
     /// Where table and chart are written
@@ -157,7 +159,7 @@ fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// The rate on a large table as a share of that on an empty one, in turns.
+/// The rate on a large table divided by that on an empty one, measured in turns.
 fn large_to_empty(rounds: usize, empty: &mut Stage<'_>, large: &mut Stage<'_>, time: Duration) -> anyhow::Result<f64> {
     let (mut empty_runs, mut large_runs) = (Vec::new(), Vec::new());
     for round in 1..=rounds {

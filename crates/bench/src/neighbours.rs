@@ -1,6 +1,6 @@
-//! `just bench --crowd`, noisy neighbours: what the others notice of one tenant's trouble, in an open loop at a rate that is
-//! easily reached when all is calm. The trouble itself is bounded, and comes in at a rate that is told: on one machine it must
-//! not be the generator that takes the cores.
+//! `just bench --crowd`, noisy neighbours: how one tenant's trouble affects the others, in an open loop at a rate that is
+//! easily reached without it. The trouble has a fixed rate, because its generator shares the machine and must not take the
+//! cores.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use intake_test_support::flood::{
 use intake_test_support::processes::Frozen;
 use intake_test_support::{Client, Clinic, HeldRow, create_request, freeze_writer, patient};
 
+use crate::median::median;
 use crate::open_loop::Outcome;
-use crate::report::median;
 use crate::stage::{Neighbour, Stage};
 
-/// What two cores manage with ease that are shared by all.
+/// Requests a second that two shared cores handle with ease.
 const RATE: f64 = 500.0;
-/// Of the open loop: enough that none waits for another.
+/// Connections of the open loop: enough that no request waits for a free one.
 const CONNECTIONS: usize = 64;
-/// Of those who disturb, and how often they ask, all together. Sign-ins cost most: they keep their line full.
+/// Connections of the noisy tenant, and its requests a second in all. Sign-ins cost most: they keep their queue full.
 const NOISY_CONNECTIONS: usize = 16;
 const NOISY_RATE: f64 = 300.0;
 const SIGN_IN_CONNECTIONS: usize = 64;
 const SIGN_IN_RATE: f64 = 50.0;
-/// Of the row that is held: each waits for its answer before it asks again.
+/// Clients that send the key of the held row; each waits for its answer before it sends again.
 const CLIENTS_OF_ONE_KEY: usize = 4;
 const IDEMPOTENCY_KEY: &str = "noisy-neighbour";
 const PROXIED: (&str, &str) = ("X-Forwarded-Proto", "https");
-/// What others may notice at most, and how much memory a service may hold.
+/// By how much the p99 of others may grow, and how many MiB a service may use.
 const RATIO_MAX: f64 = 2.0;
 const MEMORY_MAX: u64 = 256;
 
-/// What goes on beside the creates that are measured.
+/// The trouble beside the creates that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     HeldRow,
@@ -48,7 +48,7 @@ impl Trouble {
     const ALL: [Self; 6] =
         [Self::HeldRow, Self::HungBackend, Self::SignIns, Self::UnknownKeys, Self::RevokedKey, Self::Replays];
 
-    /// As the table tells it, with what was done.
+    /// Its description in the table.
     fn title(self) -> String {
         match self {
             Self::HeldRow => "a row is held that another client asks for".to_owned(),
@@ -64,18 +64,18 @@ impl Trouble {
         }
     }
 
-    /// Which of the services is tried: replays of a key are what its rate limit would stop.
+    /// Whether the service needs to be without a rate limit, which would stop this trouble.
     fn needs_no_limit(self) -> bool {
         self == Self::Replays
     }
 }
 
-/// The open loops beside one trouble.
+/// The results of the open loops without and with one trouble.
 #[derive(Default)]
 struct Runs {
     calm: Vec<f64>,
     noisy: Vec<f64>,
-    /// How many requests were not answered 201, of the valid ones.
+    /// How many valid requests were not answered 201.
     refused: u64,
     answers: Answers,
 }
@@ -102,12 +102,12 @@ pub(crate) fn measure(
     Ok(())
 }
 
-/// Once in calm, once in trouble: side by side, because a machine is not the same a minute later.
+/// Measures once without and once with the trouble, directly after each other because the machine's speed varies.
 fn measure_once(stage: &Stage<'_>, trouble: Trouble, time: Duration, runs: &mut Runs) -> anyhow::Result<()> {
     stage.settle()?;
     let calm = stage.beside(RATE, CONNECTIONS, time)?;
     runs.calm.push(calm.tail.p99);
-    // Before the trouble: a checkpoint may wait for a process that stands still.
+    // Before the trouble begins, because a checkpoint may wait for a frozen process.
     stage.settle()?;
     let noise = Noise::begin(stage, trouble)?;
     let outcome = stage.beside(RATE, CONNECTIONS, time);
@@ -123,26 +123,26 @@ fn measure_once(stage: &Stage<'_>, trouble: Trouble, time: Duration, runs: &mut 
 fn write_row(table: &mut String, trouble: Trouble, Runs { calm, noisy, refused, answers }: Runs) {
     let (calm, noisy) = (median(calm), median(noisy));
     let is_served = if refused == 0 { "all 201".to_owned() } else { format!("{refused} not 201") };
-    let told: Vec<String> = answers.iter().map(|(status, count)| format!("{count} × {status}")).collect();
-    let told = if told.is_empty() { String::new() } else { format!(" (answered {})", told.join(", ")) };
+    let counts: Vec<String> = answers.iter().map(|(status, count)| format!("{count} × {status}")).collect();
+    let answered = if counts.is_empty() { String::new() } else { format!(" (answered {})", counts.join(", ")) };
     let _ = writeln!(
         table,
-        "| p99 at {RATE:.0} creates a second while {}{told} ÷ calm | {noisy:.2} ms ÷ {calm:.2} ms = {:.2}; {is_served} | {RATIO_MAX:.1}; all 201 |",
+        "| p99 at {RATE:.0} creates a second while {}{answered} ÷ calm | {noisy:.2} ms ÷ {calm:.2} ms = {:.2}; {is_served} | {RATIO_MAX:.1}; all 201 |",
         trouble.title(),
         noisy / calm,
     );
 }
 
-/// A trouble under way.
+/// Trouble in progress.
 struct Noise {
-    what: What,
-    /// Keeps its database pool, with which a key was made or revoked.
+    kind: NoiseKind,
+    /// Keeps the clinic's database pool open.
     _clinic: Clinic,
 }
 
-enum What {
+enum NoiseKind {
     Flood(Flood),
-    /// With the client that asks for the row.
+    /// With the clients that send the row's key.
     Row(HeldRow, Flood),
     /// Another instance, with clients of its own.
     Backend(Box<Neighbour>, Frozen, Flood),
@@ -156,12 +156,12 @@ impl Noise {
         let body = patient().to_string();
         let services = std::slice::from_ref(&service);
         let flood = |next: &NextRequest| Flood::start(services, NOISY_CONNECTIONS, Manner::Paced(NOISY_RATE), next);
-        let what = match trouble {
+        let kind = match trouble {
             Trouble::HeldRow => {
                 let held = HeldRow::insert(stage.owner(), clinic.organisation, IDEMPOTENCY_KEY, &patient());
                 let held = held.map_err(|why| anyhow!(why))?;
                 let next = replays(&key, IDEMPOTENCY_KEY, body.as_bytes(), &[PROXIED]);
-                What::Row(held, Flood::start(services, CLIENTS_OF_ONE_KEY, Manner::Eager, &next))
+                NoiseKind::Row(held, Flood::start(services, CLIENTS_OF_ONE_KEY, Manner::Eager, &next))
             }
             Trouble::HungBackend => {
                 let neighbour = stage.neighbour()?;
@@ -169,38 +169,38 @@ impl Noise {
                 let next = with_key(&key, &[PROXIED]);
                 let work = Flood::start(&clients, NOISY_CONNECTIONS, Manner::Paced(NOISY_RATE), &next);
                 let frozen = freeze_writer(stage.owner(), neighbour.application_name()).map_err(|why| anyhow!(why))?;
-                What::Backend(Box::new(neighbour), frozen, work)
+                NoiseKind::Backend(Box::new(neighbour), frozen, work)
             }
             Trouble::SignIns => {
                 let manner = Manner::Paced(SIGN_IN_RATE);
-                What::Flood(Flood::start(services, SIGN_IN_CONNECTIONS, manner, &wrong_sign_ins(&[PROXIED])))
+                NoiseKind::Flood(Flood::start(services, SIGN_IN_CONNECTIONS, manner, &wrong_sign_ins(&[PROXIED])))
             }
-            Trouble::UnknownKeys => What::Flood(flood(&with_unknown_keys(&clinic, &[PROXIED]))),
+            Trouble::UnknownKeys => NoiseKind::Flood(flood(&with_unknown_keys(&clinic, &[PROXIED]))),
             Trouble::RevokedKey => {
                 clinic.revoke(id);
-                What::Flood(flood(&with_key(&key, &[PROXIED])))
+                NoiseKind::Flood(flood(&with_key(&key, &[PROXIED])))
             }
             Trouble::Replays => {
                 let first = create_request(&key, &[PROXIED, ("Idempotency-Key", IDEMPOTENCY_KEY)], body.as_bytes());
                 let answer = service.send(&first);
                 anyhow::ensure!(answer.status == 201, "a patient that is to be replayed: {}", answer.text());
-                What::Flood(flood(&replays(&key, IDEMPOTENCY_KEY, body.as_bytes(), &[PROXIED])))
+                NoiseKind::Flood(flood(&replays(&key, IDEMPOTENCY_KEY, body.as_bytes(), &[PROXIED])))
             }
         };
-        // Whoever makes noise has begun.
+        // Lets the noise begin.
         std::thread::sleep(Duration::from_millis(300));
-        Ok(Self { what, _clinic: clinic })
+        Ok(Self { kind, _clinic: clinic })
     }
 
-    /// Gives what those were answered who made it.
+    /// Returns how the requests of the noisy tenant were answered.
     fn end(self) -> anyhow::Result<Answers> {
-        Ok(match self.what {
-            What::Flood(flood) => flood.stop().answers,
-            What::Row(held, flood) => {
+        Ok(match self.kind {
+            NoiseKind::Flood(flood) => flood.stop().answers,
+            NoiseKind::Row(held, flood) => {
                 held.roll_back().map_err(|why| anyhow!(why))?;
                 flood.stop().answers
             }
-            What::Backend(neighbour, frozen, flood) => {
+            NoiseKind::Backend(neighbour, frozen, flood) => {
                 drop(frozen);
                 let answers = flood.stop().answers;
                 neighbour.stop().context("another instance")?;

@@ -1,6 +1,7 @@
-//! The open loop: requests leave at fixed moments, whether or not earlier ones are answered, as those of many independent
-//! clients do. Latency counts from the moment a request should have left, so a stall is not hidden by what it held up. One
-//! thread drives all connections: a thread for each would take the cores from the service. (wrk has no open loop.)
+//! The open loop: requests are sent at fixed times, whether or not earlier ones are answered, as those of many independent
+//! clients are. Latency counts from the time at which a request should have been sent, so a stall is not hidden by the
+//! requests that it delays. One thread drives all connections: a thread for each would take the cores from the service.
+//! (wrk has no open loop.)
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -11,9 +12,7 @@ use anyhow::Context;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
-use crate::report;
-
-/// Whatever is missing after so long is not coming.
+/// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One run, in milliseconds.
@@ -25,20 +24,20 @@ pub(crate) struct Tail {
     pub(crate) p999: f64,
 }
 
-/// What became of the requests.
+/// The outcome of the requests.
 pub(crate) struct Outcome {
     pub(crate) tail: Tail,
     pub(crate) created: u64,
-    /// Requests that left, or should have, and were answered anything but 201, or nothing.
+    /// Requests that were sent, or should have been, and were not answered 201.
     pub(crate) refused: u64,
-    /// Of those the ones that were not answered. They count with the time they were waited for.
+    /// The part of them without any answer, whose latency counts as [`PATIENCE`].
     pub(crate) unanswered: u64,
-    /// Of the answers that are 503, if any.
+    /// The latency of the 503s, if any.
     pub(crate) refusals: Tail,
 }
 
 impl Outcome {
-    /// Where nobody may be left without an answer.
+    /// Fails if a request was not answered.
     pub(crate) fn all_answered(self) -> anyhow::Result<Self> {
         anyhow::ensure!(self.unanswered == 0, "{} requests were not answered", self.unanswered);
         Ok(self)
@@ -48,15 +47,15 @@ impl Outcome {
 struct Lane {
     socket: TcpStream,
     answer: Vec<u8>,
-    /// When the request that is under way should have left.
+    /// When the request in progress should have been sent.
     due: Instant,
 }
 
 struct Loop<'a> {
     lanes: Vec<Lane>,
-    /// In turns, so that none is idle for so long that the service closes it.
+    /// Used in turns, so that none is idle for so long that the service closes it.
     free: VecDeque<usize>,
-    /// Requests whose moment came when every lane was busy.
+    /// The due times of requests that wait because every lane is busy.
     late: VecDeque<Instant>,
     requests: std::iter::Cycle<std::slice::Iter<'a, Vec<u8>>>,
     latencies: Vec<Duration>,
@@ -65,7 +64,7 @@ struct Loop<'a> {
     ready: OwnedFd,
 }
 
-/// Sends at that rate over so many connections.
+/// Sends at this rate over this many connections.
 pub(crate) fn run(
     address: SocketAddr,
     requests: &[Vec<u8>],
@@ -101,7 +100,7 @@ fn tail(mut latencies: Vec<Duration>, time: Duration) -> Tail {
 }
 
 impl Loop<'_> {
-    /// Gives how many requests left, or should have.
+    /// Returns how many requests were sent, or should have been.
     fn drive(&mut self, pause: Duration, time: Duration) -> anyhow::Result<usize> {
         let start = Instant::now();
         let mut next = start;
@@ -159,7 +158,7 @@ impl Loop<'_> {
     }
 }
 
-/// Whether head and body are there.
+/// Whether the head and the body are complete.
 fn is_whole(answer: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(answer) else { return false };
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -168,7 +167,7 @@ fn is_whole(answer: &[u8]) -> bool {
 }
 
 pub(crate) fn median(runs: &[Tail]) -> Tail {
-    let middle = |of: fn(&Tail) -> f64| report::median(runs.iter().map(of).collect());
+    let middle = |of: fn(&Tail) -> f64| crate::median::median(runs.iter().map(of).collect());
     Tail {
         rate: middle(|run| run.rate),
         p50: middle(|run| run.p50),

@@ -1,5 +1,5 @@
-//! What PostgreSQL does without a service in front: pgbench, single-row prepared inserts of the same columns, each its own
-//! transaction.
+//! What PostgreSQL achieves without the service: pgbench, with prepared inserts of one row into the same columns, each a
+//! transaction of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::Field;
-
-use crate::report;
 
 /// One run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,17 +16,17 @@ pub(crate) struct Run {
     pub(crate) latency: f64,
 }
 
-/// What pgbench needs to know.
+/// What pgbench needs.
 pub(crate) struct Pgbench<'a> {
     pub(crate) program: PathBuf,
     pub(crate) connection: &'a str,
-    /// For its script and its log.
+    /// The folder for its script and its log.
     pub(crate) folder: &'a Path,
     pub(crate) organisations: usize,
 }
 
 impl Pgbench<'_> {
-    /// Inserts as fast as that many clients can.
+    /// Inserts as fast as this many clients can.
     pub(crate) fn run(&self, clients: usize, time: Duration) -> anyhow::Result<Run> {
         let text = self.output(clients, time, &[])?;
         let number = |before: &str| -> anyhow::Result<f64> {
@@ -38,8 +36,8 @@ impl Pgbench<'_> {
         Ok(Run { creates: number("tps = ")?, latency: number("latency average = ")? })
     }
 
-    /// Inserts at fixed moments, so many a second; gives the latency that one in a hundred exceeds, in milliseconds, counted
-    /// from the moment on.
+    /// Inserts at fixed times, at this rate a second. Returns the p99 in milliseconds, counted from the time at which an
+    /// insert should have begun.
     pub(crate) fn tail(&self, rate: f64, clients: usize, time: Duration) -> anyhow::Result<f64> {
         let prefix = self.folder.join("latencies");
         let prefix = format!("--log-prefix={}", prefix.display());
@@ -80,7 +78,7 @@ impl Pgbench<'_> {
 }
 
 pub(crate) fn median(runs: &[Run]) -> Run {
-    let middle = |of: fn(&Run) -> f64| report::median(runs.iter().map(of).collect());
+    let middle = |of: fn(&Run) -> f64| crate::median::median(runs.iter().map(of).collect());
     Run { creates: middle(|run| run.creates), latency: middle(|run| run.latency) }
 }
 
@@ -93,7 +91,7 @@ fn create_script() -> String {
         other => format!("'{}'", other.definition().example),
     };
     let values = Field::ALL.map(value).join(", ");
-    // A statement of pgbench is one line, or says at the end of each that it goes on.
+    // A statement of pgbench is one line.
     format!(
         "\\set organisation random(1, :organisations)\n\\set year random(1930, 2020)\n\
          INSERT INTO patients (organisation_id, id, {columns}, created_at, updated_at) VALUES \

@@ -1,4 +1,4 @@
-//! The table: what was measured, beside what was asked for.
+//! The table of results, beside the targets.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::{load, pgbench};
 pub(crate) struct Report {
     pub(crate) measured: Vec<Measured>,
     pub(crate) open_loop: Tail,
-    /// The latency that one in a hundred of pgbench's inserts exceeds, open loop at half its own peak rate; in milliseconds.
+    /// The p99 of pgbench's inserts in an open loop at half its own peak rate, in milliseconds.
     pub(crate) pgbench_tail: f64,
     /// In milliseconds.
     pub(crate) commit_latency: f64,
-    /// Processor time of the service in microseconds, for a new TLS session and for one that goes on.
+    /// Processor time of the service in microseconds, for a new TLS session and for a resumed one.
     pub(crate) tls_connections: (f64, f64),
     pub(crate) peak_memory: u64,
     pub(crate) start: Duration,
-    /// How many rows the large table holds, and the rate there as a share of that on an empty one.
+    /// How many rows the large table has, and the rate there divided by that on an empty table.
     pub(crate) large_table: Option<(u64, f64)>,
 }
 
-/// One number of connections.
+/// The results with one number of connections.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) connections: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Measured {
     pub(crate) plain: load::Run,
 }
 
-/// What was asked for.
+/// A figure with its targets.
 struct Target {
     what: String,
     value: f64,
@@ -154,10 +154,4 @@ impl Report {
         targets.push(ceiling("from start to ready, migrated external database", start, " ms", 200.0, 60.0));
         targets
     }
-}
-
-/// The middle one.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }

@@ -1,24 +1,24 @@
-//! The requests that are sent: varied as those of clinics are, from several organisations, one in twenty with a fault.
+//! The requests that are sent: as varied as those of clinics, from several organisations, one in twenty with a fault.
 
 use intake_domain::{ApiKey, Field};
 use intake_test_support::create_request;
 use serde_json::{Value, json};
 
-/// How many different requests take turns.
+/// How many different requests are sent in turns.
 const COUNT: usize = 1_000;
-/// One in so many has a fault.
+/// One request in this many has a fault.
 const FAULT_EVERY: usize = 20;
 
 const FIRST_NAMES: [&str; 7] = ["Ada", "Zoë", "Nguyễn", "Mary-Jane", "Ōtani", "Bo", "Alexandrina Victoria"];
 const LAST_NAMES: [&str; 6] = ["Lovelace", "O'Brien", "de la Cruz", "Li", "Papadopoulos", "Ng"];
 const STREETS: [&str; 4] = ["Analytical Street", "Rue de l'Église", "Queen Street", "Nowhere Else Road"];
 
-/// The bodies, each with the number of the key that it is sent with.
+/// The bodies, each with the index of the key that it is sent with.
 pub(crate) fn bodies(keys: usize) -> impl Iterator<Item = (usize, Value)> {
     (0..COUNT).map(move |number| (number % keys, body(number)))
 }
 
-/// The same as whole requests, byte for byte.
+/// The whole requests with these bodies, byte for byte.
 pub(crate) fn whole(keys: &[ApiKey], headers: &[(&str, &str)]) -> Vec<Vec<u8>> {
     let request = |(key, body): (usize, Value)| {
         let key = keys.get(key)?;
@@ -27,7 +27,7 @@ pub(crate) fn whole(keys: &[ApiKey], headers: &[(&str, &str)]) -> Vec<Vec<u8>> {
     bodies(keys.len()).filter_map(request).collect()
 }
 
-/// Those of them that have no fault.
+/// The whole requests that have no fault.
 pub(crate) fn valid(keys: &[ApiKey], headers: &[(&str, &str)]) -> Vec<Vec<u8>> {
     let all = whole(keys, headers).into_iter().enumerate();
     all.filter(|(number, _)| !number.is_multiple_of(FAULT_EVERY)).map(|(_, request)| request).collect()
@@ -35,7 +35,7 @@ pub(crate) fn valid(keys: &[ApiKey], headers: &[(&str, &str)]) -> Vec<Vec<u8>> {
 
 fn body(number: usize) -> Value {
     let pick = |from: &[&str]| from.get(number % from.len()).copied().unwrap_or_default().to_owned();
-    // Two in three say where they live and how to write to them.
+    // Two in three have an address.
     let is_short = number.is_multiple_of(3);
     let has_fault = number.is_multiple_of(FAULT_EVERY);
     let value = |field: Field| match field {

@@ -1,5 +1,5 @@
-//! What is measured: a private PostgreSQL as it comes, the service in front of it, and the load. After every run the table
-//! must hold what was acknowledged and no more, but for requests that were under way when the load ended.
+//! What is measured: a private PostgreSQL with its default settings, the service in front of it, and the load. After every
+//! run the table must hold what was acknowledged and nothing else, except requests in progress when the load ended.
 
 mod beside;
 
@@ -20,22 +20,23 @@ use intake_test_support::{Clinic, Service, ServiceBuilder, WithCount, request};
 use tempfile::TempDir;
 
 use crate::load::{self, Listener};
+use crate::median::median;
 use crate::open_loop::{self, Tail};
 use crate::pgbench::Pgbench;
-use crate::{report, requests, usage};
+use crate::{requests, usage};
 
 pub(crate) use beside::Neighbour;
 
 /// As many clinics as a service of this size may have at work at once.
 const ORGANISATIONS: usize = 10;
-/// Commits that the median of one is taken of.
+/// How many commits are measured.
 const COMMITS: usize = 500;
-/// Connections that the cost of one over TLS is taken of.
+/// How many connections over TLS are measured.
 const TLS_CONNECTIONS: u32 = 1_000;
-/// wrk leaves when its time is over; what it had sent by then is stored a moment later.
+/// How long it takes until the requests are stored that wrk had sent when its time was over.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// A private PostgreSQL, durable as it comes.
+/// A private PostgreSQL with full durability.
 pub(crate) struct Ground {
     // Ends before its folder.
     postgres: EmbeddedPostgres,
@@ -80,7 +81,7 @@ pub(crate) struct Stage<'a> {
     keys: Vec<ApiKey>,
     requests: PathBuf,
     folder: PathBuf,
-    /// As SQL has them: of the patients that are sent here, and not by somebody beside.
+    /// A SQL list of the organisations whose patients are counted.
     organisations: String,
 }
 
@@ -114,7 +115,7 @@ impl<'a> Stage<'a> {
             let builder = ServiceBuilder::in_folder(&program, &data)
                 .database_urls(&service_url, &owner_url)
                 .setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
-                // Counted and told in every answer, and never reached.
+                // A limit that is on, and never reached.
                 .setting("INTAKE_RATE_LIMIT", "1000000/1000000");
             settings.iter().fold(builder, |builder, (name, value)| builder.setting(name, value))
         };
@@ -123,7 +124,7 @@ impl<'a> Stage<'a> {
         Ok(Self { ground, service, builder: Box::new(builder), urls, keys, requests, folder, organisations })
     }
 
-    /// From the start of the program to the first probe that finds it ready.
+    /// The time from the start of the program to the first probe that finds it ready.
     pub(crate) fn median_start(&mut self, times: usize) -> anyhow::Result<Duration> {
         let mut starts = Vec::new();
         for _ in 0..times {
@@ -133,17 +134,17 @@ impl<'a> Stage<'a> {
             anyhow::ensure!(self.service.probe("/readyz").status == 200, "the service is not ready");
             starts.push(started.elapsed().as_secs_f64());
         }
-        Ok(Duration::from_secs_f64(report::median(starts)))
+        Ok(Duration::from_secs_f64(median(starts)))
     }
 
-    /// pgbench on this database, which has nothing left to do.
+    /// pgbench on this database.
     pub(crate) fn pgbench(&self) -> anyhow::Result<Pgbench<'_>> {
         self.settle()?;
         let (program, connection) = (self.ground.program("pgbench")?, self.urls.owner.expose());
         Ok(Pgbench { program, connection, folder: &self.folder, organisations: ORGANISATIONS })
     }
 
-    /// Sends as much as so many connections can, and checks that every acknowledged patient is there and no other.
+    /// Sends as much as this many connections can, and checks that exactly the acknowledged patients are stored.
     pub(crate) fn load(&mut self, listener: Listener, connections: usize, time: Duration) -> anyhow::Result<load::Run> {
         self.settle()?;
         let url = match listener {
@@ -156,7 +157,7 @@ impl<'a> Stage<'a> {
         std::thread::sleep(SETTLE);
         let (service, postgres) = (self.service_cpu()? - service, self.ground.cpu()? - postgres);
         let (rows, acknowledged) = (self.rows()? - rows, self.acknowledged() - acknowledged);
-        // What was under way when wrk left, one request for each connection at most, is stored and answered to nobody.
+        // Requests in progress when wrk stopped, at most one for each connection, are stored without wrk seeing the answer.
         let created = seen.answers - seen.refused;
         anyhow::ensure!(
             created <= acknowledged && acknowledged <= rows && rows <= created + u64::try_from(connections)?,
@@ -172,7 +173,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Sends at a fixed rate over plain HTTP, and checks the table as well.
+    /// Sends at a fixed rate over plain HTTP, and checks that exactly the acknowledged patients are stored.
     pub(crate) fn open_loop(&mut self, rate: f64, connections: usize, time: Duration) -> anyhow::Result<Tail> {
         self.settle()?;
         let address = self.plain()?;
@@ -199,7 +200,7 @@ impl<'a> Stage<'a> {
             connection.batch_execute("INSERT INTO commits VALUES (now())")?;
             times.push(started.elapsed().as_secs_f64() * 1e3);
         }
-        Ok(report::median(times))
+        Ok(median(times))
     }
 
     /// Processor time of the service for a connection over TLS with one small answer, in microseconds.
@@ -222,7 +223,7 @@ impl<'a> Stage<'a> {
         Ok(self.connect()?.batch_execute("TRUNCATE patients")?)
     }
 
-    /// Stores that many patients, of the same organisations, as if they had come over years.
+    /// Stores this many patients of the same organisations, with the ids of earlier times.
     pub(crate) fn fill_table(&mut self, rows: u64) -> anyhow::Result<()> {
         let columns = Field::ALL.map(|field| field.definition().column).join(", ");
         let values = Field::ALL.map(|field| format!("'{}'", field.definition().example)).join(", ");
@@ -231,8 +232,8 @@ impl<'a> Stage<'a> {
              SELECT organisations.id, (lpad(to_hex(1700000000000 + number), 12, '0') || '7' || substr(random, 1, 3) || '8' || substr(random, 4, 15))::uuid,
                 {values}, now(), now()
              FROM (SELECT number, md5(number::text) AS random FROM generate_series(1, {rows}) AS number) AS numbers
-             JOIN (SELECT id, row_number() OVER () AS place FROM organisations) AS organisations
-                ON place = 1 + number % {ORGANISATIONS}"
+             JOIN (SELECT id, row_number() OVER () AS position FROM organisations) AS organisations
+                ON organisations.position = 1 + number % {ORGANISATIONS}"
         ))?;
         Ok(self.connect()?.batch_execute("VACUUM ANALYZE patients")?)
     }
@@ -266,7 +267,7 @@ impl<'a> Stage<'a> {
         requests.into_iter().nth(1).context("requests")
     }
 
-    /// Every run begins with a database that has nothing left to do.
+    /// Lets the database finish its background work, before every run.
     pub(crate) fn settle(&self) -> anyhow::Result<()> {
         std::thread::sleep(SETTLE);
         Ok(self.connect()?.batch_execute("CHECKPOINT")?)
@@ -281,7 +282,7 @@ impl<'a> Stage<'a> {
         Ok(u64::try_from(count.get_result::<WithCount>(&mut self.connect()?)?.count)?)
     }
 
-    /// As the service counts them.
+    /// How many patients the service has acknowledged, by its own count.
     fn acknowledged(&self) -> u64 {
         let metrics = self.service.probe("/metrics").text();
         let count = metrics.lines().find_map(|line| line.strip_prefix("intake_answers_total{status=\"201\"} "));

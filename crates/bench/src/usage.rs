@@ -1,11 +1,11 @@
-//! What processes cost, read from `/proc`.
+//! The processor time of processes, read from `/proc`.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::Context;
 
-/// Processor time of a process so far, and of its children that have ended.
+/// The processor time of a process, that of its children that have ended, and its parent.
 fn times(process: u32) -> Option<(u64, u64, u32)> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name in parentheses may hold anything.
@@ -23,13 +23,13 @@ pub(crate) fn of_process(process: u32) -> anyhow::Result<Duration> {
 }
 
 /// Processor time that a server has used with all its children, those that have ended included.
-pub(crate) fn of_family(head: u32) -> anyhow::Result<Duration> {
-    let (own, ended, _) = times(head).context("the server has gone")?;
+pub(crate) fn of_family(server: u32) -> anyhow::Result<Duration> {
+    let (own, ended, _) = times(server).context("the server has gone")?;
     let mut all = own + ended;
     for entry in fs::read_dir("/proc")? {
         let Some(process) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         if let Some((own, ended, parent)) = times(process)
-            && parent == head
+            && parent == server
         {
             all += own + ended;
         }

@@ -1,4 +1,4 @@
-//! The application in this process, with mocks behind its ports that know one member, for targets that speak HTTP.
+//! The application in this process, for targets that send HTTP requests. Its ports are mocks that know one member.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ pub fn session() -> Token {
 }
 
 impl Application {
-    /// Trusts the proxies of this one network. Lives on to the very end, because it cannot be taken apart in the order in
-    /// which threads end.
+    /// Trusts the proxies of this network. Never dropped, because its parts cannot be dropped in the order in which threads
+    /// end.
     pub fn start(proxies: &str) -> &'static Self {
         let system = System::new();
         let proxies = TrustedProxies::new(vec![proxies.parse().expect("a network")]);
@@ -62,7 +62,7 @@ impl Application {
         Box::leak(Box::new(Self { system, call: Box::new(move |system, request| call(system, &service, request)) }))
     }
 
-    /// Gives the status of the answer. A panic on the way ends the process, although the application would survive it.
+    /// Returns the status of the answer. A panic ends the process, although the application would survive it.
     pub fn status(&self, request: TestRequest) -> StatusCode {
         (self.call)(&self.system, request)
     }

@@ -1,4 +1,4 @@
-//! How often each status was answered, for operators' graphs.
+//! Counts answers by status, as a metric.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};

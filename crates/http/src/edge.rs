@@ -1,18 +1,18 @@
-//! Where the clock is read and random bytes are drawn, for everything further in to take as values.
+//! Reads the clock and random bytes. All other code takes them as values.
 #![expect(clippy::disallowed_methods, reason = "this is the edge")]
 
 use std::cell::RefCell;
 
 use time::OffsetDateTime;
 
-/// Drawn from the operating system at once: a call for each id would cost more than the id.
+/// How many bytes are read from the operating system at once: a call for each id would cost more than the id.
 const POOL_SIZE: usize = 1_024;
 
 thread_local! {
     static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; POOL_SIZE], used: POOL_SIZE }) };
 }
 
-/// Random bytes that nobody has had yet.
+/// Random bytes that have not been handed out yet.
 struct Pool {
     bytes: [u8; POOL_SIZE],
     used: usize,
@@ -27,7 +27,7 @@ pub fn now() -> OffsetDateTime {
 /// Random bytes of the operating system, each handed out once.
 ///
 /// # Panics
-/// If the system has none to give: then no id can be trusted to be new, and every request must fail.
+/// If the system provides none: then no id can be trusted to be unique, and every request must fail.
 #[must_use]
 pub fn random<const LENGTH: usize>() -> [u8; LENGTH] {
     POOL.with_borrow_mut(Pool::take)
@@ -42,7 +42,7 @@ impl Pool {
         }
         let mut taken = [0; LENGTH];
         if let Some(unused) = self.bytes.get_mut(self.used..self.used + LENGTH) {
-            // Nothing that became a secret stays behind.
+            // Leaves zeros behind, because the bytes may become a secret.
             taken.swap_with_slice(unused);
         }
         self.used += LENGTH;

@@ -1,6 +1,6 @@
-//! What surrounds every request and answer: HTTPS or nothing, a request id, and the headers that every answer carries.
+//! What every request and answer has in common: HTTPS is required, and each answer carries a request id and the same
+//! headers.
 
-use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
@@ -10,64 +10,28 @@ use actix_web::error::InternalError;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{ConnectionType, StatusCode};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpRequest, HttpResponse, web};
+use actix_web::{Error, HttpResponse, web};
 use futures_util::FutureExt;
 use intake_domain::{KeyFormat, KeyStore};
-use ipnet::IpNet;
 
+use crate::cause::Cause;
 use crate::connection::progress::Progress;
 use crate::edge;
 use crate::patients::{bearer, body};
-use crate::problem::{self, Cause, Problem};
+use crate::problem::{self, Problem};
+use crate::trusted_proxies::TrustedProxies;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// Long enough for every tracing system's ids.
+/// Long enough for the ids of every tracing system.
 const REQUEST_ID_MAX: usize = 128;
 
-/// The proxies in front of the service whose word is taken for how a request came in.
-#[derive(Clone, Debug, Default)]
-pub struct TrustedProxies(Vec<IpNet>);
-
-impl TrustedProxies {
-    /// Trusts every address of these networks.
-    #[must_use]
-    pub fn new(networks: Vec<IpNet>) -> Self {
-        Self(networks)
-    }
-
-    /// Whether nobody is trusted.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The address that a request came from: of the peer, or, where that is a trusted proxy, of whom it says it speaks for.
-    #[must_use]
-    pub fn client_address(&self, request: &HttpRequest) -> Option<IpAddr> {
-        let peer = request.peer_addr()?.ip().to_canonical();
-        if !self.contain(peer) {
-            return Some(peer);
-        }
-        // The nearest proxy writes last.
-        let forwarded = request.headers().get_all(X_FORWARDED_FOR).last().and_then(|value| value.to_str().ok());
-        let nearest = forwarded.and_then(|list| list.rsplit(',').next()?.trim().parse().ok());
-        nearest.or(Some(peer))
-    }
-
-    pub(crate) fn contain(&self, address: IpAddr) -> bool {
-        // A listener on [::] sees IPv4 peers as mapped addresses.
-        self.0.iter().any(|network| network.contains(&address.to_canonical()))
-    }
-}
-
-/// Among the extensions of an answer: it is the same for everybody, and may be kept if the service is asked whether it is
-/// still current. Any other answer must not be kept.
+/// Marks an answer, in its extensions, that is the same for everyone: caches may keep it if they revalidate it. No other
+/// answer may be kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Revalidated;
 
-/// Surrounds the whole application.
+/// The middleware around the whole application.
 pub async fn envelope(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -79,17 +43,18 @@ pub async fn envelope(
     let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
     let media_type = problem::media_type(request.headers());
     let is_last = request.head().connection_type() == ConnectionType::Close;
-    let is_welcome = progress.is_none_or(|progress| progress.request_begins(is_last));
+    let is_after_close = progress.is_some_and(|progress| progress.request_begins(is_last));
     if !is_https {
         note_key_sent_in_clear(&request);
     }
-    let refusal = match (is_https, is_welcome) {
-        (false, _) => Some(Problem::NotHttps),
-        (true, false) => Some(Problem::AfterTheLast),
-        (true, true) if names_another_host(&request) => {
-            Some(Problem::Malformed("The target names another host than the header".into()))
-        }
-        (true, true) => None,
+    let refusal = if !is_https {
+        Some(Problem::NotHttps)
+    } else if is_after_close {
+        Some(Problem::AfterConnectionClose)
+    } else if names_another_host(&request) {
+        Some(Problem::Malformed("The target names another host than the header".into()))
+    } else {
+        None
     };
     if let Some(problem) = refusal {
         let (request, payload) = request.into_parts();
@@ -98,12 +63,12 @@ pub async fn envelope(
         finish(&mut refusal, request_id, is_https, progress);
         return Ok(ServiceResponse::new(request, refusal).map_into_right_body());
     }
-    // A panic must not take the connection, and the worker's other requests, with it.
+    // A panic must not end the connection, or the worker and its other requests.
     let called = AssertUnwindSafe(next.call(request)).catch_unwind().await;
     let mut failure = match called {
         Ok(Ok(mut response)) => {
             if asks_for_upgrade {
-                // No other protocol is spoken here, and what follows on such a connection is not read as requests.
+                // actix-http reads nothing more from a connection that asked for another protocol.
                 response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
             }
             finish(response.response_mut(), request_id, is_https, progress);
@@ -116,7 +81,7 @@ pub async fn envelope(
     Err(InternalError::from_response("", failure).into())
 }
 
-/// What every answer gets at last.
+/// Adds what every answer has, and logs it.
 pub(crate) fn finish<B>(
     response: &mut HttpResponse<B>,
     request_id: HeaderValue,
@@ -140,7 +105,7 @@ pub(crate) fn finish<B>(
     }
 }
 
-/// One line for each answer that the service owes an explanation for; with more detail, one for each answer.
+/// Logs one line for each 5xx answer, with its cause; at level debug, one for every answer.
 fn log<B>(request_id: &HeaderValue, response: &HttpResponse<B>) {
     let (request_id, status) = (request_id.to_str().unwrap_or_default(), response.status().as_u16());
     if !response.status().is_server_error() {
@@ -156,8 +121,8 @@ fn log<B>(request_id: &HeaderValue, response: &HttpResponse<B>) {
     }
 }
 
-/// A target with a host of its own must name the same as the header: who reads the one and who reads the other would else
-/// believe that two different sites were asked.
+/// An absolute target must name the same host as the header, or programs that read one of them would disagree with those
+/// that read the other about which site was asked.
 fn names_another_host(request: &ServiceRequest) -> bool {
     let Some(named) = request.uri().authority() else { return false };
     let host = request.headers().get(header::HOST);
@@ -190,14 +155,14 @@ fn note_key_sent_in_clear(request: &ServiceRequest) {
     }
 }
 
-/// The caller's, if it is plain; else a new one.
+/// The caller's request id if it is well formed, else a new one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
-    let is_plain = |value: &&HeaderValue| {
+    let is_well_formed = |value: &&HeaderValue| {
         let bytes = value.as_bytes();
-        let is_plain_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
-        (1..=REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(is_plain_byte)
+        let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        (1..=REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(is_allowed)
     };
-    if let Some(value) = headers.get(X_REQUEST_ID).filter(is_plain) {
+    if let Some(value) = headers.get(X_REQUEST_ID).filter(is_well_formed) {
         return value.clone();
     }
     new_request_id()

@@ -1,13 +1,15 @@
-//! The HTTP interface through which integrations create patients: thin, and free of rules about patients and of SQL. It
-//! turns requests into calls of the domain's use cases, and whatever comes of them into answers of one shape.
+//! The HTTP interface through which integrations create patients. It turns requests into calls of the domain's use cases
+//! and their results into answers of one shape; it knows no rules about patients and no SQL.
 
 mod answer_counts;
+mod cause;
 mod connection;
 pub mod edge;
 mod envelope;
 mod openapi;
 mod patients;
 mod problem;
+mod trusted_proxies;
 
 use std::sync::Arc;
 
@@ -17,20 +19,21 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use intake_domain::{KeyFormat, KeyStore, PatientRegister};
 
 pub use answer_counts::AnswerCounts;
-pub use connection::crowd::{Connections, Place};
+pub use cause::Cause;
+pub use connection::admission::{Connections, Slot};
 pub use connection::stream::Connection;
-pub use envelope::{Revalidated, TrustedProxies, envelope};
+pub use envelope::{Revalidated, envelope};
 pub use openapi::{fields_table, openapi};
 pub use patients::body::in_time;
-pub use patients::rate_limit::{Rate, RateLimit, RateLimitError, Standing, TokenBuckets};
-pub use problem::Cause;
+pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};
+pub use trusted_proxies::TrustedProxies;
 
 use openapi::OpenApiDocument;
 use patients::create;
 use patients::rate_limit::RateLimiter;
 use problem::Problem;
 
-/// A part for the benchmarks, which see what is public alone.
+/// A function for the benchmarks, which can only call what is public.
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench {
@@ -41,10 +44,10 @@ pub mod bench {
     }
 }
 
-/// The interface, with everything that it needs. Its application must be wrapped in [`envelope`], and each of its
-/// connections is a [`Connection`].
+/// The interface and everything that it needs. Its application must be wrapped in [`envelope`] and served over
+/// [`Connection`]s.
 pub struct Api {
-    /// Where patients go.
+    /// Where patients are stored.
     pub register: Arc<dyn PatientRegister>,
     /// Organisations and their keys.
     pub keys: Arc<dyn KeyStore>,
@@ -52,14 +55,14 @@ pub struct Api {
     pub format: KeyFormat,
     /// How often a key may be used; none: without limit.
     pub rate: Option<Rate>,
-    /// The proxies that are believed.
+    /// The proxies whose `X-Forwarded` headers are believed.
     pub proxies: TrustedProxies,
-    /// The address by which integrations know the service, without a slash at its end.
+    /// The address by which integrations reach the service, without a slash at its end.
     pub base_url: String,
 }
 
 impl Api {
-    /// What adds the interface to an application. The applications of all workers share what it holds.
+    /// Returns what adds the interface to an application. The applications of all workers share its state.
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
         let (register, keys) = (Data::from(self.register), Data::from(self.keys));
         let (format, proxies) = (Data::new(self.format), Data::new(self.proxies));
@@ -94,7 +97,7 @@ fn routes(application: &mut ServiceConfig) {
         .service(document);
 }
 
-/// Answers for every path that nothing is at.
+/// The answer for paths that do not exist.
 pub async fn not_found(request: HttpRequest, payload: web::Payload) -> HttpResponse {
     refuse(Problem::NotFound, request, payload).await
 }

@@ -2,8 +2,6 @@
 //! fields and rules, never a value, and never come from a source error.
 
 use std::borrow::Cow;
-use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
@@ -15,12 +13,14 @@ use intake_domain::{
 };
 use serde::Serialize;
 
+use crate::cause::Cause;
+
 /// What the operations answer to.
 pub(crate) const POST_ONLY: &str = "POST, OPTIONS";
 /// What the document answers to.
 pub(crate) const GET_ONLY: &str = "GET, OPTIONS";
 const CHALLENGE: &str = r#"Bearer realm="intake""#;
-/// The header, as faults name it.
+/// The header's name in the path of a fault.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 const PROBLEM_JSON: &str = "application/problem+json";
 /// Long enough for a queue of requests to drain.
@@ -41,9 +41,9 @@ pub(crate) enum Problem {
     NoKey,
     /// A text that is no key of this service.
     MalformedKey(MalformedKey),
-    /// A well-formed key that opens nothing.
+    /// A well-formed key that is unknown, revoked or expired.
     KeyRefused(KeyRefusal),
-    /// The key's rate is used up for that long.
+    /// The key's rate limit is exceeded; the next request is allowed after this time.
     RateExceeded(Duration),
     /// The body is not said to be JSON.
     UnsupportedMediaType,
@@ -55,8 +55,8 @@ pub(crate) enum Problem {
     HeadTooSlow,
     /// The head is larger than any that is needed here.
     HeadTooLarge,
-    /// A request came behind the one that was to be the connection's last.
-    AfterTheLast,
+    /// A request came after one with `Connection: close`.
+    AfterConnectionClose,
     /// The body, or a header, is not well formed.
     Malformed(Cow<'static, str>),
     /// Fields break rules.
@@ -65,40 +65,12 @@ pub(crate) enum Problem {
     UnknownMembers(Option<FieldFaults>, Vec<UnknownField>),
     /// The idempotency key belongs to a different patient.
     DifferentPatient,
-    /// The service has more to do than it takes on.
+    /// More requests are waiting than the service accepts.
     Full,
     /// The database cannot be reached.
     Unavailable(Source),
     /// Anything else.
     Unexpected(Source),
-}
-
-/// Why an answer is not what it should have been: for the log alone, carried there among the answer's extensions.
-#[derive(Debug)]
-pub struct Cause(String);
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Cause {
-    /// More was asked for than the service takes on.
-    #[must_use]
-    pub fn full() -> Self {
-        Self("the service is full".to_owned())
-    }
-
-    /// This error, with everything behind it.
-    #[must_use]
-    pub fn of(source: &Source) -> Self {
-        Self(chain(source.as_ref()))
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 #[derive(Serialize)]
@@ -212,7 +184,7 @@ impl Problem {
                 "Request Header Fields Too Large",
                 "The request's head is too large",
             ),
-            Self::AfterTheLast => {
+            Self::AfterConnectionClose => {
                 (StatusCode::BAD_REQUEST, "Bad Request", "The request came after one with Connection: close")
             }
             Self::Malformed(detail) => (StatusCode::BAD_REQUEST, "Bad Request", detail),
@@ -255,8 +227,8 @@ impl Problem {
             Self::UnsupportedMediaType => {
                 response.insert_header((header::ACCEPT, "application/json"));
             }
-            Self::ContentTooLarge | Self::BodyTooSlow | Self::AfterTheLast => {
-                // The rest of the body is not wanted.
+            Self::ContentTooLarge | Self::BodyTooSlow | Self::AfterConnectionClose => {
+                // Nothing more of the request is read.
                 response.force_close();
             }
             Self::HeadTooSlow
@@ -272,7 +244,7 @@ impl Problem {
 }
 
 impl From<CreatePatientError> for Problem {
-    /// The one place where a failed use case becomes an answer.
+    /// The only place where a failed use case becomes an answer.
     fn from(error: CreatePatientError) -> Self {
         match error {
             CreatePatientError::KeyRefused(refusal) => Self::KeyRefused(refusal),
@@ -297,29 +269,18 @@ impl From<JsonError> for Problem {
     }
 }
 
-/// An error with everything behind it.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text = format!("{text}: {source}");
-        next = source.source();
-    }
-    text
-}
-
 fn add_challenge(response: &mut HttpResponseBuilder, reason: &str) {
     let challenge = format!(r#"{CHALLENGE}, error="invalid_token", error_description="{reason}""#);
     response.insert_header((header::WWW_AUTHENTICATE, challenge));
 }
 
-/// Whole seconds, rounded up: who comes back then is let in.
+/// Whole seconds, rounded up: a client that comes back then is let in.
 fn add_retry_after(response: &mut HttpResponseBuilder, wait: Duration) {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     response.insert_header((header::RETRY_AFTER, seconds.max(1)));
 }
 
-/// The media type of an answer that is not 2xx, to whoever sent these headers.
+/// The media type of an answer that is not 2xx, as these request headers ask for it.
 pub(crate) fn media_type(request: &HeaderMap) -> &'static str {
     let named = |value: &HeaderValue| {
         let accepted = value.to_str().unwrap_or_default().split(',');

@@ -1,4 +1,4 @@
-//! The domain's ports over PostgreSQL with Diesel, the schema, and a database of one's own where there is none.
+//! The domain's ports over PostgreSQL with Diesel, the schema, and an embedded database for where there is none.
 
 mod audit;
 mod database;

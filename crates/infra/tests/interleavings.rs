@@ -1,14 +1,14 @@
-//! Every order in which producers, writers and the one who looks after writers can meet at the queue and at a desk, tried
-//! one after the other: each request is answered exactly once, what is sent again is known to be, and nobody waits for ever
-//! (loom fails a run in which all threads wait).
+//! Tries every order in which producers, writers and their supervisor can use the queue and the work in progress: each
+//! request is answered exactly once, a writer knows which requests it sends again, and no thread waits for ever (loom fails
+//! a run in which all threads wait).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-#[path = "../src/patients/desk.rs"]
-mod desk;
+#[path = "../src/patients/in_progress.rs"]
+mod in_progress;
 #[path = "../src/patients/queue.rs"]
 mod queue;
 
-/// In the place of the standard library's.
+/// Replaces the locks of the standard library.
 mod sync {
     pub(super) use loom::sync::{Condvar, Mutex};
 }
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use desk::Desk;
+use in_progress::InProgress;
 use queue::Queue;
 
-/// A request: its number, and whether it has gone to the database.
+/// A request: its number, and whether it was sent to the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Request {
     number: u32,
@@ -35,13 +35,13 @@ fn request(number: u32) -> Request {
 /// What the database and the clients saw.
 #[derive(Default)]
 struct Seen {
-    /// Numbers that were sent, and whether the writer knew that they had been before.
+    /// Numbers that were sent, and whether the writer knew that they had been sent before.
     sent: Vec<(u32, bool)>,
     answered: Vec<u32>,
 }
 
-/// As a writer works: takes what waits, lays it on its desk, sends it, takes it up again and answers.
-fn work(queue: &Queue<Request>, desk: &Desk<Vec<Request>>, seen: &Mutex<Seen>, handed_over: Vec<Request>) {
+/// The loop of a writer: takes what waits, puts it where it can be taken over, sends it, takes it back and answers.
+fn work(queue: &Queue<Request>, in_progress: &InProgress<Vec<Request>>, seen: &Mutex<Seen>, handed_over: Vec<Request>) {
     let mut batch = handed_over;
     loop {
         if batch.is_empty() {
@@ -52,40 +52,40 @@ fn work(queue: &Queue<Request>, desk: &Desk<Vec<Request>>, seen: &Mutex<Seen>, h
         }
         let attempts: Vec<_> = batch.iter().map(|one| (one.number, one.was_sent)).collect();
         batch.iter_mut().for_each(|one| one.was_sent = true);
-        desk.put(batch, Instant::now(), Some(Duration::ZERO));
+        in_progress.begin(batch, Instant::now(), Some(Duration::ZERO));
         seen.lock().unwrap().sent.extend(attempts);
-        let Some(done) = desk.take_up() else { return };
+        let Some(done) = in_progress.finish() else { return };
         seen.lock().unwrap().answered.extend(done.iter().map(|one| one.number));
         batch = Vec::new();
     }
 }
 
-/// As long as the patience of every writer is over, whatever the clock says.
+/// A time at which every call is overdue.
 fn long_after() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-/// Every order with up to so many switches away from a thread that could go on: defects of this kind need one or two.
+/// The most switches away from a thread that could continue: defects of this kind need one or two.
 const PREEMPTIONS: usize = 3;
 
 #[test]
-fn a_request_is_answered_once_whenever_its_writer_is_left_behind() {
+fn a_request_is_answered_once_whenever_its_writer_is_replaced() {
     let mut bounded = loom::model::Builder::new();
     bounded.preemption_bound = Some(PREEMPTIONS);
     bounded.check(|| {
         let (queue, seen) = (Arc::new(Queue::new(2)), Arc::new(Mutex::new(Seen::default())));
-        let desk = Arc::new(Desk::new());
+        let in_progress = Arc::new(InProgress::new());
         let writer = {
-            let (queue, desk, seen) = (Arc::clone(&queue), Arc::clone(&desk), Arc::clone(&seen));
-            thread::spawn(move || work(&queue, &desk, &seen, Vec::new()))
+            let (queue, in_progress, seen) = (Arc::clone(&queue), Arc::clone(&in_progress), Arc::clone(&seen));
+            thread::spawn(move || work(&queue, &in_progress, &seen, Vec::new()))
         };
         let watch = {
-            let (queue, desk, seen) = (Arc::clone(&queue), Arc::clone(&desk), Arc::clone(&seen));
+            let (queue, in_progress, seen) = (Arc::clone(&queue), Arc::clone(&in_progress), Arc::clone(&seen));
             thread::spawn(move || {
-                if desk.is_overdue(long_after())
-                    && let Some(taken) = desk.leave_behind(long_after())
+                if in_progress.is_overdue(long_after())
+                    && let Some(taken) = in_progress.take_over(long_after())
                 {
-                    work(&queue, &Desk::new(), &seen, taken);
+                    work(&queue, &InProgress::new(), &seen, taken);
                 }
             })
         };
@@ -106,7 +106,7 @@ fn a_request_is_answered_once_whenever_its_writer_is_left_behind() {
 }
 
 #[test]
-fn whatever_is_pushed_is_taken_once_and_everyone_comes_home() {
+fn each_item_is_taken_once_and_every_thread_ends() {
     let mut bounded = loom::model::Builder::new();
     bounded.preemption_bound = Some(PREEMPTIONS);
     bounded.check(|| {
@@ -134,7 +134,7 @@ fn whatever_is_pushed_is_taken_once_and_everyone_comes_home() {
 }
 
 #[test]
-fn a_full_queue_gives_back_what_has_no_room() {
+fn a_full_queue_gives_the_item_back() {
     loom::model(|| {
         let queue = Queue::new(1);
         queue.push(1).unwrap();
@@ -144,31 +144,31 @@ fn a_full_queue_gives_back_what_has_no_room() {
 }
 
 #[test]
-fn work_is_in_one_pair_of_hands() {
+fn only_one_thread_gets_the_work() {
     loom::model(|| {
-        let desk = Arc::new(Desk::new());
-        desk.put(1, Instant::now(), Some(Duration::ZERO));
+        let in_progress = Arc::new(InProgress::new());
+        in_progress.begin(1, Instant::now(), Some(Duration::ZERO));
         let watch = {
-            let desk = Arc::clone(&desk);
-            thread::spawn(move || desk.leave_behind(long_after()))
+            let in_progress = Arc::clone(&in_progress);
+            thread::spawn(move || in_progress.take_over(long_after()))
         };
-        let own = desk.take_up();
+        let own = in_progress.finish();
         let taken = watch.join().unwrap();
         assert_eq!([own, taken].iter().flatten().count(), 1);
-        assert_eq!(desk.take_up(), None, "an empty desk, or one that was left behind");
+        assert_eq!(in_progress.finish(), None, "finished already, or taken over");
     });
 }
 
 #[test]
-fn nobody_is_left_behind_in_time_or_while_one_more_must_not_hang() {
+fn work_is_not_taken_over_in_time_or_without_a_limit() {
     loom::model(|| {
-        let desk = Desk::new();
+        let in_progress = InProgress::new();
         let now = Instant::now();
         for (patience, when) in [(Some(Duration::from_secs(120)), long_after()), (None, long_after())] {
-            desk.put(1, now, patience);
-            assert!(!desk.is_overdue(when));
-            assert_eq!(desk.leave_behind(when), None);
-            assert_eq!(desk.take_up(), Some(1));
+            in_progress.begin(1, now, patience);
+            assert!(!in_progress.is_overdue(when));
+            assert_eq!(in_progress.take_over(when), None);
+            assert_eq!(in_progress.finish(), Some(1));
         }
     });
 }

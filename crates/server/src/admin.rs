@@ -1,4 +1,4 @@
-//! What operators' machines ask: whether the process lives, whether it can do its work, and how much it does.
+//! Probes and metrics for operators: whether the process is alive, whether it can work, and how much it does.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use intake_infra::Database;
 
 use crate::certificates::CurrentCertificate;
 
-/// A probe that waits longer has failed anyway.
+/// A probe that takes longer counts as failed anyway.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Probes and metrics, on a listener of their own.

@@ -1,14 +1,14 @@
-//! The database behind every command: the one that the settings name, or the embedded one.
+//! The database of every command: the one that the settings name, or the embedded one.
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use intake_domain::Environment;
 use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::environment::{assert_environment, stamp_environment};
 use intake_infra::grants::assert_granted;
 use intake_infra::migrations::{assert_migrated, migrate};
 use intake_infra::pooler::assert_own_sessions;
-use intake_infra::production::{assert_durable, excess_of_power};
-use intake_infra::{DatabaseUrl, Durability, prepare};
+use intake_infra::production::{assert_durable, needless_privilege};
+use intake_infra::{DatabaseUrl, Durability, SchemaError, prepare};
 
 use crate::configuration::Configuration;
 
@@ -17,53 +17,68 @@ const EMBEDDED_DATABASE: &str = "intake";
 
 /// A database that is ready to be used.
 pub(crate) struct Backend {
-    /// As the service.
+    /// The address for the service's role.
     pub(crate) service: DatabaseUrl,
-    /// As the owner of the schema.
+    /// The address for the owner of the schema.
     pub(crate) owner: DatabaseUrl,
-    /// Present if the database is ours to start and stop.
+    /// None: an external database.
     pub(crate) embedded: Option<EmbeddedPostgres>,
 }
 
+/// Says which variable an error is about, and which command helps.
+pub(crate) fn explain(variable: &'static str) -> impl Fn(SchemaError) -> anyhow::Error {
+    move |error| {
+        let advice = match &error {
+            SchemaError::Unmigrated => "run `intake migrate` first",
+            SchemaError::MissingGrants(_) => "`intake migrate --service-role NAME` grants it",
+            SchemaError::Failed(_) => "does the role have its grants? `intake migrate --service-role NAME` gives them",
+            _ => return anyhow!(error).context(variable),
+        };
+        anyhow!("{variable}: {:#}: {advice}", anyhow!(error))
+    }
+}
+
 impl Backend {
-    /// Finds the database for a command: of this environment, and migrated where that is the program's own affair.
+    /// Finds the database for a command. Checks its environment; in development it is migrated first.
     pub(crate) fn open(configuration: &Configuration) -> anyhow::Result<Self> {
         let backend = Self::reach(configuration)?;
         if backend.embedded.is_some() {
             assert_environment(&backend.service, configuration.environment)?;
             return Ok(backend);
         }
-        // Before anything is changed: a forgotten variable must not touch the other environment's database.
-        assert_environment(&backend.service, configuration.environment).context("DATABASE_URL")?;
+        // Before anything is changed: a forgotten variable must not change the other environment's database.
+        assert_environment(&backend.service, configuration.environment).map_err(explain("DATABASE_URL"))?;
         match configuration.environment {
-            Environment::Development => drop(migrate(&backend.owner).context("INTAKE_MIGRATION_DATABASE_URL")?),
-            Environment::Production => assert_migrated(&backend.service).context("DATABASE_URL")?,
+            Environment::Development => {
+                drop(migrate(&backend.owner).map_err(explain("INTAKE_MIGRATION_DATABASE_URL"))?);
+            }
+            Environment::Production => assert_migrated(&backend.service).map_err(explain("DATABASE_URL"))?,
         }
         Ok(backend)
     }
 
-    /// Finds the database for the service: the first to serve from it decides which environment it belongs to.
+    /// Finds the database for the service. The first service on a database decides its environment.
     pub(crate) fn open_to_serve(configuration: &Configuration) -> anyhow::Result<Self> {
         if let Some(urls) = &configuration.database {
-            // First of all: over shared sessions every other question may get a wrong answer.
-            assert_own_sessions(&urls.service).context("DATABASE_URL")?;
+            // First, because over shared sessions every other check may be wrong.
+            assert_own_sessions(&urls.service).map_err(explain("DATABASE_URL"))?;
         }
         let backend = Self::open(configuration)?;
-        assert_durable(&backend.service, configuration.environment).context("DATABASE_URL")?;
-        assert_granted(&backend.service).context("DATABASE_URL")?;
+        assert_durable(&backend.service, configuration.environment).map_err(explain("DATABASE_URL"))?;
+        assert_granted(&backend.service).map_err(explain("DATABASE_URL"))?;
         if configuration.environment == Environment::Production
-            && let Some(excess) = excess_of_power(&backend.service)?
+            && let Some(privilege) = needless_privilege(&backend.service)?
         {
             tracing::warn!(
-                "the role of DATABASE_URL {excess}, so that a flaw of the service could show patients: \
+                "the role of DATABASE_URL {privilege}, so a flaw in the service could expose patients: \
                  give it a role of its own with `intake migrate --service-role NAME`"
             );
         }
-        stamp_environment(&backend.service, configuration.environment)?;
+        stamp_environment(&backend.service, configuration.environment).map_err(explain("DATABASE_URL"))?;
         Ok(backend)
     }
 
-    /// Finds the database as it is. The embedded one is always migrated.
+    /// Finds the database and checks nothing. The embedded one is started and migrated.
     pub(crate) fn reach(configuration: &Configuration) -> anyhow::Result<Self> {
         if let Some(urls) = configuration.database.clone() {
             return Ok(Self { service: urls.service, owner: urls.owner, embedded: None });
@@ -76,7 +91,10 @@ impl Backend {
             user: std::process::id(),
         });
         let embedded = embedded.map_err(|error| match error {
-            EmbeddedError::NotInFolder(_) => anyhow!("INTAKE_POSTGRES_BIN: {error}"),
+            EmbeddedError::NotInFolder(_) => anyhow!("INTAKE_POSTGRES_BIN: {error}, or set DATABASE_URL"),
+            EmbeddedError::NotInstalled | EmbeddedError::VersionNotInstalled(_) => {
+                anyhow!("{error}, or set DATABASE_URL")
+            }
             EmbeddedError::Io(_) => anyhow!(error).context(format!("INTAKE_DATA_DIR: {}", configuration.data_dir)),
             other => other.into(),
         })?;

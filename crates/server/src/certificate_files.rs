@@ -1,4 +1,4 @@
-//! Reading a certificate and its key, and what is wrong with them, told before a client finds out.
+//! Reads a certificate and its key, and checks that clients will accept them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use rustls::sign::CertifiedKey;
 use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Where a certificate and its key are.
+/// The files of a certificate and its key.
 #[derive(Clone)]
 pub(crate) struct TlsFiles {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
 }
 
-/// A certificate that can be used, and how long.
+/// A certificate that can be used, and when it ends.
 pub(crate) struct Certificate {
     pub(crate) certified: Arc<CertifiedKey>,
     pub(crate) ends_at: OffsetDateTime,
@@ -34,18 +34,18 @@ pub(crate) fn read(files: &TlsFiles, now: OffsetDateTime) -> anyhow::Result<Cert
     let (_, leaf) = X509Certificate::from_der(first)
         .map_err(|error| anyhow!("INTAKE_TLS_CERT: {certificate} holds no certificate that can be read: {error}"))?;
     let (starts_at, ends_at) = (leaf.validity().not_before.to_datetime(), leaf.validity().not_after.to_datetime());
-    ensure!(now < ends_at, "INTAKE_TLS_CERT: {certificate} has expired at {ends_at}");
+    ensure!(now < ends_at, "INTAKE_TLS_CERT: {certificate} expired at {ends_at}");
     ensure!(now >= starts_at, "INTAKE_TLS_CERT: {certificate} is not valid before {starts_at}");
 
     let private = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| anyhow!("INTAKE_TLS_KEY: {key} cannot be read: {error}"))?;
     let signing = ring::default_provider().key_provider.load_private_key(private).map_err(|_| {
-        anyhow!("INTAKE_TLS_KEY: {key} is too weak or of another kind: take RSA from 2048 bits, ECDSA P-256 or P-384, or Ed25519")
+        anyhow!("INTAKE_TLS_KEY: {key} is too weak or of another kind: use RSA of at least 2048 bits, ECDSA P-256 or P-384, or Ed25519")
     })?;
     let certified = CertifiedKey::new(chain, signing);
     match certified.keys_match() {
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
-        Err(_) => return Err(anyhow!("INTAKE_TLS_KEY: {key} does not fit {certificate}")),
+        Err(_) => return Err(anyhow!("INTAKE_TLS_KEY: {key} does not belong to {certificate}")),
     }
     Ok(Certificate { certified: Arc::new(certified), ends_at })
 }

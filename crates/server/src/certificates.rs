@@ -17,9 +17,9 @@ use time::OffsetDateTime;
 
 use crate::certificate_files::{Certificate, TlsFiles, read};
 
-/// How often to look at the files.
+/// How often to check the files.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Time enough to find out why nobody has renewed it.
+/// How long before its end to warn: enough time to find out why the certificate was not renewed.
 const WARN_BEFORE: time::Duration = time::Duration::days(14);
 /// Between two warnings.
 const WARN_INTERVAL: time::Duration = time::Duration::DAY;
@@ -28,7 +28,7 @@ const WARN_INTERVAL: time::Duration = time::Duration::DAY;
 pub(crate) struct CurrentCertificate(RwLock<Certificate>);
 
 impl CurrentCertificate {
-    /// Reads it, and goes on looking at its files.
+    /// Reads the certificate, and watches its files.
     pub(crate) fn of(files: TlsFiles) -> anyhow::Result<Arc<Self>> {
         let current = Arc::new(Self(RwLock::new(read(&files, edge::now())?)));
         watch(files, Arc::clone(&current))?;
@@ -40,17 +40,17 @@ impl CurrentCertificate {
         format!(
             "# HELP intake_certificate_end_seconds When the TLS certificate ends, in seconds since 1970.\n\
              # TYPE intake_certificate_end_seconds gauge\nintake_certificate_end_seconds {}\n",
-            self.look().ends_at.unix_timestamp()
+            self.read().ends_at.unix_timestamp()
         )
     }
 
-    fn look(&self) -> RwLockReadGuard<'_, Certificate> {
+    fn read(&self) -> RwLockReadGuard<'_, Certificate> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Warns when the end is near.
+    /// Warns if the certificate has expired or will soon.
     fn warn(&self, now: OffsetDateTime) {
-        let left = self.look().ends_at - now;
+        let left = self.read().ends_at - now;
         if left.is_negative() {
             tracing::error!("the certificate has expired: clients will not connect");
         } else if left < WARN_BEFORE {
@@ -59,13 +59,13 @@ impl CurrentCertificate {
     }
 }
 
-/// TLS 1.2 and 1.3 with this certificate, whatever becomes of its files.
+/// TLS 1.2 and 1.3 with the current certificate.
 pub(crate) fn server_config(certificate: Arc<CurrentCertificate>) -> anyhow::Result<ServerConfig> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_cert_resolver(certificate);
-    // Whoever comes back brings its session along, sealed: it costs no signature and nobody has to remember it.
+    // Sessions are resumed from tickets that clients keep: this saves a signature, and no state is kept here.
     config.ticketer = ring::Ticketer::new()?;
     Ok(config)
 }
@@ -78,13 +78,13 @@ impl fmt::Debug for CurrentCertificate {
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.look().certified))
+        Some(Arc::clone(&self.read().certified))
     }
 }
 
 fn watch(files: TlsFiles, current: Arc<CurrentCertificate>) -> std::io::Result<()> {
-    let mut seen = changed(&files);
-    let look = move || {
+    let mut seen = stamps(&files);
+    let check = move || {
         let mut warned_at = OffsetDateTime::UNIX_EPOCH;
         loop {
             let now = edge::now();
@@ -93,7 +93,7 @@ fn watch(files: TlsFiles, current: Arc<CurrentCertificate>) -> std::io::Result<(
                 warned_at = now;
             }
             std::thread::sleep(WATCH_INTERVAL);
-            let found = changed(&files);
+            let found = stamps(&files);
             if found == seen {
                 continue;
             }
@@ -107,11 +107,11 @@ fn watch(files: TlsFiles, current: Arc<CurrentCertificate>) -> std::io::Result<(
             seen = found;
         }
     };
-    spawn_vital(std::thread::Builder::new().name("certificates".into()).stack_size(256 * 1024), look).map(drop)
+    spawn_vital(std::thread::Builder::new().name("certificates".into()).stack_size(256 * 1024), check).map(drop)
 }
 
-/// What tells one version of the files from another.
-fn changed(files: &TlsFiles) -> [Option<(SystemTime, u64)>; 2] {
-    let mark = |file: &Path| fs::metadata(file).and_then(|found| Ok((found.modified()?, found.len()))).ok();
-    [mark(&files.certificate), mark(&files.key)]
+/// The times of change and the lengths of the files, which differ from one version to the next.
+fn stamps(files: &TlsFiles) -> [Option<(SystemTime, u64)>; 2] {
+    let stamp = |file: &Path| fs::metadata(file).and_then(|found| Ok((found.modified()?, found.len()))).ok();
+    [stamp(&files.certificate), stamp(&files.key)]
 }

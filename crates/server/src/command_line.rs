@@ -1,4 +1,4 @@
-//! What can be asked of the program.
+//! The program's commands and their arguments.
 
 use std::str::FromStr;
 
@@ -80,7 +80,7 @@ pub(crate) enum KeyCommand {
         /// 1 to 100 characters, to tell it from other keys
         #[arg(long)]
         name: String,
-        /// From when on it is refused: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
+        /// When it expires: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
         #[arg(long, value_name = "TIME", value_parser = parse_time)]
         expires: Option<time::OffsetDateTime>,
         #[command(flatten)]
@@ -106,7 +106,7 @@ pub(crate) enum KeyCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum MemberCommand {
-    /// Prints a one-time link by which somebody becomes a member
+    /// Prints a one-time link for a new member
     Invite(MemberArguments),
     /// Turns off two-step sign-in for a member who lost both telephone and recovery codes
     ResetSecondFactor(MemberArguments),
@@ -114,10 +114,10 @@ pub(crate) enum MemberCommand {
 
 #[derive(Args)]
 pub(crate) struct MemberArguments {
-    /// The organisation that the member belongs to, or will
+    /// The member's organisation
     #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
     pub(crate) organisation: OrganisationId,
-    /// The address by which the member signs in
+    /// The address with which the member signs in
     #[arg(long)]
     pub(crate) email: EmailAddress,
     #[command(flatten)]

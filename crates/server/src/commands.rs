@@ -41,7 +41,7 @@ pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> an
     }
 }
 
-/// Prints one line, or as many as the text has. Whoever closes the pipe early has read enough.
+/// Prints a text and ends the line. A reader that closes the pipe early is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match writeln!(std::io::stdout().lock(), "{text}") {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -66,7 +66,7 @@ fn migrate_database(configuration: &Configuration, role: Option<&str>, output: &
         grant_service_role(&backend.owner, role)?;
         text += &format!(" The role {role} may do what the service needs, and nothing else.");
     }
-    tell(output, &json!({ "applied": applied }), &text)
+    print_result(output, &json!({ "applied": applied }), &text)
 }
 
 fn with_database(
@@ -91,14 +91,14 @@ async fn organisation(command: OrganisationCommand, keys: &PostgresKeyStore) -> 
             let made = Organisation { id, name };
             keys.add_organisation(&made).await?;
             let value = json!({ "id": made.id.to_string(), "name": made.name.as_str() });
-            tell(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
+            print_result(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
         }
         OrganisationCommand::List { output } => {
             let all = keys.organisations().await?;
             let values = all.iter().map(|(id, name)| json!({ "id": id.to_string(), "name": name }));
             let lines: Vec<_> = all.iter().map(|(id, name)| format!("{id}  {name}")).collect();
             let text = if lines.is_empty() { "There is no organisation yet.".to_owned() } else { lines.join("\n") };
-            tell(&output, &values.collect(), &text)
+            print_result(&output, &values.collect(), &text)
         }
     }
 }
@@ -127,19 +127,19 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
                 made.name,
                 made.key.expose()
             );
-            tell(&output, &value, &text)
+            print_result(&output, &value, &text)
         }
         KeyCommand::List { organisation, output } => {
             let all = list_keys(keys, organisation).await?;
             let now = edge::now();
             let lines: Vec<_> = all.iter().map(|key| line_of(key, now)).collect();
             let text = if lines.is_empty() { "There is no key yet.".to_owned() } else { lines.join("\n") };
-            tell(&output, &all.iter().map(value_of).collect(), &text)
+            print_result(&output, &all.iter().map(value_of).collect(), &text)
         }
         KeyCommand::Revoke { key, output } => {
             let revoked_at = timestamp(revoke_key(keys, key, None, &deed()).await?);
             let value = json!({ "id": key.to_string(), "revokedAt": revoked_at });
-            tell(&output, &value, &format!("Key {key} is revoked since {revoked_at}."))
+            print_result(&output, &value, &format!("Key {key} has been revoked since {revoked_at}."))
         }
     }
 }
@@ -155,9 +155,8 @@ async fn member(
             let link = configuration.invitation_link(&made.token);
             let expires_at = timestamp(made.expires_at);
             let value = json!({ "email": made.email.as_str(), "link": link, "expiresAt": expires_at });
-            let text =
-                format!("Send this link to {}. It is good for one person until {expires_at}:\n{link}", made.email);
-            tell(&output, &value, &text)
+            let text = format!("Send this link to {}. It works once, until {expires_at}:\n{link}", made.email);
+            print_result(&output, &value, &text)
         }
         MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, output }) => {
             let was_on = match reset_second_factor(members, organisation, &email, &deed()).await {
@@ -166,15 +165,15 @@ async fn member(
                 Err(error) => return Err(error.into()),
             };
             let text = match was_on {
-                true => format!("{email} signs in by password alone from now on."),
-                false => format!("{email} signs in by password alone already."),
+                true => format!("{email} now signs in with a password alone."),
+                false => format!("{email} already signs in with a password alone."),
             };
-            tell(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
+            print_result(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
         }
     }
 }
 
-/// What an operator does, done at this moment.
+/// The deed of an operator at this moment.
 pub(crate) fn deed() -> Deed {
     let at = edge::now();
     Deed { entry_id: AuditEntryId::new(at, edge::random()), actor: Actor::Operator, address: None, at }
@@ -204,6 +203,6 @@ fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
     format!("{}  …{}  {}  {status}, {used}{warning}", key.id, key.hint, key.name)
 }
 
-fn tell(output: &Output, value: &Value, text: &str) -> anyhow::Result<()> {
+fn print_result(output: &Output, value: &Value, text: &str) -> anyhow::Result<()> {
     if output.json { print(&value.to_string()) } else { print(text) }
 }

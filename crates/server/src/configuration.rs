@@ -1,4 +1,4 @@
-//! The values of all settings, read and checked once. A wrong one stops the program with a line that names it.
+//! The values of all settings, read and checked once. A wrong value stops the program with a line that names the variable.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -20,7 +20,7 @@ use crate::settings::{
     WRITERS,
 };
 
-/// Where a service is that was told to take any free port, if nothing else is known.
+/// The port that links name if the service listens on any free port and the command cannot know which.
 const USUAL_HTTPS_PORT: u16 = 8443;
 
 /// The program's settings.
@@ -41,12 +41,12 @@ pub(crate) struct Configuration {
     pub(crate) deadline: Duration,
     /// None: as many as suit the machine.
     pub(crate) writers: Option<NonZeroUsize>,
-    /// None: where the HTTPS listener is.
+    /// None: the address of the HTTPS listener.
     pub(crate) public_url: Option<String>,
     pub(crate) log: Targets,
 }
 
-/// The two ways into one external database.
+/// The two addresses of an external database.
 #[derive(Clone)]
 pub(crate) struct DatabaseUrls {
     pub(crate) service: DatabaseUrl,
@@ -84,32 +84,32 @@ impl Configuration {
         Ok(configuration)
     }
 
-    /// The base of printed links: as set, else where the HTTPS listener is, else where a proxy on this machine would be.
+    /// The base of printed links: as set, else the HTTPS listener, else a proxy on this machine.
     pub(crate) fn base_url(&self, https_port: Option<u16>) -> String {
         let port = https_port.map(|port| format!(":{port}")).unwrap_or_default();
         self.public_url.clone().unwrap_or_else(|| format!("https://localhost{port}"))
     }
 
-    /// Where a guest opens an invitation, as far as a command can know where the service is.
+    /// The link of an invitation, as far as a command can know the address of the service.
     pub(crate) fn invitation_link(&self, token: &Token) -> String {
         let port = self.https_addr.port();
         let base = self.base_url(Some(if port == 0 { USUAL_HTTPS_PORT } else { port }));
         format!("{base}/invitations/{}", token.expose())
     }
 
-    /// What only a serving program needs.
+    /// Checks the settings that only a service needs.
     pub(crate) fn assert_can_serve(&self) -> anyhow::Result<()> {
         if self.environment == Environment::Development {
             return Ok(());
         }
-        self.assert_way_in()?;
+        self.assert_reachable()?;
         if self.database.as_ref().is_some_and(|urls| urls.service.durability() == Durability::None) {
             bail!("INTAKE_DURABILITY must be full in production");
         }
         Ok(())
     }
 
-    fn assert_way_in(&self) -> anyhow::Result<()> {
+    fn assert_reachable(&self) -> anyhow::Result<()> {
         if self.tls_files.is_some() {
             return Ok(());
         }

@@ -1,5 +1,4 @@
-//! The data folder: where everything in it is, how it is made, and how one program at a time holds it while it is
-//! prepared.
+//! The data folder: the paths in it, how it is created, and the lock under which one program at a time prepares it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -13,11 +12,11 @@ use anyhow::Context;
 
 use crate::certificate_files::TlsFiles;
 
-/// Whoever waits longer wants to know what for.
+/// A longer wait for the lock is logged.
 const SILENT_WAIT: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
-/// The folder in which the program keeps what is its own.
+/// The folder in which the program keeps its own files.
 pub(crate) struct DataDir(PathBuf);
 
 impl fmt::Display for DataDir {
@@ -60,33 +59,33 @@ impl DataDir {
         TlsFiles { certificate: self.tls().join("cert.pem"), key: self.tls().join("key.pem") }
     }
 
-    /// Development certificates; nobody else may look into it.
+    /// The folder of the development certificates, which only its owner can read.
     pub(crate) fn tls(&self) -> PathBuf {
         self.0.join("tls")
     }
 
-    /// Makes the folder. Others may pass through it, as the database's account must, but not look into it.
+    /// Creates the folder. Other accounts can pass through it, as the database's must, but not list it.
     pub(crate) fn make(&self) -> anyhow::Result<()> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o711).create(&self.0);
         made.with_context(|| format!("INTAKE_DATA_DIR: {self} cannot be made"))
     }
 
-    /// Services that start together on one data folder prepare it one after the other. Nobody else's account may hold
-    /// it.
+    /// Waits for the lock, so that services which start together on one data folder prepare it one after the other. Other
+    /// accounts cannot take it.
     pub(crate) async fn lock(&self) -> anyhow::Result<File> {
         self.make()?;
         let path = self.0.join("lock");
         let lock = open_lock(&path)?;
         let since = Instant::now();
-        let mut is_told = false;
+        let mut is_logged = false;
         loop {
             match lock.try_lock() {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::Error(error)) => return Err(error.into()),
                 Err(TryLockError::WouldBlock) => {}
             }
-            if !is_told && since.elapsed() >= SILENT_WAIT {
-                is_told = true;
+            if !is_logged && since.elapsed() >= SILENT_WAIT {
+                is_logged = true;
                 tracing::warn!(lock = %path.display(), "waiting for another program that prepares the data folder");
             }
             tokio::time::sleep(POLL).await;

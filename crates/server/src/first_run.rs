@@ -1,4 +1,4 @@
-//! What a newcomer finds in an embedded database: a clinic, and a key to try the service with.
+//! What an embedded database starts with: a demo clinic, and a key to try the service with.
 
 use std::fs;
 
@@ -15,10 +15,10 @@ use intake_http::edge;
 
 const CLINIC: &str = "Demo Clinic";
 const KEY: &str = "Demo key";
-/// By which the first member signs in.
+/// The address with which the first member signs in.
 const FIRST_MEMBER: &str = "demo@clinic.example";
 
-/// Makes the clinic and its key unless they are there, and gives the clinic. A key that was lost, revoked or has ended is
+/// Makes the clinic and its key unless they exist, and returns the clinic. A key that is lost, revoked or expired is
 /// replaced.
 pub(crate) async fn ensure_demo(
     keys: &dyn KeyStore,
@@ -55,7 +55,7 @@ pub(crate) async fn ensure_demo(
     Ok(organisation_id)
 }
 
-/// A link for the first member. None: there is one already.
+/// Makes an invitation link for the first member. None: there is a member already.
 pub(crate) async fn invite_first_member(
     members: &dyn MemberStore,
     clinic: OrganisationId,

@@ -1,4 +1,4 @@
-//! What a developer is told when the service is ready: where everything is, and what to paste.
+//! What is printed in development when the service is ready: its addresses, and a command to try it with.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::commands;
 use crate::data_dir::DataDir;
 
-/// Somebody to create at the first try.
+/// The patient of the command.
 const DEMO_PATIENT: &str =
     r#"{"firstName":"Ada","lastName":"Lovelace","phoneNumber":"+61412345678","dateOfBirth":"1985-12-10"}"#;
 
-/// Prints it. Production is silent: there the log says where everything is.
+/// Prints the greeting. In production the addresses are in the log.
 pub(crate) fn greet(
     data_dir: &DataDir,
     base: &str,
@@ -27,7 +27,8 @@ pub(crate) fn greet(
         text += "\n";
     }
     if let Some(link) = invitation {
-        text += "\nTo become the first member of the Demo Clinic, open this link in a browser (good for 72 hours):\n\n";
+        text +=
+            "\nTo become the first member of the Demo Clinic, open this link in a browser (valid for 72 hours):\n\n";
         text += &link;
         text += "\n";
     }
@@ -43,7 +44,7 @@ fn curl_line(data_dir: &DataDir, base: &str) -> String {
     )
 }
 
-/// The path as a shell reads it: quoted only where it must be.
+/// The path for a shell, quoted only if it must be.
 fn for_shell(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));

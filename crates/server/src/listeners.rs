@@ -1,4 +1,4 @@
-//! Every socket that the service listens on, and the limits of what comes in through it.
+//! The sockets that the service listens on, and the limits of what comes in through them.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -30,23 +30,24 @@ use crate::configuration::Configuration;
 use crate::local_ca;
 use crate::settings::{ADMIN_ADDR, HTTP_ADDR, HTTPS_ADDR, Setting};
 
-/// Open at once: far beyond what clinics' integrations need, and some 530 MiB if all of them stay idle (docs/reliability.md).
+/// Connections at the same time: far more than clinics' integrations need, and some 530 MiB if all of them stay idle
+/// (docs/reliability.md).
 const CONNECTIONS_MAX: usize = 16_384;
-/// Connections that nobody has looked at yet: the usual 128 are soon full when many come at once, and whoever finds no room
-/// tries again a second later.
+/// Connections that wait to be accepted: the usual 128 are soon full when many come at once, and a client that finds no
+/// room tries again a second later.
 const BACKLOG: i32 = 4_096;
-/// What waits to be sent in secret: an answer, and most pages, in one piece.
+/// Encrypted data that waits to be sent: room for an answer, and for most pages, in one piece.
 const TLS_BUFFER: usize = 16 * 1024;
-/// What the system keeps of answers until they are read: it would take megabytes for each connection.
+/// What the system buffers until the client reads: by default megabytes for each connection.
 const SEND_BUFFER: usize = 64 * 1024;
-/// Open files that are no connections: the database's, the log, the listeners.
+/// Open files other than connections: the database, the log, the listeners.
 const OTHER_FILES: usize = 256;
-/// A handshake takes two round trips; who takes longer holds a place for nothing.
+/// A handshake takes two round trips.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// A client that is still sending what nobody wants gets so long to read why.
+/// How long a client that is still sending has to read its refusal.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
-/// What was accepted has so long to finish when the service stops: longer than a request may wait for the database, and
-/// short enough that the last writes and the embedded database have their time before supervisors lose patience.
+/// How long accepted requests have to finish when the service stops: longer than a request may wait for the database, and
+/// short enough to leave time for the last writes and the embedded database before supervisors kill the process.
 const SHUTDOWN_TIMEOUT_SECONDS: u64 = 11;
 
 pub(crate) struct Listeners {
@@ -55,7 +56,7 @@ pub(crate) struct Listeners {
     pub(crate) certificate: Option<Arc<CurrentCertificate>>,
 }
 
-/// Where API and dashboard are served, and answered for.
+/// The listeners of the API and the dashboard.
 pub(crate) struct ApiListeners {
     https: Option<(TcpListener, ServerConfig)>,
     http: Option<TcpListener>,
@@ -76,17 +77,17 @@ impl Listeners {
         Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin, certificate })
     }
 
-    /// None: HTTPS is the affair of a proxy in front.
+    /// None: a proxy in front serves HTTPS.
     pub(crate) fn https_port(&self) -> Option<u16> {
         let (listener, _) = self.api.https.as_ref()?;
         listener.local_addr().ok().map(|address| address.port())
     }
 }
 
-/// Serves an application over HTTPS and plain HTTP, by as many workers as there are cores.
+/// Serves an application over HTTPS and plain HTTP, with as many workers as there are cores.
 pub(crate) fn serve<F, I, S, B>(
     listeners: ApiListeners,
-    most: usize,
+    connections_max: usize,
     connections: &Connections,
     application: F,
 ) -> std::io::Result<Server>
@@ -100,8 +101,8 @@ where
     B: MessageBody + 'static,
 {
     let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let each = most.div_ceil(workers);
-    // Else a few stalled handshakes would keep everyone out.
+    let each = connections_max.div_ceil(workers);
+    // By default a few stalled handshakes would block all others.
     max_concurrent_tls_connect(each);
     let mut server = Server::build()
         .workers(workers)
@@ -127,8 +128,8 @@ where
             let connections = connections.clone();
             let watch = move |stream: TcpStream| {
                 let peer = stream.peer_addr().ok();
-                let place = connections.admit(peer.map(|peer| peer.ip())).ok_or(());
-                ready(place.map(|place| (Connection::new(stream, place, false), peer)))
+                let slot = connections.admit(peer.map(|peer| peer.ip())).ok_or(());
+                ready(slot.map(|slot| (Connection::new(stream, slot, false), peer)))
             };
             fn_service(watch).and_then(requests(application(), stopping.clone()))
         })?;
@@ -136,28 +137,28 @@ where
     Ok(server.run())
 }
 
-/// A connection that has shaken hands, and with whom.
+/// An encrypted connection and the address of its client.
 type Secured = (Connection<TlsStream<TcpStream>>, Option<SocketAddr>);
 
-/// TLS over one connection, which keeps its place meanwhile unless somebody else needs it.
+/// The TLS handshake of one connection, which ends if its slot is needed.
 fn shake_hands(
     stream: TcpStream,
     connections: &Connections,
     acceptor: &AcceptorService,
 ) -> impl Future<Output = Result<Secured, TlsError<std::io::Error, Infallible>>> + use<> {
     let peer = stream.peer_addr().ok();
-    let place = connections.admit(peer.map(|peer| peer.ip()));
-    let handshake = place.is_some().then(|| acceptor.call(stream));
+    let slot = connections.admit(peer.map(|peer| peer.ip()));
+    let handshake = slot.is_some().then(|| acceptor.call(stream));
     async move {
-        let (place, handshake) = place.zip(handshake).ok_or(TlsError::Timeout)?;
-        let mut stream = place.keep_while(handshake).await.ok_or(TlsError::Timeout)??;
-        place.shaken();
+        let (slot, handshake) = slot.zip(handshake).ok_or(TlsError::Timeout)?;
+        let mut stream = slot.keep_while(handshake).await.ok_or(TlsError::Timeout)??;
+        slot.handshake_done();
         stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
-        Ok((Connection::new(stream, place, true), peer))
+        Ok((Connection::new(stream, slot, true), peer))
     }
 }
 
-/// HTTP/1.1 over one connection. Its limits in time are the connection's own.
+/// Serves HTTP/1.1 over one connection. The time limits are those of [`Connection`].
 fn requests<T, I, S, B>(
     application: I,
     stopping: GracefulShutdownSignal,
@@ -180,12 +181,12 @@ where
             let stopping = stopping.clone();
             async move { stopping.notified().await }
         })
-        .on_connect_ext(|connection: &Connection<T>, requests| connection.introduce(requests))
+        .on_connect_ext(|connection: &Connection<T>, requests| connection.share_progress(requests))
         .h1(map_config(application, |()| AppConfig::default()))
         .map_err(drop)
 }
 
-/// Every connection is a file, and the usual limit of 1,024 is soon reached, so it is raised as far as the system lets us.
+/// How many connections there may be. Each needs an open file, so the limit of open files is raised as far as possible.
 pub(crate) fn connections_max() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
@@ -198,7 +199,7 @@ fn listen(what: &str, setting: &Setting, address: SocketAddr) -> anyhow::Result<
     let listener =
         TcpListener::bind(address).with_context(|| format!("{}: cannot listen on {address}", setting.variable))?;
     rustix::net::listen(&listener, BACKLOG)?;
-    // Connections have both from their listener. An answer in two pieces must not wait until the first is acknowledged.
+    // Connections inherit both. Without nodelay the second piece of an answer would wait until the first is acknowledged.
     rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
     rustix::net::sockopt::set_tcp_nodelay(&listener, true)?;
     let address = listener.local_addr()?;
@@ -206,7 +207,7 @@ fn listen(what: &str, setting: &Setting, address: SocketAddr) -> anyhow::Result<
     Ok(listener)
 }
 
-/// The files that the settings name, or, in development, a certificate of our own, in a data folder that the caller holds.
+/// The files that the settings name; in development, else a certificate of our own. The caller has locked the data folder.
 fn tls_files(configuration: &Configuration) -> anyhow::Result<Option<TlsFiles>> {
     if configuration.tls_files.is_some() || configuration.environment == Environment::Production {
         return Ok(configuration.tls_files.clone());

@@ -1,5 +1,5 @@
 //! Certificates for development: a local certificate authority, made once, and a certificate for this machine's own names.
-//! Only who gets `ca.pem` into his hands trusts it; its key never leaves the data folder.
+//! Only clients that are given `ca.pem` trust it; its key never leaves the data folder.
 
 use std::fs;
 use std::net::IpAddr;
@@ -17,21 +17,21 @@ use crate::certificate_files::TlsFiles;
 use crate::data_dir::DataDir;
 use crate::private_file;
 
-/// Names by which a program on this machine reaches the service.
+/// The names by which programs on this machine reach the service.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 const AUTHORITY_LIFE: time::Duration = time::Duration::days(3_650);
-/// Browsers refuse longer ones.
+/// Browsers refuse certificates that are valid for longer.
 const CERTIFICATE_LIFE: time::Duration = time::Duration::days(397);
-/// A start that finds an older certificate makes another one, long before it ends.
+/// A certificate older than this is replaced at the next start, long before it expires.
 const RENEW_AFTER: Duration = Duration::from_secs(180 * 24 * 60 * 60);
 
-/// The certificate in the data folder, made if it is missing or old.
+/// Returns the certificate in the data folder, which is made if it is missing or old.
 pub(crate) fn certificate(data_dir: &DataDir, listener: IpAddr, now: OffsetDateTime) -> anyhow::Result<TlsFiles> {
     let files = data_dir.certificate();
     fs::DirBuilder::new().recursive(true).mode(0o700).create(data_dir.tls())?;
     let (authority_file, authority_key_file) = (data_dir.authority(), data_dir.authority_key());
     let has_authority = authority_file.exists() && authority_key_file.exists();
-    // A listener of its own address may be another one than last time.
+    // The certificate names a specific listener address, which may have changed since it was made.
     let is_usual = listener.is_loopback() || listener.is_unspecified();
     if has_authority && is_usual && is_young(&files.certificate) && files.key.exists() {
         return Ok(files);

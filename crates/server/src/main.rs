@@ -1,4 +1,4 @@
-//! The program `intake`: reads its settings, puts the crates together, serves, and ends cleanly.
+//! The program `intake`: reads its settings, connects the crates, serves, and ends cleanly.
 
 mod admin;
 mod backend;
@@ -31,7 +31,7 @@ use settings::Settings;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The exit status of a failed run; wrong usage ends with 2.
+/// The exit status of a failed run; wrong usage is 2.
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
@@ -54,7 +54,7 @@ fn run(command_line: CommandLine) -> anyhow::Result<()> {
     }
 }
 
-/// One line, with every cause in it.
+/// Prints an error with all its causes in one line.
 #[expect(clippy::print_stderr, reason = "the place where errors leave the program")]
 fn complain(error: &anyhow::Error) {
     let line = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");

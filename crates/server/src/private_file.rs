@@ -1,11 +1,11 @@
-//! Files that hold secrets: readable by their owner alone, and whole or not there at all.
+//! Files that hold secrets: readable by their owner alone, and never half written.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Writes the file under another name first, so that nobody ever reads half of it.
+/// Writes the file under another name and then renames it.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     let _ = fs::remove_file(&unfinished);

@@ -1,4 +1,4 @@
-//! The composition root: puts ports and listeners together, serves until a signal comes, and leaves nothing behind.
+//! The composition root: connects ports and listeners, serves until a signal comes, and stops everything in order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::listeners::{self, Listeners};
 use crate::signals::Signals;
 use crate::{admin, first_run, greeting, telemetry};
 
-/// A start that is stopped has so long to leave everything in order; what takes longer hangs.
+/// How long a start that is interrupted may take to clean up; what takes longer hangs.
 const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
-/// The embedded database has so long to stop; after that its guard goes on.
+/// How long the embedded database may take to stop before this is left to its guard.
 const DATABASE_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn serve(configuration: Configuration) -> anyhow::Result<()> {
@@ -33,13 +33,13 @@ pub(crate) fn serve(configuration: Configuration) -> anyhow::Result<()> {
     configuration.assert_can_serve()?;
     let system = actix_web::rt::System::new();
     let served = system.block_on(serve_until_stopped(Arc::new(configuration)));
-    // To end it is to wait for its threads, one of which may hang inside the database. They end with the process.
+    // Dropping it would wait for its threads, one of which may hang inside the database. They end with the process.
     std::mem::forget(system);
     served
 }
 
 async fn serve_until_stopped(configuration: Arc<Configuration>) -> anyhow::Result<()> {
-    // From the first moment on: whoever stops a service that is still starting gets a clean end, too.
+    // First, so that a service which is still starting can be stopped, too.
     let mut signals = Signals::listen()?;
     let Some(backend) = open(&configuration, &mut signals).await? else { return Ok(()) };
     let served = start_and_run(&configuration, &backend, &mut signals).await;
@@ -47,7 +47,7 @@ async fn serve_until_stopped(configuration: Arc<Configuration>) -> anyhow::Resul
     served
 }
 
-/// Opens the database. None: the service was stopped meanwhile.
+/// Opens the database. None: a signal came first.
 async fn open(configuration: &Arc<Configuration>, signals: &mut Signals) -> anyhow::Result<Option<Backend>> {
     let configuration = Arc::clone(configuration);
     let mut opening = tokio::task::spawn_blocking(move || {
@@ -66,7 +66,7 @@ async fn open(configuration: &Arc<Configuration>, signals: &mut Signals) -> anyh
     }
 }
 
-/// What has begun ends in order, if it ends at all.
+/// Waits for an interrupted start to end, then closes what it has opened.
 async fn give_up(opening: JoinHandle<anyhow::Result<Backend>>, signals: &mut Signals) {
     tracing::info!("stopping: the start is given up");
     let end = tokio::time::timeout(STOPPED_START_TIMEOUT, async {
@@ -79,7 +79,7 @@ async fn give_up(opening: JoinHandle<anyhow::Result<Backend>>, signals: &mut Sig
     }
 }
 
-/// Leaves the database. The last of its users stops the embedded one here.
+/// Closes the database. The last user stops the embedded one here.
 async fn close(backend: Backend, signals: &mut Signals) {
     let closing = tokio::task::spawn_blocking(move || drop(backend));
     let closed = signals.or_stop_at_once(tokio::time::timeout(DATABASE_STOP_TIMEOUT, closing)).await;
@@ -96,7 +96,7 @@ async fn start_and_run(configuration: &Configuration, backend: &Backend, signals
     running.until_stopped(signals).await
 }
 
-/// Everything from the ports to the first request.
+/// Starts everything, from the ports to the listeners.
 async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Result<Running> {
     let uses = KeyUses::default();
     let key_use_writer = KeyUseWriter::start(backend.service.clone(), uses.clone())?;
@@ -113,18 +113,18 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let application = move || App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard);
 
     let counts = Arc::new(AnswerCounts::default());
-    let most = listeners::connections_max();
-    let connections = Connections::new(most, configuration.trusted_proxies.clone(), Arc::clone(&counts));
+    let connections_max = listeners::connections_max();
+    let connections = Connections::new(connections_max, configuration.trusted_proxies.clone(), Arc::clone(&counts));
     let admin = admin::serve(listeners.admin, database, counts, connections.clone(), listeners.certificate)?;
-    let api = listeners::serve(listeners.api, most, &connections, application)?;
+    let api = listeners::serve(listeners.api, connections_max, &connections, application)?;
     if configuration.environment == Environment::Development {
         greet(configuration, clinic, members.as_ref(), &base, admin_addr).await?;
     }
     Ok(Running { api, admin, key_use_writer })
 }
 
-/// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so that
-/// services which start together on one folder do it one after the other.
+/// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so services
+/// that start together on one folder do this one after the other.
 async fn prepare_and_listen(
     configuration: &Configuration,
     backend: &Backend,
@@ -178,7 +178,7 @@ fn open_dashboard(
     })
 }
 
-/// Tells a developer where everything is, and invites the first member of the demo clinic.
+/// Prints the greeting, with an invitation for the first member of the demo clinic.
 async fn greet(
     configuration: &Configuration,
     clinic: Option<OrganisationId>,
@@ -201,7 +201,8 @@ struct Running {
 }
 
 impl Running {
-    /// Serves until a signal asks to stop, then finishes what was accepted and writes what is left, each in a time of its own.
+    /// Serves until a signal asks to stop, then finishes the accepted requests and writes the last uses of keys. Each has a
+    /// time limit of its own.
     async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
         let Self { api, admin, key_use_writer } = self;
         let (api_handle, admin_handle) = (api.handle(), admin.handle());
@@ -212,11 +213,11 @@ impl Running {
             ended = &mut admin => return Err(unexpected_end("the admin listener", ended)),
             () = signals.next() => {}
         }
-        tracing::info!("stopping: what was accepted is finished first");
+        tracing::info!("stopping: accepted requests are finished first");
         let finish = async {
             api_handle.stop(true).await;
             admin_handle.stop(false).await;
-            // On a thread of its own, because a second signal must still be heard.
+            // On another thread, so that a second signal is still handled.
             let _ = tokio::task::spawn_blocking(|| drop(key_use_writer)).await;
         };
         signals.or_stop_at_once(finish).await;

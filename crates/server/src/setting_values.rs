@@ -1,4 +1,4 @@
-//! What the texts of settings mean: a type for each kind of value, whose parser says what it must look like.
+//! The values of settings: a type for each kind, whose parser says what the text must look like.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -10,7 +10,7 @@ use intake_infra::Durability;
 use ipnet::IpNet;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-/// Far more than ever helped, and fewer than any PostgreSQL takes.
+/// Far more than ever helped, and fewer than PostgreSQL's usual limit of connections.
 const WRITERS_MAX: usize = 64;
 
 /// An address with a port.
@@ -38,7 +38,7 @@ impl FromStr for Switched {
     }
 }
 
-/// Networks of proxies that are believed.
+/// The networks of trusted proxies.
 pub(crate) struct Proxies(pub(crate) TrustedProxies);
 
 impl FromStr for Proxies {
@@ -83,7 +83,7 @@ impl FromStr for Span {
     }
 }
 
-/// What the database must survive.
+/// What a commit must survive.
 pub(crate) struct Survival(pub(crate) Durability);
 
 impl FromStr for Survival {
@@ -109,7 +109,7 @@ impl FromStr for Log {
         if !text.split(',').all(is_known) {
             return Err("must be a level like info, or levels by module like info,intake_infra=debug");
         }
-        // actix tells of every worker once more, and of every stranger's malformed request; only who asks for it reads that.
+        // actix logs the start of every worker and every malformed request: only on demand.
         let targets = format!("actix_server=warn,actix_http=off,{text}").parse();
         targets.map(Self).map_err(|_| "must be a level like info, or levels by module like info,intake_infra=debug")
     }

@@ -26,7 +26,7 @@ enum DefaultValue {
         development: &'static str,
         production: &'static str,
     },
-    /// No value; these words say what holds then.
+    /// No value; the text says what applies instead.
     Absent(&'static str),
 }
 
@@ -185,7 +185,7 @@ impl Display for DefaultValue {
     }
 }
 
-/// The settings that came as flags, by their variables: texts, because a variable's text is checked in the same way.
+/// The texts of the settings that were given as flags, by variable. They are parsed in the same way as variables.
 #[derive(Default)]
 pub(crate) struct Flags(HashMap<&'static str, String>);
 
@@ -238,7 +238,7 @@ impl Settings<'_> {
             return Ok(Some(text.clone()));
         }
         match (self.variable)(name) {
-            // What compose files set to nothing is not set.
+            // Compose files set variables to nothing to leave them unset.
             Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
             Err(VarError::NotPresent) => Ok(None),
             Err(VarError::NotUnicode(_)) => Err(anyhow!("{name} is not valid UTF-8")),

@@ -1,11 +1,11 @@
-//! Whoever asks the service to stop: supervisors with SIGTERM, people with Ctrl-C.
+//! The signals that ask the service to stop: SIGTERM and Ctrl-C.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit status after a second signal.
 const STOPPED_AT_ONCE: i32 = 130;
 
-/// The requests to stop, from the moment of listening on.
+/// The requests to stop that come after [`Signals::listen`].
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -16,7 +16,7 @@ impl Signals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// The next request to stop.
+    /// Waits for the next request to stop.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -24,7 +24,7 @@ impl Signals {
         }
     }
 
-    /// Finishes this work, unless a second request to stop ends everything at once.
+    /// Finishes this work, unless a second request to stop ends the program first.
     pub(crate) async fn or_stop_at_once<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::select! {
             done = work => done,

@@ -1,4 +1,4 @@
-//! The log: text on a terminal, JSON lines elsewhere, on standard error. Never a value of a patient, never a key.
+//! The log on standard error: text on a terminal, JSON lines elsewhere. It never holds a patient's value or a key.
 
 use std::io::{IsTerminal, stderr};
 use std::panic::PanicHookInfo;
@@ -9,7 +9,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How the program ends when a thread fails without which it is only half alive.
+/// The exit status when a vital thread has panicked.
 const VITAL_THREAD_FAILED: i32 = 70;
 
 pub(crate) fn start(filter: Targets) {
@@ -22,12 +22,12 @@ pub(crate) fn start(filter: Targets) {
     std::panic::set_hook(Box::new(note_panic));
 }
 
-/// Logs where a panic was, not what it says: its message may quote a value.
+/// Logs where a panic was, but not its message, which may quote a value.
 fn note_panic(panic: &PanicHookInfo<'_>) {
-    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let location = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();
     let name = thread.name().unwrap_or_default();
-    tracing::error!(place, thread = name, "a part of the program failed");
+    tracing::error!(location, thread = name, "a part of the program failed");
     if is_vital_thread() {
         std::process::exit(VITAL_THREAD_FAILED);
     }

@@ -1,5 +1,4 @@
-//! PostgreSQL's processes as others feel them: the one that a service's writer talks to, frozen, and a transaction that
-//! holds on to a row.
+//! Faults inside PostgreSQL: the backend of a service's writer is frozen, or a transaction holds a row.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -17,17 +16,17 @@ use uuid::Uuid;
 
 use crate::processes::Frozen;
 
-/// A writer at work shows itself within this time.
+/// How long to look for the backend of a writer.
 const SEARCH: Duration = Duration::from_secs(20);
-/// Whatever takes longer than this, PostgreSQL itself cannot do.
+/// How long an insert may take before all of PostgreSQL counts as blocked.
 const PROBE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The backend that this application's patients come through, by the last statement that it was given.
+/// The backend of an application's writer, recognised by its last statement.
 const WRITER: &str = "SELECT pid FROM pg_stat_activity
     WHERE application_name = $1 AND query LIKE '%INTO patients%' AND datname = current_database()
     ORDER BY query_start DESC LIMIT 1";
-/// Takes the locks that a create takes, waits for the log as it does, and leaves nothing behind.
+/// Takes the same locks as a create and waits for the log as it does, but stores nothing.
 const CREATE_AND_FORGET: &str = "BEGIN;
     SAVEPOINT before;
     INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, created_at, updated_at)
@@ -36,9 +35,9 @@ const CREATE_AND_FORGET: &str = "BEGIN;
     SELECT pg_logical_emit_message(true, 'intake', 'probe');
     COMMIT";
 
-/// Freezes the backend of the writer of the service that calls itself so, in the midst of its work. One that happens to hold
-/// what all of PostgreSQL waits for, such as the lock of its log, is let go again: then nobody could write, whatever the
-/// services do, and that is another fault.
+/// Freezes the backend of a service's writer at work; `application` is the service's name in PostgreSQL. If the backend
+/// happens to hold a lock that all of PostgreSQL needs, such as that of the log, it is woken and another try is made: then
+/// nobody could write, which is another fault.
 pub fn freeze_writer(owner: &DatabaseUrl, application: &str) -> Result<Frozen, String> {
     let until = Instant::now() + SEARCH;
     loop {
@@ -59,13 +58,13 @@ pub fn freeze_writer(owner: &DatabaseUrl, application: &str) -> Result<Frozen, S
     }
 }
 
-/// A patient in a transaction that is not over.
+/// A patient in an open transaction.
 pub struct HeldRow {
     connection: PgConnection,
 }
 
 impl HeldRow {
-    /// Inserts, as the owner, what a request with this `Idempotency-Key` would, in JSON as it is sent. It must keep every rule.
+    /// Inserts as the owner what a request with this `Idempotency-Key` and this JSON, which must be valid, would insert.
     pub fn insert(
         owner: &DatabaseUrl,
         organisation: OrganisationId,
@@ -95,12 +94,12 @@ impl HeldRow {
         inserted.map(|_| Self { connection }).map_err(|error: Error| error.to_string())
     }
 
-    /// Makes it a patient like any other.
+    /// Commits the transaction.
     pub fn commit(self) -> Result<(), String> {
         self.end("COMMIT")
     }
 
-    /// As if it had never been there.
+    /// Rolls the transaction back.
     pub fn roll_back(self) -> Result<(), String> {
         self.end("ROLLBACK")
     }
@@ -122,7 +121,7 @@ fn writer(owner: &DatabaseUrl, application: &str) -> Result<Option<u32>, Box<dyn
     found.optional()?.map(|backend| Ok(u32::try_from(backend.pid)?)).transpose()
 }
 
-/// The one who tries is left behind when it cannot: nothing ends the wait for a lock inside PostgreSQL.
+/// Tries on a thread that is left behind if it hangs: nothing can end the wait for a lock inside PostgreSQL.
 fn can_others_write(owner: &DatabaseUrl) -> bool {
     let (done, outcome) = channel();
     let owner = owner.clone();
@@ -137,7 +136,7 @@ fn can_others_write(owner: &DatabaseUrl) -> bool {
 fn digest(id: Uuid, patient: &Value) -> Result<RequestDigest, String> {
     let sent = Field::ALL.into_iter().filter_map(|field| Some((field, patient.get(field.name())?.as_str()?)));
     let draft: PatientDraft<'_> = sent.collect();
-    #[expect(clippy::disallowed_methods, reason = "the clock decides who is born already")]
+    #[expect(clippy::disallowed_methods, reason = "the rules need the current date")]
     let patient = draft.validate(OffsetDateTime::now_utc()).map_err(|_| "the patient breaks a rule".to_owned())?;
     Ok(RequestDigest::new(PatientId::from(id), &patient))
 }

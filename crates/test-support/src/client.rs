@@ -1,7 +1,7 @@
-//! A client that sends exactly the bytes it is given, over TLS or in clear, and reads whole answers.
+//! An HTTP client that sends exactly the bytes it is given, over TLS or in clear, and reads whole answers.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde_json::Value;
 /// Longer than any answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Knows where the service is, and whom to trust.
+/// Opens connections to one service.
 #[derive(Clone)]
 pub struct Client {
     address: SocketAddr,
@@ -47,7 +47,7 @@ pub struct Response {
 }
 
 impl Client {
-    /// Speaks TLS and trusts this authority alone.
+    /// A client that uses TLS and trusts only this authority.
     #[must_use]
     pub fn tls(address: SocketAddr, authority: &Path) -> Self {
         let mut roots = RootCertStore::empty();
@@ -61,19 +61,19 @@ impl Client {
         Self { address, tls: Some(Arc::new(config)), source: None }
     }
 
-    /// Speaks in clear.
+    /// A client without TLS.
     #[must_use]
     pub fn plain(address: SocketAddr) -> Self {
         Self { address, tls: None, source: None }
     }
 
-    /// The same from an address of this machine, as if it were another.
+    /// The same client from another address of this machine.
     #[must_use]
     pub fn from_address(self, source: impl Into<IpAddr>) -> Self {
         Self { source: Some(source.into()), ..self }
     }
 
-    /// Where the service is.
+    /// The address of the service.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -85,9 +85,9 @@ impl Client {
         self.try_connect().expect("the service takes connections")
     }
 
-    /// Opens a connection, if somebody listens.
+    /// Opens a connection, or returns why it cannot.
     pub fn try_connect(&self) -> io::Result<Connection> {
-        let socket = self.try_reach()?;
+        let socket = self.try_open_socket()?;
         socket.set_read_timeout(Some(TIMEOUT))?;
         socket.set_write_timeout(Some(TIMEOUT))?;
         socket.set_nodelay(true)?;
@@ -99,8 +99,8 @@ impl Client {
         Ok(Connection { stream, socket, unread: Vec::new() })
     }
 
-    /// Reaches the service and says nothing, not even of a handshake.
-    pub fn try_reach(&self) -> io::Result<TcpStream> {
+    /// Opens a TCP connection and sends nothing, not even a handshake.
+    pub fn try_open_socket(&self) -> io::Result<TcpStream> {
         let Some(source) = self.source else {
             return TcpStream::connect(self.address);
         };
@@ -111,7 +111,7 @@ impl Client {
         Ok(socket.into())
     }
 
-    /// Opens a TLS session and gives whether it went on with an earlier one.
+    /// Opens a TLS session and returns whether it resumed an earlier one.
     #[must_use]
     pub fn resumes(&self) -> bool {
         let mut session = self.session().expect("a client that speaks TLS");
@@ -150,7 +150,7 @@ impl Connection {
         self.stream.flush()
     }
 
-    /// Shakes hands, if there is one to shake, and never again waits for the service to take what is sent.
+    /// Completes the handshake, if there is one, and never again waits for the service to read.
     pub fn stop_waiting(&mut self) -> io::Result<()> {
         self.stream.flush()?;
         self.socket.set_nonblocking(true)
@@ -194,12 +194,7 @@ impl Connection {
         answer
     }
 
-    /// Tells the service that nothing more will come, and goes on reading.
-    pub fn finish_writing(&mut self) {
-        self.socket.shutdown(Shutdown::Write).expect("the socket is open");
-    }
-
-    /// Sends what the service takes of these bytes until it has taken nothing for that long. Gives how many that were.
+    /// Sends these bytes until the service has read nothing for this time. Returns how many were sent.
     pub fn write_within(&mut self, bytes: &[u8], time: Duration) -> io::Result<usize> {
         self.socket.set_write_timeout(Some(time))?;
         let mut sent = 0;
@@ -214,7 +209,7 @@ impl Connection {
         Ok(sent)
     }
 
-    /// Reads one answer, or the reason there is none.
+    /// Reads one answer, or returns why it cannot.
     pub fn try_read(&mut self, has_body: bool) -> io::Result<Response> {
         loop {
             if let Some(response) = self.take_response(has_body)? {

@@ -16,12 +16,12 @@ pub struct Clinic {
     keys: PostgresKeyStore,
     runtime: tokio::runtime::Runtime,
     format: KeyFormat,
-    /// Its id.
+    /// The organisation's id.
     pub organisation: OrganisationId,
 }
 
 impl Clinic {
-    /// Makes an organisation in this database, whose keys are of that environment.
+    /// Makes an organisation in this database, with keys of this environment.
     #[must_use]
     pub fn open(database: &DatabaseUrl, environment: Environment) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -40,7 +40,7 @@ impl Clinic {
         self.key_until(None)
     }
 
-    /// Makes a key that ends.
+    /// Makes a key that may expire.
     #[must_use]
     pub fn key_until(&self, expires_at: Option<OffsetDateTime>) -> (KeyId, ApiKey) {
         let request = KeyRequest {
@@ -56,7 +56,7 @@ impl Clinic {
         (made.id, made.key)
     }
 
-    /// The shape of its keys.
+    /// The format of the clinic's keys.
     pub(crate) fn format(&self) -> &KeyFormat {
         &self.format
     }
@@ -67,14 +67,14 @@ impl Clinic {
         revoked.expect("the key is revoked");
     }
 
-    /// A well-formed key that nobody has.
+    /// A well-formed key that is not stored.
     #[must_use]
     pub fn unknown_key(&self) -> ApiKey {
         self.format.mint(random())
     }
 }
 
-/// A patient that keeps every rule, with nothing but what is required.
+/// A valid patient with only the required fields.
 #[must_use]
 pub fn patient() -> Value {
     json!({

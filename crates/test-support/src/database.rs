@@ -1,5 +1,5 @@
-//! A fast PostgreSQL shared by all tests of a run, a durable one for those in production, and a fresh, migrated database for
-//! each test.
+//! A fast PostgreSQL for all tests of a run, a durable one for tests of production, and a fresh, migrated database for each
+//! test.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -15,13 +15,13 @@ use diesel::sql_types::{BigInt, Text};
 use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE, prepare};
 
-/// A database of one test's own; gone when dropped.
+/// The database of one test, deleted when this is dropped.
 pub struct TestDatabase {
     name: String,
     durability: Durability,
-    /// As the owner of the schema.
+    /// The address for the owner of the schema.
     pub owner: DatabaseUrl,
-    /// As the service.
+    /// The address for the service's role.
     pub service: DatabaseUrl,
 }
 
@@ -32,7 +32,7 @@ impl TestDatabase {
         Self::from(&template_name(), Durability::None)
     }
 
-    /// A fresh, migrated database that keeps what it has committed, as production asks of it.
+    /// A fresh, migrated database with full durability, which production requires.
     #[must_use]
     pub fn durable() -> Self {
         Self::from(&template_name(), Durability::Full)
@@ -44,7 +44,7 @@ impl TestDatabase {
         Self::from("template1", Durability::None)
     }
 
-    /// The same, as production asks for it.
+    /// A fresh, empty database with full durability.
     #[must_use]
     pub fn empty_and_durable() -> Self {
         Self::from("template1", Durability::Full)
@@ -69,7 +69,7 @@ impl TestDatabase {
         query.get_result::<WithCount>(&mut self.connect()).expect("the query runs").count
     }
 
-    /// What a query finds, whose one column is a text.
+    /// The rows of a query that has one column of text.
     #[must_use]
     pub fn texts(&self, query: &str) -> Vec<String> {
         #[derive(QueryableByName)]
@@ -83,7 +83,7 @@ impl TestDatabase {
         rows.into_iter().map(|row| row.text).collect()
     }
 
-    /// The tables in which a secret stands somewhere: as a text, or as its bytes, which PostgreSQL shows in hexadecimal.
+    /// The tables that contain a secret anywhere: as text, or as bytes, which PostgreSQL shows in hexadecimal.
     #[must_use]
     pub fn tables_that_hold(&self, secret: &str) -> Vec<String> {
         let hexadecimal: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -103,7 +103,7 @@ impl TestDatabase {
         connect(&self.owner)
     }
 
-    /// Does something to its server as a whole.
+    /// Runs a statement that concerns the whole server.
     pub fn administer(&self, sql: &str) {
         execute(self.durability, sql);
     }
@@ -145,7 +145,7 @@ fn connect(url: &DatabaseUrl) -> PgConnection {
     PgConnection::establish(url.expose()).expect("the test cluster answers")
 }
 
-/// The cluster of this run: shared by all its processes, stopped by its guard when the program that runs them ends.
+/// The cluster of this test run, shared by all its processes and stopped by its guard when the program that runs them ends.
 fn cluster(durability: Durability) -> &'static EmbeddedPostgres {
     static FAST: OnceLock<EmbeddedPostgres> = OnceLock::new();
     static DURABLE: OnceLock<EmbeddedPostgres> = OnceLock::new();
@@ -171,7 +171,7 @@ fn cluster(durability: Durability) -> &'static EmbeddedPostgres {
     })
 }
 
-/// Below the system's folder for such, where the server's account can reach it; one for each checkout and user.
+/// A folder for temporary files, where the server's account can reach it; one for each checkout and user.
 fn folder(durability: Durability) -> PathBuf {
     let kind = if durability == Durability::Full { "durable-" } else { "" };
     let user = fs::metadata("/dev/stdin").or_else(|_| fs::metadata(".")).map_or(0, |metadata| metadata.uid());
@@ -182,7 +182,7 @@ fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in the workspace")
 }
 
-/// Named after the migrations and grants it was made by: a changed one makes another template.
+/// The name contains a hash of the migrations and grants, so that a change of them makes a new template.
 fn template_name() -> String {
     let mut files: Vec<_> = fs::read_dir(checkout().join("migrations"))
         .expect("the migrations are there")
@@ -198,7 +198,7 @@ fn template_name() -> String {
     format!("template_{:016x}", hasher.finish())
 }
 
-/// Makes the template unless it is there, and drops the databases that killed tests left behind.
+/// Makes the template if it does not exist, and drops the databases that killed tests left behind.
 fn make_template(cluster: &EmbeddedPostgres) {
     #[derive(QueryableByName)]
     struct Database {
@@ -207,14 +207,14 @@ fn make_template(cluster: &EmbeddedPostgres) {
     }
 
     let mut connection = connect(&cluster.owner_url("postgres"));
-    // Ends with the connection.
+    // The lock ends with the connection.
     connection.batch_execute("SELECT pg_advisory_lock(1)").expect("the lock is free some time");
     let databases: Vec<Database> =
         diesel::sql_query("SELECT datname::text AS name FROM pg_database").load(&mut connection).expect("names");
     let template = template_name();
     if !databases.iter().any(|database| database.name == template) {
         let unfinished = format!("{template}_unfinished");
-        // A template must have no connection, so it gets its name when all is done.
+        // A template can have no connections, so it gets its name when it is finished.
         prepare(cluster, &unfinished).expect("the template is migrated");
         let rename = format!("ALTER DATABASE {unfinished} RENAME TO {template}");
         connection.batch_execute(&rename).expect("the template gets its name");

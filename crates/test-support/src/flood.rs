@@ -1,4 +1,4 @@
-//! Floods: clients that ask for more than anybody should, over and over, until they are told to stop.
+//! Floods: clients that send requests over and over until they are stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::service::create_request;
 
 /// Between two tries to connect to a service that is gone, or to send more to one that does not read.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Requests that who reads nothing sends in one piece.
+/// How many requests a client that reads no answer sends in one piece.
 const DEAF_REQUESTS: usize = 256;
 
 /// Makes the next request.
@@ -26,24 +26,24 @@ pub type Answers = BTreeMap<u16, u64>;
 /// What each client of a flood does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Manner {
-    /// Asks again as soon as it is answered.
+    /// Sends the next request as soon as it is answered.
     Eager,
-    /// Waits for its answer, too; all of them together ask at most so many times a second.
+    /// Waits for its answer, too; all clients together send at most this many requests a second.
     Paced(f64),
-    /// Asks without end, and never reads an answer.
+    /// Sends without end, and never reads an answer.
     Deaf,
 }
 
-/// What a flood came to.
+/// The result of a flood.
 #[derive(Debug, Default)]
 pub struct Flooded {
     /// How many requests were sent.
     pub asked: u64,
-    /// How they were answered, as far as anybody read it.
+    /// The answers that were read.
     pub answers: Answers,
 }
 
-/// A flood under way.
+/// A flood in progress.
 pub struct Flood {
     is_over: Arc<AtomicBool>,
     asked: Arc<AtomicU64>,
@@ -51,21 +51,21 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Begins, over so many connections to each service.
+    /// Begins a flood over this many connections to each service.
     #[must_use]
     pub fn start(services: &[Client], connections: usize, manner: Manner, next: &NextRequest) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let asked = Arc::new(AtomicU64::new(0));
         let all = services.len() * connections;
-        let client = |(place, service): (usize, &Client)| {
+        let client = |(index, service): (usize, &Client)| {
             let (service, next) = (service.clone(), Arc::clone(next));
             let (is_over, asked) = (Arc::clone(&is_over), Arc::clone(&asked));
             let work = move || match manner {
                 Manner::Eager => ask(&service, &next, Duration::ZERO, &asked, &is_over),
                 Manner::Paced(rate) => {
                     let pause = Duration::from_secs_f64(all as f64 / rate);
-                    // Spread over time, as people are.
-                    std::thread::sleep(pause.mul_f64(place as f64 / all as f64));
+                    // Spread over time, as independent clients are.
+                    std::thread::sleep(pause.mul_f64(index as f64 / all as f64));
                     ask(&service, &next, pause, &asked, &is_over)
                 }
                 Manner::Deaf => send_only(&service, &next, &asked, &is_over),
@@ -76,7 +76,7 @@ impl Flood {
         Self { is_over, asked, clients }
     }
 
-    /// Ends it.
+    /// Ends the flood.
     #[must_use]
     pub fn stop(self) -> Flooded {
         self.is_over.store(true, Ordering::Relaxed);
@@ -93,14 +93,14 @@ impl Flood {
 /// Headers that come with every request: what a proxy adds.
 pub type Headers = &'static [(&'static str, &'static str)];
 
-/// Patients under well-formed keys that nobody has, each another one.
+/// Patients with well-formed unknown keys, a new one each time.
 #[must_use]
 pub fn with_unknown_keys(clinic: &Clinic, headers: Headers) -> NextRequest {
     let (format, body) = (clinic.format().clone(), patient().to_string());
     Arc::new(move || create_request(&format.mint(random()), headers, body.as_bytes()))
 }
 
-/// Patients under a key, which may be revoked.
+/// Patients with one key, which may be revoked.
 #[must_use]
 pub fn with_key(key: &ApiKey, headers: Headers) -> NextRequest {
     let request = create_request(key, headers, patient().to_string().as_bytes());
@@ -115,8 +115,8 @@ pub fn replays(key: &ApiKey, idempotency_key: &str, body: &[u8], headers: Header
     Arc::new(move || request.clone())
 }
 
-/// Sign-ins with wrong passwords, to one account after the other and, for a service behind a proxy that it trusts, from one
-/// address after the other: else it would refuse them without a look at the password.
+/// Sign-ins with wrong passwords, each to another account and, for a service that trusts a proxy, from another address:
+/// otherwise the service would refuse them without checking the password.
 #[must_use]
 pub fn wrong_sign_ins(headers: Headers) -> NextRequest {
     Arc::new(move || {
@@ -129,7 +129,7 @@ pub fn wrong_sign_ins(headers: Headers) -> NextRequest {
     })
 }
 
-/// A file of the dashboard: the largest answer that anybody can have for nothing.
+/// A file of the dashboard: the largest answer that needs no key.
 #[must_use]
 pub fn style_sheet() -> NextRequest {
     Arc::new(|| request("GET", "/assets/style.css", &[], b""))
@@ -162,14 +162,14 @@ fn ask(service: &Client, next: &NextRequest, pause: Duration, asked: &AtomicU64,
     answers
 }
 
-/// A connection that the service lets go of is followed by another one.
+/// Opens a new connection when the service closes one.
 fn send_only(service: &Client, next: &NextRequest, asked: &AtomicU64, is_over: &AtomicBool) -> Answers {
     let one = next();
     let many = one.repeat(DEAF_REQUESTS);
     let mut broken = 0;
     while !is_over.load(Ordering::Relaxed) {
         if let Ok(mut connection) = service.try_connect() {
-            // What was not taken comes first the next time: else the requests would be no requests.
+            // Continues where the last write ended, so that the requests stay well formed.
             let mut sent = 0;
             while !is_over.load(Ordering::Relaxed)
                 && let Ok(length) = connection.write_within(many.get(sent..).unwrap_or_default(), PAUSE)

@@ -1,54 +1,54 @@
-//! Other processes: found, frozen and woken, and what they hold of memory, as `/proc` tells it.
+//! Other processes: finds, freezes and kills them, and reads how much memory they use.
 
 use std::fs;
 use std::io;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Processes that stand still until this is dropped. Whoever waits for them sees no end, and no error.
+/// Processes that are frozen until this is dropped. To others they look as if they hang.
 #[derive(Debug)]
 pub struct Frozen {
     processes: Vec<u32>,
 }
 
 impl Frozen {
-    /// Freezes one.
+    /// Freezes one process.
     #[must_use]
     pub fn one(process: u32) -> Self {
         Self::all(vec![process])
     }
 
-    /// Freezes them in this order.
+    /// Freezes processes in this order.
     #[must_use]
     pub fn all(processes: Vec<u32>) -> Self {
         processes.iter().for_each(|&process| signal(process, Signal::STOP));
         Self { processes }
     }
 
-    /// Freezes a process and everything that it has started. The parent comes first, so that it starts nothing more.
-    pub fn family(head: u32) -> io::Result<Self> {
-        let mut frozen = Self::one(head);
-        for child in children(head)? {
+    /// Freezes a process and its children. The parent comes first, so that it starts no more of them.
+    pub fn family(parent: u32) -> io::Result<Self> {
+        let mut frozen = Self::one(parent);
+        for child in children(parent)? {
             signal(child, Signal::STOP);
             frozen.processes.push(child);
         }
         Ok(frozen)
     }
 
-    /// Kills them as they are.
+    /// Kills the frozen processes.
     pub fn kill(self) {
         self.processes.iter().for_each(|&process| signal(process, Signal::KILL));
     }
 }
 
 impl Drop for Frozen {
-    /// A signal to one that has been killed in the meantime goes nowhere.
+    /// Wakes the processes. The signal has no effect on those that were killed.
     fn drop(&mut self) {
         self.processes.iter().for_each(|&process| signal(process, Signal::CONT));
     }
 }
 
-/// The processes that one has started.
+/// The children of a process.
 pub fn children(parent: u32) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -63,12 +63,12 @@ pub fn children(parent: u32) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Ends a process at once. It may have ended by itself.
+/// Kills a process, if it is still running.
 pub fn kill(process: u32) {
     signal(process, Signal::KILL);
 }
 
-/// The most memory that a process has held so far, in bytes.
+/// The most memory that a process has used so far, in bytes.
 pub fn peak_memory(process: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,7 +1,6 @@
-//! Stands between a service and PostgreSQL. Counts how often the service waits for an answer: each statement of PostgreSQL's
-//! protocol ends with a message Sync or is one message Query. And plays the faults of a network and of a server: it cuts a
-//! connection at the worst moment, when the server has done its work and its answer is on the way, and it stands still, as a
-//! server does that hangs.
+//! A proxy between a service and PostgreSQL. It counts how often the service waits for an answer: each statement of
+//! PostgreSQL's protocol ends with a message Sync or is one message Query. It also simulates faults: it cuts a connection at
+//! the worst time, when the server has done its work and its answer is on the way, and it hangs like a frozen server.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -14,24 +13,24 @@ use std::time::Duration;
 use intake_infra::{DatabaseUrl, Durability};
 use tempfile::TempDir;
 
-/// A proxy before the test cluster.
+/// A proxy in front of the test cluster.
 pub struct RoundTripCounter {
     folder: TempDir,
     wire: Arc<Wire>,
 }
 
-/// What happens on all connections.
+/// The state that all connections share.
 #[derive(Default)]
 struct Wire {
     count: AtomicUsize,
     cuts: AtomicBool,
     opened: AtomicUsize,
-    /// Connections with a smaller number stand still.
+    /// Connections with a smaller number hang.
     still_below: AtomicUsize,
 }
 
 impl RoundTripCounter {
-    /// Starts a proxy before the server whose socket lies in this folder.
+    /// Starts a proxy in front of the server whose socket is in this folder.
     #[must_use]
     pub fn before(server_folder: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -47,10 +46,10 @@ impl RoundTripCounter {
         Self { folder, wire }
     }
 
-    /// The way through the proxy to a database.
+    /// The address of a database through the proxy.
     #[must_use]
     pub fn url(&self, role: &str, database: &str) -> DatabaseUrl {
-        // Stands before the test cluster, which forgets.
+        // The test cluster is not durable.
         let url = DatabaseUrl::on_socket(&self.folder.path().to_string_lossy(), role, database);
         url.with_durability(Durability::None)
     }
@@ -60,18 +59,18 @@ impl RoundTripCounter {
         self.wire.cuts.store(true, Ordering::SeqCst);
     }
 
-    /// From now on nothing passes over the connections that there are. New ones work.
+    /// Makes all open connections hang. New ones work.
     pub fn hang(&self) {
         self.wire.still_below.store(self.wire.opened.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
-    /// The same with new connections.
+    /// Makes all connections hang, new ones included.
     pub fn hang_for_all(&self) {
         self.wire.still_below.store(usize::MAX, Ordering::SeqCst);
     }
 
-    /// What was held back passes.
-    pub fn go_on(&self) {
+    /// Lets all connections continue.
+    pub fn resume(&self) {
         self.wire.still_below.store(0, Ordering::SeqCst);
     }
 
@@ -113,7 +112,7 @@ fn forward_answers(mut server: UnixStream, mut client: UnixStream, wire: &Wire, 
 }
 
 fn forward_messages(mut client: UnixStream, mut server: UnixStream, wire: &Wire, number: usize) -> io::Result<()> {
-    // The first message has a length and no kind.
+    // The first message of a connection has a length and no kind.
     let mut length = [0; 4];
     client.read_exact(&mut length)?;
     server.write_all(&length)?;
@@ -132,7 +131,7 @@ fn forward_messages(mut client: UnixStream, mut server: UnixStream, wire: &Wire,
     }
 }
 
-/// The length counts itself.
+/// Copies the rest of a message, whose length includes the length itself.
 fn copy_rest(client: &mut UnixStream, server: &mut UnixStream, length: [u8; 4]) -> io::Result<()> {
     let rest = u64::from(u32::from_be_bytes(length).saturating_sub(4));
     io::copy(&mut client.take(rest), server).map(drop)

@@ -1,4 +1,4 @@
-//! A running service: the real program, on ports of its own, with a database of its own.
+//! A running service: the real program, on free ports, with a database of its own.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -17,10 +17,10 @@ use tempfile::TempDir;
 use crate::client::{Client, Response, request};
 use crate::database::TestDatabase;
 
-/// A debug build that starts an embedded database for the first time, beside other tests.
+/// Enough for a debug build that starts an embedded database for the first time, beside other tests.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a service shall run.
+/// How a service is to be run.
 pub struct ServiceBuilder {
     command: Command,
     data_dir: PathBuf,
@@ -33,11 +33,11 @@ pub struct Service {
     output: Arc<Mutex<String>>,
     data_dir: PathBuf,
     _own_data_dir: Option<TempDir>,
-    /// Where HTTPS is served.
+    /// The address of the HTTPS listener.
     pub https: Option<SocketAddr>,
-    /// Where plain HTTP is answered.
+    /// The address of the plain listener.
     pub http: Option<SocketAddr>,
-    /// Where probes are answered.
+    /// The address of the admin listener.
     pub admin: SocketAddr,
 }
 
@@ -51,7 +51,7 @@ impl ServiceBuilder {
         builder
     }
 
-    /// The same with this data folder.
+    /// The program with this data folder.
     #[must_use]
     pub fn in_folder(program: &str, data_dir: &Path) -> Self {
         let mut command = Command::new(program);
@@ -68,13 +68,13 @@ impl ServiceBuilder {
         Self { command, data_dir: data_dir.to_owned(), own_data_dir: None }
     }
 
-    /// Uses this database as a service does: with the service's role, and the owner's to migrate.
+    /// Uses this database: with the service's role to serve, and the owner's to migrate.
     #[must_use]
     pub fn database(self, database: &TestDatabase) -> Self {
         self.database_urls(&database.service, &database.owner)
     }
 
-    /// Uses the database behind these.
+    /// Uses the database at these addresses.
     #[must_use]
     pub fn database_urls(self, service: &DatabaseUrl, owner: &DatabaseUrl) -> Self {
         let builder = match service.durability() {
@@ -84,7 +84,7 @@ impl ServiceBuilder {
         builder.setting("DATABASE_URL", service.expose()).setting("INTAKE_MIGRATION_DATABASE_URL", owner.expose())
     }
 
-    /// Keeps its data in this folder instead.
+    /// Uses this data folder instead.
     #[must_use]
     pub fn data_folder(mut self, data_dir: &Path) -> Self {
         self.command.env("INTAKE_DATA_DIR", data_dir);
@@ -99,11 +99,11 @@ impl ServiceBuilder {
         self
     }
 
-    /// Gives the program no more than so many open files.
+    /// Limits the program's open files.
     #[must_use]
-    pub fn open_files(mut self, most: usize) -> Self {
+    pub fn open_files(mut self, max: usize) -> Self {
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]);
+        command.args(["-c", &format!("ulimit -n {max}; exec \"$0\" \"$@\"")]);
         command.arg(self.command.get_program()).args(self.command.get_args());
         for (name, value) in self.command.get_envs() {
             match value {
@@ -115,7 +115,7 @@ impl ServiceBuilder {
         self
     }
 
-    /// Runs in this folder, against which a relative data folder counts.
+    /// Runs in this folder, to which a relative data folder refers.
     #[must_use]
     pub fn working_folder(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
@@ -136,7 +136,7 @@ impl ServiceBuilder {
         self.command.stdin(Stdio::null()).output().expect("the program runs")
     }
 
-    /// Starts the program and waits for nothing.
+    /// Starts the program without waiting for anything.
     #[must_use]
     pub fn spawn(mut self) -> Child {
         self.command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -149,7 +149,7 @@ impl ServiceBuilder {
         self.try_start().unwrap_or_else(|output| panic!("the service did not start:\n{output}"))
     }
 
-    /// Starts the service and waits until it listens, or gives what it said.
+    /// Starts the service and waits until it listens, or returns its output.
     pub fn try_start(mut self) -> Result<Service, String> {
         // In a group of its own, as a shell would start it.
         self.command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -160,7 +160,7 @@ impl ServiceBuilder {
         let started = Instant::now();
         loop {
             let text = output.lock().expect("no panic").clone();
-            // The last listener to be told of.
+            // The last listener in the log.
             if let Some(admin) = address_in(&text, "listening for probes on ") {
                 let https = address_in(&text, "listening for HTTPS on ");
                 let http = address_in(&text, "listening for plain HTTP on ");
@@ -187,7 +187,7 @@ impl ServiceBuilder {
 }
 
 impl Service {
-    /// A client of the HTTPS listener that trusts the local authority.
+    /// A client of the HTTPS listener, which trusts the local authority.
     #[must_use]
     pub fn client(&self) -> Client {
         Client::tls(self.https.expect("an HTTPS listener"), &self.data_dir.join("tls/ca.pem"))
@@ -199,7 +199,7 @@ impl Service {
         Client::plain(self.http.expect("a plain listener"))
     }
 
-    /// Asks the admin listener.
+    /// Sends a GET request to the admin listener.
     #[must_use]
     pub fn probe(&self, path: &str) -> Response {
         Client::plain(self.admin).send(&request("GET", path, &[], b""))
@@ -223,7 +223,7 @@ impl Service {
         self.child.id()
     }
 
-    /// How much memory the process holds, in bytes.
+    /// How much memory the process uses, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process lives");
@@ -231,7 +231,7 @@ impl Service {
         line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
     }
 
-    /// How long the process has computed.
+    /// How much processor time the process has used.
     #[must_use]
     pub fn processor_time(&self) -> Duration {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the process lives");
@@ -248,7 +248,7 @@ impl Service {
         &self.data_dir
     }
 
-    /// Everything the service has said.
+    /// All output of the service so far.
     #[must_use]
     pub fn output(&self) -> String {
         self.output.lock().expect("no panic").clone()
@@ -296,10 +296,10 @@ pub fn create_request(key: &ApiKey, headers: &[(&str, &str)], body: &[u8]) -> Ve
     request("POST", "/api/v1/patients", &all, body)
 }
 
-/// Waits until something is so.
-pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until a condition holds.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(started.elapsed() < START_TIMEOUT, "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,5 +1,5 @@
-//! What is tortured: a database of a PostgreSQL of our own, two services in front of it with connections that can be cut on
-//! both sides, and two organisations with their keys.
+//! What is tortured: a database in a private PostgreSQL, two services in front of it whose connections on both sides can be
+//! cut, and two organisations with their keys.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -21,37 +21,37 @@ use crate::random::Random;
 
 /// How long PostgreSQL may take to come back after the last fault.
 const RECOVERY_TIME: Duration = Duration::from_secs(30);
-/// The services behind one door: what one acknowledges the other must know.
+/// How many services share the database: what one acknowledges, the other must know.
 pub(crate) const INSTANCES: usize = 2;
-/// A service that was killed starts again in this time, whatever else befalls it, and tries as often as this.
+/// How long a killed service may take to start again while other faults strike.
 const START: Duration = Duration::from_secs(120);
+/// Between two tries to start it.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// One database, and everything in front of it.
 pub(crate) struct Arena {
-    doors: Vec<Door>,
-    /// The ways into the database that no fault lies on, unless it befalls the server.
+    instances: Vec<Instance>,
+    /// The addresses of the database without the proxy.
     pub(crate) urls: Prepared,
     pub(crate) database_proxy: Proxy,
     pub(crate) clinics: Vec<(Clinic, Vec<ApiKey>)>,
-    /// A key that opens nothing any more.
     pub(crate) revoked_key: ApiKey,
     pub(crate) folder: PathBuf,
 }
 
-/// How an arena is furnished.
-pub(crate) struct Plot<'a> {
+/// How to set up an arena.
+pub(crate) struct ArenaPlan<'a> {
     pub(crate) program: &'a Path,
-    /// A folder for it is made in this one.
+    /// The folder in which the arena's own folder is made.
     pub(crate) folder: &'a Path,
     pub(crate) name: &'a str,
     pub(crate) seed: u64,
-    /// What the services are told beyond the usual.
+    /// Additional settings of the services.
     pub(crate) settings: &'a [(&'a str, &'a str)],
 }
 
 /// One service.
-struct Door {
+struct Instance {
     program: String,
     data_dir: PathBuf,
     urls: Prepared,
@@ -59,43 +59,43 @@ struct Door {
     service: Mutex<Service>,
     address: Arc<Mutex<std::net::SocketAddr>>,
     proxy: Proxy,
-    /// The most memory that any of its processes has held that were killed.
+    /// The most memory that any of its killed processes has used.
     memory: AtomicU64,
 }
 
-/// As what a service shows itself to PostgreSQL.
+/// The name of a service in PostgreSQL's list of sessions.
 pub(crate) fn application_name(instance: usize) -> String {
     format!("torture-{instance}")
 }
 
 impl Arena {
     /// On a database of this server, with a proxy on the way there.
-    pub(crate) fn open(ground: &Ground, plot: &Plot<'_>) -> anyhow::Result<Self> {
-        let urls = ground.database(plot.name)?;
-        let proxy = database_proxy(ground, plot)?;
-        let through_proxy = format!("postgres://{SERVICE_ROLE}@{}/{}?", proxy.address, plot.name);
-        Self::furnish(plot, urls, &through_proxy, proxy)
+    pub(crate) fn open(ground: &Ground, plan: &ArenaPlan<'_>) -> anyhow::Result<Self> {
+        let urls = ground.database(plan.name)?;
+        let proxy = database_proxy(ground, plan)?;
+        let through_proxy = format!("postgres://{SERVICE_ROLE}@{}/{}?", proxy.address, plan.name);
+        Self::set_up(plan, urls, &through_proxy, proxy)
     }
 
-    /// On a database that is there already, wherever these lead. The proxy stands aside.
-    pub(crate) fn open_at(ground: &Ground, plot: &Plot<'_>, urls: Prepared) -> anyhow::Result<Self> {
-        let (proxy, straight) = (database_proxy(ground, plot)?, format!("{} ", urls.service.expose()));
-        Self::furnish(plot, urls, &straight, proxy)
+    /// On an existing database at these addresses, without the proxy.
+    pub(crate) fn open_at(ground: &Ground, plan: &ArenaPlan<'_>, urls: Prepared) -> anyhow::Result<Self> {
+        let (proxy, straight) = (database_proxy(ground, plan)?, format!("{} ", urls.service.expose()));
+        Self::set_up(plan, urls, &straight, proxy)
     }
 
-    /// `way` is how the services reach the database: an address that more can be added to.
-    fn furnish(plot: &Plot<'_>, urls: Prepared, way: &str, database_proxy: Proxy) -> anyhow::Result<Self> {
-        let folder = plot.folder.join(plot.name);
-        let door = |instance: usize| {
-            let url = format!("{way}application_name={}", application_name(instance));
+    /// `base` is the services' address of the database, to which parameters can be appended.
+    fn set_up(plan: &ArenaPlan<'_>, urls: Prepared, base: &str, database_proxy: Proxy) -> anyhow::Result<Self> {
+        let folder = plan.folder.join(plan.name);
+        let start = |instance: usize| {
+            let url = format!("{base}application_name={}", application_name(instance));
             let service: DatabaseUrl = url.parse().map_err(|_| anyhow!("{url} is no address of a database"))?;
-            // A control goes without.
+            // Controls work without durability.
             let service = service.with_durability(urls.service.durability());
-            let random = Random::new(plot.seed, 2_000 + instance as u64);
+            let random = Random::new(plan.seed, 2_000 + instance as u64);
             let data_dir = folder.join(format!("service-{instance}"));
-            Door::open(plot, data_dir, Prepared { service, owner: urls.owner.clone() }, random)
+            Instance::start(plan, data_dir, Prepared { service, owner: urls.owner.clone() }, random)
         };
-        let doors = (0..INSTANCES).map(door).collect::<anyhow::Result<_>>()?;
+        let instances = (0..INSTANCES).map(start).collect::<anyhow::Result<_>>()?;
         let clinics = (0..2).map(|_| Clinic::open(&urls.service, Environment::Development));
         let clinics = clinics.map(|clinic| {
             let keys = vec![clinic.key().1, clinic.key().1];
@@ -105,44 +105,44 @@ impl Arena {
         let (clinic, _) = clinics.first().context("a clinic")?;
         let (id, revoked_key) = clinic.key();
         clinic.revoke(id);
-        Ok(Self { doors, clinics, revoked_key, urls, database_proxy, folder })
+        Ok(Self { instances, clinics, revoked_key, urls, database_proxy, folder })
     }
 
-    /// How to reach a service, through its proxy.
+    /// A client of a service, through its proxy.
     pub(crate) fn client(&self, instance: usize) -> anyhow::Result<Client> {
-        let door = self.door(instance)?;
-        Ok(Client::tls(door.proxy.address, &door.data_dir.join("tls/ca.pem")))
+        let instance = self.instance(instance)?;
+        Ok(Client::tls(instance.proxy.address, &instance.data_dir.join("tls/ca.pem")))
     }
 
     /// Kills a service and starts it again.
     pub(crate) fn kill_service(&self, instance: usize) -> anyhow::Result<()> {
-        self.door(instance)?.kill_and_start()
+        self.instance(instance)?.kill_and_start()
     }
 
-    /// Cuts what the services answer, on average after so many bytes; 0 stops it.
+    /// Cuts connections while the services answer, on average after this many bytes; 0 stops it.
     pub(crate) fn cut_answers(&self, every: u64) {
-        self.doors.iter().for_each(|door| door.proxy.cut_every(0, every));
+        self.instances.iter().for_each(|instance| instance.proxy.cut_every(0, every));
     }
 
     /// How many answers were cut.
     pub(crate) fn answers_cut(&self) -> u64 {
-        self.doors.iter().map(|door| door.proxy.count()).sum()
+        self.instances.iter().map(|instance| instance.proxy.count()).sum()
     }
 
-    /// The most memory that a service has held so far, in bytes.
+    /// The most memory that a service has used so far, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
-        self.doors.iter().map(Door::peak_memory).max().unwrap_or_default()
+        self.instances.iter().map(Instance::peak_memory).max().unwrap_or_default()
     }
 
-    /// What the services have to say about answers that nobody expected.
+    /// A line of the services' logs about an unexpected failure, if there is one.
     pub(crate) fn unexpected(&self) -> Option<String> {
-        let output = |door: &Door| door.service.lock().unwrap_or_else(PoisonError::into_inner).output();
-        let outputs: Vec<String> = self.doors.iter().map(output).collect();
+        let output = |instance: &Instance| instance.service.lock().unwrap_or_else(PoisonError::into_inner).output();
+        let outputs: Vec<String> = self.instances.iter().map(output).collect();
         let mut lines = outputs.iter().flat_map(|output| output.lines());
         lines.find(|line| line.contains("a request failed unexpectedly")).map(str::to_owned)
     }
 
-    /// As the owner of the register.
+    /// Connects as the owner of the register.
     pub(crate) fn register(&self) -> anyhow::Result<PgConnection> {
         let since = Instant::now();
         loop {
@@ -154,22 +154,22 @@ impl Arena {
         }
     }
 
-    /// How many patients are there.
+    /// How many patients are stored.
     pub(crate) fn count(&self) -> anyhow::Result<u64> {
         let count = diesel::sql_query("SELECT count(*) AS count FROM patients");
         Ok(u64::try_from(count.get_result::<WithCount>(&mut self.register()?)?.count)?)
     }
 
-    fn door(&self, instance: usize) -> anyhow::Result<&Door> {
-        self.doors.get(instance).context("no such service")
+    fn instance(&self, index: usize) -> anyhow::Result<&Instance> {
+        self.instances.get(index).context("no such service")
     }
 }
 
-impl Door {
-    fn open(plot: &Plot<'_>, data_dir: PathBuf, urls: Prepared, random: Random) -> anyhow::Result<Self> {
-        let program = plot.program.to_string_lossy().into_owned();
+impl Instance {
+    fn start(plan: &ArenaPlan<'_>, data_dir: PathBuf, urls: Prepared, random: Random) -> anyhow::Result<Self> {
+        let program = plan.program.to_string_lossy().into_owned();
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let settings: Vec<_> = plot.settings.iter().map(owned).collect();
+        let settings: Vec<_> = plan.settings.iter().map(owned).collect();
         let service = start(&program, &data_dir, &urls, &settings)?;
         let address = Arc::new(Mutex::new(service.https.context("an HTTPS listener")?));
         let proxy = Proxy::before(Upstream::Tcp(Arc::clone(&address)), Ipv4Addr::LOCALHOST, random)?;
@@ -184,7 +184,7 @@ impl Door {
             service.signal("KILL");
             service.wait();
         }
-        // Other faults may be under way: without a database no service starts.
+        // Another fault may keep the database away, without which no service starts.
         let until = Instant::now() + START;
         *service = loop {
             match start(&self.program, &self.data_dir, &self.urls, &self.settings) {
@@ -202,12 +202,12 @@ impl Door {
     }
 }
 
-fn database_proxy(ground: &Ground, plot: &Plot<'_>) -> anyhow::Result<Proxy> {
+fn database_proxy(ground: &Ground, plan: &ArenaPlan<'_>) -> anyhow::Result<Proxy> {
     let socket = ground.socket_folder().join(".s.PGSQL.5432");
-    Proxy::before(Upstream::Unix(socket), own_host(), Random::new(plot.seed, 1_000))
+    Proxy::before(Upstream::Unix(socket), own_host(), Random::new(plan.seed, 1_000))
 }
 
-/// An address of this machine that nobody else uses, so that what is sent to it can be dropped.
+/// An address of this machine that no other program uses, so that packets to it can be dropped.
 fn own_host() -> Ipv4Addr {
     let [.., high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, 77, high, low.max(1))

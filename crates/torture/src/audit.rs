@@ -1,4 +1,4 @@
-//! Holds the register against the journal.
+//! Compares the register with the journal.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,41 +14,41 @@ use crate::people::Row;
 /// Examples of what is wrong that are kept.
 const EXAMPLES_MAX: usize = 5;
 
-/// What was found.
+/// The findings of an audit.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// Patients that a client was told are stored.
+    /// Patients that were acknowledged to a client.
     pub acknowledged: u64,
-    /// Requests whose outcome a client did not learn.
+    /// Requests whose outcome the client did not learn.
     pub unknown: u64,
-    /// Acknowledged and not there.
+    /// Patients that were acknowledged and are not stored.
     pub lost: u64,
-    /// There more than once.
+    /// Patients that are stored more than once.
     pub doubled: u64,
-    /// There, and refused or never sent.
+    /// Patients that are stored although they were refused or never sent.
     pub phantom: u64,
-    /// There, but not as sent, or not as acknowledged.
+    /// Patients that are not stored as sent, or not as acknowledged.
     pub altered: u64,
-    /// There, in another organisation's register.
+    /// Patients that are stored in another organisation.
     pub misplaced: u64,
-    /// Answers that must never come, and limits that were not kept.
+    /// Answers that must never come, and limits that were exceeded.
     pub wrong: u64,
-    /// The longest time until every service acknowledged patients again, where the fault has a limit for that.
+    /// The longest time until every service acknowledged patients again, if the fault has a limit for that.
     pub away: Option<Duration>,
-    /// The most memory that a service has held, in bytes.
+    /// The most memory that a service has used, in bytes.
     pub memory: Option<u64>,
-    /// A few of them, in words.
+    /// A few of the findings in words.
     pub examples: Vec<String>,
 }
 
 impl Findings {
-    /// Whether everything is as promised.
+    /// Whether all promises were kept.
     #[must_use]
     pub fn is_good(&self) -> bool {
         [self.lost, self.doubled, self.phantom, self.altered, self.misplaced, self.wrong].iter().all(|&bad| bad == 0)
     }
 
-    /// Something was not as promised, other than what the register holds.
+    /// Adds a broken promise other than one about the content of the register.
     pub(crate) fn is_wrong(&mut self, what: impl fmt::Display) {
         self.wrong += 1;
         self.complain(what);
@@ -79,7 +79,7 @@ impl AddAssign for Findings {
     }
 }
 
-/// Reads both to their end. Nothing must be under way any more.
+/// Reads the journal and the register. No client may be working any more.
 pub(crate) fn audit(journal: &Journal, register: &mut PgConnection) -> anyhow::Result<Findings> {
     let operations = read(journal.path())?;
     let mut found = Findings::default();

@@ -1,5 +1,5 @@
-//! A disk of our own, a file with XFS in it: its power can be cut, so that it forgets everything which was not synced, and it
-//! can be filled to the last byte. Needs root, loop devices and XFS's programs.
+//! A disk for tests, a file with XFS in it: its power can be cut, so that it loses everything that was not synced, and it can
+//! be filled completely. Needs root, loop devices and XFS's programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use intake_test_support::processes::kill;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::process::geteuid;
 
-/// Sparse: only what is written takes room.
+/// The size of the sparse file, which takes only the space of what is written.
 const SIZE: u64 = 4 * 1024 * 1024 * 1024;
-/// Killed processes let go of their files a moment later.
+/// How long killed processes may keep their files open.
 const RELEASE: Duration = Duration::from_secs(20);
 
 /// The disk.
@@ -22,7 +22,7 @@ pub(crate) struct Disk {
     mount: PathBuf,
 }
 
-/// Why there can be no such disk here, if so.
+/// Why such a disk cannot be made on this machine, if so.
 pub(crate) fn is_missing() -> Option<&'static str> {
     let is_there = |program: &str| Command::new(program).arg("-V").output().is_ok();
     if !geteuid().is_root() {
@@ -50,14 +50,14 @@ impl Disk {
         &self.mount
     }
 
-    /// Everything that was not synced is gone, and so is whoever was at work on it. Then the power comes back.
+    /// Cuts the power: everything that was not synced is lost, and processes that use the disk are killed. Then turns it on.
     pub(crate) fn cut_power(&self) -> anyhow::Result<()> {
         run("xfs_io", &["-x", "-c", "shutdown", &self.mount.to_string_lossy()])?;
         self.unmount()?;
         self.mount()
     }
 
-    /// Takes all room that is left.
+    /// Fills the disk.
     pub(crate) fn fill(&self) -> anyhow::Result<()> {
         let ballast = fs::File::create(self.ballast())?;
         let (mut size, mut step) = (0, SIZE / 4);
@@ -70,7 +70,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives it back.
+    /// Frees what [`Self::fill`] has taken.
     pub(crate) fn empty(&self) -> anyhow::Result<()> {
         Ok(fs::remove_file(self.ballast())?)
     }
@@ -95,7 +95,7 @@ impl Disk {
         }
     }
 
-    /// The processes, but for this one, that work in a folder of the disk or have a file of it open.
+    /// The other processes that work in a folder of the disk or have a file of it open.
     fn users(&self) -> Vec<u32> {
         let leads_here = |link: &Path| fs::read_link(link).is_ok_and(|target| target.starts_with(&self.mount));
         let uses = |process: &Path| {

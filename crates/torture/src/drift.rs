@@ -1,5 +1,5 @@
-//! Somebody turns durability off for the service's role, or for its database, where no server setting shows it. The services
-//! must not believe what they are given: nothing they acknowledge may be lost when PostgreSQL is killed.
+//! Durability is turned off for the service's role or its database, where no server setting shows it. The services must not
+//! rely on such defaults: nothing that they acknowledge may be lost when PostgreSQL is killed.
 
 use std::time::{Duration, Instant};
 
@@ -12,21 +12,21 @@ use crate::audit::Findings;
 use crate::ground::Ground;
 use crate::scene::Scene;
 
-/// What need not be on disk at once is written as late as can be, so that nobody who relies on it is lucky.
+/// Makes PostgreSQL write as late as possible what need not be on disk at once, so that losses are seen.
 const WRITE_LATE: [&str; 2] = ["ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"];
-/// Work under the setting before the kill.
+/// How long the services work under the setting before the kill, in milliseconds.
 const DRIFTED: (u64, u64) = (150, 500);
 /// How long the control writes.
 const CONTROL: Duration = Duration::from_millis(300);
 
-/// In turns for the role and for the database; and back again, so that each is seen alone.
+/// The statements that turn durability off and on again, in turns for the role and for the database.
 pub(crate) fn turn_off(database: &str, time: u64) -> (String, String) {
     let whose = if time.is_multiple_of(2) { format!("ROLE {SERVICE_ROLE}") } else { format!("DATABASE {database}") };
     (format!("ALTER {whose} SET synchronous_commit = off"), format!("ALTER {whose} RESET synchronous_commit"))
 }
 
 impl Scene<'_> {
-    /// Turns it off, cuts the connections so that the services come back under it, and kills PostgreSQL.
+    /// Turns durability off, ends all sessions so that the setting takes effect, and kills PostgreSQL.
     pub(crate) fn drift(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
         let ground = Ground::prepare(&self.folder.join("drift-ground"), Durability::Full)?;
         self.play(&ground, "drift", |act| {
@@ -46,7 +46,7 @@ impl Scene<'_> {
         })
     }
 
-    /// A session of the same role that believes what it is given: what it was told is committed must be seen to be lost.
+    /// A session of the same role that relies on the default: some of its commits must be lost.
     pub(crate) fn control_drift(&self) -> anyhow::Result<Findings> {
         let ground = Ground::prepare(&self.folder.join("control-drift"), Durability::Full)?;
         let urls = ground.database("control_drift")?;

@@ -1,4 +1,4 @@
-//! The faults that end something: processes killed, connections cut, packets dropped, disks full, the power gone.
+//! The faults that end something: killed processes, cut connections, dropped packets, full disks, power cuts.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::races;
 use crate::route::Dropping;
 use crate::scene::Scene;
 
-/// How long packets are dropped.
+/// How long packets are dropped, in milliseconds.
 const DROPPED: (u64, u64) = (200, 6_000);
-/// How long a disk stays full.
+/// How long a disk stays full, in milliseconds.
 const FULL: (u64, u64) = (300, 1_500);
-/// Cuts on the way to the database: of what it is sent, a few batches; of what it answers, a few answers.
+/// Bytes between two cuts, to and from the database: a few batches, and a few answers.
 const DATABASE_CUTS: (u64, u64) = (150_000, 8_000);
-/// Cuts in answers: a few of them.
+/// Bytes of answers between two cuts: a few answers.
 const ANSWER_CUTS: u64 = 6_000;
-/// Controls lose something within so many tries, or they see nothing.
+/// In this many tries a control must lose something.
 const CONTROL_TRIES: u64 = 10;
 
 impl Scene<'_> {
@@ -35,15 +35,15 @@ impl Scene<'_> {
         })
     }
 
-    /// In turns the whole of PostgreSQL, its head, and a part of it.
+    /// Kills in turns all of PostgreSQL, its parent process, and one child process.
     pub(crate) fn kill_database(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
         self.play(ground, "kill_database", |act| {
             for time in 0..times {
                 act.rest();
                 match time % 3 {
                     0 => ground.kill()?,
-                    1 => ground.kill_head()?,
-                    _ => ground.kill_part(&mut act.random)?,
+                    1 => ground.kill_parent()?,
+                    _ => ground.kill_child(&mut act.random)?,
                 }
                 ground.restart()?;
             }
@@ -51,7 +51,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Cuts the connections between services and database until so many patients are acknowledged.
+    /// Cuts the connections between services and database until this many patients are acknowledged.
     pub(crate) fn cut_database(&self, ground: &Ground, patients: u64) -> anyhow::Result<(u64, Findings)> {
         self.play(ground, "cut_database", |act| {
             act.arena.database_proxy.cut_every(DATABASE_CUTS.0, DATABASE_CUTS.1);
@@ -61,7 +61,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Drops every packet between services and database for a while, which may be longer than a connection bears.
+    /// Drops every packet between services and database for a while, which may be longer than connections last.
     pub(crate) fn drop_packets(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
         self.play(ground, "drop_packets", |act| {
             for _ in 0..times {
@@ -74,7 +74,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Cuts what the services answer until so many patients are acknowledged.
+    /// Cuts the answers of the services until this many patients are acknowledged.
     pub(crate) fn cut_answers(&self, ground: &Ground, patients: u64) -> anyhow::Result<(u64, Findings)> {
         self.play(ground, "cut_answers", |act| {
             act.arena.cut_answers(ANSWER_CUTS);
@@ -85,7 +85,7 @@ impl Scene<'_> {
     }
 
     pub(crate) fn race(&self, ground: &Ground, rounds: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.plot("races", &[]))?;
+        let arena = Arena::open(ground, &self.plan("races", &[]))?;
         let journal = Journal::begin(arena.folder.join("journal"))?;
         let mut found = races::for_one_key(&arena, &journal, rounds)?;
         found += audit(&journal, &mut arena.register()?)?;
@@ -93,7 +93,7 @@ impl Scene<'_> {
     }
 
     pub(crate) fn revoke(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.plot("revocations", &[]))?;
+        let arena = Arena::open(ground, &self.plan("revocations", &[]))?;
         let mut found = races::of_revocation(&arena, self.seed, times)?;
         let stored = arena.count()?;
         if stored != found.acknowledged {
@@ -118,7 +118,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Fills the disk under PostgreSQL, which may end over it, and makes room again.
+    /// Fills the disk under PostgreSQL, which may end because of it, and frees it again.
     pub(crate) fn fill_disk(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
         let disk = Disk::make(&self.folder.join("full"))?;
         let ground = Ground::prepare(disk.path(), Durability::Full)?;
@@ -135,7 +135,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Without durability a kill of PostgreSQL must be seen to lose something.
+    /// Without durability, killing PostgreSQL must lose something.
     pub(crate) fn control_kill(&self) -> anyhow::Result<Findings> {
         let ground = Ground::prepare(&self.folder.join("control-kill"), Durability::None)?;
         for time in 0..CONTROL_TRIES {
@@ -152,7 +152,7 @@ impl Scene<'_> {
         Ok(Findings::default())
     }
 
-    /// Without durability a power cut must be seen to lose something; the whole database is something, too.
+    /// Without durability, a power cut must lose something, which may be the whole database.
     pub(crate) fn control_power(&self) -> anyhow::Result<Findings> {
         for time in 0..CONTROL_TRIES {
             let name = format!("control_power_{time}");

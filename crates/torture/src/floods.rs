@@ -1,4 +1,4 @@
-//! Floods, while others go about their work: those are served as ever, and the memory of the services stays bounded.
+//! Floods beside the usual clients: these must be served as before, and the memory of the services stays bounded.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::people::patient;
 use crate::scene::{Act, Refusals, Scene};
 use crate::traffic::{acknowledge, retry_key};
 
-/// The most memory that a service may ever hold.
+/// The most memory that a service may use.
 const MEMORY_MAX: u64 = 256 * 1024 * 1024;
-/// Connections to each service, more than twice as many as the clients at work have.
+/// Connections of a flood to each service, more than twice as many as the usual clients have.
 const CONNECTIONS: usize = 32;
-/// Addresses are counted, so a flood of guesses comes from many: as a proxy in front would tell.
+/// Sign-ins are limited by address, so the flood pretends to come from many, as behind a proxy.
 const BEHIND_A_PROXY: (&str, &str) = ("INTAKE_TRUSTED_PROXIES", "127.0.0.1");
 
-/// What comes too often.
+/// What a flood consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FloodKind {
     UnknownKeys,
@@ -35,7 +35,7 @@ pub(crate) enum FloodKind {
 impl FloodKind {
     pub(crate) const ALL: [Self; 5] = [Self::UnknownKeys, Self::RevokedKey, Self::Replays, Self::SignIns, Self::Unread];
 
-    /// As the table calls it.
+    /// Its name in the table.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::UnknownKeys => "flood: unknown keys",
@@ -56,7 +56,7 @@ impl FloodKind {
         }
     }
 
-    /// What those who flood may be answered; 503 is fair, and so is a connection that is closed on them.
+    /// Whether the clients of the flood may get this answer. They may always get 503, or be disconnected.
     fn may_be_answered(self, status: u16) -> bool {
         let fair = match self {
             Self::UnknownKeys | Self::RevokedKey => &[401, 429][..],
@@ -69,9 +69,9 @@ impl FloodKind {
 }
 
 impl Scene<'_> {
-    /// One flood for so long. Gives how many requests it had.
+    /// Runs one flood for this long. Returns how many requests it sent.
     pub(crate) fn flood(&self, ground: &Ground, kind: FloodKind, time: Duration) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.plot(kind.name(), &[BEHIND_A_PROXY]))?;
+        let arena = Arena::open(ground, &self.plan(kind.name(), &[BEHIND_A_PROXY]))?;
         self.play_in(&arena, Refusals::Wrong, |act| {
             act.rest();
             let asked = flood(act, kind, time)?;
@@ -86,7 +86,7 @@ impl Scene<'_> {
     }
 }
 
-/// Floods for so long, and looks at what was answered.
+/// Floods for this long, and checks the answers.
 pub(crate) fn flood(act: &mut Act<'_>, kind: FloodKind, time: Duration) -> anyhow::Result<u64> {
     let services = (0..INSTANCES).map(|instance| act.arena.client(instance)).collect::<anyhow::Result<Vec<_>>>()?;
     let Some(next) = requests(act, kind, &services)? else { return Ok(0) };
@@ -102,7 +102,7 @@ pub(crate) fn flood(act: &mut Act<'_>, kind: FloodKind, time: Duration) -> anyho
     Ok(asked)
 }
 
-/// Notes what the services hold, and whether that is too much.
+/// Notes how much memory the services use, and whether it is too much.
 pub(crate) fn bound_memory(act: &mut Act<'_>) {
     let memory = act.arena.peak_memory();
     act.found.memory = act.found.memory.max(Some(memory));
@@ -111,7 +111,7 @@ pub(crate) fn bound_memory(act: &mut Act<'_>) {
     }
 }
 
-/// None: what the flood needs could not be had just then.
+/// The requests of a flood. None: there is no clinic or service for it.
 fn requests(act: &Act<'_>, kind: FloodKind, services: &[Client]) -> anyhow::Result<Option<NextRequest>> {
     let Some((clinic, keys)) = act.arena.clinics.first() else { return Ok(None) };
     Ok(match kind {

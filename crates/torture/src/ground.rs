@@ -1,4 +1,4 @@
-//! A PostgreSQL of our own, and what can befall it: killed whole or in part, frozen, restarted.
+//! A private PostgreSQL, and the faults that can happen to it: killed as a whole or in part, frozen, restarted.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ use intake_test_support::processes::{Frozen, children, kill};
 
 use crate::random::Random;
 
-/// How long a killed PostgreSQL may take to be gone, with every part of it.
+/// How long all processes of a killed PostgreSQL may take to end.
 const GONE: Duration = Duration::from_secs(10);
 
-/// A PostgreSQL of our own.
+/// A private PostgreSQL.
 pub(crate) struct Ground {
     folder: PathBuf,
     postgres: EmbeddedPostgres,
 }
 
 impl Ground {
-    /// Starts the one in this folder, which is made unless it is there.
+    /// Starts the one in this folder, which is created if it does not exist.
     pub(crate) fn prepare(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let folder = folder.join("postgres");
@@ -37,12 +37,12 @@ impl Ground {
         Ok(prepare(&self.postgres, name)?)
     }
 
-    /// Does something to the server as a whole.
+    /// Runs a statement that concerns the whole server.
     pub(crate) fn administer(&self, sql: &str) -> anyhow::Result<()> {
         Ok(self.connect()?.batch_execute(sql)?)
     }
 
-    /// As the owner of everything.
+    /// Connects as the owner of the schema.
     pub(crate) fn connect(&self) -> anyhow::Result<PgConnection> {
         Ok(PgConnection::establish(self.postgres.owner_url("postgres").expose())?)
     }
@@ -60,7 +60,7 @@ impl Ground {
         self.folder.join("data")
     }
 
-    /// Kills the server and all its parts.
+    /// Kills all processes of the server.
     pub(crate) fn kill(&self) -> anyhow::Result<()> {
         let server = self.server()?;
         let mut family = children(server)?;
@@ -69,28 +69,28 @@ impl Ground {
         wait_until_gone(&family)
     }
 
-    /// Kills the server alone: its parts notice, and end by themselves some time.
-    pub(crate) fn kill_head(&self) -> anyhow::Result<()> {
+    /// Kills the parent process: its children notice and end by themselves.
+    pub(crate) fn kill_parent(&self) -> anyhow::Result<()> {
         let server = self.server()?;
         let family = children(server)?;
         kill(server);
         wait_until_gone(&family)
     }
 
-    /// Kills one part of the server, which then ends all others and starts again by itself.
-    pub(crate) fn kill_part(&self, random: &mut Random) -> anyhow::Result<()> {
+    /// Kills one child process: the parent then ends all others and starts them again.
+    pub(crate) fn kill_child(&self, random: &mut Random) -> anyhow::Result<()> {
         let family = children(self.server()?)?;
         let choice = usize::try_from(random.below(family.len() as u64))?;
         family.get(choice).copied().into_iter().for_each(kill);
         Ok(())
     }
 
-    /// Freezes the server and all its parts: it takes connections, and answers nobody.
+    /// Freezes all processes of the server: connections are accepted, and nothing is answered.
     pub(crate) fn freeze(&self) -> anyhow::Result<Frozen> {
         Ok(Frozen::family(self.server()?)?)
     }
 
-    /// Starts the server again, unless it runs.
+    /// Starts the server again, unless it is running.
     pub(crate) fn restart(&self) -> anyhow::Result<()> {
         Ok(self.postgres.ensure_running()?)
     }
@@ -104,7 +104,7 @@ impl Ground {
 fn wait_until_gone(processes: &[u32]) -> anyhow::Result<()> {
     let lives = |process: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // One that has ended stays in the list until its parent has noticed.
+        // A process that has ended is listed as a zombie until its parent has noticed.
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
     };
     let until = Instant::now() + GONE;

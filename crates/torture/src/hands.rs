@@ -1,4 +1,4 @@
-//! What each of the hands does that strike at random while everything goes on at once.
+//! The faults of each hand, for the run in which all strike at once.
 
 use std::sync::PoisonError;
 
@@ -18,19 +18,19 @@ use crate::route::Dropping;
 use crate::scene::Act;
 use crate::traffic::retry_key;
 
-/// How long cuts, floods, full disks and dropped packets last.
+/// How long cuts, full disks and dropped packets last, in milliseconds.
 const WHILE: (u64, u64) = (300, 3_000);
-/// Floods are short: the clients must get through between them.
+/// How long floods last, in milliseconds: short, because the other clients must be served between them.
 const FLOOD: (u64, u64) = (200, 1_500);
-/// The place, among all sequences of chance, of a client who wants a row that is held.
-const PLACE: u64 = 8_000;
+/// The random stream of a client that sends the key of a held row.
+const STREAM: u64 = 8_000;
 
-/// What befalls the server, one thing at a time: no two of them can be told apart by those who wait for it.
+/// What happens to the server, one fault at a time: two at once would look the same as one.
 #[derive(Clone, Copy, Debug)]
 enum ToServer {
     Kill,
-    KillHead,
-    KillPart,
+    KillParent,
+    KillChild,
     Freeze,
     FillDisk,
     CutPower,
@@ -38,15 +38,15 @@ enum ToServer {
 
 impl Mixed<'_> {
     pub(crate) fn strike_server(&self, random: &mut Random) -> anyhow::Result<()> {
-        use ToServer::{CutPower, FillDisk, Freeze, Kill, KillHead, KillPart};
-        let all = [Kill, KillHead, KillPart, Freeze, FillDisk, CutPower];
-        // The last two need a disk of our own.
+        use ToServer::{CutPower, FillDisk, Freeze, Kill, KillChild, KillParent};
+        let all = [Kill, KillParent, KillChild, Freeze, FillDisk, CutPower];
+        // The last two need a test disk.
         let count = if self.disk.is_some() { all.len() } else { all.len() - 2 };
         let choice = all.get(usize::try_from(random.below(count as u64))?).copied();
         let struck = match (choice.unwrap_or(Freeze), self.disk) {
             (Kill, _) => self.ground.kill(),
-            (KillHead, _) => self.ground.kill_head(),
-            (KillPart, _) => self.ground.kill_part(random),
+            (KillParent, _) => self.ground.kill_parent(),
+            (KillChild, _) => self.ground.kill_child(random),
             (FillDisk, Some(disk)) => disk.fill().and_then(|()| {
                 std::thread::sleep(random.milliseconds(WHILE.0, WHILE.1));
                 disk.empty()
@@ -96,7 +96,7 @@ impl Mixed<'_> {
         Ok(())
     }
 
-    /// A tenant who floods, or who holds a row.
+    /// One tenant floods, or holds a row.
     pub(crate) fn disturb(&self, random: &mut Random) -> anyhow::Result<()> {
         let choice = usize::try_from(random.below(FloodKind::ALL.len() as u64 + 2))?;
         let Some(&kind) = FloodKind::ALL.get(choice) else { return self.hold_row(random) };
@@ -117,7 +117,7 @@ impl Mixed<'_> {
         let is_short = random.one_in(2);
         let hold = around_deadline(random, is_short);
         std::thread::scope(|scope| {
-            let client = scope.spawn(|| self.traffic.send_until_acknowledged(PLACE, number, self.until));
+            let client = scope.spawn(|| self.traffic.send_until_acknowledged(STREAM, number, self.until));
             std::thread::sleep(hold);
             let ended = if random.one_in(2) { held.commit() } else { held.roll_back() };
             client.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
@@ -133,7 +133,7 @@ impl Mixed<'_> {
         self.settle(time)
     }
 
-    /// Takes back what drifted.
+    /// Undoes the drift.
     pub(crate) fn settle(&self, time: u64) -> anyhow::Result<()> {
         self.ground.administer(&turn_off(NAME, time).1)
     }

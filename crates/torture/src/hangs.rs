@@ -1,5 +1,5 @@
-//! The faults that end nothing: PostgreSQL stands still, whole or in the one process that a writer talks to, or somebody holds
-//! on to a row. No connection breaks, no error comes; whoever waits must know by itself when to stop.
+//! The faults that end nothing: PostgreSQL is frozen, as a whole or only the process that a writer talks to, or a
+//! transaction holds a row. No connection breaks and no error comes, so the services must know when to stop waiting.
 
 use std::time::{Duration, Instant};
 
@@ -15,16 +15,16 @@ use crate::random::Random;
 use crate::scene::{Act, Refusals, SHORT_DEADLINE, Scene};
 use crate::traffic::retry_key;
 
-/// How soon everything must be as before once nothing stands in the way any more.
+/// How soon the services must work again after the fault is over.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(2);
-/// PostgreSQL notices the death of one of its processes in this time.
+/// How long PostgreSQL takes to notice that one of its processes died.
 const NOTICED: Duration = Duration::from_millis(200);
-/// Clients that ask for the row which is held, at once and at either service.
+/// Clients that send the key of the held row at the same time, to either service.
 const CLIENTS_OF_ONE_KEY: u64 = 3;
-/// Their place among all sequences of chance.
-const PLACE: u64 = 7_000;
+/// The first of their random streams.
+const STREAM: u64 = 7_000;
 
-/// A time that is now well below the deadline, now well beyond it.
+/// A time that is either well below the deadline or well beyond it.
 pub(crate) fn around_deadline(random: &mut Random, is_short: bool) -> Duration {
     let deadline = u64::try_from(SHORT_DEADLINE.as_millis()).unwrap_or(u64::MAX);
     if is_short {
@@ -35,9 +35,9 @@ pub(crate) fn around_deadline(random: &mut Random, is_short: bool) -> Duration {
 }
 
 impl Scene<'_> {
-    /// Freezes PostgreSQL with all its parts, in turns for less and for more than the deadline.
+    /// Freezes all of PostgreSQL, in turns for less and for more than the deadline.
     pub(crate) fn stop_database(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.impatient_plot("stop_database"))?;
+        let arena = Arena::open(ground, &self.impatient_plan("stop_database"))?;
         self.play_in(&arena, Refusals::Expected, |act| {
             for time in 0..times {
                 act.rest();
@@ -50,10 +50,10 @@ impl Scene<'_> {
         })
     }
 
-    /// Freezes the process that one service's writer talks to, for longer than the deadline. The services must go on without
-    /// it; whatever it had begun must not be there twice when it wakes, or is killed.
+    /// Freezes the process that one service's writer talks to, for longer than the deadline. The services must continue
+    /// without it, and nothing may be stored twice when it wakes or is killed.
     pub(crate) fn stop_backend(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.impatient_plot("stop_backend"))?;
+        let arena = Arena::open(ground, &self.impatient_plan("stop_backend"))?;
         self.play_in(&arena, Refusals::Expected, |act| {
             for time in 0..times {
                 act.rest();
@@ -62,12 +62,12 @@ impl Scene<'_> {
                     freeze_writer(&act.arena.urls.owner, &application_name(instance)).map_err(|why| anyhow!(why))?;
                 let since = Instant::now();
                 act.must_serve(since, SHORT_DEADLINE + RECOVERY, "a writer's backend stood still");
-                // It sleeps on while the services are at work without it.
+                // It stays frozen while the services work without it.
                 let asleep = around_deadline(&mut act.random, false);
                 std::thread::sleep(asleep.saturating_sub(since.elapsed()));
                 if act.random.one_in(3) {
                     writer.kill();
-                    // One that dies takes all of PostgreSQL down for a moment.
+                    // Its death makes all of PostgreSQL restart.
                     std::thread::sleep(NOTICED);
                     ground.restart()?;
                 } else {
@@ -79,10 +79,10 @@ impl Scene<'_> {
         })
     }
 
-    /// Somebody's transaction holds the row of an `Idempotency-Key` that clients send, in turns for less and for more than the
-    /// deadline, and then commits it or not. Nobody else may be refused over it.
+    /// A transaction holds the row of an `Idempotency-Key` that clients send, in turns for less and for more than the
+    /// deadline, and then commits or rolls back. No other request may be refused because of it.
     pub(crate) fn hold_rows(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.impatient_plot("hold_rows"))?;
+        let arena = Arena::open(ground, &self.impatient_plan("hold_rows"))?;
         self.play_in(&arena, Refusals::Wrong, |act| {
             for time in 0..times {
                 act.rest();
@@ -95,7 +95,7 @@ impl Scene<'_> {
     }
 }
 
-/// Holds a row while clients ask for it.
+/// Holds a row while clients send its key.
 fn hold_row(act: &mut Act<'_>, hold: Duration) -> anyhow::Result<()> {
     let Some((clinic, _)) = act.arena.clinics.first() else { return Ok(()) };
     let number = act.traffic.next_number();
@@ -104,25 +104,25 @@ fn hold_row(act: &mut Act<'_>, hold: Duration) -> anyhow::Result<()> {
     let held = held.map_err(|why| anyhow!(why))?;
     act.journal.sent(number, clinic.organisation.to_string().parse()?, Kind::Safe);
     let (traffic, released) = (act.traffic, Instant::now() + hold);
-    let told = std::thread::scope(|scope| {
+    let answers = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS_OF_ONE_KEY)
-            .map(|client| scope.spawn(move || traffic.send_until_acknowledged(PLACE + client, number, released)))
+            .map(|client| scope.spawn(move || traffic.send_until_acknowledged(STREAM + client, number, released)))
             .collect();
         std::thread::sleep(hold);
-        // Nobody can know yet what will become of the row.
+        // Nobody can know yet whether the row will be committed.
         if clients.iter().any(std::thread::ScopedJoinHandle::is_finished) {
             act.found.is_wrong(format!("number {number} was settled while its row was held"));
         }
         let ended = if act.random.one_in(2) { held.commit() } else { held.roll_back() };
-        let told = clients.into_iter().map(|client| client.join().map_err(|_| anyhow!("a client panicked"))?);
-        let told = told.collect::<anyhow::Result<Vec<_>>>()?;
-        ended.map_err(|why| anyhow!(why)).map(|()| told)
+        let answers = clients.into_iter().map(|client| client.join().map_err(|_| anyhow!("a client panicked"))?);
+        let answers = answers.collect::<anyhow::Result<Vec<_>>>()?;
+        ended.map_err(|why| anyhow!(why)).map(|()| answers)
     })?;
-    let mut bodies = told.iter().flatten().map(|answer| &answer.body);
+    let mut bodies = answers.iter().flatten().map(|answer| &answer.body);
     if let Some(first) = bodies.next()
         && !bodies.all(|body| body == first)
     {
-        act.found.is_wrong(format!("number {number}: clients of one Idempotency-Key were told different things"));
+        act.found.is_wrong(format!("number {number}: clients of one Idempotency-Key got different answers"));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What was sent and what came of it, one line each, written to disk before anything else happens: the one witness against
-//! which the register is held.
+//! The journal of what was sent and what was answered, one line each, written to the file before anything else happens. The
+//! register is compared with it in the end.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Stranger,
 }
 
-/// The journal of one run, being written.
+/// The journal of one run while it is written.
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
@@ -37,23 +37,23 @@ impl Journal {
         Ok(Self { path, file, created: AtomicU64::new(0) })
     }
 
-    /// Before the first byte leaves.
+    /// A patient is about to be sent.
     pub(crate) fn sent(&self, number: u64, organisation: Uuid, kind: Kind) {
         self.write(format_args!("{number} sent {organisation} {kind:?}"));
     }
 
-    /// A 201 came, with this id and moment.
+    /// A 201 came, with this id and time.
     pub(crate) fn created(&self, number: u64, id: &str, at: &str) {
         self.write(format_args!("{number} created {id} {at}"));
         self.created.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Another answer came that tells what has happened.
+    /// Another answer came, which says that nothing was stored.
     pub(crate) fn refused(&self, number: u64, status: u16) {
         self.write(format_args!("{number} refused {status}"));
     }
 
-    /// Nothing came, or an answer that leaves it open.
+    /// No answer came, or one that leaves the outcome open.
     pub(crate) fn unknown(&self, number: u64, why: &str) {
         self.write(format_args!("{number} unknown {why}"));
     }
@@ -73,18 +73,18 @@ impl Journal {
     }
 
     /// One write for each line, so that lines of several clients do not mix.
-    #[expect(clippy::expect_used, reason = "without a witness the run is worth nothing")]
+    #[expect(clippy::expect_used, reason = "without a journal the run is worth nothing")]
     fn write(&self, line: std::fmt::Arguments<'_>) {
         (&self.file).write_all(format!("{line}\n").as_bytes()).expect("the journal can be written");
     }
 }
 
-/// What a journal says of one number.
+/// What a journal says about one number.
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) organisation: Uuid,
     pub(crate) kind: Kind,
-    /// The id and the moment of the acknowledgement.
+    /// The id and the time of the acknowledgement.
     pub(crate) created: Option<(String, String)>,
     pub(crate) refused: Option<u16>,
     pub(crate) unknown: u64,

@@ -1,5 +1,5 @@
-//! Pulls every plug of a running service while clients write down what they send and what they are told, and then holds the
-//! register against what they wrote. First it shows that it can see: without durability it must report losses.
+//! Makes a running service fail in every way while clients write down what they send and what is answered, and then compares
+//! the register with that journal. Controls come first: without durability it must report losses.
 
 mod arena;
 mod audit;
@@ -39,12 +39,12 @@ use ground::Ground;
 use scene::Scene;
 use verdict::Line;
 
-/// How hard to pull.
+/// How often each fault strikes.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The program `intake`.
     pub program: PathBuf,
-    /// Of all chance.
+    /// The seed of all random choices.
     pub seed: u64,
     /// How often services are killed.
     pub service_kills: u64,
@@ -56,7 +56,7 @@ pub struct Plan {
     pub packet_drops: u64,
     /// How many patients are acknowledged while answers are cut.
     pub answer_cut_patients: u64,
-    /// How often 64 clients race with one key of safe retry.
+    /// How often 64 clients race with one idempotency key.
     pub races: u64,
     /// How many keys are revoked while they are used.
     pub revocations: u64,
@@ -64,11 +64,11 @@ pub struct Plan {
     pub disk_fills: u64,
     /// How often the power is cut.
     pub power_cuts: u64,
-    /// How often PostgreSQL is frozen whole.
+    /// How often all of PostgreSQL is frozen.
     pub database_stops: u64,
-    /// How often the one process of PostgreSQL is frozen that a writer talks to.
+    /// How often the process of PostgreSQL that a writer talks to is frozen.
     pub backend_stops: u64,
-    /// How often somebody's transaction holds a row that others want.
+    /// How often a transaction holds a row that clients send.
     pub held_rows: u64,
     /// How often a standby is promoted.
     pub promotions: u64,
@@ -76,18 +76,18 @@ pub struct Plan {
     pub drifts: u64,
     /// How long each of the floods lasts.
     pub flood: Duration,
-    /// How long everything strikes at once.
+    /// How long all faults strike at once.
     pub mixed: Duration,
 }
 
-/// Carries out a plan. `tell` is told of each step. What is to happen no time at all is left out.
-pub fn run(plan: &Plan, tell: impl Fn(&str)) -> anyhow::Result<Verdict> {
+/// Carries out a plan. `on_step` is called with the name of each step. A step whose count is 0 is left out.
+pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
     let folder = tempfile::Builder::new().prefix("intake-torture-").tempdir()?;
-    // PostgreSQL runs under another account than root, and passes through.
+    // PostgreSQL, which does not run as root, must be able to enter it.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711))?;
     let scene = Scene { program: &plan.program, folder: folder.path(), seed: plan.seed };
     let (no_disk, no_route) = (disk::is_missing(), route::is_missing());
-    let mut run = Run { tell: &tell, verdict: Verdict::default() };
+    let mut run = Run { on_step: &on_step, verdict: Verdict::default() };
     run.verdict.left_out.extend(no_disk.map(|why| format!("a full disk and power cuts: {why}")));
     run.verdict.left_out.extend(no_route.map(|why| format!("dropped packets: {why}")));
     let (has_disk, has_route) = (no_disk.is_none(), no_route.is_none());
@@ -97,7 +97,7 @@ pub fn run(plan: &Plan, tell: impl Fn(&str)) -> anyhow::Result<Verdict> {
         run.control("power cut, fsync off", || scene.control_power())?;
     }
     if plan.drifts > 0 {
-        run.control("durability turned off for a role that believes it", || scene.control_drift())?;
+        run.control("durability turned off for a role that relies on the default", || scene.control_drift())?;
     }
     let ground = Ground::prepare(folder.path(), Durability::Full)?;
     let drops = if has_route { plan.packet_drops } else { 0 };
@@ -127,12 +127,12 @@ pub fn run(plan: &Plan, tell: impl Fn(&str)) -> anyhow::Result<Verdict> {
 
 /// A plan being carried out.
 struct Run<'a> {
-    tell: &'a dyn Fn(&str),
+    on_step: &'a dyn Fn(&str),
     verdict: Verdict,
 }
 
 impl Run<'_> {
-    /// Something must be lost, or the run is blind.
+    /// A control must lose something, or the run would not notice losses.
     fn control(&mut self, fault: &'static str, act: impl FnOnce() -> anyhow::Result<Findings>) -> anyhow::Result<()> {
         self.note(fault, true, || Ok((1, act()?)))
     }
@@ -155,7 +155,7 @@ impl Run<'_> {
         is_control: bool,
         act: impl FnOnce() -> anyhow::Result<(u64, Findings)>,
     ) -> anyhow::Result<()> {
-        (self.tell)(fault);
+        (self.on_step)(fault);
         let started = Instant::now();
         let (times, found) = act().with_context(|| fault)?;
         self.verdict.lines.push(Line { fault, is_control, times, found, time: started.elapsed() });

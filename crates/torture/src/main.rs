@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Parser;
 use intake_torture::{Plan, run};
 
-/// Pulls every plug of the service and counts what was lost
+/// Makes the service fail in every way and counts what was lost
 #[derive(Parser)]
 struct Arguments {
-    /// Repeats the chances of an earlier run
+    /// Repeats the random choices of an earlier run
     #[arg(long)]
     seed: Option<u64>,
     /// How often services are killed
@@ -41,13 +41,13 @@ struct Arguments {
     /// How often the power is cut (needs root, XFS and loop devices)
     #[arg(long, default_value_t = 50)]
     power_cuts: u64,
-    /// How often PostgreSQL is frozen whole, in turns for less and for more than the deadline
+    /// How often all of PostgreSQL is frozen, in turns for less and for more than the deadline
     #[arg(long, default_value_t = 20)]
     database_stops: u64,
-    /// How often the one process of PostgreSQL is frozen that a writer talks to
+    /// How often the process of PostgreSQL that a writer talks to is frozen
     #[arg(long, default_value_t = 10)]
     backend_stops: u64,
-    /// How often somebody's transaction holds a row that others want
+    /// How often a transaction holds a row that clients send
     #[arg(long, default_value_t = 20)]
     held_rows: u64,
     /// How often a standby is promoted
@@ -59,7 +59,7 @@ struct Arguments {
     /// How many seconds each of the floods lasts
     #[arg(long, default_value_t = 10)]
     flood_seconds: u64,
-    /// How many minutes everything strikes at once
+    /// How many minutes all faults strike at once
     #[arg(long, default_value_t = 10)]
     mixed_minutes: u64,
     /// The program to torture, instead of the one beside this

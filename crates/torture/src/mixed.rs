@@ -1,5 +1,5 @@
-//! Everything at once: several hands, each with faults of its own kind, choose at random what they do and when, for minutes,
-//! and do not wait for each other.
+//! All faults at once: several threads, called hands, each with one kind of faults, strike at random for minutes and do not
+//! wait for each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,16 +18,16 @@ use crate::scene::{Refusals, Scene};
 use crate::traffic::Traffic;
 
 pub(crate) const NAME: &str = "mixed";
-/// The place of the first hand among all sequences of chance.
-const FIRST_HAND: u64 = 9_000;
-/// Between two faults of one hand: most of the time some of the others are at work.
+/// The random stream of the first hand.
+const FIRST_STREAM: u64 = 9_000;
+/// Between two faults of one hand, in milliseconds: most of the time some of the others are at work.
 const PAUSE: (u64, u64) = (200, 2_500);
-/// In so long every hand must have struck, or it is not there.
+/// In a run of this length every hand must have struck.
 const LONG: Duration = Duration::from_secs(60);
-/// Seconds may pass before PostgreSQL can be reached at all, in the midst of all this.
+/// How long PostgreSQL may take to be reachable after the last fault.
 const CALM: Duration = Duration::from_secs(60);
 
-/// Who does what. Each hand has one kind of faults.
+/// The hands, each with one kind of faults.
 #[derive(Clone, Copy, Debug)]
 enum Hand {
     Server,
@@ -52,13 +52,13 @@ pub(crate) struct Mixed<'a> {
     pub(crate) traffic: &'a Traffic<'a>,
     pub(crate) seed: u64,
     pub(crate) until: Instant,
-    /// How often, for each hand.
+    /// How often each hand has struck.
     pub(crate) struck: [AtomicU64; Hand::ALL.len()],
     pub(crate) found: Mutex<Findings>,
 }
 
 impl Scene<'_> {
-    /// For so long. Disks and packets only where they can be had.
+    /// Runs all hands for this long, with disks and dropped packets only where the machine allows them.
     pub(crate) fn mix(
         &self,
         time: Duration,
@@ -69,7 +69,7 @@ impl Scene<'_> {
         let folder = disk.as_ref().map_or_else(|| self.folder.join("mixed-ground"), |disk| disk.path().to_owned());
         // Ends before its disk.
         let ground = Ground::prepare(&folder, Durability::Full)?;
-        let arena = Arena::open(&ground, &self.impatient_plot(NAME))?;
+        let arena = Arena::open(&ground, &self.impatient_plan(NAME))?;
         self.play_in(&arena, Refusals::Expected, |act| {
             let mixed = Mixed {
                 ground: &ground,
@@ -96,15 +96,15 @@ impl Scene<'_> {
 }
 
 impl Mixed<'_> {
-    /// All hands at once, until the time is over; then everything is as it was.
+    /// Runs all hands until the time is over, then undoes what they have changed.
     fn let_loose(&self) -> anyhow::Result<()> {
         std::thread::scope(|scope| {
             let hands: Vec<_> = Hand::ALL
                 .into_iter()
                 .zip(&self.struck)
-                .zip(FIRST_HAND..)
-                .map(|((hand, struck), place)| {
-                    scope.spawn(move || self.work(hand, struck, Random::new(self.seed, place)))
+                .zip(FIRST_STREAM..)
+                .map(|((hand, struck), stream)| {
+                    scope.spawn(move || self.work(hand, struck, Random::new(self.seed, stream)))
                 })
                 .collect();
             hands.into_iter().try_for_each(|hand| hand.join().map_err(|_| anyhow::anyhow!("a hand panicked")))
@@ -128,7 +128,7 @@ impl Mixed<'_> {
                 Hand::Neighbour => self.disturb(&mut random),
                 Hand::Drift => self.drift(&mut random),
             };
-            // What needs a server that another hand has just killed did not strike.
+            // A fault that needs a server which another hand has just killed does not count.
             struck.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
         }
     }

@@ -1,5 +1,5 @@
-//! The patients that are sent: each is known by a number in its name, and can be made again from it, so that what is stored
-//! can be compared with what was sent.
+//! The patients that are sent. Each has a number in its name from which it can be made again, so that what is stored can be
+//! compared with what was sent.
 
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Text, Timestamptz, Uuid as SqlUuid};
@@ -13,7 +13,7 @@ const NAMES: [&str; 5] = ["Ada", "Zoë", "Nguyễn Thị", "O'Brien \"Bo\"", "Ō
 /// The patient of a number.
 pub(crate) fn patient(number: u64) -> Value {
     let name = NAMES.iter().cycle().nth(usize::try_from(number % 1_000).unwrap_or(0));
-    // Two in three say where they live and how to write to them.
+    // Two in three have an address.
     let is_short = number.is_multiple_of(3);
     let value = |field: Field| match field {
         Field::FirstName => json!(name),
@@ -45,7 +45,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// All rows of a register. Who asks must own it.
+    /// Reads all rows of a register. Only its owner may.
     pub(crate) fn all(connection: &mut PgConnection) -> QueryResult<Vec<Self>> {
         let pair = |field: Field| format!("'{}', {}::text", field.name(), field.definition().column);
         let fields = Field::ALL.map(pair).join(", ");
@@ -67,7 +67,7 @@ impl Row {
     }
 }
 
-/// The patient of a number as a row must hold it.
+/// The patient of a number as it must be stored.
 pub(crate) fn as_stored(number: u64) -> Value {
     let mut expected = patient(number);
     if let Some(members) = expected.as_object_mut() {

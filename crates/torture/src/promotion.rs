@@ -1,5 +1,5 @@
-//! The primary falls silent and its standby takes over. The standby is synchronous, so that nothing which was acknowledged can
-//! be missing there; the services know both by one address, and look for the one that takes writes.
+//! The primary stops answering and its standby is promoted. The standby is synchronous, so it holds everything that was
+//! acknowledged; the services have one address for both servers and look for the one that accepts writes.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -19,15 +19,15 @@ use crate::ground::Ground;
 use crate::hangs::{RECOVERY, around_deadline};
 use crate::scene::{Refusals, Scene};
 
-/// The owner of everything in a PostgreSQL of ours.
+/// The owner of the schema in a private PostgreSQL.
 const OWNER: &str = "intake_owner";
-/// A standby on the same machine catches up in this time.
+/// How long a standby on the same machine may take to catch up.
 const CATCH_UP: Duration = Duration::from_secs(20);
 /// How long the old primary is awake before it is fenced off.
 const AWAKE: (u64, u64) = (100, 800);
 
 impl Scene<'_> {
-    /// Each time with two servers of its own: a standby can be promoted once.
+    /// Uses two new servers each time, because a standby can be promoted once.
     pub(crate) fn promote_standby(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
         let mut found = Findings::default();
         for time in 0..times {
@@ -42,17 +42,17 @@ impl Scene<'_> {
         primary.database(name)?;
         let standby = standby_of(&primary, &folder.join("standby"))?;
         let urls = either(&primary, &standby, name)?;
-        let arena = Arena::open_at(&primary, &self.impatient_plot(name), urls)?;
+        let arena = Arena::open_at(&primary, &self.impatient_plan(name), urls)?;
         let (_, found) = self.play_in(&arena, Refusals::Expected, |act| {
             act.rest();
             let frozen = primary.freeze()?;
-            // Whoever watches over a primary takes a while to give it up: sometimes longer than requests wait.
+            // A fail-over takes a while, sometimes longer than requests wait.
             let is_quick = act.random.one_in(2);
             std::thread::sleep(around_deadline(&mut act.random, is_quick));
             standby.administer("SELECT pg_promote()")?;
             let promoted = Instant::now();
             act.must_serve(promoted, RECOVERY, "a standby was promoted");
-            // It does not know yet that it is not the primary any more.
+            // The old primary does not know yet that it was replaced.
             drop(frozen);
             std::thread::sleep(act.random.milliseconds(AWAKE.0, AWAKE.1));
             primary.kill()?;
@@ -64,7 +64,7 @@ impl Scene<'_> {
     }
 }
 
-/// A synchronous standby of a server, made as an operator makes it.
+/// Makes a synchronous standby of a server, as an operator would.
 fn standby_of(primary: &Ground, folder: &Path) -> anyhow::Result<Ground> {
     let data = folder.join("postgres/data");
     let account = fs::metadata(primary.data_folder())?;
@@ -92,14 +92,14 @@ fn standby_of(primary: &Ground, folder: &Path) -> anyhow::Result<Ground> {
     Ok(standby)
 }
 
-/// The ways to whichever of the two takes writes.
+/// The addresses that lead to whichever of the two servers accepts writes.
 fn either(primary: &Ground, standby: &Ground, database: &str) -> anyhow::Result<Prepared> {
     let hosts = format!("{},{}", primary.socket_folder().display(), standby.socket_folder().display());
-    let way = |role: &str| -> anyhow::Result<DatabaseUrl> {
+    let address = |role: &str| -> anyhow::Result<DatabaseUrl> {
         let url = format!("host='{hosts}' user={role} dbname={database} target_session_attrs=read-write");
         url.parse().map_err(|_| anyhow!("{url} is no address of a database"))
     };
-    Ok(Prepared { owner: way(OWNER)?, service: way(SERVICE_ROLE)? })
+    Ok(Prepared { owner: address(OWNER)?, service: address(SERVICE_ROLE)? })
 }
 
 /// One of PostgreSQL's programs, beside the running server.

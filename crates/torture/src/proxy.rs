@@ -1,5 +1,5 @@
-//! Stands between two that talk, and cuts their connection at a random byte of either direction: in the middle of a
-//! message, or between a commit and its answer.
+//! A proxy that cuts connections at a random byte of either direction: in the middle of a message, or between a commit and
+//! its answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ pub(crate) enum Upstream {
     Tcp(Arc<Mutex<SocketAddr>>),
 }
 
-/// A proxy that cuts when told to.
+/// A running proxy.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     cuts: Arc<Cuts>,
@@ -25,7 +25,7 @@ pub(crate) struct Proxy {
 
 /// When to cut.
 struct Cuts {
-    /// On average after so many bytes: from the one who connected, and to it. 0: never.
+    /// On average after how many bytes from the client, and to the client. 0: never.
     every: [AtomicU64; 2],
     random: Mutex<Random>,
     count: AtomicU64,
@@ -40,14 +40,14 @@ impl Proxy {
         let of_all = Arc::clone(&cuts);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                // Without anyone behind it, the client sees its connection closed.
+                // If the server cannot be reached, the client sees its connection closed.
                 let _ = join(client, &upstream, &of_all);
             }
         });
         Ok(Self { address, cuts })
     }
 
-    /// Cuts from now on: on average after so many bytes in either direction. 0 stops it.
+    /// Cuts from now on, on average after this many bytes in each direction. 0 stops it.
     pub(crate) fn cut_every(&self, from_client: u64, to_client: u64) {
         let [from, to] = &self.cuts.every;
         from.store(from_client, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl Proxy {
 
 impl Cuts {
     /// After how many more bytes a connection is cut in this direction.
-    fn place(&self, direction: usize) -> Option<u64> {
+    fn bytes_until_cut(&self, direction: usize) -> Option<u64> {
         let every = self.every.get(direction)?.load(Ordering::Relaxed);
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         (every > 0).then(|| random.below(2 * every))
@@ -111,15 +111,15 @@ fn forward_both<S: Read + Write + Send + 'static>(
 }
 
 fn forward(from: &mut impl Read, to: &mut impl Write, cuts: &Cuts, direction: usize) -> io::Result<()> {
-    let mut left = cuts.place(direction);
+    let mut left = cuts.bytes_until_cut(direction);
     let mut buffer = [0; 8192];
     loop {
         let read = from.read(&mut buffer)?;
         if read == 0 {
             return Ok(());
         }
-        // A connection that was there before the cutting began is cut as well.
-        left = left.or_else(|| cuts.place(direction)).filter(|_| cuts.is_on(direction));
+        // Connections that were open before the cutting began are cut as well.
+        left = left.or_else(|| cuts.bytes_until_cut(direction)).filter(|_| cuts.is_on(direction));
         let passed = left.map_or(read, |left| read.min(usize::try_from(left).unwrap_or(read)));
         to.write_all(buffer.get(..passed).unwrap_or_default())?;
         if passed < read {

@@ -1,38 +1,39 @@
-//! When each service last acknowledged a patient: how long a fault kept it from that.
+//! When each service last acknowledged a patient, and thus for how long a fault kept it from doing so.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::arena::INSTANCES;
 
-/// Whoever has not come back after so long will not.
+/// A service that has not come back after this time will not.
 const PATIENCE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(2);
 
 /// The pulse of all services.
 pub(crate) struct Pulse {
     start: Instant,
-    /// For each service, in microseconds since the start, the last moment at which a patient was sent that it acknowledged,
-    /// and the last one at which it acknowledged any.
-    asked: [AtomicU64; INSTANCES],
-    told: [AtomicU64; INSTANCES],
+    /// For each service, in microseconds since the start: the latest time at which a patient was sent that it acknowledged.
+    sent: [AtomicU64; INSTANCES],
+    /// The latest time at which it acknowledged one.
+    acknowledged: [AtomicU64; INSTANCES],
     longest: AtomicU64,
 }
 
 impl Pulse {
     pub(crate) fn start() -> Self {
-        Self { start: Instant::now(), asked: Default::default(), told: Default::default(), longest: AtomicU64::new(0) }
+        let (sent, acknowledged) = Default::default();
+        Self { start: Instant::now(), sent, acknowledged, longest: AtomicU64::new(0) }
     }
 
-    /// A service has acknowledged a patient that was sent at that moment.
-    pub(crate) fn beat(&self, instance: usize, asked: Instant) {
-        let (Some(last_asked), Some(last_told)) = (self.asked.get(instance), self.told.get(instance)) else { return };
-        last_asked.fetch_max(self.place(asked), Ordering::Relaxed);
-        let told = self.place(Instant::now());
-        let before = last_told.fetch_max(told, Ordering::Relaxed);
-        // Before the first one there was nothing to wait for.
+    /// A service has acknowledged a patient that was sent at this time.
+    pub(crate) fn beat(&self, instance: usize, sent: Instant) {
+        let (Some(last_sent), Some(last)) = (self.sent.get(instance), self.acknowledged.get(instance)) else { return };
+        last_sent.fetch_max(self.offset(sent), Ordering::Relaxed);
+        let now = self.offset(Instant::now());
+        let before = last.fetch_max(now, Ordering::Relaxed);
+        // Zero: this is the first one.
         if before > 0 {
-            self.longest.fetch_max(told.saturating_sub(before), Ordering::Relaxed);
+            self.longest.fetch_max(now.saturating_sub(before), Ordering::Relaxed);
         }
     }
 
@@ -41,17 +42,17 @@ impl Pulse {
         Duration::from_micros(self.longest.load(Ordering::Relaxed))
     }
 
-    /// Waits until every service has acknowledged a patient that was sent after that moment, and gives how long after it.
+    /// Waits until every service has acknowledged a patient that was sent after `since`, and returns how long that took.
     pub(crate) fn wait_for_all(&self, since: Instant) -> Duration {
-        let place = self.place(since);
-        let all_serve = || self.asked.iter().all(|asked| asked.load(Ordering::Relaxed) > place);
+        let offset = self.offset(since);
+        let all_serve = || self.sent.iter().all(|sent| sent.load(Ordering::Relaxed) > offset);
         while !all_serve() && since.elapsed() < PATIENCE {
             std::thread::sleep(POLL);
         }
         since.elapsed()
     }
 
-    fn place(&self, moment: Instant) -> u64 {
+    fn offset(&self, moment: Instant) -> u64 {
         u64::try_from(moment.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)
     }
 }

@@ -1,4 +1,4 @@
-//! Races: many clients with one key of safe retry, and clients whose key is being revoked.
+//! Races: many clients with one idempotency key, and clients whose API key is being revoked.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
@@ -13,12 +13,12 @@ use crate::people::patient;
 use crate::random::Random;
 use crate::traffic::{acknowledge, retry_key};
 
-/// Clients that race with one key of safe retry.
+/// Clients that race with one idempotency key.
 const RACERS: usize = 64;
-/// Keys that are revoked at the same time as others.
+/// Keys that are revoked at the same time.
 const REVOCATIONS_AT_ONCE: u64 = 4;
 
-/// So many rounds in which 64 clients send one patient with one key of safe retry at once: all must get the same answer.
+/// In each round 64 clients send one patient with one idempotency key at once: all must get the same answer.
 pub(crate) fn for_one_key(arena: &Arena, journal: &Journal, rounds: u64) -> anyhow::Result<Findings> {
     let start = Barrier::new(RACERS);
     let answers: Mutex<Vec<Response>> = Mutex::default();
@@ -45,7 +45,7 @@ pub(crate) fn for_one_key(arena: &Arena, journal: &Journal, rounds: u64) -> anyh
         }
         Ok(())
     };
-    // All of them before any begins: each waits for all others.
+    // All connect before the first round, because the rounds wait for all.
     let connect = |racer: usize| Ok(arena.client(racer % INSTANCES)?.try_connect()?);
     let connections = (0..RACERS).map(connect).collect::<anyhow::Result<Vec<_>>>()?;
     std::thread::scope(|scope| {
@@ -74,16 +74,16 @@ fn judge(found: &mut Findings, journal: &Journal, number: u64, answers: &[Respon
     }
 }
 
-/// So many keys are revoked while clients use them on every service: whatever starts after the revoking call has returned
-/// must create nothing.
+/// Revokes this many keys while clients use them on every service: a request that starts after the revoking call has
+/// returned must create nothing.
 pub(crate) fn of_revocation(arena: &Arena, seed: u64, count: u64) -> anyhow::Result<Findings> {
     let left = AtomicU64::new(count);
     let found = Mutex::new(Findings::default());
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..REVOCATIONS_AT_ONCE)
-            .map(|place| {
+            .map(|index| {
                 let (left, found) = (&left, &found);
-                scope.spawn(move || revoke_over_and_over(arena, Random::new(seed, 3_000 + place), left, found))
+                scope.spawn(move || revoke_over_and_over(arena, Random::new(seed, 3_000 + index), left, found))
             })
             .collect();
         threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow::anyhow!("a client panicked"))?)
@@ -135,7 +135,7 @@ fn revoke_over_and_over(
     Ok(())
 }
 
-/// Gives how many patients were created before the key was refused.
+/// Returns how many patients were created before the key was refused.
 fn use_until_refused(lane: &mut Connection, request: &[u8], is_revoked: &AtomicBool) -> Result<u64, String> {
     let started = Instant::now();
     let mut created = 0;
@@ -146,7 +146,7 @@ fn use_until_refused(lane: &mut Connection, request: &[u8], is_revoked: &AtomicB
             201 if was_revoked => return Err("201 for a request that started after the revoke had returned".to_owned()),
             201 => created += 1,
             401 if was_revoked => return Ok(created),
-            // Refused a moment before the revoking call has returned: fine, and no reason to stop looking.
+            // Refused a moment before the revoking call has returned: allowed, but not what is waited for.
             401 => {}
             503 => {}
             other => return Err(format!("{other} while a key was revoked: {}", answer.text())),

@@ -1,4 +1,4 @@
-//! Chance that can be had again: the same seed gives the same choices.
+//! Random choices that can be repeated: the same seed gives the same choices.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use std::time::Duration;
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The sequence of a seed and of a place, so that each client and each fault has its own.
-    pub(crate) fn new(seed: u64, place: u64) -> Self {
-        Self(seed ^ place.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    /// Each client and each fault has a stream of its own.
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+        Self(seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -20,13 +20,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 up to, but not, the bound.
+    /// A number from 0 to just below the bound.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    pub(crate) fn one_in(&mut self, so_many: u64) -> bool {
-        self.below(so_many) == 0
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
     }
 
     pub(crate) fn milliseconds(&mut self, from: u64, to: u64) -> Duration {

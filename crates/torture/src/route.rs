@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use crate::disk::run;
 
-/// Packets are dropped until this is.
+/// Packets are dropped until this value is dropped.
 pub(crate) struct Dropping(String);
 
-/// Why no packets can be dropped here, if so.
+/// Why packets cannot be dropped on this machine, if so.
 pub(crate) fn is_missing() -> Option<&'static str> {
     if !rustix::process::geteuid().is_root() {
         return Some("it needs root");

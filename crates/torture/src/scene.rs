@@ -1,20 +1,18 @@
-//! Where a fault strikes: a database and services of its own, with clients at work all the while, and the count of what came
-//! of it in the end.
+//! The setting in which a fault strikes: a database and services of its own with clients at work, and an audit in the end.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::arena::{Arena, Plot};
+use crate::arena::{Arena, ArenaPlan};
 use crate::audit::{Findings, audit};
 use crate::ground::Ground;
 use crate::journal::Journal;
 use crate::random::Random;
 use crate::traffic::Traffic;
 
-/// Enough for batches of some size, few enough for two cores.
+/// Enough clients for batches of some size, few enough for two cores.
 const CLIENTS: u64 = 24;
-/// The deadline of services that are made to wait longer than it: shorter than the usual one, so that many such waits fit into
-/// a run.
+/// The deadline of the services under faults that last longer than it: short, so that many of them fit into a run.
 pub(crate) const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 const SHORT_DEADLINE_SETTING: (&str, &str) = ("INTAKE_DEADLINE", "2s");
 
@@ -31,41 +29,41 @@ pub(crate) struct Act<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) traffic: &'a Traffic<'a>,
     pub(crate) random: Random,
-    /// What is found while it strikes.
+    /// What is found while the fault strikes.
     pub(crate) found: Findings,
 }
 
-/// What the clients must bear.
+/// Whether the clients may be refused with 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusals {
-    /// The database may be away for longer than a request waits: 503 is honest.
+    /// The database may be away for longer than a request waits.
     Expected,
-    /// Nothing befalls what they need: 503 is wrong.
+    /// The fault concerns nothing that the clients need.
     Wrong,
 }
 
 impl Scene<'_> {
-    /// How an arena of this name is furnished.
-    pub(crate) fn plot<'b>(&'b self, name: &'b str, settings: &'b [(&'b str, &'b str)]) -> Plot<'b> {
-        Plot { program: self.program, folder: self.folder, name, seed: self.seed, settings }
+    /// The plan of an arena with this name.
+    pub(crate) fn plan<'b>(&'b self, name: &'b str, settings: &'b [(&'b str, &'b str)]) -> ArenaPlan<'b> {
+        ArenaPlan { program: self.program, folder: self.folder, name, seed: self.seed, settings }
     }
 
-    /// The same for services that wait for a short time only.
-    pub(crate) fn impatient_plot<'b>(&'b self, name: &'b str) -> Plot<'b> {
-        self.plot(name, &[SHORT_DEADLINE_SETTING])
+    /// The plan of an arena whose services have a short deadline.
+    pub(crate) fn impatient_plan<'b>(&'b self, name: &'b str) -> ArenaPlan<'b> {
+        self.plan(name, &[SHORT_DEADLINE_SETTING])
     }
 
-    /// Clients work while the fault strikes; then everything is counted. Gives how often it struck, too.
+    /// Runs clients while the fault strikes, then audits the register. Returns how often the fault struck, and the findings.
     pub(crate) fn play(
         &self,
         ground: &Ground,
         name: &str,
         strike: impl FnOnce(&mut Act<'_>) -> anyhow::Result<u64>,
     ) -> anyhow::Result<(u64, Findings)> {
-        self.play_in(&Arena::open(ground, &self.plot(name, &[]))?, Refusals::Expected, strike)
+        self.play_in(&Arena::open(ground, &self.plan(name, &[]))?, Refusals::Expected, strike)
     }
 
-    /// The same in an arena that is there.
+    /// The same in an existing arena.
     pub(crate) fn play_in(
         &self,
         arena: &Arena,
@@ -81,7 +79,7 @@ impl Scene<'_> {
         let mut act = Act { arena, journal: &journal, traffic: &traffic, random, found };
         let struck = traffic.during(CLIENTS, || strike(&mut act))?;
         let mut found = act.found;
-        // It tells more than another example.
+        // A line of the log says more than another example.
         found.examples.extend(arena.unexpected());
         found += audit(&journal, &mut arena.register()?)?;
         Ok((struck, found))
@@ -89,12 +87,12 @@ impl Scene<'_> {
 }
 
 impl Act<'_> {
-    /// Undisturbed work between two faults.
+    /// Lets the clients work undisturbed between two faults.
     pub(crate) fn rest(&mut self) {
         std::thread::sleep(self.random.milliseconds(30, 250));
     }
 
-    /// Every service must acknowledge patients again this soon after that moment.
+    /// Requires every service to acknowledge patients again within this time.
     pub(crate) fn must_serve(&mut self, since: Instant, within: Duration, after: &str) {
         let away = self.traffic.pulse.wait_for_all(since);
         self.found.away = self.found.away.max(Some(away));

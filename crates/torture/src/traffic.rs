@@ -1,5 +1,5 @@
-//! The clients: each sends patients over connections of its own to either service, keeps the journal, and tries again where
-//! that is safe, until it knows.
+//! The clients: each sends patients to both services over connections of its own, writes the journal, and repeats requests
+//! where that is safe until their outcome is known.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ use crate::people::patient;
 use crate::pulse::Pulse;
 use crate::random::Random;
 
-/// Between two tries: a service that is gone comes back in a moment.
+/// Between two tries, in milliseconds.
 const PAUSE: (u64, u64) = (5, 30);
-/// When all faults are over, everything must be known soon.
+/// How soon every outcome must be known when all faults are over.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// One acknowledged patient in so many is sent once more, to see the same answer.
+/// One acknowledged patient in this many is sent once more, which must give the same answer.
 const REPLAY_ONE_IN: u64 = 10;
 
 /// Clients at work.
@@ -27,15 +27,15 @@ pub(crate) struct Traffic<'a> {
     journal: &'a Journal,
     seed: u64,
     numbers: AtomicU64,
-    /// Where nothing befalls the database and the services, others' troubles are no reason for a refusal.
+    /// Whether 503 is wrong, because the fault concerns neither the database nor the services.
     are_refusals_wrong: bool,
     pub(crate) pulse: Pulse,
     is_over: AtomicBool,
-    /// Nothing will come of it any more.
+    /// The fault itself has failed, so there is no use in waiting for outcomes.
     is_abandoned: AtomicBool,
 }
 
-/// The key of safe retry of a number.
+/// The idempotency key of a number.
 pub(crate) fn retry_key(number: u64) -> String {
     format!("torture-{number}")
 }
@@ -47,7 +47,7 @@ impl<'a> Traffic<'a> {
         Self { arena, journal, seed, numbers, are_refusals_wrong, pulse, is_over, is_abandoned }
     }
 
-    /// The same, where every client must be served all the time.
+    /// Traffic in which no request may be refused with 503.
     pub(crate) fn served_throughout(arena: &'a Arena, journal: &'a Journal, seed: u64) -> Self {
         Self { are_refusals_wrong: true, ..Self::new(arena, journal, seed) }
     }
@@ -57,21 +57,21 @@ impl<'a> Traffic<'a> {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// One more client, whose requests may be refused with 503: sends this patient of the first clinic with a key of safe
-    /// retry, over and over, until it is acknowledged. It must be soon after that moment.
+    /// One more client, whose requests may be refused with 503: sends this patient of the first clinic with its idempotency
+    /// key until it is acknowledged, which must be soon after `released`.
     pub(crate) fn send_until_acknowledged(
         &self,
-        place: u64,
+        stream: u64,
         number: u64,
-        at_last: Instant,
+        released: Instant,
     ) -> anyhow::Result<Option<Response>> {
         let Some(key) = self.arena.clinics.first().and_then(|(_, keys)| keys.first()) else { return Ok(None) };
-        let gives_up = Some(at_last + PATIENCE);
-        let mut sender = Sender { may_be_refused: true, gives_up, ..Sender::new(self, place) };
+        let gives_up = Some(released + PATIENCE);
+        let mut sender = Sender { may_be_refused: true, gives_up, ..Sender::new(self, stream) };
         sender.see_through(number, Kind::Safe, &request(key, number, Kind::Safe))
     }
 
-    /// Lets so many clients work while the faults strike, and until everything is known that can be.
+    /// Runs this many clients while the faults strike, and until every outcome is known.
     pub(crate) fn during<T>(&self, clients: u64, faults: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
         std::thread::scope(|scope| {
             let all: Vec<_> = (0..clients).map(|client| scope.spawn(move || self.work(client))).collect();
@@ -104,9 +104,9 @@ struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    fn new(traffic: &'a Traffic<'a>, place: u64) -> Self {
+    fn new(traffic: &'a Traffic<'a>, stream: u64) -> Self {
         let may_be_refused = !traffic.are_refusals_wrong;
-        let random = Random::new(traffic.seed, place);
+        let random = Random::new(traffic.seed, stream);
         Self { traffic, random, lanes: Default::default(), may_be_refused, gives_up: None }
     }
 
@@ -134,7 +134,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Sends until it is known what has come of it, or for as long as that is safe. Gives the acknowledgement, if there is one.
+    /// Sends a request until its outcome is known, or once if repeating is not safe. Returns the acknowledgement, if any.
     fn see_through(&mut self, number: u64, kind: Kind, request: &[u8]) -> anyhow::Result<Option<Response>> {
         loop {
             let answer = self.try_once(request);
@@ -153,7 +153,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Notes what an answer says. Gives nothing when that is the end of it; else the acknowledgement, if it is one.
+    /// Writes what an answer says into the journal. None if it is final and no acknowledgement; else the acknowledgement,
+    /// if it is one.
     fn settle(&self, number: u64, kind: Kind, answer: std::io::Result<Response>) -> Option<Option<Response>> {
         let journal = self.traffic.journal;
         let expected = match kind {
@@ -188,7 +189,7 @@ impl<'a> Sender<'a> {
         Some(None)
     }
 
-    /// Now and then: the same request again, from anywhere, must get the same answer.
+    /// Sometimes sends the same request again, to either service, which must give the same answer.
     fn replay(&mut self, number: u64, request: &[u8], acknowledged: &Response) {
         if !self.random.one_in(REPLAY_ONE_IN) {
             return;
@@ -238,10 +239,10 @@ fn request(key: &ApiKey, number: u64, kind: Kind) -> Vec<u8> {
     create_request(key, headers, body.to_string().as_bytes())
 }
 
-/// Notes what an acknowledgement says. False if that is another patient than the one that was sent.
+/// Writes an acknowledgement into the journal. Returns whether it holds the patient that was sent.
 pub(crate) fn acknowledge(journal: &Journal, number: u64, answer: &Response) -> bool {
-    let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    let data = |member: &str| told.get("data")?.get(member);
+    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let data = |member: &str| body.get("data")?.get(member);
     let text = |member: &str| data(member).and_then(Value::as_str).unwrap_or("?").to_owned();
     journal.created(number, &text("id"), &text("createdAt"));
     let sent = patient(number);

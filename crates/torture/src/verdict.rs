@@ -1,11 +1,11 @@
-//! What came of a run: a table, and one word.
+//! The result of a run: a table, and a verdict of one word.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use crate::audit::Findings;
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub(crate) lines: Vec<Line>,
@@ -24,7 +24,7 @@ pub(crate) struct Line {
 }
 
 impl Verdict {
-    /// Whether every control saw a loss, and nothing else did.
+    /// Whether every control lost something, and no fault did any harm.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.lines.iter().all(|line| if line.is_control { line.found.lost > 0 } else { line.found.is_good() })

@@ -1,4 +1,4 @@
-//! What goes on beside the load: another clinic, another service on the same database, and the load that must not notice.
+//! What runs beside the load: another clinic, another service on the same database.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use intake_test_support::{Client, Clinic, Service};
 use super::Stage;
 use crate::{open_loop, requests};
 
-/// As what another service shows itself to PostgreSQL.
+/// The other service's name in PostgreSQL's list of sessions.
 const NEIGHBOUR: &str = "neighbour";
 
 /// Another service on the same database.
@@ -19,8 +19,7 @@ pub(crate) struct Neighbour {
 }
 
 impl Stage<'_> {
-    /// Sends valid patients at a fixed rate over plain HTTP, whatever goes on beside, and checks that everything which was
-    /// acknowledged is stored.
+    /// Sends valid patients at a fixed rate over plain HTTP, and checks that all acknowledged ones are stored.
     pub(crate) fn beside(&self, rate: f64, connections: usize, time: Duration) -> anyhow::Result<open_loop::Outcome> {
         let requests = requests::valid(&self.keys, &[("X-Forwarded-Proto", "https")]);
         let rows = self.own_rows()?;
@@ -46,7 +45,7 @@ impl Stage<'_> {
         Clinic::open(&self.urls.service, Environment::Development)
     }
 
-    /// As the owner of everything.
+    /// The address for the owner of the schema.
     pub(crate) fn owner(&self) -> &DatabaseUrl {
         &self.urls.owner
     }

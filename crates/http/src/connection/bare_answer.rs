@@ -1,5 +1,5 @@
-//! Answers that the HTTP machinery makes by itself, for requests that it cannot even read: a status and nothing else. Here
-//! they get the body and the headers that every answer has.
+//! Answers that actix-http makes by itself to requests that it cannot read: a status and nothing else. Here they get the
+//! body and the headers that every answer has.
 
 use std::io::Write;
 
@@ -12,10 +12,10 @@ use crate::edge;
 use crate::envelope;
 use crate::problem::Problem;
 
-/// Longer than any of them, shorter than any answer in full.
+/// Longer than any bare answer, shorter than any full one.
 const LENGTH_MAX: usize = 160;
 
-/// Where a bare refusal begins, which is the last thing ever written to a connection.
+/// Where a bare refusal begins. It is the last thing written to its connection.
 pub(crate) fn position(bytes: &[u8]) -> Option<usize> {
     // Nearly every answer ends with a body.
     if !bytes.ends_with(b"\r\n\r\n") {
@@ -30,18 +30,18 @@ pub(crate) fn position(bytes: &[u8]) -> Option<usize> {
     is_bare.then(|| bytes.len().checked_sub(answer.len())).flatten()
 }
 
-/// The same refusal with everything that belongs to it.
+/// The full answer in place of a bare one.
 pub(crate) fn in_full(bare: &[u8], on: &Progress) -> Vec<u8> {
     let status = bare.get(9..12).and_then(|status| StatusCode::from_bytes(status).ok());
     let problem = match status {
         Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE) => Problem::HeadTooLarge,
-        Some(status) if status.is_server_error() => Problem::Unexpected("the HTTP machinery failed".into()),
+        Some(status) if status.is_server_error() => Problem::Unexpected("actix-http failed".into()),
         _ => Problem::Malformed("The request is not well-formed HTTP".into()),
     };
     write(&problem, on)
 }
 
-/// An answer that no request led to, as it is sent.
+/// The bytes of an answer that belongs to no request.
 pub(crate) fn write(problem: &Problem, on: &Progress) -> Vec<u8> {
     let mut response = problem.respond(&HeaderMap::new());
     envelope::finish(&mut response, envelope::new_request_id(), on.is_secure, Some(on));

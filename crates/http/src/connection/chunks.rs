@@ -1,11 +1,11 @@
-//! Where a chunked body ends, and whether it is one: as strict as RFC 9112 is, because whoever reads it in another way
-//! would find another request behind it.
+//! Where a chunked body ends, and whether it is well formed. As strict as RFC 9112, because a program that reads the body
+//! differently would find a different request after it.
 
 /// How far a chunked body has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chunks {
     next: Next,
-    /// Of the chunk, and, once its line has ended, what is missing of it.
+    /// The size of the chunk; once its data has begun, how much of it is still to come.
     size: u64,
 }
 
@@ -26,12 +26,12 @@ enum Next {
     TrailerLf,
     EndLf,
     Nothing,
-    /// Something else came.
+    /// A byte came that was not allowed.
     Broken,
 }
 
 impl Chunks {
-    /// How many of these bytes belong to the body. It stops before the first that cannot.
+    /// Returns how many of these bytes belong to the body, stopping before the first that cannot.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         while let Some(byte) = bytes.get(taken).copied() {
@@ -57,12 +57,12 @@ impl Chunks {
         taken
     }
 
-    /// Whether nothing is missing.
+    /// Whether the body is complete.
     pub(crate) fn are_over(self) -> bool {
         self.next == Next::Nothing
     }
 
-    /// Whether what came is no chunked body.
+    /// Whether the body is malformed.
     pub(crate) fn are_broken(self) -> bool {
         self.next == Next::Broken
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunked_body_is_broken_at_its_first_wrong_byte() {
+    fn a_malformed_body_is_broken_at_its_first_wrong_byte() {
         let bodies: [(&[u8], usize); 14] = [
             (b"0x2\r\nhi\r\n0\r\n\r\n", 1),
             (b"\r\n", 0),

@@ -1,14 +1,14 @@
-//! Where a request ends in what a connection sends, so that it is handed on alone and nothing behind it is. The HTTP
-//! machinery reads it again and decides what it says; what it would end a connection for in silence is found here before.
-//! A fault here must never let through more than one request, and never turns one request into another.
+//! Where a request ends in the bytes of a connection, so that it is passed on alone. actix-http then parses it and decides
+//! what it means; input on which actix-http would close the connection without an answer is found here first. A fault in
+//! this module must never pass on more than one request, or turn one request into another.
 
 use memchr::memchr;
 
 use crate::connection::chunks::Chunks;
 
-/// All lines of a head together: far more than a key, an id and the cookies of a browser need.
+/// The most bytes of a head: far more than a key, an id and a browser's cookies need.
 const HEAD_MAX: usize = 16 * 1024;
-/// No byte of a head: the HTTP machinery refuses it wherever it stands.
+/// A byte that actix-http refuses anywhere in a head.
 const NOT_IN_HEADS: u8 = 0;
 
 /// How far the request that is coming in has got.
@@ -22,32 +22,32 @@ pub(crate) struct Framing {
 enum Part {
     #[default]
     Head,
-    /// A body of known length, and what is missing of it.
+    /// A body of known length, and how much of it is still to come.
     Sized(u64),
     Chunked(Chunks),
     /// The whole request has been seen.
     Whole,
-    /// What came is no request, or no body.
+    /// The request or its body is malformed.
     Broken,
-    /// The head is longer than any that is needed.
+    /// The head is larger than [`HEAD_MAX`].
     TooLarge,
 }
 
-/// What matters of a head for where the request ends.
+/// What the head says about where the request ends.
 #[derive(Debug, Default)]
 struct Head {
     length: usize,
-    /// The line that has begun, if it came in more than one piece.
+    /// The beginning of a line that comes in more than one piece.
     line: Vec<u8>,
-    /// A line that is not empty has come: empty ones may stand before a request.
+    /// A line that is not empty has come: empty lines may precede a request.
     has_begun: bool,
     body_length: u64,
     is_chunked: bool,
 }
 
 impl Framing {
-    /// How many of these bytes, which came after all that were seen before, belong to the request. The end of a line that
-    /// is none is made unreadable for the HTTP machinery, too.
+    /// Takes the next bytes of the connection and returns how many of them belong to the request. A lone LF at the end of
+    /// a line is overwritten, so that actix-http refuses the request, too.
     pub(crate) fn advance(&mut self, bytes: &mut [u8]) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get_mut(taken..).filter(|rest| !rest.is_empty()) {
@@ -80,7 +80,7 @@ impl Framing {
         taken
     }
 
-    /// Whether nothing is missing of the request.
+    /// Whether the request is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.part == Part::Whole
     }
@@ -90,24 +90,24 @@ impl Framing {
         matches!(self.part, Part::Sized(_) | Part::Chunked(_))
     }
 
-    /// Whether what came is no request and never will be.
+    /// Whether what came can never become a valid request.
     pub(crate) fn is_broken(&self) -> bool {
         matches!(self.part, Part::Broken | Part::TooLarge)
     }
 
-    /// Whether that is because the head is too large.
+    /// Whether it is broken because its head is too large.
     pub(crate) fn is_too_large(&self) -> bool {
         self.part == Part::TooLarge
     }
 
-    /// The request is done with: what follows is the next one.
+    /// Begins the next request.
     pub(crate) fn next(&mut self) {
         *self = Self::default();
     }
 }
 
 impl Head {
-    /// How many of these bytes belong to the head, and what comes after them.
+    /// Returns how many of these bytes belong to the head, and the part that comes next.
     fn advance(&mut self, bytes: &mut [u8]) -> (usize, Part) {
         let mut taken = 0;
         while let Some(rest) = bytes.get_mut(taken..).filter(|rest| !rest.is_empty()) {
@@ -133,7 +133,7 @@ impl Head {
         (taken, Part::Head)
     }
 
-    /// Looks at a line, or at the rest of it. Gives what comes after it, if that is not another one.
+    /// Reads a line, or the rest of one. Returns the part that comes next, unless that is another line.
     fn take_line(&mut self, line: &[u8]) -> Option<Part> {
         if self.line.is_empty() {
             return self.read_line(line);
@@ -144,7 +144,7 @@ impl Head {
     }
 
     fn read_line(&mut self, line: &[u8]) -> Option<Part> {
-        // A lone LF ends a line for some and not for others, who then disagree about where a request ends.
+        // Programs disagree about whether a lone LF ends a line, and thus about where a request ends.
         let Some(line) = line.strip_suffix(b"\r\n") else { return Some(Part::Broken) };
         if line.is_empty() {
             return self.has_begun.then(|| self.body());
@@ -167,9 +167,9 @@ impl Head {
     }
 }
 
-/// The value of a line that has this name.
+/// The value of a header line with this name.
 fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a str> {
-    // The colon's place rules out nearly every line.
+    // The position of the colon rules out nearly every line.
     if line.get(name.len()) != Some(&b':') {
         return None;
     }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_ends_with_a_lone_lf_is_none() {
+    fn a_line_that_ends_with_a_lone_lf_is_refused() {
         let heads: [&[u8]; 5] = [
             b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
             b"GET / HTTP/1.1\nHost: a\r\n\r\n",

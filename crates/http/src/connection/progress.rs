@@ -1,5 +1,5 @@
-//! How far a connection has got, and until when it must get on: shared by its stream, which sees the bytes, and by the
-//! requests on it, which know when they begin and end.
+//! How far a connection has got and how long it may take to the next step. Shared by its stream, which sees the bytes,
+//! and by the requests on it, which know when they begin and end.
 
 use std::cell::Cell;
 use std::task::{Context, Poll};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use actix_web::http::StatusCode;
 
-use crate::connection::crowd::{Place, Unread};
+use crate::connection::admission::{Slot, Unread};
 
-/// From the first byte of a request's head to its last. On a fresh connection the first byte must come within it, too.
+/// From the first byte of a request's head to its last; on a new connection, also until the first byte.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two requests: longer than proxies keep theirs.
+/// Between two requests: longer than proxies keep theirs open.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// The same when many want to be served: idle connections make way.
+/// Between two requests while most connections are taken.
 const CROWDED_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// How far one connection has got.
@@ -23,45 +23,45 @@ pub(crate) struct Progress {
     since: Cell<Instant>,
     /// The client has announced its last request.
     is_closing: Cell<bool>,
-    /// What came is no request any more: whatever is answered is the last.
+    /// What came is not a valid request, so the next answer is the last.
     is_broken: Cell<bool>,
-    place: Place,
+    slot: Slot,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// No byte has come yet.
-    Fresh,
+    New,
     /// A head has begun.
     Head,
-    /// A request is served, which has its own limits.
+    /// A request is being served, which has limits of its own.
     Request,
     /// Between two requests.
     Idle,
 }
 
 impl Progress {
-    pub(crate) fn new(place: Place, is_secure: bool) -> Self {
-        let (stage, since) = (Cell::new(Stage::Fresh), Cell::new(Instant::now()));
-        Self { is_secure, stage, since, is_closing: Cell::new(false), is_broken: Cell::new(false), place }
+    pub(crate) fn new(slot: Slot, is_secure: bool) -> Self {
+        let (stage, since) = (Cell::new(Stage::New), Cell::new(Instant::now()));
+        Self { is_secure, stage, since, is_closing: Cell::new(false), is_broken: Cell::new(false), slot }
     }
 
     pub(crate) fn bytes_came(&self) {
         match self.stage.get() {
-            Stage::Fresh | Stage::Idle => self.enter(Stage::Head),
+            Stage::New | Stage::Idle => self.enter(Stage::Head),
             Stage::Head | Stage::Request => {}
         }
     }
 
-    /// Gives false for a request behind the one that the client said would be its last.
+    /// Returns whether the client had said that the request before would be its last.
     pub(crate) fn request_begins(&self, is_last: bool) -> bool {
         self.stage.set(Stage::Request);
-        self.place.request_begins();
-        !self.is_closing.replace(is_last)
+        self.slot.request_begins();
+        self.is_closing.replace(is_last)
     }
 
     pub(crate) fn request_ends(&self, status: StatusCode) {
-        self.place.request_ends(status);
+        self.slot.request_ends(status);
         self.enter(Stage::Idle);
     }
 
@@ -75,8 +75,8 @@ impl Progress {
         self.stage.get() == Stage::Request
     }
 
-    /// Nothing that could be understood will come any more.
-    pub(crate) fn breaks_off(&self) {
+    /// Notes that nothing more from this client can be read as a request.
+    pub(crate) fn mark_broken(&self) {
         self.is_broken.set(true);
     }
 
@@ -84,21 +84,21 @@ impl Progress {
         self.is_broken.get()
     }
 
-    /// Ready when somebody else needs the place and nothing is being served here.
-    pub(crate) fn poll_must_go(&self, context: &Context<'_>) -> Poll<()> {
-        if self.is_in_request() { Poll::Pending } else { self.place.poll_must_go(context) }
+    /// Ready when another connection needs the slot and no request is being served on this one.
+    pub(crate) fn poll_evicted(&self, context: &Context<'_>) -> Poll<()> {
+        if self.is_in_request() { Poll::Pending } else { self.slot.poll_evicted(context) }
     }
 
-    /// Lets an answer wait for the client to read, if not too many do.
+    /// Allows an answer to wait for the client to read it, unless too many do.
     pub(crate) fn wait_for_reader(&self) -> Option<Unread> {
-        self.place.connections().wait_for_reader()
+        self.slot.connections().wait_for_reader()
     }
 
-    /// How long the client may take to get on; nothing while it is not its turn.
+    /// How long the client may take to its next step. None while a request of it is being served.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let time = match self.stage.get() {
-            Stage::Fresh | Stage::Head => HEAD_TIMEOUT,
-            Stage::Idle if self.place.connections().are_crowded() => CROWDED_KEEP_ALIVE,
+            Stage::New | Stage::Head => HEAD_TIMEOUT,
+            Stage::Idle if self.slot.connections().are_crowded() => CROWDED_KEEP_ALIVE,
             Stage::Idle => KEEP_ALIVE,
             Stage::Request => return None,
         };
@@ -116,11 +116,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::crowd::Connections;
-    use crate::envelope::TrustedProxies;
+    use crate::connection::admission::Connections;
+    use crate::trusted_proxies::TrustedProxies;
 
-    fn connections(most: usize) -> Connections {
-        Connections::new(most, TrustedProxies::default(), Arc::default())
+    fn connections(max: usize) -> Connections {
+        Connections::new(max, TrustedProxies::default(), Arc::default())
     }
 
     fn progress(connections: &Connections) -> Progress {
@@ -134,7 +134,7 @@ mod tests {
         for _ in 0..2 {
             progress.bytes_came();
             assert!(progress.is_in_head() && progress.time_left() <= Some(HEAD_TIMEOUT));
-            assert!(progress.request_begins(false));
+            assert!(!progress.request_begins(false));
             progress.bytes_came();
             assert!(progress.time_left().is_none());
             progress.request_ends(StatusCode::CREATED);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_connections_make_way_in_a_crowd() {
+    fn idle_connections_are_closed_early_when_most_are_taken() {
         let connections = connections(5);
         let first = progress(&connections);
         first.request_ends(StatusCode::CREATED);
@@ -155,10 +155,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_the_last_request() {
+    fn a_request_after_the_last_one_is_recognised() {
         let progress = progress(&connections(100));
-        assert!(progress.request_begins(false));
-        assert!(progress.request_begins(true));
         assert!(!progress.request_begins(false));
+        assert!(!progress.request_begins(true));
+        assert!(progress.request_begins(false));
     }
 }

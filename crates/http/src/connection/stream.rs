@@ -1,7 +1,7 @@
-//! The stream of a client's connection. Nobody holds it without getting on: a head that does not end, answers that are not
-//! read, and idleness have their limits on every request. Nobody fills the memory: requests are handed on one at a time, and
-//! nothing is taken in while an answer waits to be read. And no answer leaves it bare: what the HTTP machinery refuses by
-//! itself gets the body and the headers of every other refusal.
+//! The stream of a client's connection. It limits how long a client may take to send a head, to read an answer and to stay
+//! idle, on every request. It limits memory: requests are passed on one at a time, and nothing is read while an answer
+//! waits to be read. And it completes the refusals that actix-http makes by itself, so that all answers have the same body
+//! and headers.
 
 use std::io;
 use std::pin::Pin;
@@ -14,21 +14,21 @@ use actix_web::web::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::connection::admission::{Slot, Unread};
 use crate::connection::bare_answer;
-use crate::connection::crowd::{Place, Unread};
 use crate::connection::framing::Framing;
 use crate::connection::progress::Progress;
 use crate::problem::Problem;
 
-/// How often to look, at least, whether a client gets on.
-const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+/// The longest time between two checks of a client's time limits.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// How long answers may wait for a client to read them.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of a body is taken in after its request was refused: as much as would have been read of it, with room for what
-/// came along with the head. Who sends more without a pause would keep a worker busy for as long as it likes.
+/// How much of a body is read after its request was refused: as much as would have been read of it, with room for what came
+/// along with the head. A client that sends more without a pause could keep a worker busy for ever.
 const UNWANTED_MAX: usize = 256 * 1024;
-/// How long to listen to a client that is still sending what nobody wants: else it would lose its answer.
+/// How long a closing connection is still read: a client that is still sending would otherwise lose its answer.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A watched stream.
@@ -36,96 +36,96 @@ pub struct Connection<T> {
     stream: T,
     progress: Rc<Progress>,
     framing: Framing,
-    /// What came along behind the request that is being served: never more than was read at once.
-    ahead: BytesMut,
-    /// How much of a body has come without a request being served: before it begins, or after its answer.
+    /// What came after the end of the request that is being served: never more than one read.
+    read_ahead: BytesMut,
+    /// How much of a body has come while no request was being served: before it begins, or after its answer.
     unwanted: usize,
-    /// Reading was put off: when it may go on, nothing else wakes the task.
-    is_held: bool,
-    /// Set anew only when it goes off, not on every request.
-    look: Option<Pin<Box<Sleep>>>,
-    /// There while an answer waits for the client to read.
+    /// Reading was postponed, so the task must be woken when it may continue.
+    is_read_paused: bool,
+    /// The timer of the next check; it is reset only when it fires, not on every request.
+    check: Option<Pin<Box<Sleep>>>,
+    /// Present while an answer waits for the client to read it.
     unread: Option<(Unread, Pin<Box<Sleep>>)>,
-    /// There while the client is listened to for the last time.
+    /// Present while a closing connection is still read.
     linger: Option<Pin<Box<Sleep>>>,
-    /// What is being sent in place of a bare answer, and how much of it is gone.
+    /// What is sent in place of a bare answer, and how much of it has been written.
     substitute: Option<(Vec<u8>, usize)>,
 }
 
 impl<T> Connection<T> {
-    /// Watches a stream, over which the client speaks in secret or in clear.
-    pub fn new(stream: T, place: Place, is_secure: bool) -> Self {
+    /// Watches a stream; `is_secure` says whether it is encrypted.
+    pub fn new(stream: T, slot: Slot, is_secure: bool) -> Self {
         Self {
             stream,
-            progress: Rc::new(Progress::new(place, is_secure)),
+            progress: Rc::new(Progress::new(slot, is_secure)),
             framing: Framing::default(),
-            ahead: BytesMut::new(),
+            read_ahead: BytesMut::new(),
             unwanted: 0,
-            is_held: false,
-            look: None,
+            is_read_paused: false,
+            check: None,
             unread: None,
             linger: None,
             substitute: None,
         }
     }
 
-    /// Makes the connection known to the requests on it.
-    pub fn introduce(&self, requests: &mut Extensions) {
+    /// Gives the requests on this connection access to its progress.
+    pub fn share_progress(&self, requests: &mut Extensions) {
         requests.insert(Rc::clone(&self.progress));
     }
 
     /// Ready when the client's time is up.
     fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let look = self.look.get_or_insert_with(|| Box::pin(sleep(LOOK_INTERVAL)));
+        let check = self.check.get_or_insert_with(|| Box::pin(sleep(CHECK_INTERVAL)));
         loop {
-            ready!(look.as_mut().poll(context));
+            ready!(check.as_mut().poll(context));
             match self.progress.time_left() {
                 Some(Duration::ZERO) => return Poll::Ready(()),
-                left => look.as_mut().reset(Instant::now() + left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL)),
+                left => check.as_mut().reset(Instant::now() + left.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL)),
             }
         }
     }
 
-    /// Hands on what came, up to the end of the request. What follows waits for its answer.
+    /// Passes on what was read, up to the end of the request. What follows is kept until the request is answered.
     fn take_in(&mut self, buffer: &mut ReadBuf<'_>, before: usize) -> usize {
         let came = buffer.filled_mut().get_mut(before..).unwrap_or_default();
         let taken = self.framing.advance(came);
         let rest = came.get(taken..).unwrap_or_default();
         if !rest.is_empty() {
-            self.ahead = BytesMut::from(rest);
+            self.read_ahead = BytesMut::from(rest);
         }
         buffer.set_filled(before + taken);
         taken
     }
 
-    /// The same of what had to wait.
-    fn take_from_ahead(&mut self, buffer: &mut ReadBuf<'_>) -> usize {
-        let room = buffer.remaining().min(self.ahead.len());
-        let taken = self.framing.advance(self.ahead.get_mut(..room).unwrap_or_default());
-        buffer.put_slice(&self.ahead.split_to(taken));
-        if self.ahead.is_empty() {
-            // Its memory belongs to connections that need it.
-            self.ahead = BytesMut::new();
+    /// Passes on what was read ahead, up to the end of the request.
+    fn take_from_read_ahead(&mut self, buffer: &mut ReadBuf<'_>) -> usize {
+        let room = buffer.remaining().min(self.read_ahead.len());
+        let taken = self.framing.advance(self.read_ahead.get_mut(..room).unwrap_or_default());
+        buffer.put_slice(&self.read_ahead.split_to(taken));
+        if self.read_ahead.is_empty() {
+            // Frees its memory.
+            self.read_ahead = BytesMut::new();
         }
         taken
     }
 
-    /// The answer has left, and the next request may come.
-    fn go_on(&mut self, context: &Context<'_>) {
+    /// The answer has been sent, and the next request may come.
+    fn resume_reading(&mut self, context: &Context<'_>) {
         self.unread = None;
         if self.framing.is_whole() && !self.progress.is_in_request() {
             self.framing.next();
             self.unwanted = 0;
         }
-        if !self.framing.is_whole() && std::mem::take(&mut self.is_held) {
+        if !self.framing.is_whole() && std::mem::take(&mut self.is_read_paused) {
             context.waker().wake_by_ref();
         }
     }
 
-    /// Lets nothing wait too long for the client to read.
-    fn bound<R>(&mut self, written: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
+    /// Limits how long a write may wait for the client to read.
+    fn limit_wait<R>(&mut self, written: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
         if written.is_pending() {
-            if self.progress.poll_must_go(context).is_ready() {
+            if self.progress.poll_evicted(context).is_ready() {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             if self.unread.is_none() {
@@ -141,30 +141,30 @@ impl<T> Connection<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
-    /// Ends the connection, as if the client had left: what is under way ends in order.
+    /// Ends the connection as if the client had left, after a last refusal if there is a problem to report.
     fn poll_end(&mut self, context: &mut Context<'_>, problem: Option<&Problem>) -> Poll<io::Result<()>> {
         if let Some(problem) = problem
             && self.unread.is_none()
         {
-            self.progress.breaks_off();
-            // As much of it as the client has room for: it gets no further chance.
+            self.progress.mark_broken();
+            // Written once, as far as the client's buffer allows.
             let refusal = bare_answer::write(problem, &self.progress);
             let _ = Pin::new(&mut self.stream).poll_write(context, &refusal);
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the connection when the client has sent what is no request, or part of none.
+    /// Ends the connection of a client that has sent something other than a request.
     fn poll_break(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.progress.breaks_off();
+        self.progress.mark_broken();
         self.poll_end(context, self.framing.is_too_large().then_some(&Problem::HeadTooLarge))
     }
 
-    /// Takes in and drops what is still being sent, until the client has had time to read its answer.
+    /// Reads and drops what is still being sent, until the client has had time to read its answer.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let linger = self.linger.get_or_insert_with(|| Box::pin(sleep(LINGER_TIMEOUT)));
-        // Before anything is read: whoever sends without a pause would never let the clock be looked at.
-        if linger.as_mut().poll(context).is_ready() || self.progress.poll_must_go(context).is_ready() {
+        // Before anything is read: a client that sends without a pause would keep the timer from ever being checked.
+        if linger.as_mut().poll(context).is_ready() || self.progress.poll_evicted(context).is_ready() {
             return Poll::Ready(Ok(()));
         }
         let mut unwanted = [0; 4096];
@@ -181,25 +181,25 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<T> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.unread.is_some() || (this.framing.is_whole() && !this.ahead.is_empty()) {
-            this.is_held = true;
+        if this.unread.is_some() || (this.framing.is_whole() && !this.read_ahead.is_empty()) {
+            this.is_read_paused = true;
             return Poll::Pending;
         }
         if this.unwanted > UNWANTED_MAX {
             return this.poll_break(context);
         }
         let before = buffer.filled().len();
-        let taken = if this.ahead.is_empty() && !this.framing.is_broken() {
+        let taken = if this.read_ahead.is_empty() && !this.framing.is_broken() {
             match Pin::new(&mut this.stream).poll_read(context, buffer) {
                 Poll::Ready(Ok(())) if buffer.filled().len() > before => this.take_in(buffer, before),
                 Poll::Pending if this.poll_overdue(context).is_ready() => {
                     return this.poll_end(context, this.progress.is_in_head().then_some(&Problem::HeadTooSlow));
                 }
-                Poll::Pending if this.progress.poll_must_go(context).is_ready() => return this.poll_end(context, None),
+                Poll::Pending if this.progress.poll_evicted(context).is_ready() => return this.poll_end(context, None),
                 read => return read,
             }
         } else {
-            this.take_from_ahead(buffer)
+            this.take_from_read_ahead(buffer)
         };
         if !this.progress.is_in_request() && this.framing.is_in_body() {
             this.unwanted += taken;
@@ -211,7 +211,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<T> {
         if this.framing.is_broken() {
             return this.poll_break(context);
         }
-        this.is_held = true;
+        this.is_read_paused = true;
         Poll::Pending
     }
 }
@@ -222,9 +222,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<T> {
         let (own, bare) = bytes.split_at(bare_answer::position(bytes).unwrap_or(bytes.len()));
         if !own.is_empty() {
             let written = Pin::new(&mut this.stream).poll_write(context, own);
-            return this.bound(written, context);
+            return this.limit_wait(written, context);
         }
-        this.progress.breaks_off();
+        this.progress.mark_broken();
         let (text, mut sent) =
             this.substitute.take().unwrap_or_else(|| (bare_answer::in_full(bare, &this.progress), 0));
         while let Some(rest) = text.get(sent..).filter(|rest| !rest.is_empty()) {
@@ -233,7 +233,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<T> {
                 Poll::Ready(Ok(more)) => sent += more,
                 unwritten => {
                     this.substitute = Some((text, sent));
-                    return this.bound(unwritten, context);
+                    return this.limit_wait(unwritten, context);
                 }
             }
         }
@@ -244,16 +244,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<T> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
         if flushed.is_ready() {
-            this.go_on(context);
+            this.resume_reading(context);
         }
-        this.bound(flushed, context)
+        this.limit_wait(flushed, context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.linger.is_none() {
             let shut = Pin::new(&mut this.stream).poll_shutdown(context);
-            ready!(this.bound(shut, context))?;
+            ready!(this.limit_wait(shut, context))?;
         }
         if this.progress.is_broken() { this.poll_linger(context) } else { Poll::Ready(Ok(())) }
     }

@@ -1,4 +1,4 @@
-//! Finds the API key in a request's headers. Asks nobody: shape, environment and checksum only.
+//! Finds the API key in a request's headers and checks its shape, environment and checksum, without the database.
 
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use intake_domain::{ApiKey, KeyFormat, MalformedKey};

@@ -1,4 +1,4 @@
-//! Reading a request's body: never more than a patient can need, never for longer than a client may take.
+//! Reads a request's body, up to a maximum size and time.
 
 use std::future::Future;
 use std::io;
@@ -14,12 +14,12 @@ use futures_util::{FutureExt, Stream, StreamExt, stream};
 
 use crate::problem::Problem;
 
-/// Every field at its limit, in four-byte characters, escaped, needs less.
+/// More than a patient with every field at its limit, in escaped four-byte characters.
 const BODY_MAX: usize = 64 * 1024;
-/// From the first byte to the last: slow lines manage, idle ones give their place to others.
+/// From the first byte to the last: enough for slow networks.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A body that came along with its head is there at once.
+/// A body that was sent along with its head arrives at once.
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A body on its way in.
@@ -27,21 +27,21 @@ pub(crate) trait Body: Stream<Item = Result<Bytes, PayloadError>> + Unpin {}
 
 impl<T: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Body for T {}
 
-/// The whole body, or what is wrong with it. A body that is too large is refused before it has arrived.
+/// Reads the whole body. One that is too large is refused before it has arrived.
 pub(crate) async fn read(headers: &HeaderMap, payload: impl Body) -> Result<Bytes, Problem> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: usize| length > BODY_MAX) {
         return Err(Problem::ContentTooLarge);
     }
     let mut whole = pin!(collect(payload, announced));
-    // A body mostly comes along with its head, and then needs no clock.
+    // Most bodies come along with their head and need no timer.
     if let Some(whole) = whole.as_mut().now_or_never() {
         return whole;
     }
     tokio::time::timeout(BODY_TIMEOUT, whole).await.unwrap_or(Err(Problem::BodyTooSlow))
 }
 
-/// The same body for whoever reads it in another way: it fails when it takes too long to arrive.
+/// The same payload, for other ways to read it: it fails when the body takes too long to arrive.
 #[must_use]
 pub fn in_time(mut payload: Payload) -> Payload {
     let mut timer = Box::pin(tokio::time::sleep(BODY_TIMEOUT));
@@ -55,15 +55,14 @@ pub fn in_time(mut payload: Payload) -> Payload {
     parts.into()
 }
 
-/// Takes in the body of a request that is refused already, if it is there: left unread, it would cost the client its
-/// connection.
+/// Reads and drops the body of a refused request, if it has arrived: left unread, it would end the connection.
 pub(crate) async fn discard(payload: impl Body) {
     let _ = tokio::time::timeout(DISCARD_TIMEOUT, collect(payload, None)).await;
 }
 
 async fn collect(mut payload: impl Body, announced: Option<usize>) -> Result<Bytes, Problem> {
     let mut whole = BytesMut::new();
-    // A request that asks for another protocol is read on and on, whatever length it announced.
+    // actix-http never ends the payload of a request that asks for another protocol, whatever length it announced.
     while announced != Some(whole.len())
         && let Some(part) = payload.next().await
     {

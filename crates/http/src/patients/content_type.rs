@@ -1,8 +1,8 @@
-//! What a body claims to be: JSON in UTF-8, as it is, or nothing this service takes.
+//! Whether a request's headers say that its body is JSON in UTF-8 without a content encoding.
 
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 
-/// Whether these headers announce plain JSON. Several equal headers are as good as one.
+/// Whether these headers announce plain JSON. Repeated headers are allowed if they are equal.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     if headers.contains_key(CONTENT_ENCODING) {
         return false;
@@ -20,7 +20,7 @@ fn is_json_type(value: &str) -> bool {
     is_json && parts.all(is_acceptable_parameter)
 }
 
-/// Any parameter, as long as a charset is UTF-8.
+/// Whether this is any parameter but a charset other than UTF-8.
 fn is_acceptable_parameter(parameter: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else {
         return true;

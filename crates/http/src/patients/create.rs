@@ -1,5 +1,6 @@
-//! `POST /api/v1/patients`, and the same without creating anything: the checks in their order, the first failure answers. A request that fails after its key was
-//! read costs one look at the key first, because a stranger is told nothing but 401.
+//! `POST /api/v1/patients`, and the same without creating anything. The checks run in a fixed order and the first failure
+//! is answered. When a later check fails, the key is looked up first: a caller without an active key is told 401 and
+//! nothing else.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -12,7 +13,7 @@ use intake_domain::{
 
 use crate::edge;
 use crate::patients::prefer::{PREFERENCE_APPLIED, STRICT, is_strict};
-use crate::patients::rate_limit::{RateLimiter, Standing};
+use crate::patients::rate_limit::{Allowance, RateLimiter};
 use crate::patients::{bearer, body, content_type, created};
 use crate::problem::Problem;
 
@@ -20,7 +21,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// What the interface is made of.
+/// What the handlers need.
 type Parts = (Data<dyn PatientRegister>, Data<dyn KeyStore>, Data<KeyFormat>, Data<Option<RateLimiter>>);
 
 /// What is done with a patient that keeps every rule.
@@ -52,9 +53,9 @@ async fn answer(
         Err(problem) => return refuse(&problem, request, payload).await,
     };
     let digest = key.digest();
-    let standing = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&digest)));
-    let answer = match standing {
-        Some((_, Standing { wait: Some(wait), .. })) => {
+    let limited = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&digest)));
+    let answer = match limited {
+        Some((_, Allowance { wait: Some(wait), .. })) => {
             body::discard(payload).await;
             Err(Problem::RateExceeded(wait))
         }
@@ -63,9 +64,9 @@ async fn answer(
     let fields = answer.as_ref().err().map(Problem::fields).unwrap_or_default();
     let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
     keys.note_answer(&digest, edge::now(), response.status().as_u16(), &fields);
-    if let Some((policy, standing)) = standing {
+    if let Some((policy, allowance)) = limited {
         add_header(&mut response, RATE_LIMIT_POLICY, policy);
-        add_header(&mut response, RATE_LIMIT, &standing.header());
+        add_header(&mut response, RATE_LIMIT, &allowance.header());
     }
     if is_strict(headers) && was_judged(response.status()) {
         response.headers_mut().insert(PREFERENCE_APPLIED, STRICT);
@@ -73,12 +74,12 @@ async fn answer(
     response
 }
 
-/// Whether an answer with this status says that the members of the body were looked at.
+/// Whether the members of the body were checked for an answer with this status.
 fn was_judged(status: StatusCode) -> bool {
     status.is_success() || status == StatusCode::UNPROCESSABLE_ENTITY
 }
 
-/// Refuses a request whose body nobody has looked at.
+/// Refuses a request without looking at its body.
 pub(crate) async fn refuse(problem: &Problem, request: &HttpRequest, payload: Payload) -> HttpResponse {
     body::discard(payload).await;
     problem.respond(request.headers())
@@ -125,7 +126,7 @@ async fn receive(headers: &HeaderMap, payload: Payload) -> Result<Bytes, Problem
 
 fn understand<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(JsonPatient<'a>, Option<IdempotencyKey>), Problem> {
     let patient = JsonPatient::from_slice(body).map_err(Problem::from);
-    // Syntax first, of the body and of the header: JSON that is no object is a matter of the fields.
+    // Syntax comes first, that of the header included. JSON that is not an object is a fault of the fields.
     if let Err(problem @ Problem::Malformed(_)) = patient {
         return Err(problem);
     }
@@ -143,7 +144,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Proble
     key.map_err(|reason| Problem::Malformed(format!("The header Idempotency-Key {reason}").into()))
 }
 
-/// What to tell a caller whose request failed: that, or, to one whose key opens nothing, only so.
+/// The problem to answer a failed request with: its own, or only the key's if that is not active.
 async fn after_authentication(register: &dyn PatientRegister, key: &KeyDigest, problem: Problem) -> Problem {
     match authenticate(register, key, edge::now()).await {
         Ok(_) => problem,

@@ -7,7 +7,7 @@ use uuid::fmt::Hyphenated;
 
 use crate::problem::Problem;
 
-/// An ordinary patient with its envelope, so that the buffer seldom grows.
+/// The size of an ordinary answer, so that the buffer seldom grows.
 const USUAL_SIZE: usize = 640;
 
 #[derive(serde::Serialize)]
@@ -19,7 +19,7 @@ struct Body<'a> {
 #[derive(serde::Serialize)]
 struct Meta {}
 
-/// The patient, with what was sent between its id and what else the service adds.
+/// The patient's members: the id, the fields as they were sent, then what else the service adds.
 struct Data<'a>(&'a Patient<'a>);
 
 impl Serialize for Data<'_> {

@@ -1,4 +1,4 @@
-//! The operations on patients: its checks in their order, from headers and bytes to the answer.
+//! The operations on patients, from the headers and the body to the answer.
 
 pub(crate) mod bearer;
 pub(crate) mod body;

@@ -6,19 +6,18 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 pub(crate) const STRICT: HeaderValue = HeaderValue::from_static("handling=strict");
 
-/// Whether unknown members are to be refused. Of several `handling` the first counts; whatever else is preferred changes
-/// nothing.
+/// Whether unknown members are to be refused. Of several `handling` preferences the first counts; others are ignored.
 pub(crate) fn is_strict(headers: &HeaderMap) -> bool {
     let values = headers.get_all(PREFER).filter_map(|value| value.to_str().ok());
     let handling = values.flat_map(preferences).find_map(|preference| {
-        // Parameters come behind a semicolon.
+        // Parameters follow a semicolon.
         let (name, value) = preference.split(';').next()?.split_once('=')?;
         name.trim().eq_ignore_ascii_case("handling").then(|| value.trim().trim_matches('"'))
     });
     handling.is_some_and(|value| value.eq_ignore_ascii_case("strict"))
 }
 
-/// The parts between commas, but for commas within quotes.
+/// The parts between commas, except commas within quotes.
 fn preferences(value: &str) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     value.split(move |c| {

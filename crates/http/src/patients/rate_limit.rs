@@ -1,5 +1,5 @@
-//! A token bucket for each key: some requests at once, then a steady rate. Held in memory, for keys whose bucket is not
-//! full, and for so many of them at most: a full bucket is the same as none. Sign-ins are limited by the same buckets.
+//! A token bucket for each key: a burst of requests, then a steady rate. Only buckets that are not full are kept, in memory
+//! and up to a maximum: a full bucket is the same as none. Sign-ins are limited by the same kind of buckets.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use intake_domain::KeyDigest;
 
-/// Keys are spread over so many locks, so that busy workers seldom meet at one.
+/// Buckets are spread over this many locks, so that workers seldom wait for each other.
 const SHARDS: usize = 64;
-/// Below this many buckets a shard is not worth tidying.
+/// A shard with fewer buckets is not worth tidying.
 const TIDY_FROM: usize = 64;
-/// 65,536 buckets in all shards: strangers can make up keys, addresses and accounts without end, and a bucket with the
+/// Buckets of one shard, 65,536 in all: anyone can make up keys, addresses and accounts without end, and a bucket with the
 /// longest of them takes some 300 bytes, 20 MiB in all.
 const BUCKETS_MAX: usize = 1_024;
 
@@ -24,7 +24,7 @@ const BUCKETS_MAX: usize = 1_024;
 pub struct Rate {
     /// Requests a second, in the long run.
     pub per_second: NonZeroU32,
-    /// Requests at once, after a pause.
+    /// Requests in one burst, after a pause.
     pub burst: NonZeroU32,
 }
 
@@ -45,7 +45,7 @@ impl FromStr for RateLimit {
     }
 }
 
-/// No rate limit.
+/// The text is not a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimitError;
 
@@ -59,7 +59,7 @@ impl std::error::Error for RateLimitError {}
 
 /// The buckets of all API keys.
 pub(crate) struct RateLimiter {
-    /// The same for every request, so written once.
+    /// The header `RateLimit-Policy`, which is the same for every request.
     policy: String,
     buckets: TokenBuckets<KeyDigest>,
 }
@@ -72,22 +72,22 @@ impl RateLimiter {
         Self { policy, buckets: TokenBuckets::new(Duration::from_secs(1) / per_second.get(), burst) }
     }
 
-    /// Takes a token from the key's bucket, if there is one.
-    pub(crate) fn take(&self, key: &KeyDigest) -> Standing {
+    /// Takes a token from the key's bucket, if one is left.
+    pub(crate) fn take(&self, key: &KeyDigest) -> Allowance {
         self.buckets.take(key)
     }
 
-    /// The standing policy, as a header: `"default";q=1000;w=10`.
+    /// The header `RateLimit-Policy`: `"default";q=1000;w=10`.
     pub(crate) fn policy(&self) -> &str {
         &self.policy
     }
 }
 
-/// A bucket for each of whatever is limited.
+/// A bucket for each key, whatever a key is: an API key, an address, an account.
 pub struct TokenBuckets<Key> {
-    /// How long a token takes to come.
+    /// How long it takes until a token comes back.
     token: Duration,
-    /// How long all of them take.
+    /// How long it takes until an empty bucket is full.
     whole: Duration,
     start: Instant,
     hasher: RandomState,
@@ -100,18 +100,18 @@ struct Shard<Key> {
     tidy_at: usize,
 }
 
-/// What a bucket says to one more request.
+/// What a bucket allows when one more request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Allowance {
     /// How long to wait for a token; none: one was taken.
     pub wait: Option<Duration>,
     remaining: u64,
-    /// Until there is more: a token for whoever is refused, else all of them.
+    /// How long until the next token of an empty bucket, else until the bucket is full.
     resets_in: Duration,
 }
 
 impl<Key: Clone + Eq + Hash> TokenBuckets<Key> {
-    /// Full buckets of `burst` tokens for everyone; one token comes back in the given time.
+    /// Full buckets of `burst` tokens for everyone; a token comes back after the time `token`.
     #[must_use]
     pub fn new(token: Duration, burst: NonZeroU32) -> Self {
         let shard = || Mutex::new(Shard { full_at: HashMap::new(), tidy_at: TIDY_FROM });
@@ -119,26 +119,26 @@ impl<Key: Clone + Eq + Hash> TokenBuckets<Key> {
         Self { token, whole: token * burst.get(), start: Instant::now(), hasher: RandomState::new(), shards }
     }
 
-    /// Takes a token from the key's bucket, if there is one.
-    pub fn take(&self, key: &Key) -> Standing {
+    /// Takes a token from the key's bucket, if one is left.
+    pub fn take(&self, key: &Key) -> Allowance {
         self.take_at(key, self.start.elapsed())
     }
 
-    fn take_at(&self, key: &Key, now: Duration) -> Standing {
+    fn take_at(&self, key: &Key, now: Duration) -> Allowance {
         let index = self.hasher.hash_one(key) % SHARDS as u64;
         let Some(shard) = usize::try_from(index).ok().and_then(|index| self.shards.get(index)) else {
-            return Standing { wait: None, remaining: 0, resets_in: Duration::ZERO };
+            return Allowance { wait: None, remaining: 0, resets_in: Duration::ZERO };
         };
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = shard.full_at.get(key).copied().unwrap_or_default().max(now);
         let full_in = full_at + self.token - now;
         if full_in > self.whole {
             let wait = full_in - self.whole;
-            return Standing { wait: Some(wait), remaining: 0, resets_in: wait };
+            return Allowance { wait: Some(wait), remaining: 0, resets_in: wait };
         }
         shard.set(key, full_at + self.token, now);
         let remaining = (self.whole - full_in).as_nanos() / self.token.as_nanos().max(1);
-        Standing { wait: None, remaining: u64::try_from(remaining).unwrap_or(u64::MAX), resets_in: full_in }
+        Allowance { wait: None, remaining: u64::try_from(remaining).unwrap_or(u64::MAX), resets_in: full_in }
     }
 }
 
@@ -154,8 +154,8 @@ impl<Key: Clone + Eq + Hash> Shard<Key> {
 }
 
 impl<Key: Eq + Hash> Shard<Key> {
-    /// Where there are too many, leaves the emptier half. Whoever floods the buckets takes a token from each of many,
-    /// and must not make those forgotten that were guarded against it.
+    /// Keeps the emptier half if there are too many. A flood that takes one token from each of many buckets must not reset
+    /// those that are empty.
     fn forget_the_fullest(&mut self) {
         if self.full_at.len() < BUCKETS_MAX {
             return;
@@ -167,8 +167,8 @@ impl<Key: Eq + Hash> Shard<Key> {
     }
 }
 
-impl Standing {
-    /// As a header: `"default";r=999;t=1`.
+impl Allowance {
+    /// The header `RateLimit`: `"default";r=999;t=1`.
     pub(crate) fn header(self) -> String {
         let seconds = self.resets_in.as_secs() + u64::from(self.resets_in.subsec_nanos() > 0);
         format!("\"default\";r={};t={seconds}", self.remaining)
@@ -196,7 +196,7 @@ mod tests {
         let limiter = limiter("10/3");
         let at = |milliseconds| limiter.buckets.take_at(&key(1), Duration::from_millis(milliseconds));
         assert_eq!(
-            [at(0), at(0), at(0)].map(|standing| (standing.wait, standing.remaining)),
+            [at(0), at(0), at(0)].map(|allowance| (allowance.wait, allowance.remaining)),
             [(None, 2), (None, 1), (None, 0)]
         );
         assert_eq!(at(0).wait, Some(Duration::from_millis(100)));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_keys_fills_no_memory_and_does_not_free_whoever_is_held_back() {
+    fn a_flood_of_keys_fills_no_memory_and_lifts_no_limit() {
         let buckets = TokenBuckets::new(Duration::from_secs(30), NonZeroU32::new(10).unwrap());
         let guarded = || buckets.take_at(&u32::MAX, Duration::ZERO).wait;
         while guarded().is_none() {}

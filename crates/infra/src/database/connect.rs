@@ -1,6 +1,6 @@
-//! Every connection that the service works over is made here: to whichever host takes writes, however long the others keep
-//! silent, and with what durability needs set and asserted. A role's or a database's own settings may drift at any time and
-//! take effect with the next connection, so each one is looked at.
+//! Makes every connection that the service works over: to the host that accepts writes, even while other hosts do not
+//! answer, and with durability set and checked. The settings of a role or a database may change at any time and take effect
+//! with the next connection, so every connection is checked.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -15,44 +15,44 @@ use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
 
-/// Between two tries while the database is away: soon enough to go unnoticed when it is back.
+/// Between two tries while the database is away: short enough that nobody notices it once the database is back.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// How long several hosts are tried at the same time, as long as one of them may keep silent.
+/// How long several hosts are tried at the same time: as long as libpq waits for one of them.
 const RACE_TIME: Duration = Duration::from_secs(2);
 
-/// A server that stops between a connection's beginning and its first answers is not waited for.
+/// How long a connection may take in all, including the statements that set it up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Attempts that may hang at a time, in all.
+/// How many attempts may hang at the same time.
 const HANGING_MAX: usize = 32;
 
-/// A commit is waited for until it is on this server's disk, and on a synchronous standby's. Set by the session itself, so
-/// that no reload of the server's configuration takes it back; nothing that is stronger is weakened.
+/// Makes a commit wait for this server's disk, and for a synchronous standby's. Set by the session itself, so that a reload
+/// of the server's configuration does not undo it; a stronger setting is kept.
 const SET_DURABILITY: &str = "SELECT set_config('synchronous_commit',
     CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)";
 
-/// What a connection cannot set for itself.
+/// The settings of durability that a session cannot set for itself.
 const NOT_DURABLE: &str = "SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name
     WHERE current_setting(name) = 'off' ORDER BY name";
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
-    /// No host that takes writes answered.
+    /// No host that accepts writes answered.
     #[error(transparent)]
     Unreachable(#[from] ConnectionError),
-    /// It answered, and then failed.
+    /// The server answered, and then failed.
     #[error("the connection could not be set up")]
     Failed(#[source] intake_domain::Source),
-    /// It would lose what it has acknowledged.
+    /// The server could lose what it has acknowledged.
     #[error("a crash of the database could lose acknowledged patients: turn on {0} in its configuration")]
     NotDurable(String),
-    /// It keeps silent.
-    #[error("the database takes connections and does not answer")]
+    /// The server does not answer.
+    #[error("the database accepts connections and does not answer")]
     Hangs,
 }
 
-/// A connection on which a commit that has returned survives any crash, with these settings besides. Never waits for long:
-/// an attempt that hangs is left to its thread.
+/// Connects so that a commit that has returned survives any crash, and runs the statements in `settings`. Never waits for
+/// long: an attempt that hangs is left to its thread.
 pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectError> {
     static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
     if ATTEMPTS.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
@@ -64,7 +64,7 @@ pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<PgConnection,
     let attempt = move || {
         let connected = set_up(&url, &settings);
         ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
-        // Nobody may be waiting any more: then the connection is closed.
+        // If the caller no longer waits, this closes the connection.
         let _ = answer.send(connected);
     };
     if let Err(error) = std::thread::Builder::new().name("connect".into()).spawn(attempt) {
@@ -97,8 +97,8 @@ struct Setting {
     name: String,
 }
 
-/// Libpq tries one host after the other, and a host that is stopped costs it the whole time-out each time. So hosts of which
-/// only one is wanted are tried at once, over and over, and the first that answers is taken.
+/// Libpq tries one host after the other and waits the whole time-out for a host that is stopped. So if only one of several
+/// hosts is wanted, all are tried at the same time, over and over, and the first that answers is used.
 fn establish(url: &DatabaseUrl) -> ConnectionResult<PgConnection> {
     let hosts = url.each_host();
     if hosts.is_empty() {
@@ -123,7 +123,7 @@ fn establish(url: &DatabaseUrl) -> ConnectionResult<PgConnection> {
     Err(last_error.unwrap_or_else(|| ConnectionError::BadConnection("no host answers".to_owned())))
 }
 
-/// Ends with the first success, or when nobody waits any more.
+/// Tries until the first success, or until the caller no longer waits.
 fn try_until(host: &DatabaseUrl, until: Instant, results: &Sender<ConnectionResult<PgConnection>>) {
     loop {
         let result = PgConnection::establish(host.expose());

@@ -1,10 +1,10 @@
-//! What a commit is worth, which every connection asks for and a service in production insists on.
+//! What a commit must survive: set by every connection, and required of the server in production.
 
-/// What a commit is worth.
+/// What a commit must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It survives a power cut.
+    /// A power cut.
     Full,
-    /// Nothing, but it is fast: for tests.
+    /// Nothing, which is fast: for tests.
     None,
 }

@@ -1,4 +1,4 @@
-//! The stamp that says which environment a database belongs to.
+//! The stamp in a database that says which environment it belongs to.
 
 use diesel::prelude::*;
 use intake_domain::Environment;
@@ -7,7 +7,7 @@ use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 use crate::schema::environment_stamp;
 
-/// Refuses a database that belongs to the other environment. One that belongs to none yet, or is empty, will do.
+/// Refuses a database that belongs to the other environment. One without a stamp, or without tables, is accepted.
 pub fn assert_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
     let has_stamp = diesel::sql_query("SELECT 1 WHERE to_regclass('environment_stamp') IS NOT NULL");
@@ -24,7 +24,7 @@ pub fn assert_environment(url: &DatabaseUrl, environment: Environment) -> Result
     }
 }
 
-/// Stamps the database with its environment, unless it has a stamp; refuses one that belongs to the other.
+/// Stamps the database with this environment unless it has a stamp. Refuses one of the other environment.
 pub fn stamp_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
     diesel::insert_into(environment_stamp::table)
         .values(environment_stamp::environment.eq(environment.as_str()))

@@ -1,5 +1,5 @@
-//! What the service's role may do, each privilege once: granted when the owner migrates, asserted when the service starts.
-//! The service can put patients in; nothing lets it read their details.
+//! The privileges of the service's role, each listed once: granted when the owner migrates, checked when the service starts.
+//! The service can insert patients and cannot read their details.
 
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
@@ -9,13 +9,13 @@ use crate::database::migrations::assert_not_newer;
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 
-/// What the service's role may read of a patient: what safe retry needs, and nothing that tells of a person.
+/// The columns of a patient that the service's role may read: those that safe retry needs, none of which describes a person.
 pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request_digest, created_at, updated_at";
 
-/// What an entry of the record is made of by the service; its moment is the database's.
+/// The columns of an audit entry that the service writes; the database adds the time.
 const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 
-/// Privileges on tables, on all their columns or on those that are named.
+/// Privileges, the columns they are limited to (all if empty), and the tables.
 const GRANTS: [(&str, &str, &[&str]); 11] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "revoked_at, revoked_by, expires_at", &["api_keys"]),
@@ -49,27 +49,27 @@ fn privileges() -> impl Iterator<Item = Privilege> {
     })
 }
 
-/// Whether the role exists, and is fit to serve: neither the owner nor a superuser, whom no grant would bind.
+/// Refuses a role that does not exist, and one that no grant could limit: the owner or a superuser.
 pub fn assert_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
-    let known = "SELECT rolsuper OR rolname = current_user AS is_powerful FROM pg_roles WHERE rolname = $1";
-    let known: Option<Power> =
-        diesel::sql_query(known).bind::<Text, _>(role).get_result(&mut connection).optional().map_err(failed)?;
-    match known {
+    let query = "SELECT rolsuper OR rolname = current_user AS is_privileged FROM pg_roles WHERE rolname = $1";
+    let found: Option<Role> =
+        diesel::sql_query(query).bind::<Text, _>(role).get_result(&mut connection).optional().map_err(failed)?;
+    match found {
         None => Err(SchemaError::NoSuchRole(role.to_owned())),
-        Some(Power { is_powerful: true }) => Err(SchemaError::PowerfulRole(role.to_owned())),
+        Some(Role { is_privileged: true }) => Err(SchemaError::PrivilegedRole(role.to_owned())),
         Some(_) => Ok(()),
     }
 }
 
 #[derive(QueryableByName)]
-struct Power {
+struct Role {
     #[diesel(sql_type = Bool)]
-    is_powerful: bool,
+    is_privileged: bool,
 }
 
-/// Lets the role do what the service needs, and takes everything else from it. A program that is older than the schema does
-/// not know what the service needs.
+/// Grants the role what the service needs, and revokes everything else. Refuses a schema that is newer than the program,
+/// which would not know what a newer service needs.
 pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
     assert_service_role(url, role)?;
     assert_not_newer(url)?;
@@ -83,19 +83,19 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
     connect(url)?.transaction(|connection| connection.batch_execute(&statements)).map_err(failed)
 }
 
-/// Whether the role that connects may do everything that the service does.
+/// Refuses a role that lacks a privilege which the service needs.
 pub fn assert_granted(url: &DatabaseUrl) -> Result<(), SchemaError> {
     let missing = missing(&mut connect(url)?).map_err(failed)?;
     if missing.is_empty() { Ok(()) } else { Err(SchemaError::MissingGrants(missing.join(", "))) }
 }
 
-/// Why a statement fails over a connection that is well, if it is for want of a grant.
+/// The privileges that the role lacks, if any: asked when a statement fails over a connection that works.
 pub(crate) fn missing_grants(connection: &mut PgConnection) -> Option<SchemaError> {
     let missing = missing(connection).ok()?;
     (!missing.is_empty()).then(|| SchemaError::MissingGrants(missing.join(", ")))
 }
 
-/// What the role that connects may not do, and the service does.
+/// The privileges that the service needs and the role that connects does not have.
 fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
     #[derive(QueryableByName)]
     struct Missing {

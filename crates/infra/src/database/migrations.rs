@@ -1,4 +1,4 @@
-//! The schema: applied by the owner, checked by the service.
+//! The schema: migrated by the owner, checked by the service.
 
 use diesel::connection::SimpleConnection;
 use diesel::migration::MigrationSource;
@@ -12,10 +12,10 @@ use crate::database::url::DatabaseUrl;
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
 
-/// Held while migrating, so that services starting together migrate one after the other. Any number no one else uses.
+/// The advisory lock that is held while migrating, so that services that start together migrate one after the other.
 const MIGRATION_LOCK: i64 = 0x696E_7461_6B65;
 
-/// Applies what is missing, as the owner; gives the names of what was applied.
+/// Applies the migrations that are missing, as the owner, and returns their names.
 pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
     let mut connection = connect(url)?;
     connection.batch_execute(&format!("SELECT pg_advisory_lock({MIGRATION_LOCK})")).map_err(failed)?;
@@ -24,10 +24,10 @@ pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
     Ok(applied.iter().map(ToString::to_string).collect())
 }
 
-/// Whether the schema is as new as the program.
+/// Refuses a schema that is older than the program.
 pub fn assert_migrated(url: &DatabaseUrl) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
-    // Asking Diesel would have it create its table where there is none, which the service's role may not.
+    // Diesel would create its table if it is missing, which the service's role may not.
     let is_known = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
     if is_known.execute(&mut connection).map_err(failed)? == 0 {
         return Err(SchemaError::Unmigrated);
@@ -36,7 +36,7 @@ pub fn assert_migrated(url: &DatabaseUrl) -> Result<(), SchemaError> {
     if known()?.iter().all(|version| applied.contains(version)) { Ok(()) } else { Err(SchemaError::Unmigrated) }
 }
 
-/// Refuses a schema that a newer program has made: what it needs is not known here.
+/// Refuses a schema that is newer than the program, which does not know what it needs.
 pub fn assert_not_newer(url: &DatabaseUrl) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
     let is_known = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
@@ -50,13 +50,13 @@ pub fn assert_not_newer(url: &DatabaseUrl) -> Result<(), SchemaError> {
     }
 }
 
-/// The versions that this program brings along.
+/// The versions that are built into the program.
 fn known() -> Result<Vec<String>, SchemaError> {
     let known = MigrationSource::<Pg>::migrations(&MIGRATIONS).map_err(SchemaError::Failed)?;
     Ok(known.iter().map(|migration| migration.name().version().to_string()).collect())
 }
 
-/// The versions that the database has.
+/// The versions that were applied to the database.
 fn applied(connection: &mut PgConnection) -> Result<Vec<String>, SchemaError> {
     let applied = diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load::<Applied>(connection);
     Ok(applied.map_err(failed)?.into_iter().map(|applied| applied.version).collect())

@@ -1,4 +1,4 @@
-//! The way to a database: its address, its connections, what is asserted of it, and its schema.
+//! The database: its address, its connections, what is checked of it, and its schema.
 
 pub(crate) mod connect;
 pub(crate) mod durability;

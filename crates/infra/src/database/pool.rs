@@ -1,6 +1,6 @@
-//! The pool behind everything that is not on the way of a patient: key and organisation management, members, sessions. Work
-//! runs on blocking threads, as many at once as there are connections, and rides out a lost connection until its deadline.
-//! Work that hangs is left behind with its connection and done again over a new one, so all of it may be run twice.
+//! The pool of connections for everything except storing patients: organisations, keys, members, sessions. Work runs on
+//! blocking threads, as many at once as there are connections, and is tried again after a lost connection until its
+//! deadline. Work that hangs is left behind with its connection and run again over a new one, so all work may run twice.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -21,9 +21,9 @@ use crate::left_behind::LeftBehind;
 
 /// Lookups are short: a few connections carry thousands of them a second.
 const POOL_SIZE: u32 = 4;
-/// Work waiting for a connection, beyond which newcomers are turned away at once.
+/// Work that may wait for a connection; more is refused at once.
 const MAX_WAITING: usize = 4_096;
-/// How long to wait for a pooled connection before looking at the deadline again. r2d2's own back-off grows to half of it.
+/// How long to wait for a pooled connection before checking the deadline again. r2d2's own back-off grows to half of it.
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A pool of connections to the database.
@@ -37,7 +37,7 @@ pub struct Database {
     deadline: Duration,
 }
 
-/// What became of one try.
+/// The outcome of one try.
 enum Tried<T> {
     Done(T),
     /// Trying again may help.
@@ -95,7 +95,7 @@ impl Database {
     ) -> Result<Tried<T>, StoreError> {
         let permit = timeout_at(until.into(), Arc::clone(&self.permits).acquire_owned()).await;
         let permit = permit.map_err(unavailable)?.map_err(|error| StoreError::Unexpected(error.into()))?;
-        // Held by the work, and by whoever waits for it: who gives up on the work takes the permit away.
+        // Shared between the work and its caller: a caller that gives up takes the permit away from the work.
         let permit = Arc::new(Mutex::new(Some(permit)));
         let pool = self.pool.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (work, held, left_behind) = (Arc::clone(work), Arc::clone(&permit), Arc::clone(&self.left_behind));
@@ -110,8 +110,8 @@ impl Database {
         });
         let patience = self.left_behind.patience();
         let limit = patience.map_or(until, |patience| until.min(Instant::now() + patience));
-        // However the wait ends: the caller may go as well.
-        let _leaving = Leaving { database: self, permit: patience.map(|_| permit) };
+        // Its drop runs however the wait ends, even if this future is dropped.
+        let _caller = Caller { database: self, permit: patience.map(|_| permit) };
         match timeout_at(limit.into(), done).await {
             Ok(Ok(tried)) => Ok(tried),
             Ok(Err(_panic)) => Err(StoreError::Unexpected("work for the database panicked".into())),
@@ -120,23 +120,23 @@ impl Database {
     }
 }
 
-/// Somebody who waits for work, and leaves it behind unless it is done.
-struct Leaving<'a> {
+/// The caller of a piece of work, which leaves it behind when dropped before it is done.
+struct Caller<'a> {
     database: &'a Database,
-    /// None: so many hang already that this one keeps its permit.
+    /// None: so many calls hang already that this one keeps its permit.
     permit: Option<Arc<Mutex<Option<OwnedSemaphorePermit>>>>,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for Caller<'_> {
     fn drop(&mut self) {
         let Some(permit) = &self.permit else { return };
         let Database { url, pool, left_behind, deadline, .. } = self.database;
-        // Counted first: it may come back at any moment.
+        // Counted first, because it may return at any moment.
         left_behind.add();
         if take(permit).is_none() {
             return left_behind.undo();
         }
-        // Where one connection hangs, the others that were opened before would, too. They end with their pool.
+        // Where one connection hangs, the others would, too. They are closed with their pool.
         *pool.write().unwrap_or_else(PoisonError::into_inner) = self::pool(url, *deadline);
     }
 }
@@ -164,7 +164,7 @@ fn try_work<T>(pool: &Pool<Connections>, work: impl Fn(&mut PgConnection) -> Que
         Ok(value) => Tried::Done(value),
         Err(error) if failure(&error) == Failure::Refused => Tried::Refused(store_error(error)),
         Err(error) => {
-            // Never given back as it is: the pool would hand it to the next one.
+            // Not returned to the pool, which would hand it to the next caller.
             connection.is_broken = true;
             let missing = match failure(&error) {
                 Failure::Unknown => missing_grants(&mut connection.connection),
@@ -199,7 +199,7 @@ impl ManageConnection for Connections {
         Ok(Pooled { connection: connect(&self.0, "")?, is_broken: false })
     }
 
-    /// Nobody asks: a connection shows what it is worth by what it does.
+    /// Never called, because the pool does not test connections: a statement shows whether one works.
     fn is_valid(&self, _: &mut Pooled) -> Result<(), ConnectError> {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! What stands between the service and PostgreSQL, if anything does: a pooler that hands a connection to another client from
-//! one transaction to the next would hand on settings and prepared statements as well, and lose ours.
+//! Detects a pooler between the service and PostgreSQL that shares connections between transactions: such a pooler would
+//! give the service's settings to other clients, and lose its prepared statements.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use diesel::sql_types::Integer;
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 
-/// A pooler whose pool is used up lets its clients wait.
+/// A pooler whose connections are all in use makes its clients wait.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Other clients of a pooler may come between; they do so in every round only where it is very busy.
+/// Other clients may hide the sharing in one round, but hardly in all of them.
 const ROUNDS: usize = 3;
 
-/// Refuses a pooler that shares connections from one transaction to the next.
+/// Refuses a pooler that shares connections between transactions.
 pub fn assert_own_sessions(url: &DatabaseUrl) -> Result<(), SchemaError> {
     let (answer, answered) = channel();
     let url = url.clone();
     let probing = std::thread::Builder::new().name("pooler-probe".into()).spawn(move || {
-        // Nobody waits any more.
+        // Nobody may be waiting any more.
         let _ = answer.send(has_own_sessions(&url));
     });
     probing.map_err(|error| SchemaError::Failed(error.into()))?;
@@ -34,12 +34,12 @@ pub fn assert_own_sessions(url: &DatabaseUrl) -> Result<(), SchemaError> {
     }
 }
 
-/// A session of our own is served by one backend, which nobody else gets meanwhile.
+/// Whether each connection keeps a backend of its own.
 fn has_own_sessions(url: &DatabaseUrl) -> Result<bool, SchemaError> {
     let (mut one, mut other) = (connect(url)?, connect(url)?);
     for _ in 0..ROUNDS {
         let first = backend(&mut one)?;
-        // One that shares connections from one statement to the next knows no transactions.
+        // A pooler that shares connections between statements does not support transactions.
         if other.batch_execute("BEGIN").is_err() {
             return Ok(false);
         }
@@ -57,7 +57,7 @@ fn backend(connection: &mut PgConnection) -> Result<i32, SchemaError> {
         #[diesel(sql_type = Integer)]
         id: i32,
     }
-    // As one message, because a pooler that shares sessions may not know statements that were prepared.
+    // One query message, because a pooler that shares sessions may not support prepared statements.
     let asked = diesel::sql_query("SELECT pg_backend_pid() AS id");
     asked.get_result::<Backend>(connection).map(|backend| backend.id).map_err(failed)
 }

@@ -1,5 +1,5 @@
-//! What production asks of its database: that it keeps what it has committed, and that the service's role can do no more
-//! than it must.
+//! What production requires of its database: that it keeps what it has committed, and that the service's role has no
+//! privilege that it does not need.
 
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
@@ -10,13 +10,13 @@ use crate::database::grants::READABLE;
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 
-/// In production what every connection sets for itself must be meant by whoever looks after the database, too.
-/// `synchronous_commit` has more values than on and off, and all others wait for this server's disk.
+/// Every connection sets durability for itself; in production it must also be the default, so that it is on purpose.
+/// `synchronous_commit` has more values than on and off, but all except off wait for this server's disk.
 const DURABILITY: &str = "SELECT name FROM pg_settings
     WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off' ORDER BY name";
 
-/// What lets a role read patients: being a superuser or the owner, or a grant.
-const POWER: &str = "SELECT
+/// What would let the role read patients: being a superuser, owning the table, or a grant.
+const PRIVILEGES: &str = "SELECT
     (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_superuser,
     pg_has_role(relowner, 'MEMBER') AS is_owner,
     EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
@@ -31,7 +31,7 @@ struct Setting {
 }
 
 #[derive(QueryableByName)]
-struct Power {
+struct RolePrivileges {
     #[diesel(sql_type = Bool)]
     is_superuser: bool,
     #[diesel(sql_type = Bool)]
@@ -40,30 +40,30 @@ struct Power {
     can_read: bool,
 }
 
-/// Refuses a server that forgets. Each later connection is looked at, too.
+/// Refuses a server that could lose commits. Every later connection checks this again.
 pub fn assert_durable(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
     if environment == Environment::Production {
         let off: Vec<Setting> = diesel::sql_query(DURABILITY).load(&mut connect(url)?).map_err(failed)?;
         if !off.is_empty() {
             let names: Vec<_> = off.into_iter().map(|setting| setting.name).collect();
-            return Err(SchemaError::Forgetful(names.join(", ")));
+            return Err(SchemaError::NotDurable(names.join(", ")));
         }
     }
     match connect_durably(url, "") {
         Ok(_) => Ok(()),
-        Err(ConnectError::NotDurable(names)) => Err(SchemaError::Forgetful(names)),
+        Err(ConnectError::NotDurable(names)) => Err(SchemaError::NotDurable(names)),
         Err(error) => Err(SchemaError::Failed(error.into())),
     }
 }
 
-/// Why this role could read patients, if it could.
-pub fn excess_of_power(url: &DatabaseUrl) -> Result<Option<&'static str>, SchemaError> {
-    let power: Power =
-        diesel::sql_query(POWER).bind::<Text, _>(READABLE).get_result(&mut connect(url)?).map_err(failed)?;
-    Ok(match power {
-        Power { is_superuser: true, .. } => Some("is a superuser"),
-        Power { is_owner: true, .. } => Some("owns the register"),
-        Power { can_read: true, .. } => Some("is granted to read columns that it does not need"),
-        Power { .. } => None,
+/// Says why the role that connects could read patients, if it could.
+pub fn needless_privilege(url: &DatabaseUrl) -> Result<Option<&'static str>, SchemaError> {
+    let role: RolePrivileges =
+        diesel::sql_query(PRIVILEGES).bind::<Text, _>(READABLE).get_result(&mut connect(url)?).map_err(failed)?;
+    Ok(match role {
+        RolePrivileges { is_superuser: true, .. } => Some("is a superuser"),
+        RolePrivileges { is_owner: true, .. } => Some("owns the register"),
+        RolePrivileges { can_read: true, .. } => Some("may read columns that it does not need"),
+        RolePrivileges { .. } => None,
     })
 }

@@ -7,50 +7,48 @@ use intake_domain::Environment;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
 
-/// Why the schema is not as it should be.
+/// Why the database cannot be used. How to change that with the program's own commands is said by the program.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The database cannot be reached.
     #[error("cannot connect to the database")]
     Unreachable(#[source] ConnectionError),
     /// The schema is older than the program.
-    #[error("the database is not migrated: run `intake migrate` first")]
+    #[error("the database is not migrated")]
     Unmigrated,
-    /// No such role to grant anything to.
-    #[error("the database has no role {0}: make it first, with CREATE ROLE")]
+    /// There is no role with this name.
+    #[error("the database has no role {0}: create it first, with CREATE ROLE")]
     NoSuchRole(String),
-    /// The role could do more than the service may.
+    /// The role could do more than the service needs.
     #[error("the role {0} owns the schema or is a superuser: the service needs a role of its own")]
-    PowerfulRole(String),
+    PrivilegedRole(String),
     /// The database was first used in the other environment.
     #[error("the database belongs to the {stamped} environment and cannot be used in {asked}")]
     OtherEnvironment {
-        /// Of the database.
+        /// The environment of the database.
         stamped: String,
-        /// Of the program.
+        /// The environment of the program.
         asked: Environment,
     },
-    /// The server would lose patients that were acknowledged.
+    /// The server could lose patients that were acknowledged.
     #[error("a crash of the database could lose acknowledged patients: turn on {0} in its configuration")]
-    Forgetful(String),
+    NotDurable(String),
     /// The schema is newer than the program.
     #[error("the database was migrated by a newer intake ({0}): use that one")]
     Newer(String),
-    /// The role could do less than the service must.
-    #[error("its role lacks {0}: `intake migrate --service-role NAME` grants it")]
+    /// The role lacks privileges that the service needs.
+    #[error("its role lacks {0}")]
     MissingGrants(String),
-    /// A pooler stands before the database, and hands connections on between transactions.
+    /// A pooler in front of the database shares connections between transactions.
     #[error(
-        "a pooler before the database (PgBouncer) shares connections from one transaction to the next: set pool_mode = session there"
+        "a pooler in front of the database (PgBouncer) shares connections between transactions: set pool_mode = session there"
     )]
     SharedSessions,
     /// A pooler, or the server, has too few connections.
-    #[error("the database, or a pooler before it, serves no second connection: give the service more of them")]
+    #[error("the database, or a pooler in front of it, accepts no second connection: allow the service more")]
     NoSecondConnection,
     /// Anything else.
-    #[error(
-        "the schema cannot be read or changed (does the role of DATABASE_URL have its grants? `intake migrate --service-role NAME` gives them)"
-    )]
+    #[error("the schema cannot be read or changed")]
     Failed(#[source] intake_domain::Source),
 }
 

@@ -1,5 +1,5 @@
-//! Where the database is, and whether it may be talked to from this build: without TLS, libpq's default is to fall back to
-//! clear text in silence, so a build without it talks to this machine alone.
+//! The address of the database, and whether this build may connect to it. A build without TLS connects to this machine
+//! alone, because libpq would fall back to clear text without saying so.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,8 +9,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 
 use crate::database::durability::Durability;
 
-/// Bounds of one connection, added where the address does not say otherwise. A database that drops packets is noticed in
-/// seconds, not in the minutes that TCP would take.
+/// Time limits of a connection, added where the address does not set them: a database that drops packets is noticed within
+/// seconds instead of the minutes that TCP would take.
 const LIMITS: [(&str, &str); 5] = [
     ("connect_timeout", "2"),
     ("tcp_user_timeout", "4000"),
@@ -19,9 +19,9 @@ const LIMITS: [(&str, &str); 5] = [
     ("keepalives_count", "2"),
 ];
 
-/// Which values of `target_session_attrs` name one server at most, so that whichever host answers first is the right one.
+/// The values of `target_session_attrs` that at most one host fits, so that the first host that answers is the right one.
 const ONE_SERVER: [&str; 2] = ["read-write", "primary"];
-/// Where PostgreSQL listens unless something says otherwise.
+/// The port that PostgreSQL listens on by default.
 const USUAL_PORT: &str = "5432";
 
 /// The address of a database, in either of libpq's forms. Holds a password: never printed.
@@ -32,7 +32,7 @@ pub struct DatabaseUrl {
 }
 
 impl DatabaseUrl {
-    /// A database behind a unix socket in this folder.
+    /// A database on a unix socket in this folder.
     #[must_use]
     pub fn on_socket(folder: &str, role: &str, database: &str) -> Self {
         Self::new(format!("host={} user={} dbname={}", quoted(folder), quoted(role), quoted(database))).with_limits()
@@ -42,28 +42,28 @@ impl DatabaseUrl {
         Self { text, durability: Durability::Full }
     }
 
-    /// The same database, with this much asked of its durability.
+    /// The same database with this durability.
     #[must_use]
     pub fn with_durability(self, durability: Durability) -> Self {
         Self { durability, ..self }
     }
 
-    /// What the database must survive.
+    /// What a commit must survive.
     #[must_use]
     pub fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// An address for each host, where there are several and no more than one of them is the right one: they can be tried
-    /// at the same time. Empty otherwise.
+    /// One address for each host if there are several and at most one of them is wanted, so that they can be tried at the
+    /// same time. Empty otherwise.
     pub(crate) fn each_host(&self) -> Vec<Self> {
         let last = |name: &str| self.parameter(name).pop();
         if !last("target_session_attrs").is_some_and(|wanted| ONE_SERVER.contains(&wanted.as_str())) {
             return Vec::new();
         }
         let (host_names, port_names) = self.authority();
-        let list = |given: Option<String>, else_named: String| -> Vec<String> {
-            given.unwrap_or(else_named).split(',').map(str::to_owned).collect()
+        let list = |parameter: Option<String>, from_authority: String| -> Vec<String> {
+            parameter.unwrap_or(from_authority).split(',').map(str::to_owned).collect()
         };
         let hosts = list(last("host"), host_names);
         let addresses = list(last("hostaddr"), String::new());
@@ -82,7 +82,7 @@ impl DatabaseUrl {
         (0..count).map(one).collect()
     }
 
-    /// The lists of hosts and of ports that stand between the slashes of a URI.
+    /// The hosts and the ports in the authority of a URI, as lists with commas.
     fn authority(&self) -> (String, String) {
         let rest = if self.is_uri() { self.text.split_once("://").map_or("", |(_, rest)| rest) } else { "" };
         let authority = rest.split(['/', '?']).next().unwrap_or_default();
@@ -117,7 +117,7 @@ impl DatabaseUrl {
         if self.parameter(name).is_empty() { self.with(name, value) } else { self }
     }
 
-    /// The last of several equal parameters wins.
+    /// Adds a parameter. Of several with one name the last wins.
     fn with(mut self, name: &str, value: &str) -> Self {
         let (separator, value) = match (self.is_uri(), self.text.contains('?')) {
             (true, true) => ('&', utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()),
@@ -128,7 +128,7 @@ impl DatabaseUrl {
         self
     }
 
-    /// Every value given for a parameter.
+    /// All values of a parameter.
     fn parameter(&self, name: &str) -> Vec<String> {
         if self.is_uri() {
             let query = self.text.split_once('?').map_or("", |(_, query)| query);
@@ -138,7 +138,7 @@ impl DatabaseUrl {
         keyword_pairs(&self.text).into_iter().filter(|(key, _)| key == name).map(|(_, value)| value).collect()
     }
 
-    /// Every host the address may lead to; none: libpq's own default.
+    /// All hosts that the address names; none: libpq's default.
     fn hosts(&self) -> Vec<String> {
         let mut hosts = self.parameter("host");
         hosts.extend(self.parameter("hostaddr"));
@@ -146,7 +146,7 @@ impl DatabaseUrl {
         hosts.iter().flat_map(|list| list.split(',')).filter(|host| !host.is_empty()).map(str::to_owned).collect()
     }
 
-    /// What the address leaves open, libpq takes from its own variables.
+    /// Whether a host is not this machine. What the address does not say, libpq takes from its environment variables.
     fn leads_off_this_machine(&self, variable: impl Fn(&str) -> Option<String>) -> bool {
         let mut hosts = self.hosts();
         if hosts.is_empty() {
@@ -174,7 +174,7 @@ impl FromStr for DatabaseUrl {
         if cfg!(not(feature = "tls")) {
             return Err(DatabaseUrlError::NeedsTls);
         }
-        // libpq's own default, prefer, would fall back to clear text.
+        // libpq's default, prefer, would fall back to clear text.
         Ok(url.with_limits().with_default("sslmode", "require"))
     }
 }
@@ -185,14 +185,14 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// Why a text is no address of a database.
+/// Why a text is not the address of a database that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseUrlError {
     /// Neither of libpq's forms.
     #[error("must be like postgres://user:password@host/database")]
     Form,
     /// The database is across a network, and this build cannot encrypt.
-    #[error("leads to another machine, and this build cannot encrypt the way there: build with --features tls")]
+    #[error("leads to another machine, and this build cannot encrypt the connection: build with --features tls")]
     NeedsTls,
 }
 
@@ -217,7 +217,7 @@ fn percent_decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Reads libpq's `key = 'value'` form. Anything that is not of that form ends the reading: libpq will refuse it.
+/// Reads libpq's `key = 'value'` form, up to the first text that is not of this form, which libpq will refuse.
 fn keyword_pairs(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut rest = text.trim_start();
@@ -233,11 +233,11 @@ fn keyword_value(text: &str) -> (String, &str) {
     let quoted = text.starts_with('\'');
     let mut value = String::new();
     let mut characters = text.char_indices().skip(usize::from(quoted));
-    while let Some((place, c)) = characters.next() {
+    while let Some((index, c)) = characters.next() {
         match c {
             '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
-            '\'' if quoted => return (value, text.get(place + 1..).unwrap_or_default()),
-            c if !quoted && c.is_whitespace() => return (value, text.get(place..).unwrap_or_default()),
+            '\'' if quoted => return (value, text.get(index + 1..).unwrap_or_default()),
+            c if !quoted && c.is_whitespace() => return (value, text.get(index..).unwrap_or_default()),
             c => value.push(c),
         }
     }

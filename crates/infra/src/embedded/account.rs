@@ -1,4 +1,4 @@
-//! The account that the server runs under: our own, or, because PostgreSQL refuses root, one without rights.
+//! The account that the server runs under: our own or, because PostgreSQL refuses root, an unprivileged one.
 
 use std::fs;
 use std::io;
@@ -9,9 +9,9 @@ use std::process::Command;
 
 use super::EmbeddedError;
 
-/// Accounts to fall back to as root: the one Debian's package makes, else the one every system has.
-const WITHOUT_RIGHTS: [&str; 2] = ["postgres", "nobody"];
-/// Where root keeps databases whose own folder the server's account cannot enter, as below /root.
+/// Accounts to use instead of root: the one that Debian's package makes, else the one that every system has.
+const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
+/// Where root keeps databases whose own folder the server's account cannot enter, such as one below /root.
 const ROOTS_DATABASES: &str = "/var/lib/intake";
 
 /// The account of the server, if it is not our own.
@@ -21,7 +21,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// As root: whoever the data in this folder belongs to, else an account without rights.
+    /// Our own account; as root, the owner of the data in this folder, else an unprivileged account.
     pub(super) fn for_server(folder: &Path) -> Result<Self, EmbeddedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self { other: None });
@@ -32,7 +32,7 @@ impl Account {
             return Ok(Self { other: Some((data.uid(), data.gid())) });
         }
         let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let found = WITHOUT_RIGHTS.iter().find_map(|name| ids_of(&accounts, name));
+        let found = UNPRIVILEGED.iter().find_map(|name| ids_of(&accounts, name));
         Ok(Self { other: Some(found.ok_or(EmbeddedError::NoAccount)?) })
     }
 
@@ -43,13 +43,13 @@ impl Account {
         }
     }
 
-    /// Makes a folder that this account alone, and root, can enter.
+    /// Makes a folder that only this account and root can enter.
     pub(super) fn make_private_folder(self, folder: &Path) -> Result<(), EmbeddedError> {
         let ours = self.other.map_or_else(|| rustix::process::geteuid().as_raw(), |(user, _)| user);
         fs::create_dir_all(folder.parent().unwrap_or(folder))?;
         match fs::DirBuilder::new().mode(0o700).create(folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Where everybody may make folders, this one may be a trap.
+                // Where everybody can make folders, another user may have made this one.
                 let found = fs::symlink_metadata(folder)?;
                 if !found.is_dir() || (found.uid() != ours && found.uid() != 0) {
                     return Err(EmbeddedError::ForeignFolder(folder.to_owned()));
@@ -61,7 +61,7 @@ impl Account {
         Ok(self.own(folder)?)
     }
 
-    /// Gives a file of ours to this account, so that it can go on without root.
+    /// Gives a file to this account.
     pub(super) fn own(self, path: &Path) -> io::Result<()> {
         match self.other {
             Some((user, group)) => lchown(path, Some(user), Some(group)),
@@ -69,7 +69,7 @@ impl Account {
         }
     }
 
-    /// The folder itself, or, where this account could not reach it, one of root's for it.
+    /// The folder itself or, if this account could not reach it, one below [`ROOTS_DATABASES`].
     pub(super) fn reachable(self, folder: PathBuf) -> PathBuf {
         let Some((user, group)) = self.other else {
             return folder;
@@ -89,13 +89,13 @@ impl Account {
         if folder.ancestors().skip(1).all(can_enter) {
             return folder;
         }
-        // The path for people to recognise, its hash to tell a/b from a-b.
+        // The path so that people recognise it, its hash because a/b and a-b would be the same.
         let flat = folder.to_string_lossy().trim_start_matches('/').replace('/', "-");
         Path::new(ROOTS_DATABASES).join(format!("{flat}-{}", path_hash(&folder)))
     }
 }
 
-/// A short text that differs from path to path: FNV-1a, which never changes.
+/// The hash of a path (FNV-1a, which never changes between versions).
 pub(super) fn path_hash(path: &Path) -> String {
     let hash = path
         .as_os_str()

@@ -1,5 +1,5 @@
-# Stops the database of the folder $1 when its last user is gone, however it went: kill -9 included.
-# Runs apart from every user. Its standard input holds the lock by which users know that it lives.
+# Stops the database of the folder $1 when its last user has ended, even by kill -9. A process of its own; its standard input
+# holds the lock by which users know that it is running.
 trap '' HUP INT TERM
 cd "$1" || exit 1
 

@@ -1,10 +1,11 @@
-//! A PostgreSQL of one's own: a private cluster in a folder, on a unix socket alone, started by its first user and stopped
-//! when its last one is gone. Survives kill -9 of anyone involved. Needs PostgreSQL's programs, nothing else.
+//! An embedded PostgreSQL: a private cluster in a folder, on a unix socket only, started by its first user and stopped when
+//! the last one has ended, even if any of the processes is killed. Needs only PostgreSQL's programs.
 
 mod account;
 pub(crate) mod prepare;
 mod programs;
 mod server;
+mod server_process;
 mod users;
 
 use std::fs::File;
@@ -21,21 +22,21 @@ use crate::vital_thread::spawn_vital;
 use server::Server;
 use users::Users;
 
-/// How often to look whether the server still lives.
+/// How often to check that the server is running.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
-/// Between two tries to start a server that does not.
+/// Between two tries to start a server that does not start.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Which database, and for whom.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the cluster is, or shall be made.
+    /// Where the cluster is, or is to be made.
     pub folder: PathBuf,
-    /// What a commit is worth.
+    /// What a commit must survive.
     pub durability: Durability,
     /// The folder of PostgreSQL's programs; none: look in the usual places.
     pub programs: Option<PathBuf>,
-    /// The process whose end is the user's end: mostly our own.
+    /// The process that uses the database until it ends: usually our own.
     pub user: u32,
 }
 
@@ -44,28 +45,28 @@ pub struct Settings {
 pub enum EmbeddedError {
     /// No PostgreSQL on this machine.
     #[error(
-        "no PostgreSQL 15 or newer is installed: install it (Debian, Ubuntu: apt install postgresql; macOS: brew install postgresql@17), or set DATABASE_URL"
+        "no PostgreSQL 15 or newer is installed: install it (Debian, Ubuntu: apt install postgresql; macOS: brew install postgresql@17)"
     )]
     NotInstalled,
-    /// The data was made by a PostgreSQL that is not there.
-    #[error("the database was made by PostgreSQL {0}, which is not installed: install it, or set DATABASE_URL")]
+    /// The data was made by a version of PostgreSQL that is not installed.
+    #[error("the database was made by PostgreSQL {0}, which is not installed: install it")]
     VersionNotInstalled(u32),
-    /// The named folder holds no PostgreSQL that fits.
-    #[error("{} holds no PostgreSQL 15 or newer that can open this database: install one, name another folder, or set DATABASE_URL", .0.display())]
+    /// The named folder has no version of PostgreSQL that fits.
+    #[error("{} holds no PostgreSQL 15 or newer that can open this database: install one, name another folder", .0.display())]
     NotInFolder(PathBuf),
-    /// A folder that must be ours is somebody else's.
-    #[error("{} belongs to somebody else", .0.display())]
+    /// A folder belongs to another user.
+    #[error("{} belongs to another user", .0.display())]
     ForeignFolder(PathBuf),
-    /// As root, and without an account to drop to.
-    #[error("PostgreSQL does not run as root, and there is neither an account postgres nor nobody")]
+    /// The program runs as root and has no other account to run PostgreSQL under.
+    #[error("PostgreSQL does not run as root, and there is no account postgres or nobody")]
     NoAccount,
     /// `initdb` failed.
-    #[error("the database could not be made: {0}")]
+    #[error("the database could not be created: {0}")]
     CannotMake(String),
     /// The server ended, or never answered.
     #[error("the database does not start: {0}")]
     DoesNotStart(String),
-    /// The server would not end.
+    /// The server did not end in time.
     #[error("the database does not stop")]
     DoesNotStop,
     /// Files could not be read or written.
@@ -82,7 +83,7 @@ pub struct EmbeddedPostgres {
 }
 
 impl EmbeddedPostgres {
-    /// Starts the database, or joins those who use it already.
+    /// Starts the database unless it is running, and adds a user.
     pub fn start(settings: &Settings) -> Result<Self, EmbeddedError> {
         let mut server = Server::new(settings)?;
         let users = Users::of(server.folder(), server.account());
@@ -97,7 +98,7 @@ impl EmbeddedPostgres {
         if server.is_alive() { Ok(()) } else { join(&mut server, &self.users, self.user) }
     }
 
-    /// Keeps the database alive from now on: a server that dies is started again.
+    /// Watches the server from now on and starts it again if it dies.
     pub fn keep_alive(&mut self) -> io::Result<()> {
         let (stop, stopped) = channel();
         let (server, users, user) = (Arc::clone(&self.server), Arc::clone(&self.users), self.user);
@@ -118,7 +119,7 @@ impl EmbeddedPostgres {
                     Ok(()) => (is_down, pause) = (false, WATCH_INTERVAL),
                     Err(error) => {
                         if pause == WATCH_INTERVAL {
-                            tracing::error!(error = %error, "the embedded database does not start; trying on");
+                            tracing::error!(error = %error, "the embedded database does not start; still trying");
                         }
                         pause = RETRY_INTERVAL;
                     }
@@ -130,19 +131,19 @@ impl EmbeddedPostgres {
         Ok(())
     }
 
-    /// Connects as the owner of everything.
+    /// The address for the owner of the schema.
     #[must_use]
     pub fn owner_url(&self, database: &str) -> DatabaseUrl {
         self.server.lock().unwrap_or_else(PoisonError::into_inner).owner_url(database)
     }
 
-    /// Connects as a role.
+    /// The address for a role.
     #[must_use]
     pub fn url(&self, role: &str, database: &str) -> DatabaseUrl {
         self.server.lock().unwrap_or_else(PoisonError::into_inner).url(role, database)
     }
 
-    /// Waits until no other process starts, stops or prepares this database. Ends when the file is dropped.
+    /// Waits until no other process starts, stops or prepares this database. The lock ends when the file is dropped.
     pub fn lock(&self) -> io::Result<File> {
         self.users.lock()
     }
@@ -156,7 +157,7 @@ impl EmbeddedPostgres {
 }
 
 impl Drop for EmbeddedPostgres {
-    /// Leaves; the last user stops the server.
+    /// Removes the user, and stops the server after the last one.
     fn drop(&mut self) {
         self.end_watcher();
         let Ok(_lock) = self.users.lock() else {
@@ -170,12 +171,12 @@ impl Drop for EmbeddedPostgres {
     }
 }
 
-/// Notes the user and makes sure that server and guard live.
+/// Adds the user and makes sure that the server and its guard are running.
 fn join(server: &mut Server, users: &Users, user: u32) -> Result<(), EmbeddedError> {
     let _lock = users.lock()?;
     loop {
         if !users.exist() {
-            // Whatever still runs was left by its last user and is about to stop, or has lost its guard.
+            // A server that still runs was left by its last user and is about to stop, or has lost its guard.
             server.stop()?;
             users.wait_for_guard_to_end();
             users.open_list()?;

@@ -1,4 +1,4 @@
-//! Makes an empty PostgreSQL server ready for the service: its database, its schema, and a role that may do no more than
+//! Makes an empty PostgreSQL server ready for the service: its database, its schema, and a role with no more privileges than
 //! the service needs.
 
 use diesel::connection::SimpleConnection;
@@ -15,7 +15,7 @@ use crate::embedded::EmbeddedPostgres;
 /// The role that the service connects as.
 pub const SERVICE_ROLE: &str = "intake_service";
 
-/// The two ways into a prepared database.
+/// The two addresses of a prepared database.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// As the owner of the schema.
@@ -24,7 +24,7 @@ pub struct Prepared {
     pub service: DatabaseUrl,
 }
 
-/// Prepares the named database of an embedded server. Nothing happens where all is done already.
+/// Prepares a database of an embedded server. Steps that are done already are skipped.
 pub fn prepare(server: &EmbeddedPostgres, database: &str) -> Result<Prepared, SchemaError> {
     let _lock = server.lock().map_err(|error| SchemaError::Failed(error.into()))?;
     let mut connection =
@@ -40,9 +40,9 @@ pub fn prepare(server: &EmbeddedPostgres, database: &str) -> Result<Prepared, Sc
     }
     let prepared = Prepared { owner: server.owner_url(database), service: server.url(SERVICE_ROLE, database) };
     migrate(&prepared.owner)?;
-    // Every time: an earlier start may have been killed in between.
+    // Every time, because an earlier start may have been killed before this.
     match grant_service_role(&prepared.owner, SERVICE_ROLE) {
-        // A newer program has granted what it needs, which is no less.
+        // A newer program has granted what it needs, which is at least as much.
         Ok(()) | Err(SchemaError::Newer(_)) => Ok(prepared),
         Err(error) => Err(error),
     }

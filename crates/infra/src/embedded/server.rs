@@ -1,5 +1,5 @@
-//! One PostgreSQL server over one data folder: made, started, watched and stopped. Everything here happens under the
-//! folder's start lock.
+//! The PostgreSQL server of one data folder: created, started and stopped. Everything here happens under the folder's start
+//! lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,26 +11,26 @@ use std::time::{Duration, Instant};
 
 use diesel::Connection;
 use diesel::pg::PgConnection;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 
 use super::account::{Account, path_hash};
 use super::programs::Programs;
-use super::{EmbeddedError, Settings};
+use super::{EmbeddedError, Settings, server_process};
 use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
 
-/// The role that owns the schema and may do everything: used to migrate, never to serve.
+/// The role that owns the schema: used to migrate, never to serve.
 const OWNER: &str = "intake_owner";
-/// A crashed server replays its log first, which may take a while on a slow disk.
+/// A server that crashed replays its log first, which may take a while on a slow disk.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// A fast shutdown writes one checkpoint.
+/// A fast shutdown writes a checkpoint.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(10);
-/// The longest path of a unix socket that every system takes.
+/// The longest path of a unix socket that every system accepts.
 const SOCKET_PATH_MAX: usize = 103;
-/// The log is for finding out why the database did not start; old lines help nobody.
+/// The log is only needed to find out why the database did not start, so it is deleted when it is longer than this.
 const LOG_MAX: u64 = 10 * 1024 * 1024;
-/// A number that no process has.
+/// A pid that no process has.
 const NO_PROCESS: &str = "2147483647";
 
 #[derive(Debug)]
@@ -40,22 +40,22 @@ pub(super) struct Server {
     account: Account,
     durability: Durability,
     programs: Option<PathBuf>,
-    /// Our own child, if it was us who started the server: to be reaped.
+    /// The server, if this process started it.
     child: Option<Child>,
-    /// How long the log was before the server was started: what comes after tells why it ended.
+    /// The length of the log before the server was started: what follows says why it ended.
     log_start: u64,
 }
 
 impl Server {
     pub(super) fn new(settings: &Settings) -> Result<Self, EmbeddedError> {
-        let wished = std::path::absolute(&settings.folder)?;
-        let account = Account::for_server(&wished)?;
-        let folder = account.reachable(wished.clone());
-        if folder != wished {
+        let requested = std::path::absolute(&settings.folder)?;
+        let account = Account::for_server(&requested)?;
+        let folder = account.reachable(requested.clone());
+        if folder != requested {
             tracing::info!(folder = %folder.display(), "the database is kept outside of the data folder, which the account it runs under cannot enter");
         }
         account.make_private_folder(&folder)?;
-        // One name for one folder, by whatever link it was reached: a server is known by it.
+        // Without links, because a running server is recognised by this path.
         let folder = folder.canonicalize()?;
         let socket_folder = socket_folder(&folder);
         account.make_private_folder(&socket_folder)?;
@@ -88,17 +88,17 @@ impl Server {
         self.url(OWNER, database)
     }
 
-    /// Whether the process of the server lives.
+    /// Whether the server is running.
     pub(super) fn is_alive(&mut self) -> bool {
         if let Some(child) = &mut self.child
             && child.try_wait().is_ok_and(|status| status.is_some())
         {
             self.child = None;
         }
-        self.server_process().is_some()
+        server_process::running(&self.data()).is_some()
     }
 
-    /// Starts the server if it does not run, and waits until it answers.
+    /// Starts the server unless it is running, and waits until it answers.
     pub(super) fn ensure_running(&mut self) -> Result<(), EmbeddedError> {
         let until = Instant::now() + START_TIMEOUT;
         let programs = Programs::find(self.programs.as_deref(), made_by(&self.data()))?;
@@ -123,16 +123,16 @@ impl Server {
         Err(EmbeddedError::DoesNotStart(self.reason_in_log()))
     }
 
-    /// Stops the server if it runs, and waits until it is gone.
+    /// Stops the server if it is running, and waits until it has ended.
     pub(super) fn stop(&mut self) -> Result<(), EmbeddedError> {
         let until = Instant::now() + STOP_TIMEOUT;
         let mut is_asked = false;
         while self.is_alive() {
-            if let Some(process) = self.server_process().filter(|_| !is_asked) {
+            if let Some(process) = server_process::running(&self.data()).filter(|_| !is_asked) {
                 // A fast shutdown: sessions end, everything is written.
                 let _ = kill_process(process, Signal::INT);
-                // Whoever was stopped hears of it only when it goes on.
-                for stopped in children_of(process).chain([process]) {
+                // A process that was stopped gets the signal only when it continues.
+                for stopped in server_process::children(process).into_iter().chain([process]) {
                     let _ = kill_process(stopped, Signal::CONT);
                 }
                 is_asked = true;
@@ -149,7 +149,7 @@ impl Server {
         self.folder.join("data")
     }
 
-    /// Makes the data folder under another name first: an interrupted start leaves nothing half made behind.
+    /// Makes the data folder under another name first, so that an interrupted start leaves no unfinished one.
     fn make_data(&self, programs: &Programs) -> Result<(), EmbeddedError> {
         let unfinished = self.folder.join("data.unfinished");
         if unfinished.exists() {
@@ -182,7 +182,7 @@ impl Server {
         let mut set = |name: &str, value: &str| {
             server.arg("-c").arg(format!("{name}={value}"));
         };
-        // Given here, they win over whatever a file says.
+        // Settings on the command line take precedence over those in files.
         let durable = match self.durability {
             Durability::Full => "on",
             Durability::None => "off",
@@ -196,7 +196,7 @@ impl Server {
         set("timezone", "UTC");
         // Tests open a few connections for each database.
         set("max_connections", "200");
-        // Nothing of a statement or a row belongs into a log: they hold patients.
+        // Statements and rows hold patients' data and must not be logged.
         set("log_min_error_statement", "panic");
         set("log_error_verbosity", "terse");
         set("log_statement", "none");
@@ -206,7 +206,7 @@ impl Server {
         Ok(())
     }
 
-    /// What every program of the server needs: its account, and a process group of its own, which ctrl-c does not reach.
+    /// Sets the account, and a process group of its own, which Ctrl-C does not reach.
     fn prepare(&self, command: &mut Command) {
         self.account.apply(command);
         command
@@ -235,36 +235,24 @@ impl Server {
         reason.to_owned()
     }
 
-    /// A server that was killed leaves parts behind for a moment, which keep the next one out. Any other reason to end
-    /// will stay.
+    /// Processes of a killed server live on for a moment and keep the next one from starting. Any other reason is final.
     fn assert_worth_another_try(&self) -> Result<(), EmbeddedError> {
         let reason = self.reason_in_log();
         let will_pass = reason.contains("shared memory block") || reason.contains("lock file");
         if will_pass { Ok(()) } else { Err(EmbeddedError::DoesNotStart(reason)) }
     }
 
-    /// The server's process, if it lives: the one its pid file names, unless that number belongs to another program.
-    fn server_process(&self) -> Option<Pid> {
-        let process = self.noted_process()?;
-        let arguments = arguments_of(process)?;
-        arguments.contains(&*self.data().to_string_lossy()).then_some(process)
-    }
-
-    fn noted_process(&self) -> Option<Pid> {
-        let pid_file = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
-        Pid::from_raw(pid_file.lines().next()?.trim().parse().ok()?)
-    }
-
-    /// PostgreSQL does not start while its old pid file names a living process, even a stranger's. The file is kept, for
-    /// its other lines keep us out while parts of a killed server live; only the number is replaced.
+    /// PostgreSQL does not start while its old pid file names a running process, even of another program. Only the pid is
+    /// replaced: the other lines of the file are needed, as they prevent a start while processes of a killed server live.
     fn disown_foreign_process(&self) -> io::Result<()> {
-        if self.noted_process().is_none() || self.server_process().is_some() {
+        let data = self.data();
+        if server_process::noted(&data).is_none() || server_process::running(&data).is_some() {
             return Ok(());
         }
-        let path = self.data().join("postmaster.pid");
+        let path = data.join(server_process::PID_FILE);
         let text = fs::read_to_string(&path)?;
         let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
-        // In one step: an empty pid file would keep the server from starting for ever.
+        // Replaced in one step, because an empty pid file would keep the server from ever starting.
         let replacement = self.folder.join("postmaster.pid.replacement");
         fs::write(&replacement, format!("{NO_PROCESS}\n{rest}"))?;
         fs::set_permissions(&replacement, fs::Permissions::from_mode(0o600))?;
@@ -273,13 +261,12 @@ impl Server {
     }
 }
 
-/// The version of PostgreSQL that made the data; none: there is none yet.
+/// The version of PostgreSQL that made the data; none: there is no data yet.
 fn made_by(data: &Path) -> Option<u32> {
     fs::read_to_string(data.join("PG_VERSION")).ok()?.trim().parse().ok()
 }
 
-/// Sockets live beside the data, or, where that path is too long for one or would look like a list, in the system's
-/// folder for such.
+/// Sockets are kept beside the data or, if that path is too long or has a comma (which separates folders), in `/tmp`.
 fn socket_folder(folder: &Path) -> PathBuf {
     let beside = folder.join("socket");
     let is_short = beside.as_os_str().len() + "/.s.PGSQL.5432".len() <= SOCKET_PATH_MAX;
@@ -287,24 +274,4 @@ fn socket_folder(folder: &Path) -> PathBuf {
         return beside;
     }
     Path::new("/tmp").join(format!("intake-{}", path_hash(folder)))
-}
-
-/// As far as the system tells.
-fn children_of(process: Pid) -> impl Iterator<Item = Pid> {
-    let number = process.as_raw_nonzero();
-    let children = fs::read_to_string(format!("/proc/{number}/task/{number}/children")).unwrap_or_default();
-    let children: Vec<_> = children.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect();
-    children.into_iter()
-}
-
-fn arguments_of(process: Pid) -> Option<String> {
-    let number = process.as_raw_nonzero();
-    if let Ok(arguments) = fs::read(format!("/proc/{number}/cmdline")) {
-        return Some(String::from_utf8_lossy(&arguments).replace('\0', " "));
-    }
-    if Path::new("/proc/self").exists() {
-        return None;
-    }
-    let output = Command::new("ps").args(["-p", &number.to_string(), "-o", "args="]).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

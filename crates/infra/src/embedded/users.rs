@@ -1,5 +1,5 @@
-//! Who uses the database of a folder. A user is a living process, noted by its number; the guard, a process apart from all
-//! of them, stops the server when the last one is gone.
+//! The users of a folder's database. A user is a running process, noted by its number; the guard, a separate process, stops
+//! the server when the last user has ended.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::account::Account;
 
-/// A guard looks twice a second.
+/// The guard checks twice a second.
 const GUARD_END: Duration = Duration::from_secs(2);
 const GUARD: &str = include_str!("guard.sh");
 
@@ -26,25 +26,25 @@ impl Users {
         Self { folder: folder.to_owned(), account }
     }
 
-    /// Waits until no other process starts or stops the server of this folder. Ends when the file is dropped.
+    /// Waits until no other process starts or stops the server of this folder. The lock ends when the file is dropped.
     pub(super) fn lock(&self) -> io::Result<File> {
         let lock = self.open("start.lock")?;
         lock.lock()?;
         Ok(lock)
     }
 
-    /// Whether somebody uses the database, so that the guard will not stop it.
+    /// Whether the database has users, so that the guard will not stop it.
     pub(super) fn exist(&self) -> bool {
         self.list().exists()
     }
 
-    /// Opens the list, for a server about to start.
+    /// Makes an empty list, for a server about to start.
     pub(super) fn open_list(&self) -> io::Result<()> {
         fs::create_dir_all(self.list())?;
         self.account.own(&self.list())
     }
 
-    /// Notes a user. Fails with `NotFound` when the last user has just left.
+    /// Adds a user. Fails with `NotFound` if the last user has just been removed.
     pub(super) fn add(&self, process: u32) -> io::Result<()> {
         let note = self.list().join(process.to_string());
         // Written in one piece: the guard may read it at any moment.
@@ -52,14 +52,14 @@ impl Users {
         self.account.own(&note)
     }
 
-    /// Removes a user; true if it was the last one, whose part it is to stop the server.
+    /// Removes a user and returns whether it was the last one, which then has to stop the server.
     pub(super) fn remove(&self, process: u32) -> bool {
         let _ = fs::remove_file(self.list().join(process.to_string()));
         // Fails unless the list is empty.
         fs::remove_dir(self.list()).is_ok()
     }
 
-    /// Waits until a guard that has seen no users is gone, so that it is not taken for one that watches.
+    /// Waits until a guard that saw no users has ended, so that it is not mistaken for a new one.
     pub(super) fn wait_for_guard_to_end(&self) {
         let until = Instant::now() + GUARD_END;
         while Instant::now() < until {
@@ -70,8 +70,8 @@ impl Users {
         }
     }
 
-    /// Starts the guard unless it lives. It holds a lock through its standard input, which the system lets go of when it
-    /// ends, however it ends.
+    /// Starts the guard unless it is running. It holds a lock through its standard input, which the system releases when the
+    /// guard ends, however it ends.
     pub(super) fn ensure_guard(&self) -> io::Result<()> {
         let lock = self.open("guard.lock")?;
         match lock.try_lock() {
@@ -85,7 +85,7 @@ impl Users {
         guard.arg(script).arg(&self.folder);
         guard.stdin(lock).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = guard.process_group(0).current_dir("/").spawn()?;
-        // Reaped by a thread that does nothing else: the guard mostly outlives us.
+        // A thread waits for its end: the guard usually outlives this process.
         std::thread::Builder::new().name("guard".into()).stack_size(64 * 1024).spawn(move || child.wait())?;
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Users {
     }
 }
 
-/// When a process started, in the system's own count; tells it from an earlier one of the same number.
+/// When a process started, in the system's own count: this distinguishes it from an earlier one with the same number.
 fn start_of(process: u32) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name may hold anything, so count from where it ends.

@@ -1,4 +1,5 @@
-//! How many requests wait for the database, and whether another one would wait too long: then it is better told so at once.
+//! How many requests wait for the database, and whether another one would wait past its deadline: then it is refused at
+//! once.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,17 +8,17 @@ use intake_domain::StoreError;
 
 use crate::patients::job::BATCH_MAX;
 
-/// The newest batch's share of the moving average: one in so many.
+/// The newest batch counts for one part in this many of the moving average: a half.
 const NEWEST_WEIGHT: u64 = 2;
 
 pub(crate) struct Backlog {
     writers: usize,
     waiting: AtomicUsize,
-    /// How long storing a batch takes, in microseconds, as things go.
+    /// The moving average of the time that a batch takes, in microseconds.
     batch_time: AtomicU64,
 }
 
-/// Somebody who waits, until dropped.
+/// Counts one request that waits, until it is dropped.
 pub(crate) struct Waiting<'a>(&'a Backlog);
 
 impl Backlog {
@@ -25,24 +26,24 @@ impl Backlog {
         Self { writers, waiting: AtomicUsize::new(0), batch_time: AtomicU64::new(0) }
     }
 
-    /// Counts one more, unless everything that is ahead will take longer than this. While the database is away nothing is foreseen:
-    /// it may be back at any moment.
+    /// Counts one more request, unless those ahead of it will take longer than its deadline. The estimate ignores that the
+    /// database may be away: it may be back at any moment.
     pub(crate) fn enter(&self, deadline: Duration) -> Result<Waiting<'_>, StoreError> {
         let waiting = Waiting(self);
         let ahead = self.waiting.fetch_add(1, Ordering::Relaxed);
-        // The batches that are ahead, the one under way among them, and then its own.
+        // The batches ahead, including the one in progress; its own comes on top.
         let batches = (ahead / (BATCH_MAX * self.writers)) as u64;
         let wait = Duration::from_micros(self.batch_time.load(Ordering::Relaxed).saturating_mul(batches + 1));
-        // However slow the database, somebody must try it.
+        // However slow the database is, some request must try it.
         if batches > 0 && wait > deadline { Err(StoreError::Overloaded) } else { Ok(waiting) }
     }
 
-    /// How long storing a batch takes, as things go.
+    /// How long a batch takes on average.
     pub(crate) fn batch_time(&self) -> Duration {
         Duration::from_micros(self.batch_time.load(Ordering::Relaxed))
     }
 
-    /// A batch was stored.
+    /// Notes how long a batch took.
     pub(crate) fn note(&self, time: Duration) {
         let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let known = self.batch_time.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Storing one batch over one connection, and reading what became of each row.
+//! Stores one batch over one connection, and reads the outcome of each row.
 
 use std::time::{Duration, Instant};
 
@@ -15,13 +15,13 @@ use crate::patients::stored_before::StoredBefore;
 /// A task on its way to the database.
 pub(crate) struct Attempt {
     pub(crate) task: Task,
-    /// It was sent before, and nobody knows what became of that.
+    /// It was sent before, with unknown outcome.
     pub(crate) is_repeated: bool,
 }
 
 impl Attempt {
-    /// Whether another transaction may hold its row: one that stores the same idempotency key, or an earlier statement of
-    /// our own that is still under way.
+    /// Whether another transaction may hold its row: one with the same idempotency key, or an earlier statement of this
+    /// service that is still running.
     pub(crate) fn may_be_held(&self) -> bool {
         let retry = self.task.registration().and_then(|row| row.retry.as_ref());
         self.is_repeated || retry.is_some()
@@ -31,7 +31,7 @@ impl Attempt {
 /// Why a batch has no answers.
 pub(crate) struct Failed {
     pub(crate) error: diesel::result::Error,
-    /// The rows are stored; only the question for those that had been before has failed.
+    /// The rows are stored; only the lookup of those that were stored before has failed.
     pub(crate) is_stored: bool,
 }
 
@@ -41,8 +41,8 @@ impl From<diesel::result::Error> for Failed {
     }
 }
 
-/// Stores the batch: one answer for each task, in their order. Costs one round trip, and another one if there are rows that
-/// may have been stored before.
+/// Stores the batch: one answer for each attempt, in their order. Costs one round trip, and a second one if some rows may
+/// have been stored before.
 pub(crate) fn store(
     connection: &mut PgConnection,
     attempts: &[Attempt],
@@ -68,7 +68,7 @@ pub(crate) fn store(
             if are_all_created || created.contains(registration.id.as_uuid()) {
                 answer.registered = Some(Registered::Created(holder.organisation_id));
             } else if is_active || attempt.is_repeated {
-                // An earlier run may have stored it and lost its answer, whatever has become of the key since.
+                // An earlier run may have stored it and lost the answer, whatever the key is worth now.
                 stored_before.ask(holder.organisation_id, registration, is_active);
                 uncertain.push(answers.len());
             }
@@ -85,27 +85,27 @@ pub(crate) fn store(
     Ok(answers)
 }
 
-/// A patient that was sent before and is not there may still come: the server may be at it. Then nothing can be promised,
-/// not even that it was refused.
+/// A patient that was sent before and is not stored may still be: the server may be working on it. Then nothing can be
+/// answered, not even that it was refused.
 fn settle(answer: &mut Result<Answer, StoreError>, found: Option<Registered>, is_repeated: bool) {
     match answer {
         Ok(known) if found.is_some() || !is_repeated => known.registered = found,
-        _ => *answer = Err(StoreError::Unavailable("an earlier statement may still be carried out".into())),
+        _ => *answer = Err(StoreError::Unavailable("an earlier statement may still take effect".into())),
     }
 }
 
-/// Whose fault it is that a statement failed.
+/// What is at fault when a statement fails.
 pub(crate) enum Fault {
-    /// Something in the batch is what the database does not take.
+    /// The database does not accept a value in the batch.
     Batch,
-    /// The role may not do what the service does.
+    /// The service's role lacks a privilege.
     Grants(SchemaError),
-    /// The database, or nobody: trying again may help.
+    /// The database, or nothing: trying again may help.
     Neither,
 }
 
-/// What the database does not take cannot even be rehearsed, while a batch of nothing can. A rehearsal that fails after the
-/// time for which a lock is waited for says nothing of the batch: somebody holds the table.
+/// A batch that the database does not accept fails in a rehearsal, too, while an empty batch does not. A rehearsal that
+/// fails after the lock timeout says nothing about the batch: another transaction holds the table.
 pub(crate) fn fault(connection: &mut PgConnection, attempts: &[Attempt], lock_timeout: Duration) -> Fault {
     let started = Instant::now();
     let mut rehearse =
@@ -120,7 +120,7 @@ pub(crate) fn fault(connection: &mut PgConnection, attempts: &[Attempt], lock_ti
 }
 
 impl Outcome {
-    /// What the key at this index is worth, and whose it is, worth something or not.
+    /// The standing of the key at this index, and its holder, whatever the standing is.
     fn key(&self, index: usize) -> (KeyStanding, Option<KeyHolder>) {
         let id = |ids: &[Option<Uuid>]| ids.get(index).copied().flatten();
         let (Some(key_id), Some(organisation_id)) = (id(&self.key_ids), id(&self.organisation_ids)) else {

@@ -1,4 +1,4 @@
-//! One request on its way through the queue, and how many there may be.
+//! One request on its way through the queue, and how many there may be at once.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,15 +9,15 @@ use tokio::sync::oneshot;
 
 /// As many as there may be connections, each of which waits for one answer at a time: half a second of work at full speed.
 pub(crate) const QUEUE_LENGTH: usize = 16_384;
-/// Large enough to share a commit among all who wait on a busy day, small enough to be stored in a few milliseconds.
+/// Large enough for all requests that wait on a busy day, small enough to be stored in a few milliseconds.
 pub(crate) const BATCH_MAX: usize = 256;
 
-/// What a request wants.
+/// What a request asks for.
 #[derive(Clone)]
 pub(crate) enum Task {
-    /// A patient.
+    /// To create a patient.
     Create(Arc<Registration>),
-    /// To know what its key is worth at that moment, and no more.
+    /// To look up the standing of its key.
     Check { moment: OffsetDateTime, key: KeyDigest },
 }
 
@@ -44,13 +44,13 @@ impl Task {
     }
 }
 
-/// What became of a task.
+/// The outcome of a task.
 pub(crate) struct Answer {
-    /// What its key is worth.
+    /// The standing of its key.
     pub(crate) standing: KeyStanding,
-    /// Whose key it is, worth something or not. None: nobody has it.
+    /// The holder of its key, whatever the standing is. None: the key is unknown.
     pub(crate) holder: Option<KeyHolder>,
-    /// What became of the patient, if there was one and the key was, or had been, good for it.
+    /// What became of the patient. None for a check, and for a key that was not active.
     pub(crate) registered: Option<Registered>,
 }
 
@@ -59,9 +59,9 @@ pub(crate) struct Job {
     pub(crate) task: Task,
     pub(crate) deadline: Instant,
     pub(crate) answer: oneshot::Sender<Result<Answer, StoreError>>,
-    /// It has gone to the database, and no answer has come back.
+    /// It was sent to the database, and no answer has come back.
     pub(crate) was_sent: bool,
-    /// Somebody else's transaction held its row when it was last tried.
+    /// Another transaction held its row when it was last tried.
     pub(crate) is_held: bool,
 }
 

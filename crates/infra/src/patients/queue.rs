@@ -1,4 +1,4 @@
-//! Where requests wait for a writer: bounded, first come, first served. Explored exhaustively by `tests/interleavings.rs`.
+//! A bounded queue in which requests wait for a writer. Explored exhaustively by `tests/interleavings.rs`.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -22,12 +22,12 @@ impl<T> Queue<T> {
         Self { waiting: Mutex::new(waiting), arrival: Condvar::new(), capacity }
     }
 
-    /// Lets it wait behind all others. Gives it back if the queue is full or closed.
+    /// Adds an item at the end. Gives it back if the queue is full or closed.
     pub(crate) fn push(&self, item: T) -> Result<(), T> {
         self.add(item, VecDeque::push_back)
     }
 
-    /// Lets it wait before all others. Gives it back if the queue is full or closed.
+    /// Adds an item at the front. Gives it back if the queue is full or closed.
     pub(crate) fn push_first(&self, item: T) -> Result<(), T> {
         self.add(item, VecDeque::push_front)
     }
@@ -43,9 +43,8 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Waits for a first one, then takes all that wait, up to so many, never waiting for more. None: the queue is closed and
-    /// empty.
-    pub(crate) fn take(&self, most: usize) -> Option<Vec<T>> {
+    /// Waits for a first item, then takes all that are there, up to `max`. None: the queue is closed and empty.
+    pub(crate) fn take(&self, max: usize) -> Option<Vec<T>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         while waiting.items.is_empty() {
             if waiting.is_closed {
@@ -53,16 +52,16 @@ impl<T> Queue<T> {
             }
             waiting = self.arrival.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        let count = waiting.items.len().min(most);
+        let count = waiting.items.len().min(max);
         let taken = waiting.items.drain(..count).collect();
         if !waiting.items.is_empty() {
-            // Another writer may sleep although there is work: one arrival wakes one sleeper alone.
+            // Another writer may still sleep: each arrival wakes only one.
             self.arrival.notify_one();
         }
         Some(taken)
     }
 
-    /// Takes in nothing more. What waits is still handed out.
+    /// Accepts no more items. Those that wait can still be taken.
     pub(crate) fn close(&self) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_closed = true;
         self.arrival.notify_all();

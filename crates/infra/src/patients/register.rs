@@ -1,6 +1,6 @@
-//! The port to the register over PostgreSQL: requests wait in a bounded queue, a few writers take all that wait and store
-//! them with one statement; whoever only asks about a key goes along. An idle service stores batches of one, without delay;
-//! a busy one shares each commit among many. Whatever hangs in the database holds up nobody but those who wait for that.
+//! The port to the register over PostgreSQL. Requests wait in a bounded queue; a few writers take all that wait and store
+//! them with one statement, which also answers requests that only check a key. An idle service stores batches of one,
+//! without delay; a busy one shares each commit among many. A statement that hangs delays only its own requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -13,23 +13,25 @@ use tokio::sync::oneshot;
 
 use crate::database::url::DatabaseUrl;
 use crate::keys::uses::KeyUses;
-use crate::patients::crew::Crew;
 use crate::patients::job::{Answer, Job, Task};
+use crate::patients::shared::Shared;
+use crate::patients::supervisor;
 
-/// One core in four: a writer keeps PostgreSQL busy that waits for its log, and every further one shares the same patients
-/// among more and smaller batches (docs/performance.md).
+/// One writer keeps PostgreSQL busy while it waits for its log; every further one only makes more and smaller batches of the
+/// same patients (docs/performance.md).
 const CORES_PER_WRITER: usize = 4;
-/// Beyond this many nothing was measured.
+/// More writers than this have not been measured.
 const USUAL_WRITERS_MAX: usize = 4;
+
 /// The port [`PatientRegister`] over PostgreSQL.
 pub struct PostgresPatientRegister {
-    crew: Arc<Crew>,
+    shared: Arc<Shared>,
     deadline: Duration,
 }
 
 impl PostgresPatientRegister {
-    /// Starts the writers, as many as told or as suit the machine, which end when this is dropped and everything that waits
-    /// is answered. `deadline` bounds the wait of each request.
+    /// Starts the writers: as many as given, else as many as suit the machine. They end when this is dropped and all waiting
+    /// requests are answered. `deadline` bounds the wait of each request.
     pub fn start(
         url: &DatabaseUrl,
         writers: Option<NonZeroUsize>,
@@ -38,18 +40,20 @@ impl PostgresPatientRegister {
     ) -> std::io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let writers = writers.map_or((cores / CORES_PER_WRITER).clamp(1, USUAL_WRITERS_MAX), NonZeroUsize::get);
-        Ok(Self { crew: Crew::start(url, writers, uses)?, deadline })
+        let shared = Arc::new(Shared::new(url, writers, uses));
+        supervisor::start(&shared, writers)?;
+        Ok(Self { shared, deadline })
     }
 
     async fn ask(&self, task: Task) -> Result<Answer, StoreError> {
-        let _waiting = self.crew.backlog.enter(self.deadline)?;
+        let _waiting = self.shared.backlog.enter(self.deadline)?;
         let deadline = Instant::now() + self.deadline;
         let (answer, answered) = oneshot::channel();
         let job = Job { task, deadline, answer, was_sent: false, is_held: false };
-        self.crew.queue.push(job).map_err(|_| StoreError::Overloaded)?;
+        self.shared.queue.push(job).map_err(|_| StoreError::Overloaded)?;
         match tokio::time::timeout_at(deadline.into(), answered).await {
             Ok(Ok(answer)) => answer,
-            // A writer lets go of what is out of time, by a clock that may be a moment ahead of the one here.
+            // The writer dropped it because its deadline has passed: it may notice a moment earlier than this timer.
             Ok(Err(dropped)) => Err(StoreError::Unavailable(dropped.into())),
             Err(elapsed) => Err(StoreError::Unavailable(elapsed.into())),
         }
@@ -58,7 +62,7 @@ impl PostgresPatientRegister {
 
 impl Drop for PostgresPatientRegister {
     fn drop(&mut self) {
-        self.crew.end();
+        self.shared.close();
     }
 }
 
@@ -69,7 +73,7 @@ impl PatientRegister for PostgresPatientRegister {
         match (registered, standing) {
             (Some(registered), _) => Ok(registered),
             (None, KeyStanding::Refused(refusal)) => Ok(Registered::Refused(refusal)),
-            (None, KeyStanding::Active(_)) => Err(StoreError::Unexpected("a patient was left out".into())),
+            (None, KeyStanding::Active(_)) => Err(StoreError::Unexpected("a patient was not stored".into())),
         }
     }
 

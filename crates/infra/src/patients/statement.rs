@@ -1,5 +1,5 @@
-//! The one statement: authenticates every request of a batch and stores the patients of those whose key is active. It has
-//! a plain form for a patient alone, which arrays would take a quarter longer.
+//! The one statement: authenticates every request of a batch and stores the patients of those whose key is active. A single
+//! patient has a form without arrays, which would take a quarter longer.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -23,10 +23,10 @@ pub(crate) struct InsertBatch<'a> {
     key_digests: Vec<&'a [u8]>,
     /// For each task the index of its key.
     key_indexes: Vec<usize>,
-    /// The same for each row, as PostgreSQL counts: from 1.
+    /// For each row the number of its key, counted from 1 as PostgreSQL does.
     key_numbers: Vec<i32>,
     ids: Vec<Uuid>,
-    /// Empty for the date of birth, which PostgreSQL takes as a date.
+    /// The values of each field; empty for the date of birth, which is sent as a date.
     texts: ByField<Vec<Option<&'a str>>>,
     dates_of_birth: Vec<time::Date>,
     created_at: Vec<OffsetDateTime>,
@@ -34,15 +34,15 @@ pub(crate) struct InsertBatch<'a> {
     request_digests: Vec<Option<&'a [u8]>>,
 }
 
-/// What became of a batch: one line, so that nothing depends on the order in which rows come back.
+/// The outcome of a batch: a single row, so that nothing depends on the order of rows.
 #[derive(Queryable)]
 pub(crate) struct Outcome {
-    /// For each key its id; none: no such key.
+    /// For each key its id; none: the key is unknown.
     pub(crate) key_ids: Vec<Option<Uuid>>,
     pub(crate) organisation_ids: Vec<Option<Uuid>>,
     pub(crate) are_revoked: Vec<bool>,
     pub(crate) have_expired: Vec<bool>,
-    /// The ids of the rows that were stored by this run of the statement.
+    /// The ids of the rows that this run of the statement has stored.
     pub(crate) created: Option<Vec<Uuid>>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> FromIterator<&'a Task> for InsertBatch<'a> {
             let Some(registration) = task.registration() else { continue };
             let patient = &registration.patient;
             let retry = registration.retry.as_ref();
-            // A batch is far smaller than any number.
+            // A batch is far smaller than the largest number.
             batch.key_numbers.push(i32::try_from(index + 1).unwrap_or(i32::MAX));
             batch.ids.push(*registration.id.as_uuid());
             for field in Field::ALL {
@@ -91,8 +91,8 @@ impl<'a> FromIterator<&'a Task> for InsertBatch<'a> {
 
 impl QueryFragment<Pg> for InsertBatch<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        // Each key is looked at once, however many rows bring it along: what is known of the keys is one line of arrays,
-        // and a row finds its organisation by its key's number in them.
+        // Each key is looked up once, however many rows use it. The keys become one row of arrays, in which each patient
+        // finds its organisation by the number of its key.
         out.push_sql(
             "WITH keys AS (
                 SELECT array_agg(api_keys.id ORDER BY number) AS ids,
@@ -152,7 +152,7 @@ impl QueryFragment<Pg> for InsertBatch<'_> {
 impl QueryId for InsertBatch<'_> {
     type QueryId = InsertBatch<'static>;
 
-    // The text is the same for every batch: parsed and planned once for each connection.
+    // The text is the same for every batch, so that it is parsed and planned once per connection.
     const HAS_STATIC_QUERY_ID: bool = true;
 }
 
@@ -163,7 +163,7 @@ impl Query for InsertBatch<'_> {
 
 impl RunQueryDsl<PgConnection> for InsertBatch<'_> {}
 
-/// The statement, planned and bound with all its values but not run: it fails where they are at fault.
+/// The statement with all its values, planned but not run: it fails if one of the values is at fault.
 pub(crate) struct Rehearsal<'a>(pub(crate) InsertBatch<'a>);
 
 impl QueryFragment<Pg> for Rehearsal<'_> {
@@ -184,7 +184,7 @@ impl RunQueryDsl<PgConnection> for Rehearsal<'_> {}
 /// The statement for a batch of one patient.
 pub(crate) struct InsertOne<'a>(pub(crate) InsertBatch<'a>);
 
-/// What became of the one.
+/// The outcome of a single patient.
 #[derive(Queryable)]
 pub(crate) struct OutcomeOfOne {
     key_id: Uuid,

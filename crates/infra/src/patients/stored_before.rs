@@ -1,6 +1,6 @@
-//! What earlier statements have stored of the patients that this one did not: by the patient's own id, or under the same
-//! idempotency key. One statement for all of them, and apart from the insert, because it must see what was committed while
-//! that ran.
+//! Looks up patients that the insert did not store because an earlier statement may have: by their own ids and by their
+//! idempotency keys. One statement for all of them, separate from the insert because it must see what was committed while
+//! the insert ran.
 
 use diesel::pg::Pg;
 use diesel::prelude::*;
@@ -19,7 +19,7 @@ pub(crate) struct StoredBefore<'a> {
 }
 
 impl<'a> StoredBefore<'a> {
-    /// Asks for one more. By its idempotency key only if the caller may know what is under that.
+    /// Adds one to look up; by its idempotency key only if the caller may see what is stored under it.
     pub(crate) fn ask(
         &mut self,
         organisation: OrganisationId,
@@ -32,7 +32,7 @@ impl<'a> StoredBefore<'a> {
         self.idempotency_keys.push(retry.map(|retry| retry.key.as_str()));
     }
 
-    /// For each that was asked for what is stored of it, in their order.
+    /// Returns what is stored for each, in the order in which they were added.
     pub(crate) fn find(self, connection: &mut PgConnection) -> QueryResult<Vec<Option<Registered>>> {
         if self.ids.is_empty() {
             return Ok(Vec::new());
@@ -43,7 +43,7 @@ impl<'a> StoredBefore<'a> {
             // PostgreSQL counts from 1.
             let index = usize::try_from(row.number - 1).unwrap_or(usize::MAX);
             let (Some(entry), Some(organisation)) = (found.get_mut(index), organisations.get(index)) else { continue };
-            // The patient's own id says more than another one's idempotency key.
+            // A match by the patient's own id takes precedence.
             if row.is_same_id || entry.is_none() {
                 *entry = Some(row.into_registered((*organisation).into()));
             }

@@ -1,5 +1,5 @@
-//! Which idempotency keys somebody else's transaction holds in the database. Whoever sends one of them again waits beside
-//! the others from the beginning.
+//! The idempotency keys whose rows another transaction was found to hold. A request that repeats one of them goes to the
+//! queue of held rows at once.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -9,50 +9,50 @@ use std::time::{Duration, Instant};
 
 use intake_domain::Registration;
 
-/// Long enough for the next try of a client whose request was out of time.
+/// Long enough for the next try of a client whose request has timed out.
 const MEMORY: Duration = Duration::from_secs(10);
-/// As many as an instance that hangs holds at most; beyond it each one is found out again.
+/// The most rows that an instance which hangs can hold. Further ones are found to be held again at each try.
 const SUSPECTS_MAX: usize = 256;
 
-/// Told apart by a hash: whoever is taken for another one waits beside the others for a moment, and no more.
+/// Keys are compared by a hash: a collision only sends a request through the queue of held rows.
 #[derive(Default)]
 pub(crate) struct Suspects {
     hasher: RandomState,
     until: Mutex<HashMap<u64, Instant>>,
-    /// So that nobody takes the lock on a day without any.
-    are_there: AtomicBool,
+    /// Whether there are any, so that the lock is not taken when there are none.
+    are_any: AtomicBool,
 }
 
 impl Suspects {
     pub(crate) fn contain(&self, registration: &Registration) -> bool {
-        if !self.are_there.load(Ordering::Relaxed) {
+        if !self.are_any.load(Ordering::Relaxed) {
             return false;
         }
         let Some(name) = self.name(registration) else { return false };
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         until.retain(|_, until| *until > now);
-        self.are_there.store(!until.is_empty(), Ordering::Relaxed);
+        self.are_any.store(!until.is_empty(), Ordering::Relaxed);
         until.contains_key(&name)
     }
 
-    /// The row is held.
+    /// Notes that the row is held.
     pub(crate) fn add(&self, registration: &Registration) {
         let Some(name) = self.name(registration) else { return };
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if until.len() < SUSPECTS_MAX || until.contains_key(&name) {
             until.insert(name, now + MEMORY);
-            self.are_there.store(true, Ordering::Relaxed);
+            self.are_any.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The row is held no longer.
+    /// Notes that the row is no longer held.
     pub(crate) fn remove(&self, registration: &Registration) {
         let Some(name) = self.name(registration) else { return };
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.remove(&name);
-        self.are_there.store(!until.is_empty(), Ordering::Relaxed);
+        self.are_any.store(!until.is_empty(), Ordering::Relaxed);
     }
 
     fn name(&self, registration: &Registration) -> Option<u64> {

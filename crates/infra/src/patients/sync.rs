@@ -1,3 +1,3 @@
-//! What queue and desk are made of. A test puts loom's in its place and tries every order of events.
+//! The locks of `queue.rs` and `in_progress.rs`. A test replaces them with loom's to try every order of events.
 
 pub(crate) use std::sync::{Condvar, Mutex};

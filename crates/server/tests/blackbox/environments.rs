@@ -89,12 +89,12 @@ fn production_refuses_a_database_that_forgets() {
 fn production_warns_of_a_role_that_can_read_patients() {
     let database = TestDatabase::durable();
     let start = |url| program_in_production(&url, &url).start().output();
-    assert!(!start(database.service.clone()).contains("could show patients"));
+    assert!(!start(database.service.clone()).contains("could expose patients"));
     let warning = start(database.owner.clone());
     assert!(warning.contains("the role of DATABASE_URL is a superuser"), "{warning}");
     database.connect().batch_execute("GRANT SELECT (suburb) ON patients TO intake_service").unwrap();
     let warning = start(database.service.clone());
-    assert!(warning.contains("is granted to read columns that it does not need"), "{warning}");
+    assert!(warning.contains("may read columns that it does not need"), "{warning}");
     database.connect().batch_execute("ALTER TABLE patients OWNER TO intake_service").unwrap();
     let warning = start(database.service.clone());
     assert!(warning.contains("owns the register"), "{warning}");

@@ -137,7 +137,7 @@ fn a_refused_body_without_an_end_is_cut_off() {
 
 /// Opens connections that say nothing, or nothing more after the handshake.
 fn crowd(client: &Client, most: usize) -> Vec<TcpStream> {
-    (0..most).filter_map(|_| client.try_reach().ok()).collect()
+    (0..most).filter_map(|_| client.try_open_socket().ok()).collect()
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn the_whole_service_has_its_bound_whoever_floods_it() {
         let mut strangers = Vec::new();
         bound(&app, &newcomer, &format!("16,384 strangers over {name}"), MEMORY_FOR_IDLE_CLIENTS, || {
             strangers.extend((0..16_384 / 5).filter_map(|number| {
-                let mut stranger = from_many(&client, number).try_reach().ok()?;
+                let mut stranger = from_many(&client, number).try_open_socket().ok()?;
                 stranger.write_all(hello).ok().map(|()| stranger)
             }));
         });

@@ -29,7 +29,7 @@ fn a_statement_that_hangs_is_left_behind_and_sent_again() {
     assert_eq!(create(&app), 201, "over the new connection");
     assert!(asked.elapsed() < Duration::from_millis(900), "{:?}", asked.elapsed());
     // The old one wakes, and does what it was told.
-    proxy.go_on();
+    proxy.resume();
     thread::sleep(Duration::from_millis(500));
     assert_eq!(create(&app), 201);
     assert_eq!(app.database.count("patients"), 4);
@@ -76,7 +76,7 @@ fn while_everything_hangs_requests_end_at_their_deadline_and_all_is_well_soon_af
         let waited = asked.elapsed();
         assert!((Duration::from_millis(1_900)..Duration::from_millis(2_900)).contains(&waited), "{waited:?}");
     }
-    proxy.go_on();
+    proxy.resume();
     let back = Instant::now();
     wait_for("a patient", || create(&app) == 201);
     assert!(back.elapsed() < Duration::from_secs(2), "{:?}", back.elapsed());

@@ -89,7 +89,7 @@ fn a_mixed_batch_costs_two_round_trips_at_most() {
         }
         std::thread::sleep(std::time::Duration::from_millis(300));
         let _ = counter.take();
-        counter.go_on();
+        counter.resume();
         assert_eq!(first.read().status, 201);
         for (number, connection) in connections.iter_mut().enumerate() {
             let answer = connection.read();

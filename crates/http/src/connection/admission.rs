@@ -1,0 +1,272 @@
+//! Which connections are let in, and which are closed to make room when there are too many: first those without a TLS
+//! handshake, then those without a request, then those that have been idle longest. No address can keep the others out,
+//! and no connection is closed while a request on it is being served.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use actix_web::http::StatusCode;
+
+use crate::answer_counts::AnswerCounts;
+use crate::connection::eviction::{EvictionOrder, Reached, Signals};
+use crate::trusted_proxies::TrustedProxies;
+
+/// The part of all connections that is kept free for newcomers while evicted connections are still closing.
+const RESERVED_PART: usize = 16;
+const RESERVED_MAX: usize = 256;
+
+/// Clients that may leave answers unread at once; the next one is disconnected without a wait. Every answer fits into the
+/// system's buffers, so clients that read now and then do not count.
+const UNREAD_MAX: usize = 1_024;
+
+/// All open connections, and how many there may be.
+#[derive(Clone)]
+pub struct Connections(Arc<Inner>);
+
+struct Inner {
+    max: usize,
+    open: AtomicUsize,
+    unread: AtomicUsize,
+    proxies: TrustedProxies,
+    counts: Arc<AnswerCounts>,
+    evictable: Mutex<EvictionOrder>,
+}
+
+/// The slot of one connection, from when it is accepted until it is closed.
+pub struct Slot {
+    connections: Connections,
+    /// None for a trusted proxy, whose connections are never evicted: it speaks for many clients.
+    number: Option<u64>,
+    reached: Cell<Reached>,
+    signals: Arc<Signals>,
+}
+
+/// Counts one client whose answers wait to be read.
+pub(crate) struct Unread(Connections);
+
+impl Connections {
+    /// Allows up to `max` connections, not counting those of trusted proxies; answers are counted in `counts`.
+    #[must_use]
+    pub fn new(max: usize, proxies: TrustedProxies, counts: Arc<AnswerCounts>) -> Self {
+        let max = max.saturating_sub((max / RESERVED_PART).clamp(1, RESERVED_MAX)).max(1);
+        Self(Arc::new(Inner {
+            max,
+            open: AtomicUsize::new(0),
+            unread: AtomicUsize::new(0),
+            proxies,
+            counts,
+            evictable: Mutex::default(),
+        }))
+    }
+
+    /// Gives a new connection a slot, and evicts another one if it must. None for an address that has its share and is
+    /// busy on all of its connections.
+    #[must_use]
+    pub fn admit(&self, peer: Option<IpAddr>) -> Option<Slot> {
+        let open = self.0.open.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut slot = Slot {
+            connections: self.clone(),
+            number: None,
+            reached: Cell::new(Reached::Accepted),
+            signals: Arc::default(),
+        };
+        if peer.is_some_and(|peer| self.0.proxies.contain(peer)) {
+            return Some(slot);
+        }
+        let address = subscriber(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
+        let mut evictable = self.evictable();
+        let share = self.0.max / 4;
+        let has_its_share = evictable.count(address) >= share.max(1);
+        let evicted = if open > self.0.max / 2 && has_its_share {
+            Some(evictable.evict(Some(address))?)
+        } else if open > self.0.max {
+            evictable.evict(None)
+        } else {
+            None
+        };
+        slot.number = Some(evictable.add(address, Arc::clone(&slot.signals)));
+        drop(evictable);
+        if let Some(evicted) = evicted {
+            evicted.is_evicted.store(true, Ordering::Release);
+            evicted.waker.wake();
+        }
+        Some(slot)
+    }
+
+    /// Allows an answer to wait for its client, unless too many do.
+    pub(crate) fn wait_for_reader(&self) -> Option<Unread> {
+        let unread = Unread(self.clone());
+        (self.0.unread.fetch_add(1, Ordering::Relaxed) < UNREAD_MAX).then_some(unread)
+    }
+
+    /// Whether idle connections should be closed early.
+    pub(crate) fn are_crowded(&self) -> bool {
+        self.0.open.load(Ordering::Relaxed) > self.0.max / 4 * 3
+    }
+
+    /// How many are open, in the text format of Prometheus.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let open = self.0.open.load(Ordering::Relaxed);
+        format!(
+            "# HELP intake_connections Connections of clients that are open.\n# TYPE intake_connections gauge\nintake_connections {open}\n"
+        )
+    }
+
+    fn evictable(&self) -> MutexGuard<'_, EvictionOrder> {
+        // No method of it can panic halfway through a change.
+        self.0.evictable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    /// Waits for a future, unless the slot is taken away first.
+    pub async fn keep_while<F: Future>(&self, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => self.poll_evicted(context).map(|()| None),
+        })
+        .await
+    }
+
+    /// The TLS handshake is complete.
+    pub fn handshake_done(&self) {
+        self.promote(Reached::Handshake);
+    }
+
+    pub(crate) fn request_begins(&self) {
+        self.promote(Reached::Request);
+        self.signals.is_busy.store(true, Ordering::Relaxed);
+        self.signals.was_used.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn request_ends(&self, status: StatusCode) {
+        self.signals.is_busy.store(false, Ordering::Relaxed);
+        self.connections.0.counts.add(status);
+    }
+
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// Ready when another connection needs the slot.
+    pub(crate) fn poll_evicted(&self, context: &Context<'_>) -> Poll<()> {
+        self.signals.waker.register(context.waker());
+        if self.signals.is_evicted.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn promote(&self, reached: Reached) {
+        if self.reached.get() < reached
+            && let Some(number) = self.number
+        {
+            self.reached.set(reached);
+            self.connections.evictable().move_back(number, reached);
+        }
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.0.0.unread.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.connections.evictable().remove(number);
+        }
+        self.connections.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The address that counts for one subscriber: with IPv6, the /64 that a subscriber has whole.
+fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With 16 slots, one of them reserved.
+    fn connections() -> Connections {
+        Connections::new(16, TrustedProxies::new(vec!["10.9.0.0/16".parse().unwrap()]), Arc::default())
+    }
+
+    fn from(connections: &Connections, address: [u8; 4]) -> Slot {
+        connections.admit(Some(address.into())).unwrap()
+    }
+
+    fn is_evicted(slot: &Slot) -> bool {
+        slot.signals.is_evicted.load(Ordering::Relaxed)
+    }
+
+    fn evicted(slots: &[Slot]) -> Vec<usize> {
+        slots.iter().enumerate().filter(|(_, slot)| is_evicted(slot)).map(|(index, _)| index).collect()
+    }
+
+    #[test]
+    fn the_connection_that_got_least_far_and_came_first_is_evicted_first() {
+        let connections = connections();
+        let slots: Vec<_> = (0..15).map(|host| from(&connections, [10, 0, 0, host])).collect();
+        slots.iter().skip(2).for_each(Slot::handshake_done);
+        slots.iter().skip(4).for_each(Slot::request_begins);
+        slots.iter().skip(6).for_each(|slot| slot.request_ends(StatusCode::OK));
+        let mut newcomers = Vec::new();
+        for host in 100..106 {
+            newcomers.push(from(&connections, [10, 0, 1, host]));
+            newcomers.last().unwrap().request_begins();
+        }
+        // The busy ones, 4 and 5, stay; all others were used since they were last candidates.
+        assert_eq!(evicted(&slots), [0, 1, 2, 3, 6, 7]);
+    }
+
+    #[test]
+    fn an_address_with_its_share_evicts_its_own_connections_when_half_are_taken() {
+        let connections = connections();
+        let greedy: Vec<_> = (0..40).map(|_| from(&connections, [10, 0, 0, 1])).collect();
+        assert_eq!(evicted(&greedy).len(), 40 - 7);
+        assert!(!is_evicted(greedy.last().unwrap()));
+        let other = from(&connections, [10, 0, 0, 2]);
+        other.handshake_done();
+        drop(from(&connections, [10, 0, 0, 1]));
+        assert!(!is_evicted(&other));
+    }
+
+    #[test]
+    fn an_address_that_is_busy_on_its_whole_share_gets_no_more() {
+        let connections = connections();
+        let busy: Vec<_> = (0..7).map(|_| from(&connections, [10, 0, 0, 1])).collect();
+        busy.iter().for_each(Slot::request_begins);
+        assert!(connections.admit(Some([10, 0, 0, 1].into())).is_none());
+        assert!(connections.admit(Some([10, 0, 0, 2].into())).is_some());
+        assert_eq!(evicted(&busy).len(), 0);
+        drop(busy);
+        assert!(connections.to_text().ends_with("intake_connections 0\n"), "{}", connections.to_text());
+    }
+
+    #[test]
+    fn a_trusted_proxy_has_no_limit_and_is_never_evicted() {
+        let connections = connections();
+        let proxy: Vec<_> = (0..40).map(|_| from(&connections, [10, 9, 0, 1])).collect();
+        assert_eq!(evicted(&proxy).len(), 0);
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_subscriber_and_a_mapped_address_is_ipv4() {
+        let counted = |address: &str| subscriber(address.parse().unwrap()).to_string();
+        assert_eq!(counted("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(counted("::ffff:10.0.0.1"), "10.0.0.1");
+        assert_eq!(counted("10.0.0.1"), "10.0.0.1");
+    }
+}
