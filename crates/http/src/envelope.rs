@@ -65,7 +65,7 @@ impl TrustedProxies {
 /// Among the extensions of an answer: it is the same for everybody, and may be kept if the service is asked whether it is
 /// still current. Any other answer must not be kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Revalidated;
+pub(crate) struct Revalidated;
 
 /// Surrounds the whole application.
 pub async fn envelope(

@@ -3,6 +3,7 @@
 
 mod answer_counts;
 mod connection;
+mod document;
 pub mod edge;
 mod envelope;
 mod openapi;
@@ -19,7 +20,8 @@ use intake_domain::{KeyFormat, KeyStore, PatientRegister};
 pub use answer_counts::AnswerCounts;
 pub use connection::crowd::{Connections, Place};
 pub use connection::stream::Connection;
-pub use envelope::{Revalidated, TrustedProxies, envelope};
+pub use document::Document;
+pub use envelope::{TrustedProxies, envelope};
 pub use openapi::{fields_table, openapi};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Rate, RateLimit, RateLimitError, Standing, TokenBuckets};
