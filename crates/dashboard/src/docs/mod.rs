@@ -14,7 +14,7 @@ use intake_http::Document;
 use outline::Outline;
 
 /// The files in the order of the page, each with the name by which the others link to it.
-const FILES: [(&str, &str); 1] = [(REFERENCE, include_str!("../../../../docs/api.md"))];
+const FILES: &[(&str, &str)] = &[(REFERENCE, include_str!("../../../../docs/api.md"))];
 const REFERENCE: &str = "api.md";
 /// The address in the files, at which a service on the reader's own machine is reached.
 const ADDRESS_IN_FILES: &str = "https://localhost:8443";
@@ -51,8 +51,8 @@ pub(crate) async fn page(documentation: Data<Documentation>, known: Option<Heade
 impl Documentation {
     /// The page of a service that is reached at this address and takes these keys.
     pub(crate) fn new(base_url: &str, format: &KeyFormat, environment: Environment) -> Self {
-        let files = FILES
-            .map(|(name, text)| (name, text.replace(ADDRESS_IN_FILES, base_url).replace(KEY_IN_FILES, format.head())));
+        let own = |text: &str| text.replace(ADDRESS_IN_FILES, base_url).replace(KEY_IN_FILES, format.head());
+        let files: Vec<_> = FILES.iter().map(|(name, text)| (*name, own(text))).collect();
         let outlines = outline::of_files(&files);
         let parts = files.iter().zip(outlines.iter()).map(|((_, text), outline)| Part {
             outline: outline.clone(),
