@@ -4,6 +4,7 @@
 mod answer_counts;
 mod cause;
 mod connection;
+mod document;
 pub mod edge;
 mod envelope;
 mod openapi;
@@ -22,7 +23,8 @@ pub use answer_counts::AnswerCounts;
 pub use cause::Cause;
 pub use connection::admission::{Connections, Slot};
 pub use connection::stream::Connection;
-pub use envelope::{Revalidated, envelope};
+pub use document::Document;
+pub use envelope::envelope;
 pub use openapi::{fields_table, openapi};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};

@@ -2,14 +2,13 @@
 //! are made from their definitions.
 
 use actix_web::HttpResponse;
-use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ETag, EntityTag, IfNoneMatch};
+use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue, IfNoneMatch};
 use actix_web::web::{Data, Header};
 use intake_domain::{Definition, Field, Rule};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use time::{Date, Month};
 
-use crate::envelope::Revalidated;
+use crate::document::Document;
 
 const TEMPLATE: &str = include_str!("template.json");
 /// Control characters, bidirectional overrides and isolates, for the inside of a class of a regular expression.
@@ -28,35 +27,21 @@ const EMAIL: &str = concat!(
     r"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$"
 );
 
-/// The document of one service, with the tag by which it is known again.
+/// The document of one service.
 #[derive(Clone, Debug)]
-pub(crate) struct OpenApiDocument {
-    text: String,
-    etag: EntityTag,
-}
+pub(crate) struct OpenApiDocument(Document);
 
 impl OpenApiDocument {
     /// The document of a service that is reached at this address.
     pub(crate) fn new(base_url: &str) -> Self {
-        let text = openapi(base_url);
-        let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
-        let etag = EntityTag::new_strong(digest);
-        Self { text, etag }
+        Self(Document::new("application/json", openapi(base_url)))
     }
 }
 
 /// `GET /api/v1/openapi.json`: for everybody, from any page.
 pub(crate) async fn document(document: Data<OpenApiDocument>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
-    let is_known = known.is_some_and(|Header(known)| match known {
-        IfNoneMatch::Any => true,
-        IfNoneMatch::Items(tags) => tags.iter().any(|tag| tag.weak_eq(&document.etag)),
-    });
-    let mut response = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-    response.insert_header(ETag(document.etag.clone()));
-    response.insert_header((ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
-    let body = if is_known { String::new() } else { document.text.clone() };
-    let mut response = response.content_type("application/json").body(body);
-    response.extensions_mut().insert(Revalidated);
+    let mut response = document.0.answer(known.as_deref());
+    response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 
