@@ -32,16 +32,11 @@ use patients::create;
 use patients::rate_limit::RateLimiter;
 use problem::Problem;
 
-/// Two parts for the benchmarks, which see what is public alone.
+/// A part for the benchmarks, which see what is public alone.
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench {
-    use intake_domain::{NewPatient, Patient};
-    use time::OffsetDateTime;
-
-    pub fn decode_and_validate(body: &[u8], now: OffsetDateTime) -> Option<NewPatient> {
-        crate::patients::decode::members(body, false).ok()?.draft.validate(now).ok()
-    }
+    use intake_domain::Patient;
 
     pub fn write_answer(patient: &Patient<'_>) -> Option<Vec<u8>> {
         crate::patients::created::body(patient).ok()

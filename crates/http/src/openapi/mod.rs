@@ -17,9 +17,11 @@ const FORBIDDEN: &str = r"\u0000-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069";
 const BLANK: &str = concat!(
     r" \u00A0\u00AD\u034F\u061C\u115F\u1160\u1680\u17B4\u17B5\u180B-\u180F\u2000-\u200F\u2028\u2029\u202F\u205F-\u2065",
     r"\u206A-\u206F\u2800\u3000\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF9-\uFFFB",
-    // Regular expressions agree on no escape for what lies beyond the first 65,536.
-    "\u{E0000}-\u{E0FFF}"
 );
+/// Everything but U+E0000 to U+E0FFF, which draw nothing either. A range that begins beyond U+FFFF is an error where regular
+/// expressions know UTF-16 alone (.NET, JavaScript without the flag `u`), so each range here begins before. Regular expressions
+/// agree on no escape for where it ends.
+const BEFORE_OR_AFTER_TAGS: &str = "(?:[\\u0000-\u{DFFFF}]|[^\\u0000-\u{E0FFF}])";
 const EMAIL: &str = concat!(
     r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?",
     r"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$"
@@ -61,7 +63,10 @@ pub fn openapi(base_url: &str) -> String {
         ("@returned", returned),
         ("@returned_properties", object(&returned_properties())),
     ];
-    blanks.iter().fold(TEMPLATE.to_owned(), |document, (blank, value)| document.replace(&text(blank), value))
+    let document =
+        blanks.iter().fold(TEMPLATE.to_owned(), |document, (blank, value)| document.replace(&text(blank), value));
+    // Editors and tools drop or refuse what no character has been given to, such as U+DFFFF.
+    document.chars().fold(String::new(), |escaped, character| escaped + &in_ascii(character))
 }
 
 /// The rules of the fields as a table of Markdown, for the guide.
@@ -81,13 +86,20 @@ pub(crate) fn example(fields: &[Field]) -> String {
 }
 
 fn sent_schema(field: &Definition) -> Vec<String> {
-    let mut members = described(field, !field.is_required);
+    let kind = match field.rule {
+        Rule::OneOf(values) => one_of(field, values),
+        _ => kind(!field.is_required),
+    };
+    let mut members = described(field, kind);
     let forbidden_anywhere = format!("^[^{FORBIDDEN}]*$");
     match field.rule {
         Rule::Name { max } => members.extend([
             member("minLength", 1),
             member("maxLength", max),
-            member("pattern", format!("^[^{FORBIDDEN}]*[^{FORBIDDEN}{BLANK}][^{FORBIDDEN}]*$")),
+            member(
+                "pattern",
+                format!("^[^{FORBIDDEN}]*(?![{FORBIDDEN}{BLANK}]){BEFORE_OR_AFTER_TAGS}[^{FORBIDDEN}]*$"),
+            ),
         ]),
         Rule::Text { max } => members.extend([member("maxLength", max), member("pattern", forbidden_anywhere)]),
         Rule::Email { max } => members.extend([member("maxLength", max), member("pattern", EMAIL)]),
@@ -95,11 +107,7 @@ fn sent_schema(field: &Definition) -> Vec<String> {
         Rule::BirthDate { earliest } => {
             members.extend([member("format", "date"), member("pattern", days_from(earliest))]);
         }
-        Rule::OneOf(values) if field.is_required => members.push(member("enum", values)),
-        Rule::OneOf(values) => {
-            let values: Vec<_> = values.iter().copied().map(Some).chain([None]).collect();
-            members.push(member("enum", values));
-        }
+        Rule::OneOf(_) => {}
     }
     members
 }
@@ -121,7 +129,7 @@ fn returned_properties() -> Vec<String> {
         let definition = field.definition();
         // SPEC 2.1 calls the date of birth nullable though every patient of this interface has one.
         let is_nullable = !definition.is_required || matches!(definition.rule, Rule::BirthDate { .. });
-        let mut members = described(definition, is_nullable);
+        let mut members = described(definition, kind(is_nullable));
         if matches!(definition.rule, Rule::BirthDate { .. }) {
             members.push(member("format", "date"));
         }
@@ -142,10 +150,21 @@ fn returned_properties() -> Vec<String> {
     properties
 }
 
-fn described(field: &Definition, is_nullable: bool) -> Vec<String> {
-    let kind = if is_nullable { r#""type": ["string", "null"]"# } else { r#""type": "string""# };
+fn kind(is_nullable: bool) -> String {
+    if is_nullable { r#""type": ["string", "null"]"# } else { r#""type": "string""# }.to_owned()
+}
+
+/// One of these values. Generators of clients make three types of an enumeration with null in it, but one, named by the
+/// title, where null stands beside it.
+fn one_of(field: &Definition, values: &[&str]) -> String {
+    let (first, rest) = field.name.split_at(1);
+    let members = [kind(false), member("title", first.to_uppercase() + rest), member("enum", values)].join(", ");
+    if field.is_required { members } else { format!(r#""anyOf": [{{{members}}}, {{"type": "null"}}]"#) }
+}
+
+fn described(field: &Definition, kind: String) -> Vec<String> {
     let description = format!("{}: {}", field.description, field.rule);
-    vec![kind.to_owned(), member("description", description), member("examples", [field.example])]
+    vec![kind, member("description", description), member("examples", [field.example])]
 }
 
 /// The days from the first of a year on, as a regular expression. That they are days of the calendar, the format says.
@@ -177,6 +196,13 @@ fn member(name: &str, value: impl Serialize) -> String {
     format!("{}: {}", text(name), serde_json::to_string(&value).unwrap_or_default())
 }
 
+fn in_ascii(character: char) -> String {
+    if character.is_ascii() {
+        return character.into();
+    }
+    character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect()
+}
+
 fn text(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
@@ -203,6 +229,6 @@ mod tests {
         assert_eq!(document["servers"][0]["url"], "https://intake.example/api/v1");
         let properties = &document["components"]["schemas"]["NewPatient"]["properties"];
         assert_eq!(properties["suburb"]["maxLength"], 100);
-        assert_eq!(properties["country"]["enum"], serde_json::json!(["AU", null]));
+        assert_eq!(properties["country"]["anyOf"][0]["enum"], serde_json::json!(["AU"]));
     }
 }
