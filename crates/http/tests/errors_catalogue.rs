@@ -6,16 +6,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use intake_domain::{Field, IdempotencyKey, Rule};
+use intake_domain::{Field, IdempotencyKey, Rule, UnknownField};
 
 /// Texts of `problem.rs` that are for logs, or for headers of their own.
-const NO_MESSAGES: [&str; 6] = [
+const NO_MESSAGES: [&str; 7] = [
     "POST, OPTIONS",
     "GET, OPTIONS",
     r#"Bearer realm="intake""#,
     "TLS/1.2, HTTP/1.1",
     r#"{CHALLENGE}, error="invalid_token", error_description="{reason}""#,
     "the service is full",
+    "{text}: {source}",
 ];
 
 #[test]
@@ -79,6 +80,8 @@ fn messages() -> BTreeSet<String> {
     for path in sources("crates/http/src") {
         found.extend(made_on_the_spot(&code(&path)));
     }
+    found.insert(UnknownField::new("nothing of the kind").message.into_owned());
+    found.insert(UnknownField::new("emial").message.replace("email", "{}"));
     let wrong_key = "".parse::<IdempotencyKey>().unwrap_err();
     assert!(found.remove("The header Idempotency-Key {reason}"));
     found.insert(format!("The header Idempotency-Key {wrong_key}"));

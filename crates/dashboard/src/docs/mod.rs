@@ -14,12 +14,17 @@ use intake_http::Document;
 use outline::Outline;
 
 /// The files in the order of the page, each with the name by which the others link to it.
-const FILES: &[(&str, &str)] = &[(REFERENCE, include_str!("../../../../docs/api.md"))];
+const FILES: &[(&str, &str)] = &[
+    (GUIDE, include_str!("../../../../docs/integrating.md")),
+    (REFERENCE, include_str!("../../../../docs/api.md")),
+    ("CHANGELOG.md", include_str!("../../../../CHANGELOG.md")),
+];
+const GUIDE: &str = "integrating.md";
 const REFERENCE: &str = "api.md";
 /// The address in the files, at which a service on the reader's own machine is reached.
 const ADDRESS_IN_FILES: &str = "https://localhost:8443";
-/// What a key begins with in the files.
-const KEY_IN_FILES: &str = "intake_demo_";
+/// A key in the files.
+const KEY_IN_FILES: &str = "intake_demo_…";
 
 /// The page of one service.
 pub(crate) struct Documentation(Document);
@@ -51,8 +56,13 @@ pub(crate) async fn page(documentation: Data<Documentation>, known: Option<Heade
 impl Documentation {
     /// The page of a service that is reached at this address and takes these keys.
     pub(crate) fn new(base_url: &str, format: &KeyFormat, environment: Environment) -> Self {
-        let own = |text: &str| text.replace(ADDRESS_IN_FILES, base_url).replace(KEY_IN_FILES, format.head());
-        let files: Vec<_> = FILES.iter().map(|(name, text)| (*name, own(text))).collect();
+        let own_key = format!("{}…", format.head());
+        let own = |name: &str, text: &str| match (name, environment) {
+            // Whoever runs the examples of the guide creates made-up patients: never in a real register.
+            (GUIDE, Environment::Production) => text.to_owned(),
+            _ => text.replace(ADDRESS_IN_FILES, base_url).replace(KEY_IN_FILES, &own_key),
+        };
+        let files: Vec<_> = FILES.iter().map(|(name, text)| (*name, own(name, text))).collect();
         let outlines = outline::of_files(&files);
         let parts = files.iter().zip(outlines.iter()).map(|((_, text), outline)| Part {
             outline: outline.clone(),
@@ -93,9 +103,17 @@ mod tests {
 
     #[test]
     fn the_examples_are_those_of_the_service() {
+        let page = page(Environment::Development);
+        assert!(page.contains("https://intake.example/api/v1") && page.contains("Bearer clinic_demo_…"));
+        assert!(!page.contains("localhost:8443") && !page.contains("Bearer intake_demo_"));
+    }
+
+    #[test]
+    fn no_guide_leads_made_up_patients_into_a_real_register() {
         let page = page(Environment::Production);
-        assert!(page.contains("https://intake.example/api/v1") && page.contains("clinic_live_…"));
-        assert!(!page.contains("localhost") && !page.contains("intake_demo"));
+        let (guide, reference) = page.split_once("id=\"api-reference\"").unwrap();
+        assert!(reference.contains("https://intake.example/api/v1") && reference.contains("Bearer clinic_live_…"));
+        assert!(guide.contains("INTAKE_URL=https://localhost:8443/api/v1") && !guide.contains("intake.example"));
     }
 
     #[test]
