@@ -63,6 +63,20 @@ for (const status of document.querySelectorAll("[data-first-use]")) {
     ask();
 }
 
+// A key works until the end of its last day where its maker is.
+for (const field of document.querySelectorAll("input[name=utc_offset]")) {
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    for (const text of document.querySelectorAll("[data-zone]")) {
+        text.textContent = `in your time zone (${zone})`;
+    }
+    field.form.addEventListener("submit", () => {
+        // The offset of that day, which summer time may have changed.
+        const day = field.form.elements.expires.value;
+        const at = day ? new Date(`${day}T23:59:59`) : new Date();
+        field.value = String(-at.getTimezoneOffset());
+    });
+}
+
 // A form is sent once, however often its button is pressed. Coming back to the page allows it again.
 for (const form of document.querySelectorAll("form[method=post]")) {
     form.addEventListener("submit", (event) => {

@@ -4,6 +4,7 @@
 mod account;
 mod activity;
 mod api_keys;
+mod docs;
 mod members;
 mod page;
 
@@ -12,11 +13,12 @@ use std::sync::Arc;
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError, Scope, web};
-use intake_domain::{AuditLog, KeyFormat, KeyStore, MemberStore, PasswordHasher, SessionStore};
+use intake_domain::{AuditLog, Environment, KeyFormat, KeyStore, MemberStore, PasswordHasher, SessionStore};
 use intake_http::TrustedProxies;
 
 use account::{page as account_page, second_factor, sign_in};
 use api_keys::{create, created, list as key_list, replace, revoke, usage};
+use docs::Documentation;
 use members::{invitation, list as member_list, withdraw_invitation};
 use page::error::PageError;
 use page::throttle::Throttle;
@@ -39,6 +41,8 @@ pub struct Dashboard {
     pub hasher: Arc<dyn PasswordHasher>,
     /// What keys look like.
     pub format: KeyFormat,
+    /// Whether this is where things are tried out.
+    pub environment: Environment,
     /// The proxies that are believed.
     pub proxies: TrustedProxies,
     /// The address that browsers and integrations know the service by, without a slash at its end.
@@ -49,6 +53,8 @@ impl Dashboard {
     /// What adds the pages to an application, and answers for every path that nothing is at. The applications of all
     /// workers share what it holds.
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
+        let documentation = Documentation::new(&self.base_url, &self.format, self.environment);
+        let documentation = Data::new(documentation);
         let (keys, members) = (Data::from(self.keys), Data::from(self.members));
         let (sessions, log) = (Data::from(self.sessions), Data::from(self.log));
         let (hasher, format) = (Data::from(self.hasher), Data::new(self.format));
@@ -66,6 +72,7 @@ impl Dashboard {
                 .app_data(proxies.clone())
                 .app_data(base_url.clone())
                 .app_data(throttle.clone())
+                .app_data(documentation.clone())
                 .wrap(from_fn(guard::guard));
             application.service(pages);
         }
@@ -111,6 +118,7 @@ fn pages() -> Scope {
         .route("/settings/account/recovery-codes", web::get().to(second_factor::confirm_replace))
         .route("/settings/account/recovery-codes", web::post().to(second_factor::replace))
         .route("/settings/account/sign-out-everywhere", web::post().to(account_page::sign_out_everywhere))
+        .route("/docs", web::get().to(docs::page))
         .route("/assets/{name}", web::get().to(assets::asset))
         .default_service(web::to(not_found))
 }

@@ -1,16 +1,21 @@
-//! Validates a patient the way another service would: all faults at once, or a patient that keeps every rule.
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+//! Validates patients sent as JSON, one in each line of the standard input, the way another service would.
 
-use intake_domain::{Field, PatientDraft};
-use time::macros::datetime;
+use std::error::Error;
+use std::io::{self, BufRead};
 
-fn main() {
-    let draft = PatientDraft::default()
-        .with(Field::FirstName, "Ada")
-        .with(Field::LastName, "Lovelace")
-        .with(Field::PhoneNumber, "0412 345 678");
-    match draft.validate(datetime!(2025-12-03 10:30 UTC)) {
-        Ok(patient) => println!("valid, born {}", patient.date_of_birth()),
-        Err(faults) => println!("{faults}"),
+use intake_domain::PatientDraft;
+use time::OffsetDateTime;
+
+#[expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a program reads the clock and prints")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let now = OffsetDateTime::now_utc();
+    for (number, line) in (1..).zip(io::stdin().lock().split(b'\n')) {
+        let line = line?;
+        match PatientDraft::from_json(&line).map(|draft| draft.validate(now)) {
+            Ok(Ok(_patient)) => println!("{number}: valid"),
+            Ok(Err(faults)) => println!("{number}: {faults}"),
+            Err(error) => println!("{number}: {error}"),
+        }
     }
+    Ok(())
 }

@@ -1,27 +1,40 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "access")]
 mod audit;
+#[cfg(feature = "access")]
 mod email_address;
+#[cfg(feature = "access")]
 mod environment;
 mod ids;
+#[cfg(feature = "access")]
 mod keys;
+#[cfg(feature = "access")]
 mod members;
+#[cfg(feature = "access")]
 mod name;
+#[cfg(feature = "access")]
 mod network;
 mod patients;
+#[cfg(feature = "access")]
 mod sessions;
+#[cfg(feature = "access")]
 mod store_error;
 mod timestamp;
 
-pub use audit::*;
-pub use email_address::{EmailAddress, EmailAddressError};
-pub use environment::{Environment, UnknownEnvironment};
 pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};
-pub use keys::*;
-pub use members::*;
-pub use name::{Name, NameError};
-pub use network::Network;
 pub use patients::*;
-pub use sessions::*;
-pub use store_error::{Source, StoreError};
 pub use timestamp::{day, timestamp};
+
+#[cfg(feature = "access")]
+pub use {
+    audit::*,
+    email_address::{EmailAddress, EmailAddressError},
+    environment::{Environment, UnknownEnvironment},
+    keys::*,
+    members::*,
+    name::{Name, NameError},
+    network::Network,
+    sessions::*,
+    store_error::{Source, StoreError},
+};

@@ -53,6 +53,7 @@ impl Application {
             log: Arc::new(MockAuditLog::new()),
             hasher: hasher(),
             format,
+            environment: Environment::Development,
             proxies,
             base_url: "https://localhost".to_owned(),
         };

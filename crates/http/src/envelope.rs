@@ -29,7 +29,7 @@ const REQUEST_ID_MAX: usize = 128;
 /// Marks an answer, in its extensions, that is the same for everyone: caches may keep it if they revalidate it. No
 /// other answer may be kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Revalidated;
+pub(crate) struct Revalidated;
 
 /// The middleware around the whole application.
 pub async fn envelope(

@@ -4,6 +4,7 @@
 mod answer_counts;
 mod cause;
 mod connection;
+mod document;
 pub mod edge;
 mod envelope;
 mod openapi;
@@ -22,7 +23,8 @@ pub use answer_counts::AnswerCounts;
 pub use cause::Cause;
 pub use connection::admission::{Connections, Slot};
 pub use connection::stream::Connection;
-pub use envelope::{Revalidated, envelope};
+pub use document::Document;
+pub use envelope::envelope;
 pub use openapi::{fields_table, openapi};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};
@@ -33,16 +35,11 @@ use patients::create;
 use patients::rate_limit::RateLimiter;
 use problem::Problem;
 
-/// Two functions for the benchmarks, which can only call what is public.
+/// A function for the benchmarks, which can only call what is public.
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench {
-    use intake_domain::{NewPatient, Patient};
-    use time::OffsetDateTime;
-
-    pub fn decode_and_validate(body: &[u8], now: OffsetDateTime) -> Option<NewPatient> {
-        crate::patients::decode::members(body, false).ok()?.draft.validate(now).ok()
-    }
+    use intake_domain::Patient;
 
     pub fn write_answer(patient: &Patient<'_>) -> Option<Vec<u8>> {
         crate::patients::created::body(patient).ok()

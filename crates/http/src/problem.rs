@@ -7,7 +7,10 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
-use intake_domain::{CreatePatientError, Field, FieldFault, FieldFaults, KeyRefusal, MalformedKey, Source, StoreError};
+use intake_domain::{
+    CreatePatientError, Field, FieldFault, FieldFaults, JsonError, KeyRefusal, MalformedKey, Source, StoreError,
+    UnknownField,
+};
 use serde::Serialize;
 
 use crate::cause::Cause;
@@ -59,7 +62,7 @@ pub(crate) enum Problem {
     /// Fields break rules.
     Invalid(FieldFaults),
     /// The body has members that are no fields, and perhaps fields that break rules.
-    UnknownMembers(Option<FieldFaults>, Vec<String>),
+    UnknownMembers(Option<FieldFaults>, Vec<UnknownField>),
     /// The idempotency key belongs to a different patient.
     DifferentPatient,
     /// More requests are waiting than the service accepts.
@@ -108,8 +111,8 @@ impl Problem {
     }
 
     fn errors(&self) -> Option<Vec<FieldError<'_>>> {
-        let unknown: &[String] = match self {
-            Self::UnknownMembers(_, names) => names,
+        let unknown: &[UnknownField] = match self {
+            Self::UnknownMembers(_, unknown) => unknown,
             Self::Invalid(_) => &[],
             Self::DifferentPatient => {
                 let message = "was already used for a different patient".into();
@@ -121,8 +124,10 @@ impl Problem {
             let path = fault.field.map(Field::name).into_iter().collect();
             FieldError { path, message: Cow::Borrowed(fault.message.as_ref()) }
         });
-        let unknown =
-            unknown.iter().map(|name| FieldError { path: vec![name.as_str()], message: unknown_member(name) });
+        let unknown = unknown.iter().map(|unknown| FieldError {
+            path: vec![unknown.name.as_str()],
+            message: Cow::Borrowed(unknown.message.as_ref()),
+        });
         Some(faults.chain(unknown).collect())
     }
 
@@ -252,11 +257,15 @@ impl From<CreatePatientError> for Problem {
     }
 }
 
-/// The message for an unknown member, with the field that was probably meant.
-fn unknown_member(name: &str) -> Cow<'static, str> {
-    match Field::resembling(name) {
-        Some(field) => format!("is not a field of a patient: did you mean {}?", field.name()).into(),
-        None => "is not a field of a patient".into(),
+impl From<JsonError> for Problem {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::Malformed { line, column } => {
+                Self::Malformed(format!("The body is not valid JSON: error at line {line} column {column}").into())
+            }
+            JsonError::Repeated { member } => Self::Malformed(format!("The body has the member {member} twice").into()),
+            JsonError::NotAnObject => Self::Invalid(FieldFault::whole("must be a JSON object").into()),
+        }
     }
 }
 

@@ -7,11 +7,10 @@ use askama::Template;
 use intake_domain::{KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, Name, NameError, create_key};
 use intake_http::edge;
 use serde::Deserialize;
-use time::OffsetDateTime;
-use time::macros::format_description;
 
 use crate::BaseUrl;
 use crate::api_keys::created::show_made;
+use crate::api_keys::expiry::{Expiry, ExpiryFields};
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
@@ -23,8 +22,7 @@ struct NewKeyPage<'a> {
     id: String,
     name: &'a str,
     name_error: Option<NameError>,
-    expires: &'a str,
-    expires_error: Option<&'static str>,
+    expiry: ExpiryFields,
 }
 
 #[derive(Deserialize)]
@@ -32,15 +30,15 @@ pub(crate) struct NewKeyForm {
     form_token: String,
     id: String,
     name: String,
-    #[serde(default)]
-    expires: String,
+    #[serde(flatten)]
+    expiry: Expiry,
 }
 
 pub(crate) async fn form(visitor: Visitor) -> Result<HttpResponse, PageError> {
     // The form carries the id of the key to be made, so that sending it twice makes one key.
     let id = KeyId::new(edge::now(), edge::random()).to_string();
     let shell = Shell::new("keys", &visitor);
-    let page = NewKeyPage { shell, id, name: "", name_error: None, expires: "", expires_error: None };
+    let page = NewKeyPage { shell, id, name: "", name_error: None, expiry: Expiry::default().fields(None, None) };
     render(StatusCode::OK, &page)
 }
 
@@ -54,7 +52,7 @@ pub(crate) async fn create(
     visitor.assert_own_form(&form.form_token)?;
     let id: KeyId = form.id.parse().map_err(|_| PageError::BadForm)?;
     let deed = visitor.deed();
-    let (name, expires_at) = match (Name::new(form.name.as_str()), expiry(&form.expires, deed.at)) {
+    let (name, expires_at) = match (Name::new(form.name.as_str()), form.expiry.end(deed.at, None)) {
         (Ok(name), Ok(expires_at)) => (name, expires_at),
         (name, expires_at) => {
             let page = NewKeyPage {
@@ -62,8 +60,7 @@ pub(crate) async fn create(
                 id: form.id.clone(),
                 name: &form.name,
                 name_error: name.err(),
-                expires: &form.expires,
-                expires_error: expires_at.err(),
+                expiry: form.expiry.fields(None, expires_at.err()),
             };
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
@@ -73,14 +70,4 @@ pub(crate) async fn create(
         KeyRequest { organisation_id, name, expires_at, replaces: None, id, secret: KeySecret::new(edge::random()) };
     let made = create_key(keys.as_ref(), &format, request, &deed).await;
     show_made(&visitor, made, &base)
-}
-
-/// The start of the day that was typed, in UTC, if one was typed and it is in the future.
-pub(crate) fn expiry(text: &str, now: OffsetDateTime) -> Result<Option<OffsetDateTime>, &'static str> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let day = time::Date::parse(text, format_description!("[year]-[month]-[day]"));
-    let at = day.map_err(|_| "Enter a date such as 2026-12-31.")?.midnight().assume_utc();
-    if at > now { Ok(Some(at)) } else { Err("The date must be in the future.") }
 }

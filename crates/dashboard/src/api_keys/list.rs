@@ -2,39 +2,50 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::Data;
+use actix_web::web::{Data, Query};
 use askama::Template;
 use intake_domain::{KeyFormat, KeyRecord, KeyStatus, KeyStore, list_keys};
 use intake_http::edge;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
+use crate::api_keys::filter::{Filter, Selection};
 use crate::page::error::PageError;
 use crate::page::moment::{exact, relative};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Visitor;
 
+/// Time enough to replace a key before it expires.
+const SOON: Duration = Duration::days(7);
+
 #[derive(Template)]
 #[template(path = "api_keys/list.html")]
-struct KeysPage {
+struct KeysPage<'a> {
     shell: Shell,
     keys: Vec<KeyRow>,
+    /// How many keys there are, whatever is shown.
+    total: usize,
+    revoked: Option<String>,
+    filter: &'a Filter,
+    selection: Selection<'a>,
 }
 
-struct KeyRow {
-    id: String,
-    name: String,
-    hint: String,
-    created_at: String,
-    created_by: String,
-    last_used_at: Option<String>,
-    status: &'static str,
-    status_class: &'static str,
-    status_at: Option<String>,
-    revoked_by: Option<String>,
-    replacement: Option<&'static str>,
-    can_be_replaced: bool,
-    must_be_replaced: bool,
-    is_over: bool,
+pub(crate) struct KeyRow {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) hint: String,
+    pub(crate) created_at: String,
+    pub(crate) created_by: String,
+    pub(crate) last_used_at: Option<String>,
+    pub(crate) status: &'static str,
+    pub(crate) status_class: &'static str,
+    pub(crate) status_at: Option<String>,
+    pub(crate) revoked_by: Option<String>,
+    pub(crate) replacement: Option<&'static str>,
+    pub(crate) can_be_replaced: bool,
+    pub(crate) must_be_replaced: bool,
+    /// When the key expires, if that is soon.
+    pub(crate) expires_soon_at: Option<String>,
+    pub(crate) is_over: bool,
 }
 
 pub(crate) async fn home(_: Visitor) -> HttpResponse {
@@ -43,18 +54,29 @@ pub(crate) async fn home(_: Visitor) -> HttpResponse {
 
 pub(crate) async fn page(
     visitor: Visitor,
+    filter: Option<Query<Filter>>,
     keys: Data<dyn KeyStore>,
     format: Data<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
-    let found = list_keys(keys.as_ref(), visitor.organisation()).await?;
-    let newest_first = found.iter().rev();
-    let keys = newest_first.map(|key| KeyRow::new(key, &found, &format, now)).collect();
-    render(StatusCode::OK, &KeysPage { shell: Shell::new("keys", &visitor), keys })
+    let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
+    let filter = filter.map(Query::into_inner).unwrap_or_default();
+    let selection = filter.select(&all, now);
+    let rows = selection.keys.iter().map(|key| KeyRow::new(key, &all, &format, now)).collect();
+    let revoked = all.iter().find(|key| key.revoked_at.is_some() && key.id.to_string() == filter.revoked);
+    let page = KeysPage {
+        shell: Shell::new("keys", &visitor),
+        keys: rows,
+        total: all.len(),
+        revoked: revoked.map(|key| key.name.clone()),
+        filter: &filter,
+        selection,
+    };
+    render(StatusCode::OK, &page)
 }
 
 impl KeyRow {
-    fn new(key: &KeyRecord, all: &[KeyRecord], format: &KeyFormat, now: OffsetDateTime) -> Self {
+    pub(crate) fn new(key: &KeyRecord, all: &[KeyRecord], format: &KeyFormat, now: OffsetDateTime) -> Self {
         let (status, status_class, status_at) = match key.status(now) {
             KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(at)),
             KeyStatus::Expired(at) => ("Expired", "expired", Some(at)),
@@ -87,6 +109,7 @@ impl KeyRow {
             replacement,
             can_be_replaced: successor.is_none(),
             must_be_replaced: key.must_be_replaced(now),
+            expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= SOON).map(relative),
             is_over,
         }
     }

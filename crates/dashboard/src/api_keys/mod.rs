@@ -7,6 +7,8 @@ use crate::page::visitor::Visitor;
 
 pub(crate) mod create;
 pub(crate) mod created;
+pub(crate) mod expiry;
+pub(crate) mod filter;
 pub(crate) mod list;
 pub(crate) mod replace;
 pub(crate) mod revoke;

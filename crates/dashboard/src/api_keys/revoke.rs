@@ -41,5 +41,5 @@ pub(crate) async fn revoke(
     visitor.assert_own_form(&form.form_token)?;
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
     revoke_key(keys.as_ref(), id, Some(visitor.organisation()), &visitor.deed()).await?;
-    Ok(redirect("/settings/api-keys"))
+    Ok(redirect(&format!("/settings/api-keys?revoked={id}")))
 }

@@ -7,10 +7,11 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
-use intake_domain::{ANSWERS_KEPT, AnswerCount, KeyStore};
+use intake_domain::{ANSWERS_KEPT, AnswerCount, KeyFormat, KeyStore, list_keys};
 use intake_http::edge;
 use time::{Date, Duration, OffsetDateTime};
 
+use crate::api_keys::list::KeyRow;
 use crate::api_keys::own_key;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
@@ -19,6 +20,8 @@ use crate::page::visitor::Visitor;
 const DAYS: i64 = ANSWERS_KEPT.whole_days();
 /// The height of the chart, in units of its view box.
 const HEIGHT: u64 = 100;
+/// The chart is no lower than for so many requests a day, or a single one would fill it.
+const SCALE_MIN: u64 = 10;
 /// How many reasons are shown: the others are rare.
 const REASONS: usize = 8;
 
@@ -26,10 +29,12 @@ const REASONS: usize = 8;
 #[template(path = "api_keys/usage.html")]
 struct UsagePage {
     shell: Shell,
-    name: String,
+    key: KeyRow,
     accepted: u64,
     refused: u64,
     days: Vec<Day>,
+    /// What the height of the chart stands for.
+    most: u64,
     reasons: Vec<Reason>,
 }
 
@@ -55,37 +60,48 @@ pub(crate) async fn page(
     visitor: Visitor,
     id: Path<String>,
     keys: Data<dyn KeyStore>,
+    format: Data<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
     let key = own_key(&visitor, &id, keys.as_ref()).await?;
+    let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
     let now = edge::now();
     let since = first_day(now);
     let answers = keys.answers(visitor.organisation(), key.id, since).await?;
-    let total = |is_accepted: bool| {
-        let counted = answers.iter().filter(|answer| answer.field.is_none() && (answer.status == 201) == is_accepted);
+    let total = |accepted: bool| {
+        let counted = answers.iter().filter(|answer| answer.field.is_none() && is_accepted(answer.status) == accepted);
         counted.map(|answer| answer.count).sum()
     };
+    let (days, most) = days(&answers, since);
     let page = UsagePage {
         shell: Shell::new("keys", &visitor),
-        name: key.name,
+        key: KeyRow::new(&key, &all, &format, now),
         accepted: total(true),
         refused: total(false),
-        days: days(&answers, since),
+        days,
+        most,
         reasons: reasons(&answers),
     };
     render(StatusCode::OK, &page)
+}
+
+/// A patient was created, or said to be valid.
+fn is_accepted(status: u16) -> bool {
+    (200..300).contains(&status)
 }
 
 fn first_day(now: OffsetDateTime) -> Date {
     now.date() - Duration::days(DAYS - 1)
 }
 
-fn days(answers: &[AnswerCount], since: Date) -> Vec<Day> {
+/// A bar for each day, and how many requests the full height stands for.
+fn days(answers: &[AnswerCount], since: Date) -> (Vec<Day>, u64) {
     let mut counts: BTreeMap<Date, (u64, u64)> = (0..DAYS).map(|day| (since + Duration::days(day), (0, 0))).collect();
     for answer in answers.iter().filter(|answer| answer.field.is_none()) {
         let (accepted, refused) = counts.entry(answer.day).or_default();
-        *(if answer.status == 201 { accepted } else { refused }) += answer.count;
+        *(if is_accepted(answer.status) { accepted } else { refused }) += answer.count;
     }
-    let highest = counts.values().map(|(accepted, refused)| accepted + refused).max().unwrap_or(0).max(1);
+    let busiest = counts.values().map(|(accepted, refused)| accepted + refused).max().unwrap_or(0);
+    let highest = busiest.max(SCALE_MIN);
     // Any request is visible, however few there were compared with the busiest day.
     let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / highest).max(1) };
     let bar = |(x, (day, (accepted, refused))): (usize, (Date, (u64, u64)))| {
@@ -94,13 +110,13 @@ fn days(answers: &[AnswerCount], since: Date) -> Vec<Day> {
         let refused_y = accepted_y.saturating_sub(refused_height);
         Day { x: x * 10, day, accepted, refused, accepted_height, refused_height, accepted_y, refused_y }
     };
-    counts.into_iter().enumerate().map(bar).collect()
+    (counts.into_iter().enumerate().map(bar).collect(), highest)
 }
 
 /// The most frequent refusals, each with the fields that its answers named; both sorted by how often they occurred.
 fn reasons(answers: &[AnswerCount]) -> Vec<Reason> {
     let mut by_status: BTreeMap<u16, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
-    for answer in answers.iter().filter(|answer| answer.status != 201) {
+    for answer in answers.iter().filter(|answer| !is_accepted(answer.status)) {
         let (count, fields) = by_status.entry(answer.status).or_default();
         match &answer.field {
             None => *count += answer.count,
@@ -132,12 +148,20 @@ mod tests {
     #[test]
     fn every_day_has_a_bar_and_the_busiest_fills_the_chart() {
         let (first, last) = (date!(2025 - 11 - 04), date!(2025 - 12 - 03));
-        let bars =
+        let (bars, most) =
             days(&[answer(last, 201, None, 900), answer(last, 422, None, 100), answer(first, 201, None, 1)], first);
+        assert_eq!(most, 1_000);
         assert_eq!((bars.len(), bars[0].day, bars[29].day), (30, first, last));
         assert_eq!((bars[29].accepted_height, bars[29].refused_height, bars[29].refused_y), (90, 10, 0));
         assert_eq!((bars[0].accepted_height, bars[0].accepted_y), (1, 99), "one request is seen");
         assert_eq!((bars[1].accepted_height, bars[1].refused_height), (0, 0));
+    }
+
+    #[test]
+    fn a_single_request_does_not_fill_the_chart_and_a_dry_run_is_no_refusal() {
+        let day = date!(2025 - 12 - 03);
+        let (bars, most) = days(&[answer(day, 200, None, 1)], day - Duration::days(29));
+        assert_eq!((most, bars[29].accepted_height, bars[29].refused_height), (10, 10, 0));
     }
 
     #[test]

@@ -58,6 +58,20 @@ impl fmt::Debug for KeySecret {
 }
 
 /// The shape of the keys that one service makes and takes: `<prefix>_<live|demo>_<secret><checksum>`.
+///
+/// ```
+/// use intake_domain::{Environment, KeyFormat, MalformedKey};
+///
+/// let format = KeyFormat::new(&"intake".parse()?, Environment::Development);
+/// let key = format.mint([7; 32]); // 32 random bytes, in a program
+/// assert!(key.expose().starts_with("intake_demo_"));
+///
+/// // What somebody presents is the same key; only its digest is kept.
+/// assert_eq!(format.parse(key.expose())?.digest(), key.digest());
+/// let production = KeyFormat::new(&"intake".parse()?, Environment::Production);
+/// assert_eq!(production.parse(key.expose()), Err(MalformedKey::OtherEnvironment));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFormat {
     head: String,

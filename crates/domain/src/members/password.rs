@@ -8,6 +8,16 @@ use zeroize::Zeroizing;
 const COMMON: &str = include_str!("common_passwords.txt");
 
 /// A password that keeps the rules, to be hashed. Never printed.
+///
+/// ```
+/// use intake_domain::{Password, PasswordError};
+///
+/// let password = Password::new("four herons at the jetty")?;
+/// assert_eq!(format!("{password:?}"), "Password(…)");
+/// assert_eq!(Password::new("too short"), Err(PasswordError::Length));
+/// assert_eq!(Password::new("aaaaaaaaaaaa"), Err(PasswordError::Common));
+/// # Ok::<(), PasswordError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(Zeroizing<String>);
 

@@ -16,6 +16,18 @@ pub const RECOVERY_CODES: usize = 10;
 const SECRET_LENGTH: usize = 20;
 
 /// The secret that the service shares with a member's authenticator app (RFC 6238). Never printed by `Debug`.
+///
+/// ```
+/// use intake_domain::{PresentedCode, TotpSecret};
+/// use time::Duration;
+/// use time::macros::datetime;
+///
+/// let secret = TotpSecret::new([7; 20]); // 20 random bytes, in a program
+/// let now = datetime!(2025-12-03 10:30 UTC);
+/// let typed = PresentedCode::new(secret.code_at(now));
+/// assert!(secret.step_of(&typed, now + Duration::seconds(30)).is_some());
+/// assert_eq!(secret.step_of(&typed, now + Duration::minutes(5)), None);
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct TotpSecret(Secret);
 

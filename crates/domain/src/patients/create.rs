@@ -77,6 +77,26 @@ pub enum CreatePatientError {
 
 /// Creates a patient in the organisation that owns the key. A valid draft costs the register one step; a faulty one costs
 /// one look at the key, because a key that opens nothing is the first thing to say.
+///
+/// With the feature `mocks` a test needs no register:
+///
+/// ```
+/// use futures_util::FutureExt;
+/// use intake_domain::*;
+/// use time::macros::datetime;
+///
+/// let mut register = MockPatientRegister::new();
+/// let refused = KeyStanding::Refused(KeyRefusal::Revoked);
+/// register.expect_standing().return_once(move |_, _| Ok(refused));
+///
+/// let now = datetime!(2025-12-03 10:30 UTC);
+/// let key = KeyFormat::new(&"intake".parse()?, Environment::Development).mint([7; 32]).digest();
+/// let draft = PatientDraft::default().with(Field::FirstName, "Ada");
+/// let request = PatientRequest { key, draft, idempotency_key: None, id: PatientId::new(now, [7; 10]), now };
+/// let error = create_patient(&register, request).now_or_never().expect("mocks answer at once").unwrap_err();
+/// assert!(matches!(error, CreatePatientError::KeyRefused(KeyRefusal::Revoked)));
+/// # Ok::<(), KeyPrefixError>(())
+/// ```
 pub async fn create_patient(
     register: &dyn PatientRegister,
     request: PatientRequest<'_>,

@@ -29,6 +29,18 @@ use crate::patients::sent::Sent;
 /// assert_eq!(patient.get(Field::Suburb), None);
 /// # Ok::<(), intake_domain::FieldFaults>(())
 /// ```
+///
+/// It can be collected, from names too:
+///
+/// ```
+/// use intake_domain::{Field, PatientDraft, UnknownField};
+///
+/// let columns = [("firstName", "Ada"), ("lastName", "Lovelace")];
+/// let named = columns.into_iter().map(|(name, value)| Ok((name.parse::<Field>()?, value)));
+/// let draft = named.collect::<Result<PatientDraft, UnknownField>>()?;
+/// assert_eq!(draft[Field::LastName].text(), Some("Lovelace"));
+/// # Ok::<(), UnknownField>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PatientDraft<'a>(ByField<Sent<'a>>);
 
@@ -122,6 +134,18 @@ impl fmt::Display for FieldFault {
 }
 
 /// Everything wrong with what was sent, in the order of the fields.
+///
+/// ```
+/// use intake_domain::{Field, PatientDraft, Sent};
+/// use time::macros::datetime;
+///
+/// let draft = PatientDraft::default().with(Field::FirstName, "Ada").with(Field::LastName, Sent::NotText);
+/// let faults = draft.validate(datetime!(2025-12-03 10:30 UTC)).unwrap_err();
+/// for fault in faults.as_slice() {
+///     println!("{:?}: {}", fault.field, fault.message);
+/// }
+/// assert_eq!(faults.to_string(), "lastName must be a string; phoneNumber is required; dateOfBirth is required");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldFaults(Vec<FieldFault>);
 

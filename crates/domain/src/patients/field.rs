@@ -1,8 +1,10 @@
 //! The fields of a patient, each once. Whatever goes through all fields (decoding, rules, digest, statement, answer, the
 //! OpenAPI document, the table of the guide) goes through [`Field::ALL`] and [`Field::definition`].
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Index, IndexMut};
+use std::str::FromStr;
 
 use time::Date;
 use time::macros::date;
@@ -13,6 +15,19 @@ use crate::patients::rules;
 const NAME_COMPARED_MAX: usize = 32;
 
 /// A field of a patient, in the order in which faults are told.
+///
+/// ```
+/// use intake_domain::{Field, Rule};
+///
+/// let field: Field = "lastName".parse()?;
+/// let definition = field.definition();
+/// assert!(definition.is_required && matches!(definition.rule, Rule::Name { max: 255 }));
+/// assert_eq!(definition.rule.to_string(), "1 to 255 characters, not blank");
+///
+/// let unknown = "last_name".parse::<Field>().unwrap_err();
+/// assert_eq!(unknown.to_string(), "\"last_name\" is not a field of a patient: did you mean lastName?");
+/// # Ok::<(), intake_domain::UnknownField>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the definition of each says what it is")]
 pub enum Field {
@@ -251,6 +266,44 @@ impl Field {
         (distance <= 2 && distance * 3 <= written.len()).then_some(nearest)
     }
 }
+
+impl FromStr for Field {
+    type Err = UnknownField;
+
+    /// The same as [`Field::named`], with an error that says what was probably meant.
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::named(name).ok_or_else(|| UnknownField::new(name))
+    }
+}
+
+/// A name that no field has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownField {
+    /// The name as written.
+    pub name: String,
+    /// For people to read; names the field that was probably meant, if there is one.
+    pub message: Cow<'static, str>,
+}
+
+impl UnknownField {
+    /// What is to be said of that name.
+    pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
+        let message = match Field::resembling(&name) {
+            Some(field) => format!("is not a field of a patient: did you mean {}?", field.name()).into(),
+            None => "is not a field of a patient".into(),
+        };
+        Self { name, message }
+    }
+}
+
+impl fmt::Display for UnknownField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}", self.name, self.message)
+    }
+}
+
+impl std::error::Error for UnknownField {}
 
 impl fmt::Display for Rule {
     /// The rule in words, as documents tell it.

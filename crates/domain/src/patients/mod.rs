@@ -1,22 +1,34 @@
 //! Patients: what was sent, the rules it keeps, and how it comes into the register.
 
+#[cfg(feature = "access")]
 pub(crate) mod create;
 pub(crate) mod draft;
 pub(crate) mod field;
+#[cfg(feature = "json")]
+pub(crate) mod json;
 pub(crate) mod patient;
+#[cfg(feature = "access")]
 pub(crate) mod register;
 pub(crate) mod rules;
+#[cfg(feature = "access")]
 pub(crate) mod safe_retry;
 pub(crate) mod sent;
 
-pub use create::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient, validate_patient};
 pub use draft::{FieldFault, FieldFaults, PatientDraft};
-pub use field::{ByField, Definition, Field, Rule};
+pub use field::{ByField, Definition, Field, Rule, UnknownField};
 pub use patient::{NewPatient, Patient};
-pub use register::{PatientRegister, Registered, Registration, SafeRetry};
 pub use rules::Today;
-pub use safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest};
 pub use sent::Sent;
+
+#[cfg(feature = "json")]
+pub use json::{JsonError, JsonPatient};
+
+#[cfg(feature = "access")]
+pub use {
+    create::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient, validate_patient},
+    register::{PatientRegister, Registered, Registration, SafeRetry},
+    safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest},
+};
 
 #[cfg(feature = "mocks")]
 pub use register::MockPatientRegister;

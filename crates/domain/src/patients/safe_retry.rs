@@ -51,6 +51,22 @@ pub struct IdempotencyKeyError;
 /// Tells whether two requests carry the same patient. Salted with the patient's id, so that equal patients cannot be
 /// found by comparing stored digests. A field that later versions add changes no digest of a patient without it, so a
 /// request can be repeated across upgrades.
+///
+/// ```
+/// use intake_domain::{Field, PatientDraft, PatientId, RequestDigest};
+/// use time::macros::datetime;
+///
+/// let now = datetime!(2025-12-03 10:30 UTC);
+/// let sent = |first_name| {
+///     let fields = [(Field::LastName, "Hopper"), (Field::PhoneNumber, "+61498765432"), (Field::DateOfBirth, "1985-03-21")];
+///     PatientDraft::from_iter(fields).with(Field::FirstName, first_name).validate(now)
+/// };
+/// let id = PatientId::new(now, [7; 10]); // 10 random bytes, in a program
+/// let first = RequestDigest::new(id, &sent("Grace")?);
+/// assert_eq!(RequestDigest::new(id, &sent("Grace")?), first);
+/// assert_ne!(RequestDigest::new(id, &sent("Mary")?), first);
+/// # Ok::<(), intake_domain::FieldFaults>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RequestDigest([u8; 32]);
 

@@ -10,5 +10,6 @@ mod create_patient;
 mod fixtures;
 mod manage_keys;
 mod members;
+mod outside;
 mod rules;
 mod second_factor;

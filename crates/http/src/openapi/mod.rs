@@ -2,14 +2,13 @@
 //! are made from their definitions.
 
 use actix_web::HttpResponse;
-use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ETag, EntityTag, IfNoneMatch};
+use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue, IfNoneMatch};
 use actix_web::web::{Data, Header};
 use intake_domain::{Definition, Field, Rule};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use time::{Date, Month};
 
-use crate::envelope::Revalidated;
+use crate::document::Document;
 
 const TEMPLATE: &str = include_str!("template.json");
 /// Control characters, bidirectional overrides and isolates, for the inside of a class of a regular expression.
@@ -18,43 +17,31 @@ const FORBIDDEN: &str = r"\u0000-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069";
 const BLANK: &str = concat!(
     r" \u00A0\u00AD\u034F\u061C\u115F\u1160\u1680\u17B4\u17B5\u180B-\u180F\u2000-\u200F\u2028\u2029\u202F\u205F-\u2065",
     r"\u206A-\u206F\u2800\u3000\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF9-\uFFFB",
-    // Regular expressions agree on no escape for what lies beyond the first 65,536.
-    "\u{E0000}-\u{E0FFF}"
 );
+/// Everything but U+E0000 to U+E0FFF, which draw nothing either. A range that begins beyond U+FFFF is an error where regular
+/// expressions know UTF-16 alone (.NET, JavaScript without the flag `u`), so each range here begins before. Regular expressions
+/// agree on no escape for where it ends.
+const BEFORE_OR_AFTER_TAGS: &str = "(?:[\\u0000-\u{DFFFF}]|[^\\u0000-\u{E0FFF}])";
 const EMAIL: &str = concat!(
     r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?",
     r"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$"
 );
 
-/// The document of one service, with the tag by which it is known again.
+/// The document of one service.
 #[derive(Clone, Debug)]
-pub(crate) struct OpenApiDocument {
-    text: String,
-    etag: EntityTag,
-}
+pub(crate) struct OpenApiDocument(Document);
 
 impl OpenApiDocument {
     /// The document of a service that is reached at this address.
     pub(crate) fn new(base_url: &str) -> Self {
-        let text = openapi(base_url);
-        let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
-        let etag = EntityTag::new_strong(digest);
-        Self { text, etag }
+        Self(Document::new("application/json", openapi(base_url)))
     }
 }
 
 /// `GET /api/v1/openapi.json`: for everybody, from any page.
 pub(crate) async fn document(document: Data<OpenApiDocument>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
-    let is_known = known.is_some_and(|Header(known)| match known {
-        IfNoneMatch::Any => true,
-        IfNoneMatch::Items(tags) => tags.iter().any(|tag| tag.weak_eq(&document.etag)),
-    });
-    let mut response = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-    response.insert_header(ETag(document.etag.clone()));
-    response.insert_header((ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
-    let body = if is_known { String::new() } else { document.text.clone() };
-    let mut response = response.content_type("application/json").body(body);
-    response.extensions_mut().insert(Revalidated);
+    let mut response = document.0.answer(known.as_deref());
+    response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 
@@ -76,7 +63,10 @@ pub fn openapi(base_url: &str) -> String {
         ("@returned", returned),
         ("@returned_properties", object(&returned_properties())),
     ];
-    blanks.iter().fold(TEMPLATE.to_owned(), |document, (blank, value)| document.replace(&text(blank), value))
+    let document =
+        blanks.iter().fold(TEMPLATE.to_owned(), |document, (blank, value)| document.replace(&text(blank), value));
+    // Editors and tools drop or refuse what no character has been given to, such as U+DFFFF.
+    document.chars().fold(String::new(), |escaped, character| escaped + &in_ascii(character))
 }
 
 /// The rules of the fields as a table of Markdown, for the guide.
@@ -96,13 +86,20 @@ pub(crate) fn example(fields: &[Field]) -> String {
 }
 
 fn sent_schema(field: &Definition) -> Vec<String> {
-    let mut members = described(field, !field.is_required);
+    let kind = match field.rule {
+        Rule::OneOf(values) => one_of(field, values),
+        _ => kind(!field.is_required),
+    };
+    let mut members = described(field, kind);
     let forbidden_anywhere = format!("^[^{FORBIDDEN}]*$");
     match field.rule {
         Rule::Name { max } => members.extend([
             member("minLength", 1),
             member("maxLength", max),
-            member("pattern", format!("^[^{FORBIDDEN}]*[^{FORBIDDEN}{BLANK}][^{FORBIDDEN}]*$")),
+            member(
+                "pattern",
+                format!("^[^{FORBIDDEN}]*(?![{FORBIDDEN}{BLANK}]){BEFORE_OR_AFTER_TAGS}[^{FORBIDDEN}]*$"),
+            ),
         ]),
         Rule::Text { max } => members.extend([member("maxLength", max), member("pattern", forbidden_anywhere)]),
         Rule::Email { max } => members.extend([member("maxLength", max), member("pattern", EMAIL)]),
@@ -110,11 +107,7 @@ fn sent_schema(field: &Definition) -> Vec<String> {
         Rule::BirthDate { earliest } => {
             members.extend([member("format", "date"), member("pattern", days_from(earliest))]);
         }
-        Rule::OneOf(values) if field.is_required => members.push(member("enum", values)),
-        Rule::OneOf(values) => {
-            let values: Vec<_> = values.iter().copied().map(Some).chain([None]).collect();
-            members.push(member("enum", values));
-        }
+        Rule::OneOf(_) => {}
     }
     members
 }
@@ -136,7 +129,7 @@ fn returned_properties() -> Vec<String> {
         let definition = field.definition();
         // SPEC 2.1 calls the date of birth nullable though every patient of this interface has one.
         let is_nullable = !definition.is_required || matches!(definition.rule, Rule::BirthDate { .. });
-        let mut members = described(definition, is_nullable);
+        let mut members = described(definition, kind(is_nullable));
         if matches!(definition.rule, Rule::BirthDate { .. }) {
             members.push(member("format", "date"));
         }
@@ -157,10 +150,21 @@ fn returned_properties() -> Vec<String> {
     properties
 }
 
-fn described(field: &Definition, is_nullable: bool) -> Vec<String> {
-    let kind = if is_nullable { r#""type": ["string", "null"]"# } else { r#""type": "string""# };
+fn kind(is_nullable: bool) -> String {
+    if is_nullable { r#""type": ["string", "null"]"# } else { r#""type": "string""# }.to_owned()
+}
+
+/// One of these values. Generators of clients make three types of an enumeration with null in it, but one, named by the
+/// title, where null stands beside it.
+fn one_of(field: &Definition, values: &[&str]) -> String {
+    let (first, rest) = field.name.split_at(1);
+    let members = [kind(false), member("title", first.to_uppercase() + rest), member("enum", values)].join(", ");
+    if field.is_required { members } else { format!(r#""anyOf": [{{{members}}}, {{"type": "null"}}]"#) }
+}
+
+fn described(field: &Definition, kind: String) -> Vec<String> {
     let description = format!("{}: {}", field.description, field.rule);
-    vec![kind.to_owned(), member("description", description), member("examples", [field.example])]
+    vec![kind, member("description", description), member("examples", [field.example])]
 }
 
 /// The days from the first of a year on, as a regular expression. That they are days of the calendar, the format says.
@@ -192,6 +196,13 @@ fn member(name: &str, value: impl Serialize) -> String {
     format!("{}: {}", text(name), serde_json::to_string(&value).unwrap_or_default())
 }
 
+fn in_ascii(character: char) -> String {
+    if character.is_ascii() {
+        return character.into();
+    }
+    character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect()
+}
+
 fn text(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
@@ -218,6 +229,6 @@ mod tests {
         assert_eq!(document["servers"][0]["url"], "https://intake.example/api/v1");
         let properties = &document["components"]["schemas"]["NewPatient"]["properties"];
         assert_eq!(properties["suburb"]["maxLength"], 100);
-        assert_eq!(properties["country"]["enum"], serde_json::json!(["AU", null]));
+        assert_eq!(properties["country"]["anyOf"][0]["enum"], serde_json::json!(["AU"]));
     }
 }

@@ -7,15 +7,14 @@ use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::{Bytes, Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use intake_domain::{
-    IdempotencyKey, KeyDigest, KeyFormat, KeyStore, PatientId, PatientRegister, PatientRequest, authenticate,
-    create_patient, validate_patient,
+    IdempotencyKey, JsonPatient, KeyDigest, KeyFormat, KeyStore, PatientId, PatientRegister, PatientRequest,
+    UnknownField, authenticate, create_patient, validate_patient,
 };
 
 use crate::edge;
-use crate::patients::decode::Members;
 use crate::patients::prefer::{PREFERENCE_APPLIED, STRICT, is_strict};
 use crate::patients::rate_limit::{Allowance, RateLimiter};
-use crate::patients::{bearer, body, content_type, created, decode};
+use crate::patients::{bearer, body, content_type, created};
 use crate::problem::Problem;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -97,12 +96,13 @@ async fn serve(
         Ok(body) => body,
         Err(problem) => return Err(after_authentication(register, key, problem).await),
     };
-    let (Members { draft, unknown }, idempotency_key) = match understand(headers, &body) {
+    let (JsonPatient { draft, unknown }, idempotency_key) = match understand(headers, &body) {
         Ok(understood) => understood,
         Err(problem) => return Err(after_authentication(register, key, problem).await),
     };
     let now = edge::now();
-    if !unknown.is_empty() {
+    if is_strict(headers) && !unknown.is_empty() {
+        let unknown = unknown.into_iter().map(UnknownField::new).collect();
         let problem = Problem::UnknownMembers(draft.validate(now).err(), unknown);
         return Err(after_authentication(register, key, problem).await);
     }
@@ -124,14 +124,14 @@ async fn receive(headers: &HeaderMap, payload: Payload) -> Result<Bytes, Problem
     Err(Problem::UnsupportedMediaType)
 }
 
-fn understand<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(Members<'a>, Option<IdempotencyKey>), Problem> {
-    let members = decode::members(body, is_strict(headers));
+fn understand<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<(JsonPatient<'a>, Option<IdempotencyKey>), Problem> {
+    let patient = JsonPatient::from_slice(body).map_err(Problem::from);
     // Syntax comes first, that of the header included. JSON that is not an object is a fault of the fields.
-    if let Err(problem @ Problem::Malformed(_)) = members {
+    if let Err(problem @ Problem::Malformed(_)) = patient {
         return Err(problem);
     }
     let idempotency_key = idempotency_key(headers)?;
-    Ok((members?, idempotency_key))
+    Ok((patient?, idempotency_key))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {

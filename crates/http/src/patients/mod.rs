@@ -5,6 +5,5 @@ pub(crate) mod body;
 pub(crate) mod content_type;
 pub(crate) mod create;
 pub(crate) mod created;
-pub(crate) mod decode;
 pub(crate) mod prefer;
 pub(crate) mod rate_limit;

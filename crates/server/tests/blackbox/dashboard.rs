@@ -102,21 +102,33 @@ fn a_replacement_expires_as_the_old_key_did_unless_somebody_says_otherwise() {
     let app = TestApp::start();
     app.join(&browser, "Ada", "ada@clinic.example");
     create_key(&browser, "Front desk");
-    browser.wait_for("It works until you revoke it.");
+    browser.wait_for("or until you revoke it");
+    assert_eq!(
+        app.database
+            .count("api_keys WHERE expires_at BETWEEN now() + interval '364 days' AND now() + interval '366 days'"),
+        1
+    );
     let aged = "UPDATE api_keys SET created_at = now() - interval '80 days', expires_at = now() + interval '10 days'";
     app.database.connect().batch_execute(aged).unwrap();
     browser.press("Done");
     browser.press("Replace");
-    browser.wait_for("The old key was made for 90 days");
-    let in_91_days = (edge::now() + time::Duration::days(91)).date().to_string();
-    assert_eq!(browser.value("The new key expires"), in_91_days);
-    let _ = browser.run("document.querySelector('#expires').value = '2020-01-01'");
-    browser.press("Create replacement");
-    browser.wait_for("The date must be in the future.");
-    let _ = browser.run(&format!("document.querySelector('#expires').value = '{in_91_days}'"));
-    browser.press("Create replacement");
+    browser.wait_for("As the old key: after 90 days");
+    browser.wait_for("in your time zone");
+    assert_eq!(browser.value("Expires"), "same");
+    let choose = |lasts: &str, day: &str| {
+        let fill = format!(
+            "document.querySelector('#lasts').value = '{lasts}'; document.querySelector('#expires').value = '{day}'"
+        );
+        let _ = browser.run(&fill);
+        browser.press("Create replacement");
+    };
+    choose("date", "2020-01-01");
+    browser.wait_for("The date must not be in the past.");
+    choose("same", "");
     browser.wait_for("won't be shown again");
-    assert!(browser.text().contains("It works until") && browser.text().contains("or until you revoke it"));
+    // To the end of the ninetieth day where the browser is: in UTC.
+    assert_eq!(browser.run("return new Date().getTimezoneOffset()"), 0);
+    let in_91_days = (edge::now() + time::Duration::days(91)).date().to_string();
     let ends = format!("api_keys WHERE replaces IS NOT NULL AND expires_at = '{in_91_days} 00:00 UTC'");
     assert_eq!(app.database.count(&ends), 1);
 }

@@ -7,6 +7,7 @@ mod certificates;
 mod command_line;
 mod dashboard;
 mod dashboard_guard;
+mod docs_page;
 mod dry_run;
 mod embedded_database;
 mod environments;

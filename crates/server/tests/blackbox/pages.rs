@@ -79,7 +79,7 @@ enum Needs {
 /// None for what nobody looks at: it leads elsewhere, or scripts ask for it.
 fn needs(path: &str) -> Option<Needs> {
     match path {
-        "/sign-in" => Some(Needs::Nobody),
+        "/sign-in" | "/docs" => Some(Needs::Nobody),
         "/invitations/{token}" => Some(Needs::AnInvitation),
         "/sign-in/code" => Some(Needs::ARightPassword),
         "/settings/account/second-factor" => Some(Needs::AMemberWithoutSecondFactor),

@@ -1,57 +1,114 @@
-//! From a body's bytes to a draft, in one pass that borrows texts from the body. Notes what each field was sent as and
-//! judges nothing but the JSON itself; errors tell where, never what.
+//! From JSON to a draft, in one pass that borrows texts from the JSON. Notes what each field was sent as and judges nothing
+//! but the JSON itself; errors tell where, never what.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use intake_domain::{ByField, Field, FieldFault, PatientDraft, Sent};
-use serde::de::{Deserialize, Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_core::de::{Deserialize, Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
-use crate::problem::Problem;
+use crate::patients::draft::PatientDraft;
+use crate::patients::field::{ByField, Field};
+use crate::patients::sent::Sent;
 
 /// A name that a message repeats is no longer than this.
 const NAME_SHOWN_MAX: usize = 64;
 
-/// What the members of a body are.
+/// A patient as JSON: what was sent for the fields, and what else was sent.
+///
+/// ```
+/// use intake_domain::{Field, JsonError, JsonPatient, PatientDraft, UnknownField};
+///
+/// let json = br#"{"firstName":"Ada","emial":"ada@example.com"}"#;
+/// let JsonPatient { draft, unknown } = JsonPatient::from_slice(json)?;
+/// assert_eq!(draft[Field::FirstName].text(), Some("Ada"));
+///
+/// // Whoever is strict refuses members that are no fields.
+/// let unknown: Vec<_> = unknown.into_iter().map(UnknownField::new).collect();
+/// assert_eq!(unknown[0].to_string(), "\"emial\" is not a field of a patient: did you mean email?");
+///
+/// // Whoever is lenient takes the draft alone. What is no JSON is told with its place.
+/// let error = PatientDraft::from_json(b"{\"firstName\" \"Ada\"}").unwrap_err();
+/// assert_eq!(error, JsonError::Malformed { line: 1, column: 14 });
+/// # Ok::<(), JsonError>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct Members<'a> {
+pub struct JsonPatient<'a> {
     /// What was sent for the fields.
-    pub(crate) draft: PatientDraft<'a>,
-    /// The names of the members that are no fields, in the order sent. Empty unless they were asked for.
-    pub(crate) unknown: Vec<String>,
+    pub draft: PatientDraft<'a>,
+    /// The names of the members that are no fields, in the order sent.
+    pub unknown: Vec<Cow<'a, str>>,
 }
 
-/// Takes the body apart, and notes the names of unknown members where they are to be refused.
-pub(crate) fn members(body: &[u8], is_strict: bool) -> Result<Members<'_>, Problem> {
-    let text = std::str::from_utf8(body).map_err(|error| malformed_at(body, error.valid_up_to()))?;
-    if let Some(index) = lone_surrogate(body) {
-        return Err(malformed_at(body, index));
-    }
-    let mut json = Deserializer::from_str(text);
-    if !text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{') {
-        IgnoredAny::deserialize(&mut json).and_then(|_| json.end()).map_err(|error| malformed(&error))?;
-        return Err(Problem::Invalid(FieldFault::whole("must be a JSON object").into()));
-    }
-    let found = json.deserialize_map(MembersVisitor { is_strict }).map_err(|error| malformed(&error))?;
-    json.end().map_err(|error| malformed(&error))?;
-    match found.repeated {
-        Some(name) => Err(Problem::Malformed(format!("The body has {} twice", shown(&name)).into())),
-        None => Ok(Members { draft: found.draft, unknown: found.unknown }),
+impl<'a> JsonPatient<'a> {
+    /// Takes a JSON object apart.
+    pub fn from_slice(json: &'a [u8]) -> Result<Self, JsonError> {
+        let text = std::str::from_utf8(json).map_err(|error| malformed_at(json, error.valid_up_to()))?;
+        if let Some(index) = lone_surrogate(json) {
+            return Err(malformed_at(json, index));
+        }
+        let mut json = Deserializer::from_str(text);
+        if !text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{') {
+            IgnoredAny::deserialize(&mut json).and_then(|_| json.end()).map_err(|error| malformed(&error))?;
+            return Err(JsonError::NotAnObject);
+        }
+        let found = json.deserialize_map(MembersVisitor).map_err(|error| malformed(&error))?;
+        json.end().map_err(|error| malformed(&error))?;
+        match found.repeated {
+            Some(name) => Err(JsonError::Repeated { member: shown(&name) }),
+            None => Ok(found.patient),
+        }
     }
 }
+
+impl<'a> PatientDraft<'a> {
+    /// The draft that a JSON object holds. Members that are no fields are passed over: see [`JsonPatient`] for their names.
+    pub fn from_json(json: &'a [u8]) -> Result<Self, JsonError> {
+        JsonPatient::from_slice(json).map(|patient| patient.draft)
+    }
+}
+
+/// Why bytes are not the JSON of a patient, whatever the fields are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonError {
+    /// The bytes are no JSON, from this place on.
+    Malformed {
+        /// The first line is 1.
+        line: usize,
+        /// In bytes; the first column is 1.
+        column: usize,
+    },
+    /// One member was sent twice.
+    Repeated {
+        /// The member's name, quoted as in JSON, and cut where it is long.
+        member: String,
+    },
+    /// The bytes are JSON, and no object.
+    NotAnObject,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed { line, column } => {
+                write!(f, "the patient is not valid JSON: error at line {line} column {column}")
+            }
+            Self::Repeated { member } => write!(f, "the patient has the member {member} twice"),
+            Self::NotAnObject => f.write_str("the patient must be a JSON object"),
+        }
+    }
+}
+
+impl std::error::Error for JsonError {}
 
 struct Found<'a> {
-    draft: PatientDraft<'a>,
-    unknown: Vec<String>,
+    patient: JsonPatient<'a>,
     repeated: Option<Cow<'a, str>>,
 }
 
-struct MembersVisitor {
-    is_strict: bool,
-}
+struct MembersVisitor;
 
 impl<'de> Visitor<'de> for MembersVisitor {
     type Value = Found<'de>;
@@ -61,20 +118,19 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = Found { draft: PatientDraft::default(), unknown: Vec::new(), repeated: None };
+        let patient = JsonPatient { draft: PatientDraft::default(), unknown: Vec::new() };
+        let mut found = Found { patient, repeated: None };
         let mut seen_fields = ByField::<bool>::default();
         let mut seen_others = HashSet::new();
         while let Some(MemberName(name)) = map.next_key()? {
             let is_repeated = match Field::named(&name) {
                 Some(field) => {
-                    found.draft.set(field, sent(map.next_value()?).map_err(A::Error::custom)?);
+                    found.patient.draft.set(field, sent(map.next_value()?).map_err(A::Error::custom)?);
                     std::mem::replace(&mut seen_fields[field], true)
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
-                    if self.is_strict {
-                        found.unknown.push(name.to_string());
-                    }
+                    found.patient.unknown.push(name.clone());
                     !seen_others.insert(name.clone())
                 }
             };
@@ -101,11 +157,11 @@ fn sent(value: &RawValue) -> Result<Sent<'_>, serde_json::Error> {
     Ok(Sent::from(inner))
 }
 
-/// A member's name, borrowed from the body unless it is escaped.
+/// A member's name, borrowed from the JSON unless it is escaped.
 struct MemberName<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for MemberName<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: serde_core::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NameVisitor;
 
         impl<'de> Visitor<'de> for NameVisitor {
@@ -130,13 +186,13 @@ impl<'de> Deserialize<'de> for MemberName<'de> {
 
 /// Finds half of a pair of UTF-16 code units, which is no character. The decoder looks for it only in texts that it reads,
 /// not in those that it skips.
-fn lone_surrogate(body: &[u8]) -> Option<usize> {
+fn lone_surrogate(json: &[u8]) -> Option<usize> {
     let mut place = 0;
     let unit_at = |place: usize| {
-        let digits = body.get(place..place + 6)?.strip_prefix(br"\u")?;
+        let digits = json.get(place..place + 6)?.strip_prefix(br"\u")?;
         u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
     };
-    while let Some(step) = body.get(place..).and_then(|rest| rest.iter().position(|&byte| byte == b'\\')) {
+    while let Some(step) = json.get(place..).and_then(|rest| rest.iter().position(|&byte| byte == b'\\')) {
         place += step;
         match unit_at(place) {
             Some(0xD800..=0xDBFF) if matches!(unit_at(place + 6), Some(0xDC00..=0xDFFF)) => place += 12,
@@ -148,26 +204,22 @@ fn lone_surrogate(body: &[u8]) -> Option<usize> {
     None
 }
 
-fn malformed(error: &serde_json::Error) -> Problem {
-    not_json(error.line(), error.column().max(1))
+fn malformed(error: &serde_json::Error) -> JsonError {
+    JsonError::Malformed { line: error.line(), column: error.column().max(1) }
 }
 
-fn malformed_at(body: &[u8], place: usize) -> Problem {
-    let before = body.get(..place).unwrap_or(body);
+fn malformed_at(json: &[u8], place: usize) -> JsonError {
+    let before = json.get(..place).unwrap_or(json);
     let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
     let column = 1 + before.iter().rev().take_while(|&&byte| byte != b'\n').count();
-    not_json(line, column)
-}
-
-fn not_json(line: usize, column: usize) -> Problem {
-    Problem::Malformed(format!("The body is not valid JSON: error at line {line} column {column}").into())
+    JsonError::Malformed { line, column }
 }
 
 /// A member's name, escaped as in JSON and not longer than a line.
 fn shown(name: &str) -> String {
     let cut: String = name.chars().take(NAME_SHOWN_MAX).collect();
     let quoted = serde_json::to_string(&cut).unwrap_or_default();
-    if cut.len() < name.len() { format!("the member {quoted}…") } else { format!("the member {quoted}") }
+    if cut.len() < name.len() { format!("{quoted}…") } else { quoted }
 }
 
 #[cfg(test)]
@@ -176,15 +228,12 @@ mod tests {
 
     use super::*;
 
-    fn draft(body: &[u8]) -> Result<PatientDraft<'_>, Problem> {
-        members(body, false).map(|members| members.draft)
+    fn draft(json: &[u8]) -> Result<PatientDraft<'_>, JsonError> {
+        PatientDraft::from_json(json)
     }
 
-    fn detail(body: impl AsRef<[u8]>) -> String {
-        match draft(body.as_ref()) {
-            Err(Problem::Malformed(detail)) => detail.into_owned(),
-            other => panic!("{other:?}"),
-        }
+    fn message(json: impl AsRef<[u8]>) -> String {
+        draft(json.as_ref()).unwrap_err().to_string()
     }
 
     #[test]
@@ -212,26 +261,25 @@ mod tests {
     }
 
     #[test]
-    fn unknown_members_are_named_in_their_order_where_that_is_asked_for() {
+    fn unknown_members_are_named_in_their_order() {
         let body = br#"{"zip":1,"firstName":"A","e\u006dial":{"nested":1}}"#;
-        assert_eq!(members(body, true).unwrap().unknown, ["zip", "emial"]);
-        assert!(members(body, false).unwrap().unknown.is_empty());
+        assert_eq!(JsonPatient::from_slice(body).unwrap().unknown, ["zip", "emial"]);
     }
 
     #[test]
     fn names_are_compared_after_their_escapes_are_read() {
         assert_eq!(draft(br#"{"first\u004eame":"A"}"#).unwrap()[Field::FirstName], Sent::from("A"));
-        assert!(detail(br#"{"first\u004eame":"A","firstName":"A"}"#).contains("\"firstName\""));
+        assert!(message(br#"{"first\u004eame":"A","firstName":"A"}"#).contains("\"firstName\""));
     }
 
     #[test]
     fn a_member_sent_twice_is_named() {
-        assert_eq!(detail(r#"{"email":null,"email":"a@b.co"}"#), "The body has the member \"email\" twice");
-        assert_eq!(detail(r#"{"x-1":1,"a":2,"x-1":1}"#), "The body has the member \"x-1\" twice");
-        assert_eq!(detail(r#"{"\n\"":1,"\u000a\"":1}"#), r#"The body has the member "\n\"" twice"#);
+        assert_eq!(message(r#"{"email":null,"email":"a@b.co"}"#), "the patient has the member \"email\" twice");
+        assert_eq!(message(r#"{"x-1":1,"a":2,"x-1":1}"#), "the patient has the member \"x-1\" twice");
+        assert_eq!(message(r#"{"\n\"":1,"\u000a\"":1}"#), r#"the patient has the member "\n\"" twice"#);
         let long = "é".repeat(5_000);
-        let expected = format!("The body has the member \"{}\"… twice", "é".repeat(64));
-        assert_eq!(detail(format!("{{\"{long}\":1,\"{long}\":1}}")), expected);
+        let expected = format!("the patient has the member \"{}\"… twice", "é".repeat(64));
+        assert_eq!(message(format!("{{\"{long}\":1,\"{long}\":1}}")), expected);
         assert!(draft(br#"{"a":{"b":1,"b":2}}"#).is_ok(), "within what is passed over nothing is compared");
     }
 
@@ -256,8 +304,8 @@ mod tests {
             (b"[1,", "line 1 column 3"),
         ];
         for (body, place) in cases {
-            let detail = detail(body);
-            assert!(detail.ends_with(place), "{:?}: {detail}", String::from_utf8_lossy(body));
+            let message = message(body);
+            assert!(message.ends_with(place), "{:?}: {message}", String::from_utf8_lossy(body));
         }
     }
 
@@ -270,13 +318,9 @@ mod tests {
     #[test]
     fn json_that_is_no_object_is_a_fault_of_the_whole() {
         for body in ["[]", "null", "\"text\"", " 5 ", "1e999", "[{\"firstName\":\"A\"}]"] {
-            match draft(body.as_bytes()) {
-                Err(Problem::Invalid(faults)) => {
-                    assert_eq!(faults.as_slice(), [FieldFault::whole("must be a JSON object")]);
-                }
-                other => panic!("{body}: {other:?}"),
-            }
+            assert_eq!(draft(body.as_bytes()), Err(JsonError::NotAnObject), "{body}");
         }
+        assert_eq!(message("[]"), "the patient must be a JSON object");
     }
 
     #[test]

@@ -1,0 +1,131 @@
+//! How long a key lasts, as chosen in a form: a number of days, up to a day, or without an end. A day counts to its end
+//! where the visitor is, as far as the visitor's script says where that is.
+
+use intake_domain::KeyRecord;
+use serde::Deserialize;
+use time::macros::format_description;
+use time::{Date, Duration, OffsetDateTime, UtcOffset};
+
+/// A year, so that a key which everybody has forgotten ends by itself.
+const USUAL: &str = "365";
+
+/// What was chosen.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Expiry {
+    /// A number of days, `date`, `same` or `never`. Empty: a date if there is one, else never.
+    #[serde(default)]
+    lasts: String,
+    /// The last day, where `lasts` is `date`.
+    #[serde(default)]
+    expires: String,
+    /// How far the visitor's time is ahead of UTC, in minutes. Empty without scripts.
+    #[serde(default)]
+    utc_offset: String,
+}
+
+/// The part of a form that asks for it.
+pub(crate) struct ExpiryFields {
+    /// Value, text, and whether it is chosen.
+    pub(crate) choices: Vec<(&'static str, String, bool)>,
+    pub(crate) date: String,
+    pub(crate) error: Option<&'static str>,
+}
+
+impl Expiry {
+    /// When a key made now ends. None: never.
+    pub(crate) fn end(
+        &self,
+        now: OffsetDateTime,
+        old: Option<&KeyRecord>,
+    ) -> Result<Option<OffsetDateTime>, &'static str> {
+        let here = self.utc_offset.parse::<i32>().ok().and_then(|minutes| minutes.checked_mul(60));
+        let here = here.and_then(|seconds| UtcOffset::from_whole_seconds(seconds).ok()).unwrap_or(UtcOffset::UTC);
+        let today = now.to_offset(here).date();
+        let last_day = match self.lasts.as_str() {
+            "never" => return Ok(None),
+            "date" => self.date()?,
+            "" if self.expires.is_empty() => return Ok(None),
+            "" => self.date()?,
+            "same" => match old.and_then(days) {
+                Some(days) => today.saturating_add(Duration::days(days)),
+                None => return Ok(None),
+            },
+            days => {
+                let days = days.parse::<u16>().map_err(|_| "Choose how long the key works.")?;
+                today.saturating_add(Duration::days(days.into()))
+            }
+        };
+        let end = last_day.saturating_add(Duration::DAY).midnight().assume_offset(here).to_offset(UtcOffset::UTC);
+        if end > now { Ok(Some(end)) } else { Err("The date must not be in the past.") }
+    }
+
+    fn date(&self) -> Result<Date, &'static str> {
+        let day = Date::parse(&self.expires, format_description!("[year]-[month]-[day]"));
+        day.map_err(|_| "The date must be like 2026-12-31.")
+    }
+
+    /// The fields of the form, with what was chosen.
+    pub(crate) fn fields(&self, old: Option<&KeyRecord>, error: Option<&'static str>) -> ExpiryFields {
+        let same = old.and_then(days).map(|days| ("same", format!("As the old key: after {}", in_days(days))));
+        let usual = [("30", "After 30 days"), ("90", "After 90 days"), ("365", "After 365 days")];
+        let others = [("date", "At the end of a day"), ("never", "Never")];
+        let usual_choice = match (old, &same) {
+            (Some(_), Some(_)) => "same",
+            (Some(_), None) => "never",
+            (None, _) => USUAL,
+        };
+        let chosen = if self.lasts.is_empty() { usual_choice } else { &self.lasts };
+        let all = same.into_iter().chain(usual.into_iter().chain(others).map(|(value, text)| (value, text.to_owned())));
+        let choices = all.map(|(value, text)| (value, text, value == chosen)).collect();
+        ExpiryFields { choices, date: self.expires.clone(), error }
+    }
+}
+
+/// How many whole days a key was made for. None: it never expires.
+fn days(key: &KeyRecord) -> Option<i64> {
+    key.expires_at.map(|at| (at - key.created_at).whole_days().max(1))
+}
+
+fn in_days(days: i64) -> String {
+    if days == 1 { "1 day".to_owned() } else { format!("{days} days") }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    const NOW: OffsetDateTime = datetime!(2026-03-01 23:30 UTC);
+
+    fn chosen(lasts: &str, expires: &str, utc_offset: &str) -> Result<Option<OffsetDateTime>, &'static str> {
+        let expiry = Expiry { lasts: lasts.to_owned(), expires: expires.to_owned(), utc_offset: utc_offset.to_owned() };
+        expiry.end(NOW, None)
+    }
+
+    #[test]
+    fn a_day_counts_to_its_end_where_the_visitor_is() {
+        assert_eq!(chosen("date", "2026-03-02", "").unwrap(), Some(datetime!(2026-03-03 0:00 UTC)));
+        // In Sydney, eleven hours ahead, the second has begun.
+        assert_eq!(chosen("date", "2026-03-02", "660").unwrap(), Some(datetime!(2026-03-02 13:00 UTC)));
+        assert!(chosen("date", "2026-03-01", "660").is_err());
+        assert_eq!(chosen("date", "2026-03-01", "-480").unwrap(), Some(datetime!(2026-03-02 8:00 UTC)));
+    }
+
+    #[test]
+    fn a_number_of_days_is_counted_from_today() {
+        assert_eq!(chosen("30", "", "").unwrap(), Some(datetime!(2026-04-01 0:00 UTC)));
+        assert_eq!(chosen("30", "", "660").unwrap(), Some(datetime!(2026-04-01 13:00 UTC)));
+        assert_eq!(chosen("never", "2026-03-02", "").unwrap(), None);
+    }
+
+    #[test]
+    fn nothing_chosen_is_never_and_nonsense_is_refused() {
+        assert_eq!(chosen("", "", "").unwrap(), None);
+        assert_eq!(chosen("", "2026-03-05", "nonsense").unwrap(), Some(datetime!(2026-03-06 0:00 UTC)));
+        for (lasts, date) in [("date", ""), ("date", "5.3.2026"), ("soon", ""), ("-1", ""), ("date", "2020-01-01")] {
+            assert!(chosen(lasts, date, "").is_err(), "{lasts} {date}");
+        }
+        assert!(chosen("65535", "", "99999999").is_ok(), "an offset that cannot be is none");
+    }
+}

@@ -1,0 +1,202 @@
+//! The catalogue of errors in the guide. Messages are read from the sources that make them, so that none can be added,
+//! reworded or dropped without its entry.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking and say why")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use intake_domain::{Field, IdempotencyKey, Rule, UnknownField};
+
+/// Texts of `problem.rs` that are for logs, or for headers of their own.
+const NO_MESSAGES: [&str; 7] = [
+    "POST, OPTIONS",
+    "GET, OPTIONS",
+    r#"Bearer realm="intake""#,
+    "TLS/1.2, HTTP/1.1",
+    r#"{CHALLENGE}, error="invalid_token", error_description="{reason}""#,
+    "the service is full",
+    "{text}: {source}",
+];
+
+#[test]
+fn every_message_has_an_entry_and_every_entry_is_a_message() {
+    let (messages, entries) = (messages(), entries());
+    let missing: Vec<_> =
+        messages.iter().filter(|message| !entries.iter().any(|entry| is_like(entry, message))).collect();
+    assert!(missing.is_empty(), "docs/api.md has no entry, with cause and what to do, for {missing:#?}");
+    let stale: Vec<_> =
+        entries.iter().filter(|entry| !messages.iter().any(|message| is_like(entry, message))).collect();
+    assert!(stale.is_empty(), "docs/api.md explains what nothing says any more: {stale:#?}");
+}
+
+#[test]
+fn messages_are_found_in_every_file_that_makes_some() {
+    let messages = messages();
+    for known in [
+        "must be {min} to {max} characters long",
+        "must not contain control characters or bidirectional overrides",
+        "E.164 format is required, for example +61412345678",
+        "is not a field of a patient: did you mean {}?",
+        "The body is not valid JSON: error at line {line} column {column}",
+        "The header Idempotency-Key must be 1 to 255 visible ASCII characters",
+        "The request is not well-formed HTTP",
+        "The API key was revoked",
+        "The API key has a wrong checksum",
+        "must be a JSON object",
+        "There is nothing at this path",
+    ] {
+        assert!(messages.contains(known), "{known} is not among {messages:#?}");
+    }
+    assert!(!messages.contains("Not Found"), "titles are no messages");
+}
+
+#[test]
+fn an_entry_stands_for_the_message_with_something_in_its_blanks() {
+    assert!(is_like("must be MIN to MAX characters long", "must be {min} to {max} characters long"));
+    assert!(is_like("must be VALUES", "must be {}"));
+    assert!(!is_like("must be a string", "must be {}"), "words are no blank");
+    assert!(!is_like("is required", "is required here") && !is_like("is required here", "is required"));
+    assert!(!is_like("must be at most MAX", "must be at most {max} characters long"));
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Whatever the answers to requests can say, with braces where a value comes in.
+fn messages() -> BTreeSet<String> {
+    let mut found: BTreeSet<String> =
+        texts(&code("crates/domain/src/patients/rules.rs")).map(|(_, text)| text).collect();
+    found.extend(Field::ALL.iter().filter_map(|field| match field.definition().rule {
+        Rule::Pattern { message, .. } => Some(message.to_owned()),
+        _ => None,
+    }));
+    found.extend(refusals("crates/domain/src/keys/api_key.rs", "pub enum MalformedKey {"));
+    found.extend(refusals("crates/domain/src/keys/standing.rs", "pub enum KeyRefusal {"));
+    found.extend(
+        texts(&code("crates/http/src/problem.rs")).filter(|(before, _)| !is_title(before)).map(|(_, text)| text),
+    );
+    for path in sources("crates/http/src") {
+        found.extend(made_on_the_spot(&code(&path)));
+    }
+    found.insert(UnknownField::new("nothing of the kind").message.into_owned());
+    found.insert(UnknownField::new("emial").message.replace("email", "{}"));
+    let wrong_key = "".parse::<IdempotencyKey>().unwrap_err();
+    assert!(found.remove("The header Idempotency-Key {reason}"));
+    found.insert(format!("The header Idempotency-Key {wrong_key}"));
+    found.retain(|text| text.split_whitespace().count() > 1 && !NO_MESSAGES.contains(&text.as_str()));
+    found
+}
+
+/// The first cells of the tables that make up the catalogue.
+fn entries() -> Vec<String> {
+    let guide = fs::read_to_string(root().join("docs/api.md")).unwrap();
+    let tables =
+        guide.split("<!-- messages -->\n").skip(1).map(|rest| rest.split_once("<!-- /messages -->").unwrap().0);
+    let entries: Vec<_> = tables
+        .flat_map(|table| table.lines().skip(2))
+        .map(|row| {
+            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+            assert!(cells.iter().all(|cell| !cell.is_empty()), "{row}");
+            cells.into_iter().next().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(entries.iter().collect::<BTreeSet<_>>().len(), entries.len(), "an entry stands twice");
+    entries
+}
+
+/// Whether an entry is this message with something in its blanks: a number, or what is written in capitals.
+fn is_like(entry: &str, message: &str) -> bool {
+    let mut parts = message.split('{').enumerate().map(|(index, part)| match index {
+        0 => part,
+        _ => part.split_once('}').unwrap().1,
+    });
+    let Some(mut rest) = entry.strip_prefix(parts.next().unwrap()) else { return false };
+    let mut is_over = !message.contains('{');
+    for part in parts {
+        let end = if part.is_empty() { Some(rest.len()) } else { rest.find(part) };
+        let Some(end) = end else { return false };
+        let (blank, others) = rest.split_at(end);
+        if !blank.contains(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit()) {
+            return false;
+        }
+        rest = others.strip_prefix(part).unwrap();
+        is_over = true;
+    }
+    is_over && rest.is_empty()
+}
+
+/// A source without its tests, comments and attributes.
+fn code(path: &str) -> String {
+    let text = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let is_code = |line: &&str| !["//", "#["].iter().any(|start| line.trim_start().starts_with(start));
+    code.lines().filter(is_code).map(|line| format!("{line}\n")).collect::<String>().replace("'\"'", "' '")
+}
+
+/// The texts in a source, each with what stands before it.
+fn texts(code: &str) -> impl Iterator<Item = (&str, String)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = from + code.get(from..)?.find('"')?;
+        let before = code.get(..start)?;
+        let (end, length) = if before.ends_with("r#") {
+            (code.get(start + 1..)?.find("\"#")?, 2)
+        } else {
+            let mut is_escaped = false;
+            let end = code.get(start + 1..)?.find(|c| {
+                let is_end = c == '"' && !is_escaped;
+                is_escaped = c == '\\' && !is_escaped;
+                is_end
+            })?;
+            (end, 1)
+        };
+        from = start + 1 + end + length;
+        Some((before, code.get(start + 1..start + 1 + end)?.to_owned()))
+    })
+}
+
+/// The reasons for which a key is refused, as the errors of an enum.
+fn refusals(path: &str, declaration: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(path)).unwrap();
+    let body = text.split_once(declaration).unwrap().1.split_once("\n}").unwrap().0;
+    let found: Vec<_> =
+        body.split("#[error(\"").skip(1).map(|rest| rest.split_once("\")]").unwrap().0.to_owned()).collect();
+    assert_eq!(found.len(), body.lines().filter(|line| line.trim_end().ends_with(',')).count(), "{declaration}");
+    found
+}
+
+/// A title follows the status.
+fn is_title(before: &str) -> bool {
+    let last =
+        before.trim_end().trim_end_matches(',').rsplit(|c: char| !c.is_alphanumeric() && !"_:".contains(c)).next();
+    last.is_some_and(|word| word.starts_with("StatusCode::"))
+}
+
+/// The details of malformed requests, and the faults of the body as a whole, which are written where they are found.
+fn made_on_the_spot(code: &str) -> Vec<String> {
+    let is_one = |before: &str| {
+        let before = before.trim_end().trim_end_matches("format!(").trim_end();
+        ["Problem::Malformed(", "FieldFault::whole("].iter().any(|maker| before.ends_with(maker))
+    };
+    let found: Vec<_> = texts(code).filter(|(before, _)| is_one(before)).map(|(_, text)| text).collect();
+    let made = code.matches("Problem::Malformed(").count() + code.matches("FieldFault::whole(").count();
+    let matched = code.matches("Problem::Malformed(_)").count();
+    assert_eq!(found.len(), made - matched, "a message that is made in another way in\n{code}");
+    found
+}
+
+fn sources(folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{folder}/{}", entry.file_name().into_string().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(sources(&path));
+        } else if path.ends_with(".rs") {
+            found.push(path);
+        }
+    }
+    found
+}

@@ -1,0 +1,80 @@
+//! A running service with a key, and how programs that are not ours are started beside it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use intake_domain::{ApiKey, Environment};
+use intake_test_support::{Clinic, Response, Service, ServiceBuilder, TestDatabase, create_request, request};
+use tempfile::TempDir;
+
+use crate::tools;
+
+/// A service in development over a database of its own, with a key.
+pub(crate) struct Integration {
+    pub(crate) service: Service,
+    pub(crate) key: ApiKey,
+    database: TestDatabase,
+}
+
+impl Integration {
+    pub(crate) fn start() -> Self {
+        Self::start_with(|builder| builder)
+    }
+
+    pub(crate) fn start_with(settings: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> Self {
+        let database = TestDatabase::new();
+        let service = settings(program().database(&database)).start();
+        let key = Clinic::open(&database.service, Environment::Development).key().1;
+        Self { service, key, database }
+    }
+
+    /// The base address, as a guide gives it.
+    pub(crate) fn url(&self) -> String {
+        format!("https://localhost:{}/api/v1", self.service.https.unwrap().port())
+    }
+
+    /// A program that is told where the service is, with which key, and whom to trust.
+    pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        let authority = self.service.data_dir().join("tls/ca.pem");
+        command.env("INTAKE_URL", self.url()).env("INTAKE_KEY", self.key.expose());
+        command.env("SSL_CERT_FILE", &authority).env("NODE_EXTRA_CA_CERTS", &authority);
+        command
+    }
+
+    pub(crate) fn create(&self, body: &str) -> Response {
+        self.service.client().send(&create_request(&self.key, &[], body.as_bytes()))
+    }
+
+    pub(crate) fn patients(&self) -> i64 {
+        self.database.count("patients")
+    }
+
+    /// Writes the document that the service serves into a folder.
+    pub(crate) fn save_document(&self, folder: &Path) {
+        let served = self.service.client().send(&request("GET", "/api/v1/openapi.json", &[], b""));
+        assert_eq!(served.status, 200);
+        fs::write(folder.join("openapi.json"), served.body).unwrap();
+    }
+}
+
+/// The program, on ports of its own.
+pub(crate) fn program() -> ServiceBuilder {
+    ServiceBuilder::new(env!("CARGO_BIN_EXE_intake"))
+}
+
+/// A program of one of npm's packages.
+pub(crate) fn npm_program(node: &Path, name: &str) -> std::path::PathBuf {
+    node.join("node_modules/.bin").join(name)
+}
+
+/// A folder from which programs find npm's packages, with copies of these files. Gone when dropped.
+pub(crate) fn work_folder(within: &Path, files: &[&str]) -> TempDir {
+    let folder = TempDir::with_prefix_in("work-", within).unwrap();
+    for name in files {
+        let name = Path::new(name);
+        fs::copy(tools::file(name.to_str().unwrap()), folder.path().join(name.file_name().unwrap())).unwrap();
+    }
+    folder
+}

@@ -1,0 +1,106 @@
+//! Every block of the guide runs as it is printed, against the running service: the base address alone is another one.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use crate::fixtures::Integration;
+use crate::tools::{self, run};
+
+/// Where the guide says that the service is.
+const PRINTED_URL: &str = "https://localhost:8443/api/v1";
+
+/// A fenced block.
+pub(crate) struct Block {
+    pub(crate) language: String,
+    pub(crate) text: String,
+}
+
+/// The guide.
+fn guide() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/integrating.md")).unwrap()
+}
+
+/// The blocks of the guide, in their order.
+pub(crate) fn blocks() -> Vec<Block> {
+    let guide = guide();
+    let parts: Vec<_> = guide.split("```").collect();
+    assert_eq!(parts.len() % 2, 1, "each block has an end");
+    let blocks = parts.into_iter().skip(1).step_by(2).map(|block| block.split_once('\n').unwrap());
+    blocks.map(|(language, text)| Block { language: language.to_owned(), text: text.to_owned() }).collect()
+}
+
+/// The block that begins with the name of its file in a comment.
+pub(crate) fn program(name: &str) -> String {
+    blocks().into_iter().find(|block| file_name(&block.text) == Some(name)).unwrap().text
+}
+
+fn file_name(text: &str) -> Option<&str> {
+    let first = text.lines().next()?;
+    first.strip_prefix("# ").or_else(|| first.strip_prefix("// ")).filter(|name| name.contains('.'))
+}
+
+#[test]
+fn every_block_runs_as_it_is_printed() {
+    let (Some(node), Some(python)) = (tools::node(), tools::python()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    symlink(node.join("node_modules"), folder.path().join("node_modules")).unwrap();
+    let app =
+        Integration::start_with(|builder| builder.data_folder(Path::new(".intake")).working_folder(folder.path()));
+    // Where a first start leaves the key of the demo clinic.
+    fs::write(folder.path().join(".intake/demo-key"), app.key.expose()).unwrap();
+
+    let mut settings = String::new();
+    let mut created = Vec::new();
+    for Block { language, text } in blocks() {
+        let command = match (language.as_str(), file_name(&text)) {
+            ("sh", _) if settings.is_empty() => {
+                assert_eq!(text.matches(PRINTED_URL).count(), 1, "the first block says where the service is");
+                settings = text.replace(PRINTED_URL, &app.url());
+                continue;
+            }
+            ("sh", _) => text,
+            ("python", Some(name)) => save(folder.path(), name, &text, "python"),
+            ("js", Some(name)) => save(folder.path(), name, &text, "node"),
+            ("php" | "toml", _) => continue,
+            other => unreachable!("no reader of the guide expects {other:?}"),
+        };
+        let before = app.patients();
+        // Twice, as a reader does who has missed the first answer.
+        let printed = [(); 2].map(|()| {
+            let path = format!("{}:{}", python.join("bin").display(), std::env::var("PATH").unwrap());
+            let script = format!("{settings}\n{command}");
+            run(Command::new("sh").args(["-euc", &script]).env("PATH", path).current_dir(&folder))
+        });
+        created.push((language, app.patients() - before));
+        if created.last().unwrap().1 == 1 {
+            assert_eq!(printed[0], printed[1], "the same patient");
+        }
+        if command.ends_with("is_key.py") {
+            assert_eq!(printed[0], "True False\n");
+        }
+    }
+    let created: Vec<_> = created.iter().map(|(language, patients)| (language.as_str(), *patients)).collect();
+    let expected = [("sh", 1), ("sh", 0), ("python", 1), ("js", 1), ("sh", 1), ("sh", 0), ("python", 0)];
+    assert_eq!(created, expected);
+}
+
+/// Saves a program as a reader would; gives the command that runs it.
+fn save(folder: &Path, name: &str, text: &str, program: &str) -> String {
+    fs::write(folder.join(name), text).unwrap();
+    format!("{program} {name}")
+}
+
+#[test]
+fn the_telephone_numbers_for_tests_are_valid() {
+    let app = Integration::start();
+    let guide = guide();
+    let numbers: Vec<_> = guide.split('`').filter(|text| text.starts_with("+61") && text.is_ascii()).collect();
+    assert_eq!(numbers.len(), 8, "{numbers:?}");
+    for number in numbers {
+        let mut patient = intake_test_support::patient();
+        patient["phoneNumber"] = number.into();
+        assert_eq!(app.create(&patient.to_string()).status, 201, "{number}");
+    }
+}

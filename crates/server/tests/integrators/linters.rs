@@ -1,0 +1,60 @@
+//! What linters and a generator of collections say of the document. It is the one of a service at a public address: that an
+//! address is only of this machine, they would rightly remark.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::fixtures::{Integration, npm_program, work_folder};
+use crate::tools::{self, run};
+
+fn public_service() -> Integration {
+    Integration::start_with(|builder| builder.setting("INTAKE_PUBLIC_URL", "https://intake.test"))
+}
+
+#[test]
+fn redocly_and_spectral_find_nothing() {
+    let Some(node) = tools::node() else { return };
+    let folder = work_folder(node, &["redocly.yaml", "spectral.yaml"]);
+    public_service().save_document(folder.path());
+    let mut redocly = Command::new(npm_program(node, "redocly"));
+    let redocly = redocly.args(["lint", "openapi.json", "--format=json"]).env("REDOCLY_TELEMETRY", "off");
+    let found: Value = serde_json::from_str(&run(redocly.current_dir(&folder))).unwrap();
+    assert_eq!(found["totals"]["errors"], 0, "{found}");
+    assert_eq!(found["totals"]["warnings"], 0, "{found}");
+    let mut spectral = Command::new(npm_program(node, "spectral"));
+    let spectral = spectral.args(["lint", "openapi.json", "--ruleset=spectral.yaml", "--fail-severity=hint"]);
+    run(spectral.current_dir(&folder));
+}
+
+#[test]
+fn a_collection_for_postman_creates_a_patient() {
+    let Some(node) = tools::node() else { return };
+    let app = public_service();
+    let folder = work_folder(node, &[]);
+    app.save_document(folder.path());
+    let mut converter = Command::new(npm_program(node, "openapi2postmanv2"));
+    let options =
+        ["--spec", "openapi.json", "--output", "collection.json", "--options", "parametersResolution=Example"];
+    run(converter.args(options).current_dir(&folder));
+    let collection: Value = serde_json::from_slice(&fs::read(folder.path().join("collection.json")).unwrap()).unwrap();
+    assert_eq!(collection["auth"]["type"], "bearer");
+    let mut requests = Vec::new();
+    requests_in(&collection, &mut requests);
+    let names: Vec<_> = requests.iter().map(|request| request["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Create a patient", "Check a patient without creating it"]);
+    let body = requests[0]["body"]["raw"].as_str().unwrap();
+    let created = app.create(body);
+    assert_eq!(created.status, 201, "{body}: {}", created.text());
+}
+
+/// The requests of a folder of a collection, and of those within.
+fn requests_in<'a>(folder: &'a Value, found: &mut Vec<&'a Value>) {
+    for item in folder["item"].as_array().unwrap() {
+        match item.get("request") {
+            Some(request) => found.push(request),
+            None => requests_in(item, found),
+        }
+    }
+}

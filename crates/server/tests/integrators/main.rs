@@ -1,0 +1,12 @@
+//! What integrators do with the service, done with the tools that they use: clients generated from the OpenAPI document,
+//! linters, thousands of examples made from it, and every block of the guide run as it is printed.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking and say why")]
+
+mod examples;
+mod fixtures;
+mod generated_clients;
+mod guide;
+mod linters;
+mod retries;
+mod secret_scanners;
+mod tools;
