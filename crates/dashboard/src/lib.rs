@@ -13,11 +13,13 @@ use std::sync::Arc;
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError, Scope, web};
-use intake_domain::{AuditLog, Environment, KeyFormat, KeyStore, MemberStore, PasswordHasher, SessionStore};
+use intake_domain::{AuditLog, KeyFormat, KeyStore, MemberStore, PasswordHasher, SessionStore};
 use intake_http::TrustedProxies;
 
 use account::{page as account_page, second_factor, sign_in};
 use api_keys::{create, created, list as key_list, replace, revoke, usage};
+pub use members::invitation::invitation_path;
+
 use docs::Documentation;
 use members::{invitation, list as member_list, withdraw_invitation};
 use page::error::PageError;
@@ -41,8 +43,6 @@ pub struct Dashboard {
     pub hasher: Arc<dyn PasswordHasher>,
     /// What keys look like.
     pub format: KeyFormat,
-    /// Whether this is where things are tried out.
-    pub environment: Environment,
     /// The proxies that are believed.
     pub proxies: TrustedProxies,
     /// The address that browsers and integrations know the service by, without a slash at its end.
@@ -53,7 +53,7 @@ impl Dashboard {
     /// What adds the pages to an application, and answers for every path that nothing is at. The applications of all
     /// workers share what it holds.
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
-        let documentation = Documentation::new(&self.base_url, &self.format, self.environment);
+        let documentation = Documentation::new(&self.base_url, &self.format);
         let documentation = Data::new(documentation);
         let (keys, members) = (Data::from(self.keys), Data::from(self.members));
         let (sessions, log) = (Data::from(self.sessions), Data::from(self.log));

@@ -53,7 +53,6 @@ impl Application {
             log: Arc::new(MockAuditLog::new()),
             hasher: hasher(),
             format,
-            environment: Environment::Development,
             proxies,
             base_url: "https://localhost".to_owned(),
         };

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
+use intake_dashboard::invitation_path;
 use intake_domain::{Environment, KeyFormat, KeyPrefix, Token};
 use intake_http::{RateLimit, TrustedProxies};
 use intake_infra::{DatabaseUrl, Durability};
@@ -95,7 +96,7 @@ impl Configuration {
     pub(crate) fn invitation_link(&self, token: &Token) -> String {
         let port = self.https_addr.port();
         let base = self.base_url(Some(if port == 0 { USUAL_HTTPS_PORT } else { port }));
-        format!("{base}/invitations/{}", token.expose())
+        format!("{base}{}", invitation_path(token))
     }
 
     /// Checks the settings that only a service needs.

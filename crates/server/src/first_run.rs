@@ -11,6 +11,7 @@ use intake_domain::{
 use crate::commands::deed;
 use crate::data_dir::DataDir;
 use crate::private_file;
+use intake_dashboard::invitation_path;
 use intake_http::edge;
 
 const CLINIC: &str = "Demo Clinic";
@@ -66,5 +67,5 @@ pub(crate) async fn invite_first_member(
     }
     let token = Token::new(edge::random());
     let made = invite_member(members, clinic, FIRST_MEMBER.parse()?, token, &deed()).await?;
-    Ok(Some(format!("{base}/invitations/{}", made.token.expose())))
+    Ok(Some(format!("{base}{}", invitation_path(&made.token))))
 }

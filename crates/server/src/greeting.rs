@@ -3,12 +3,10 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use intake_http::example_patient;
+
 use crate::commands;
 use crate::data_dir::DataDir;
-
-/// The patient of the command.
-const DEMO_PATIENT: &str =
-    r#"{"firstName":"Ada","lastName":"Lovelace","phoneNumber":"+61412345678","dateOfBirth":"1985-12-10"}"#;
 
 /// Prints the greeting. In production the addresses are in the log.
 pub(crate) fn greet(
@@ -38,9 +36,10 @@ pub(crate) fn greet(
 fn curl_line(data_dir: &DataDir, base: &str) -> String {
     let (authority, key) = (data_dir.authority(), data_dir.demo_key());
     format!(
-        "curl --cacert {} {base}/api/v1/patients -H \"Authorization: Bearer $(cat {})\" -H 'Content-Type: application/json' -d '{DEMO_PATIENT}'",
+        "curl --cacert {} {base}/api/v1/patients -H \"Authorization: Bearer $(cat {})\" -H 'Content-Type: application/json' -d '{}'",
         for_shell(&authority),
         for_shell(&key),
+        example_patient(),
     )
 }
 

@@ -173,7 +173,6 @@ fn open_dashboard(
         log: Arc::new(PostgresAuditLog::new(database.clone())),
         hasher: Arc::new(Argon2Hasher::start()?),
         format: configuration.key_format.clone(),
-        environment: configuration.environment,
         proxies: configuration.trusted_proxies.clone(),
         base_url: base.to_owned(),
     })

@@ -69,5 +69,5 @@ pub(crate) async fn create(
     let request =
         KeyRequest { organisation_id, name, expires_at, replaces: None, id, secret: KeySecret::new(edge::random()) };
     let made = create_key(keys.as_ref(), &format, request, &deed).await;
-    show_made(&visitor, made, &base)
+    show_made(&visitor, made, &base, &format)
 }

@@ -4,7 +4,8 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
-use intake_domain::{IssuedKey, KeyStore, ManageKeysError};
+use intake_domain::{Environment, IssuedKey, KeyFormat, KeyStore, ManageKeysError};
+use intake_http::example_patient;
 
 use crate::BaseUrl;
 use crate::api_keys::own_key;
@@ -13,9 +14,8 @@ use crate::page::moment::exact;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::{Onlooker, Visitor};
 
-/// The patient in the examples, which keeps every rule.
-const EXAMPLE_PATIENT: &str =
-    r#"{"firstName":"Ada","lastName":"Lovelace","phoneNumber":"+61412345678","dateOfBirth":"1985-12-10"}"#;
+/// Where the certificate of a development service's authority is, seen from the folder that it was started in.
+const AUTHORITY: &str = " --cacert .intake/tls/ca.pem";
 
 #[derive(Template)]
 #[template(path = "api_keys/created.html")]
@@ -34,9 +34,13 @@ pub(crate) fn show_made(
     visitor: &Visitor,
     made: Result<IssuedKey, ManageKeysError>,
     base: &BaseUrl,
+    format: &KeyFormat,
 ) -> Result<HttpResponse, PageError> {
     match made {
-        Ok(made) => render(StatusCode::OK, &CreatedKeyPage::new(Shell::new("keys", visitor), &made, base)),
+        Ok(made) => {
+            let shell = Shell::new("keys", visitor);
+            render(StatusCode::OK, &CreatedKeyPage::new(shell, &made, base, format.environment()))
+        }
         // The form was sent before, or from another window: the list shows what was made.
         Err(ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace) => Ok(redirect("/settings/api-keys")),
         Err(error) => Err(error.into()),
@@ -55,19 +59,22 @@ pub(crate) async fn first_use(
 }
 
 impl<'a> CreatedKeyPage<'a> {
-    fn new(shell: Shell, made: &'a IssuedKey, base: &BaseUrl) -> Self {
-        let (key, url) = (made.key.expose(), format!("{}/api/v1/patients", base.0));
+    fn new(shell: Shell, made: &'a IssuedKey, base: &BaseUrl, environment: Environment) -> Self {
+        let (patient, url) = (example_patient(), format!("{}/api/v1/patients/validate", base.0));
+        let authority = if environment == Environment::Development { AUTHORITY } else { "" };
         Self {
             shell,
             id: made.id.to_string(),
             name: made.name.as_str(),
-            key,
+            key: made.key.expose(),
             expires_at: made.expires_at.map(exact),
             curl: format!(
-                "curl {url} -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{EXAMPLE_PATIENT}'"
+                "curl {url}{authority} \\\n  -H \"Authorization: Bearer $INTAKE_KEY\" \\\n  -H \"Content-Type: application/json\" \\\n  \
+                 -H \"Idempotency-Key: first-try\" \\\n  -d '{patient}'"
             ),
             fetch: format!(
-                "await fetch(\"{url}\", {{\n  method: \"POST\",\n  headers: {{\n    Authorization: \"Bearer {key}\",\n    \"Content-Type\": \"application/json\",\n  }},\n  body: JSON.stringify({EXAMPLE_PATIENT}),\n}});"
+                "await fetch(\"{url}\", {{\n  method: \"POST\",\n  headers: {{\n    Authorization: `Bearer ${{process.env.INTAKE_KEY}}`,\n    \
+                 \"Content-Type\": \"application/json\",\n    \"Idempotency-Key\": \"first-try\",\n  }},\n  body: JSON.stringify({patient}),\n}});"
             ),
         }
     }

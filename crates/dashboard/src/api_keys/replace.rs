@@ -90,7 +90,7 @@ pub(crate) async fn submit(
         secret: KeySecret::new(edge::random()),
     };
     let made = create_key(keys.as_ref(), &format, request, &deed).await;
-    show_made(&visitor, made, &base)
+    show_made(&visitor, made, &base, &format)
 }
 
 impl<'a> ReplacePage<'a> {

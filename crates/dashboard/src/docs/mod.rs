@@ -55,7 +55,8 @@ pub(crate) async fn page(documentation: Data<Documentation>, known: Option<Heade
 
 impl Documentation {
     /// The page of a service that is reached at this address and takes these keys.
-    pub(crate) fn new(base_url: &str, format: &KeyFormat, environment: Environment) -> Self {
+    pub(crate) fn new(base_url: &str, format: &KeyFormat) -> Self {
+        let environment = format.environment();
         let own_key = format!("{}…", format.head());
         let own = |name: &str, text: &str| match (name, environment) {
             // Whoever runs the examples of the guide creates made-up patients: never in a real register.
@@ -96,7 +97,7 @@ mod tests {
 
     fn page(environment: Environment) -> String {
         let format = KeyFormat::new(&"clinic".parse().unwrap(), environment);
-        let documentation = Documentation::new("https://intake.example", &format, environment);
+        let documentation = Documentation::new("https://intake.example", &format);
         let body = documentation.0.answer(None).into_body();
         String::from_utf8(actix_web::body::MessageBody::try_into_bytes(body).unwrap().to_vec()).unwrap()
     }

@@ -16,6 +16,12 @@ use crate::page::error::PageError;
 use crate::page::shell::render;
 use crate::page::visitor::origin;
 
+/// Where a guest accepts an invitation.
+#[must_use]
+pub fn invitation_path(token: &Token) -> String {
+    format!("/invitations/{}", token.expose())
+}
+
 #[derive(Template)]
 #[template(path = "members/invitation.html")]
 struct InvitationPage<'a> {
@@ -33,7 +39,7 @@ impl<'a> InvitationPage<'a> {
         Self {
             organisation: &invitation.organisation_name,
             email: invitation.email.as_str(),
-            action: format!("/invitations/{}", token.expose()),
+            action: invitation_path(token),
             name,
             name_error: None,
             password_error: None,

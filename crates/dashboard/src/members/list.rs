@@ -12,6 +12,7 @@ use intake_http::edge;
 use serde::Deserialize;
 
 use crate::BaseUrl;
+use crate::members::invitation::invitation_path;
 use crate::members::withdraw_invitation;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
@@ -87,7 +88,7 @@ pub(crate) async fn invite(
         Err(InviteError::NoSuchOrganisation(_)) => return Err(PageError::NotFound),
         Err(InviteError::Store(error)) => return Err(error.into()),
     };
-    let link = Some(format!("{}/invitations/{}", base.0, made.token.expose()));
+    let link = Some(format!("{}{}", base.0, invitation_path(&made.token)));
     let page = MembersPage { link, invited, ..MembersPage::new(&visitor, members.as_ref()).await? };
     render(StatusCode::OK, &page)
 }

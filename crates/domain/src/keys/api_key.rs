@@ -74,6 +74,7 @@ impl fmt::Debug for KeySecret {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFormat {
+    environment: Environment,
     head: String,
     other_head: String,
 }
@@ -83,7 +84,13 @@ impl KeyFormat {
     #[must_use]
     pub fn new(prefix: &KeyPrefix, environment: Environment) -> Self {
         let head = |environment: Environment| format!("{}_{}_", prefix.0, environment.key_mark());
-        Self { head: head(environment), other_head: head(environment.other()) }
+        Self { environment, head: head(environment), other_head: head(environment.other()) }
+    }
+
+    /// The environment whose keys have this format.
+    #[must_use]
+    pub fn environment(&self) -> Environment {
+        self.environment
     }
 
     /// What every key of this format begins with, for hints: `intake_demo_`.

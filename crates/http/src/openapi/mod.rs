@@ -79,6 +79,14 @@ pub fn fields_table() -> String {
     format!("| Field | What it holds | Required | Rule |\n|---|---|---|---|\n{}", Field::ALL.map(row).concat())
 }
 
+/// A patient with what is required, as one line of JSON.
+#[must_use]
+pub fn example_patient() -> String {
+    let member = |field: &Field| format!("{}:{}", text(field.name()), text(field.definition().example));
+    let required = Field::ALL.into_iter().filter(|field| field.definition().is_required);
+    format!("{{{}}}", required.map(|field| member(&field)).collect::<Vec<_>>().join(","))
+}
+
 /// The least that is sent, or every field, with the fields' own examples.
 pub(crate) fn example(fields: &[Field]) -> String {
     let member = |field: &Field| format!("{}: {}", text(field.name()), text(field.definition().example));

@@ -22,7 +22,7 @@ fn a_member_joins_and_makes_uses_and_revokes_a_key() {
     browser.press("Copy");
     browser.wait_for("Copied.");
     browser.wait_for("Waiting for the first request");
-    assert!(browser.text().contains(&format!("curl {}", app.url("/api/v1/patients"))));
+    assert!(browser.text().contains(&format!("curl {}", app.url("/api/v1/patients/validate"))));
     assert_eq!(app.service.create(&key, &patient()).status, 201);
     browser.wait_for("First request received");
 
