@@ -136,8 +136,8 @@ fn the_page_is_searched_and_shown_whole_again() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
     browser.open(&app.url("/docs"));
-    browser.fill("Search this page", "lone LF");
-    browser.wait_for("1 section");
+    browser.fill("Search this page", "KiB lone");
+    browser.wait_for("\n1 section\n");
     let text = browser.text();
     assert!(text.contains("a lone LF ends no line") && text.contains("Every status"), "{text}");
     assert!(!text.contains("Strict mode") && !text.contains("the key's rate is used up"), "{text}");
