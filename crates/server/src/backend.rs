@@ -92,7 +92,7 @@ impl Backend {
         });
         let embedded = embedded.map_err(|error| match error {
             EmbeddedError::NotInFolder(_) => anyhow!("INTAKE_POSTGRES_BIN: {error}, or set DATABASE_URL"),
-            EmbeddedError::NotInstalled | EmbeddedError::VersionNotInstalled(_) => {
+            EmbeddedError::NotInstalled(_) | EmbeddedError::VersionNotInstalled(_) => {
                 anyhow!("{error}, or set DATABASE_URL")
             }
             EmbeddedError::Io(_) => anyhow!(error).context(format!("INTAKE_DATA_DIR: {}", configuration.data_dir)),

@@ -10,6 +10,7 @@ mod configuration;
 mod data_dir;
 mod first_run;
 mod greeting;
+mod install_offer;
 mod listeners;
 mod local_ca;
 mod private_file;
@@ -46,7 +47,12 @@ fn main() -> ExitCode {
 
 fn run(command_line: CommandLine) -> anyhow::Result<()> {
     let CommandLine { command, flags } = command_line;
-    let configuration = || Configuration::read(&Settings { flags: &flags, variable: &|name| std::env::var(name) });
+    let configuration = || {
+        let configuration = Configuration::read(&Settings { flags: &flags, variable: &|name| std::env::var(name) })?;
+        // Before anything listens for signals: Ctrl-C at the question ends the program.
+        install_offer::offer_postgres(&configuration);
+        anyhow::Ok(configuration)
+    };
     match command.unwrap_or(Command::Serve) {
         Command::Serve => serve::serve(configuration()?),
         Command::Operator(command) => commands::run(command, &configuration()?),

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
+use std::io::{Write, stderr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -164,12 +165,19 @@ fn cluster(durability: Durability) -> &'static EmbeddedPostgres {
         };
         let cluster = match EmbeddedPostgres::start(&settings) {
             Ok(cluster) => cluster,
-            Err(error @ EmbeddedError::NotInstalled) => panic!("tests need PostgreSQL: {error}"),
+            Err(error @ EmbeddedError::NotInstalled(_)) => end_for_want_of(&error),
             Err(error) => panic!("the test cluster does not start: {error}"),
         };
         make_template(&cluster);
         cluster
     })
+}
+
+/// Ends all tests of this program with one line, where each would fail with the same.
+fn end_for_want_of(error: &EmbeddedError) -> ! {
+    // Not by a macro: what those print belongs to the test and is kept back.
+    let _ = writeln!(stderr(), "\ntests need PostgreSQL: {error}");
+    std::process::exit(1)
 }
 
 /// A folder for temporary files, where the server's account can reach it; one for each checkout and user.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -66,6 +67,13 @@ pub fn children(parent: u32) -> io::Result<Vec<u32>> {
 /// Kills a process, if it is still running.
 pub fn kill(process: u32) {
     signal(process, Signal::KILL);
+}
+
+/// Sends a signal, by its name, to a process, or to a group whose number has a minus before it.
+pub fn send(signal: &str, to: &str) {
+    // The shell has its own `kill`; the program of that name is missing from minimal systems.
+    let status = Command::new("sh").args(["-c", "kill -s \"$0\" -- \"$1\"", signal, to]).status();
+    assert!(status.expect("a shell").success(), "{to} cannot be sent {signal}");
 }
 
 /// The most memory that a process has used so far, in bytes.

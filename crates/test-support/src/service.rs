@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 use crate::client::{Client, Response, request};
 use crate::database::TestDatabase;
+use crate::processes;
 
 /// Enough for a debug build that starts an embedded database for the first time, beside other tests.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -256,8 +257,7 @@ impl Service {
 
     /// Sends a signal, as `kill` names it.
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
-        assert!(status.expect("kill runs").success(), "the service lives");
+        processes::send(name, &self.child.id().to_string());
     }
 
     /// Whether the process is gone.

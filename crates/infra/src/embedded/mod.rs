@@ -2,6 +2,7 @@
 //! when the last one has ended, even if any of the processes is killed. Needs only PostgreSQL's programs.
 
 mod account;
+mod install;
 pub(crate) mod prepare;
 mod programs;
 mod server;
@@ -19,6 +20,8 @@ use std::time::Duration;
 use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
 use crate::vital_thread::spawn_vital;
+pub use install::{InstallCommand, Packages};
+use programs::Programs;
 use server::Server;
 use users::Users;
 
@@ -43,11 +46,9 @@ pub struct Settings {
 /// Why there is no embedded database.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
-    /// No PostgreSQL on this machine.
-    #[error(
-        "no PostgreSQL 15 or newer is installed: install it (Debian, Ubuntu: apt install postgresql; macOS: brew install postgresql@17)"
-    )]
-    NotInstalled,
+    /// No PostgreSQL on this machine, and what would install it, if that is known.
+    #[error("no PostgreSQL 15 or newer is installed: {}", how_to_install(.0.as_ref()))]
+    NotInstalled(Option<InstallCommand>),
     /// The data was made by a version of PostgreSQL that is not installed.
     #[error("the database was made by PostgreSQL {0}, which is not installed: install it")]
     VersionNotInstalled(u32),
@@ -74,6 +75,19 @@ pub enum EmbeddedError {
     Io(#[from] io::Error),
 }
 
+fn how_to_install(command: Option<&InstallCommand>) -> String {
+    match command {
+        Some(command) if command.may_run() => format!("install its programs with `{command}`, which starts no server"),
+        Some(command) => format!("as root, install its programs with `{command}`, which starts no server"),
+        None => "install its programs (no server has to run)".to_owned(),
+    }
+}
+
+/// Refuses a machine that has no PostgreSQL to make a database with.
+pub fn assert_installed() -> Result<(), EmbeddedError> {
+    Programs::find(None, None).map(drop)
+}
+
 /// A running embedded database, used by this process until it is dropped.
 pub struct EmbeddedPostgres {
     server: Arc<Mutex<Server>>,
@@ -85,6 +99,8 @@ pub struct EmbeddedPostgres {
 impl EmbeddedPostgres {
     /// Starts the database unless it is running, and adds a user.
     pub fn start(settings: &Settings) -> Result<Self, EmbeddedError> {
+        // Before any folder is made: as root, its owner is chosen among the accounts that are there, and a package adds one.
+        Programs::find(settings.programs.as_deref(), None)?;
         let mut server = Server::new(settings)?;
         let users = Users::of(server.folder(), server.account());
         join(&mut server, &users, settings.user)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::EmbeddedError;
+use super::install::POSTGRESQL;
 
 /// The oldest version that is tested.
 const OLDEST_VERSION: u32 = 15;
@@ -20,6 +21,9 @@ const PACKAGED: [(&str, &str, &str); 8] = [
     ("/Applications/Postgres.app/Contents/Versions", "", "bin"),
     ("/opt/local/lib", "postgresql", "bin"),
 ];
+
+/// In a debug build, the folder that stands for `/`: tests of a machine without PostgreSQL run on machines that have it.
+const TEST_ROOT: &str = "INTAKE_TEST_ROOT";
 
 /// One installed PostgreSQL.
 #[derive(Clone, Debug)]
@@ -47,7 +51,7 @@ impl Programs {
                 .into_iter()
                 .filter(|programs| programs.major >= OLDEST_VERSION)
                 .max_by_key(|programs| programs.major)
-                .ok_or(EmbeddedError::NotInstalled),
+                .ok_or_else(|| EmbeddedError::NotInstalled(POSTGRESQL.command_here())),
         }
     }
 
@@ -70,14 +74,16 @@ impl Programs {
 }
 
 fn usual_folders() -> Vec<PathBuf> {
+    let root = std::env::var_os(TEST_ROOT).filter(|_| cfg!(debug_assertions)).unwrap_or_else(|| "/".into());
+    let below_root = |folder: &str| Path::new(&root).join(folder.trim_start_matches('/'));
     let packaged = PACKAGED.iter().flat_map(|(parent, start, end)| {
-        let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(below_root(parent)).into_iter().flatten().flatten();
         let fitting = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(start.as_bytes()));
         fitting.map(|entry| entry.path().join(end)).collect::<Vec<_>>()
     });
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path).filter(|folder| folder.as_os_str() != OsStr::new(""));
-    packaged.chain([PathBuf::from("/usr/local/pgsql/bin")]).chain(on_path.collect::<Vec<_>>()).collect()
+    packaged.chain([below_root("usr/local/pgsql/bin")]).chain(on_path.collect::<Vec<_>>()).collect()
 }
 
 /// Of `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`: 15. Of a beta, `17beta1`: 17.

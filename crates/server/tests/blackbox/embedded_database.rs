@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use intake_domain::ApiKey;
+use intake_test_support::processes::send;
 use intake_test_support::{Response, Service, ServiceBuilder, patient, wait_for, wait_for_end};
 
 use crate::fixtures::demo_key;
@@ -44,7 +45,7 @@ fn postmaster(folder: &Path) -> String {
 }
 
 fn kill(process: &str) {
-    assert!(Command::new("kill").args(["-s", "KILL", process]).status().unwrap().success());
+    send("KILL", process);
 }
 
 #[test]
@@ -200,8 +201,7 @@ fn a_service_that_is_stopped_while_it_starts_ends_cleanly() {
     for pause in [100, 400, 800] {
         let mut service = in_folder(folder.path()).spawn();
         std::thread::sleep(Duration::from_millis(pause));
-        let status = Command::new("kill").args(["-s", "TERM", &service.id().to_string()]).status().unwrap();
-        assert!(status.success());
+        send("TERM", &service.id().to_string());
         assert_eq!(wait_for_end(&mut service).code(), Some(0), "after {pause} ms");
         wait_for("the end of all", || processes(folder.path()).is_empty());
     }
@@ -215,7 +215,7 @@ fn a_database_that_was_stopped_neither_keeps_the_service_nor_stays_behind() {
     let head = postmaster(folder.path());
     let children = fs::read_to_string(format!("/proc/{head}/task/{head}/children")).unwrap();
     for process in children.split_whitespace().chain([head.as_str()]) {
-        assert!(Command::new("kill").args(["-s", "STOP", process]).status().unwrap().success());
+        send("STOP", process);
     }
     let asked = Instant::now();
     assert_eq!(service.stop().code(), Some(0), "{}", service.output());
@@ -230,7 +230,7 @@ fn ctrl_c_reaches_the_service_and_not_its_database() {
     assert_eq!(create(&service, "kept").status, 201);
     // As a terminal does: to every process of the group.
     let group = format!("-{}", service.process());
-    assert!(Command::new("kill").args(["-s", "INT", "--", &group]).status().unwrap().success());
+    send("INT", &group);
     assert_eq!(service.wait().code(), Some(0), "{}", service.output());
     wait_for("the end of all", || processes(folder.path()).is_empty());
     let log = fs::read_to_string(folder.path().join("postgres/postgres.log")).unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use diesel::connection::SimpleConnection;
 use intake_domain::Environment;
 use intake_infra::{Durability, SERVICE_ROLE};
-use intake_test_support::{Clinic, TestDatabase, create_request, patient, wait_for, wait_for_end};
+use intake_test_support::{Clinic, TestDatabase, create_request, patient, processes, wait_for, wait_for_end};
 
 use crate::assert_unauthorised;
 use crate::fixtures::{TestApp, program, service};
@@ -127,8 +127,7 @@ fn a_service_that_waits_while_it_starts_can_be_stopped() {
     thread::sleep(Duration::from_millis(700));
     assert!(child.try_wait().unwrap().is_none(), "it waits");
     let asked = Instant::now();
-    let killed = std::process::Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status();
-    assert!(killed.unwrap().success());
+    processes::send("TERM", &child.id().to_string());
     assert_eq!(wait_for_end(&mut child).code(), Some(0));
     assert!(asked.elapsed() < Duration::from_secs(6), "{:?}", asked.elapsed());
 }
@@ -149,8 +148,7 @@ fn whoever_holds_the_data_folder_is_told_of_and_does_not_keep_the_service_from_b
         .spawn()
         .unwrap();
     thread::sleep(Duration::from_millis(4_000));
-    let killed = std::process::Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status();
-    assert!(killed.unwrap().success());
+    processes::send("TERM", &child.id().to_string());
     assert_eq!(wait_for_end(&mut child).code(), Some(0));
     let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
     assert!(said.contains("waiting for another program that prepares the data folder"), "{said}");

@@ -19,6 +19,7 @@ mod grants;
 mod hangs;
 mod held_rows;
 mod idempotency;
+mod install_offer;
 mod invitations;
 mod key_life_cycle;
 mod listeners;

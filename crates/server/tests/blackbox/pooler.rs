@@ -8,11 +8,22 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use intake_domain::Environment;
+use intake_infra::embedded::Packages;
 use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE};
-use intake_test_support::{Clinic, TestDatabase, create_request, patient, wait_for};
+use intake_test_support::{Clinic, Prerequisite, TestDatabase, create_request, leave_out, patient, wait_for};
 
 use crate::complaint;
 use crate::fixtures::program;
+
+const PGBOUNCER: Prerequisite = Prerequisite {
+    subject: "poolers",
+    need: "PgBouncer",
+    packages: Packages {
+        apt: "apt-get install pgbouncer",
+        dnf: "dnf install pgbouncer",
+        brew: "brew install pgbouncer",
+    },
+};
 
 /// A running PgBouncer, killed when dropped.
 struct Pooler {
@@ -22,8 +33,7 @@ struct Pooler {
 }
 
 impl Pooler {
-    /// None, with a line that says what to install, where there is none; under CI that is a failure.
-    #[expect(clippy::print_stderr, reason = "says what to install")]
+    /// None, where there is none: the test is left out then; under CI it fails.
     fn start(database: &TestDatabase, mode: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -49,8 +59,7 @@ impl Pooler {
             .stderr(Stdio::null())
             .spawn();
         let Ok(child) = started else {
-            assert!(std::env::var_os("CI").is_none(), "tests of poolers need the package pgbouncer");
-            eprintln!("skipped: tests of poolers need PgBouncer (Debian: apt install pgbouncer)");
+            leave_out(&PGBOUNCER);
             return None;
         };
         wait_for("PgBouncer", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
