@@ -13,6 +13,7 @@ mod greeting;
 mod listeners;
 mod local_ca;
 mod private_file;
+mod readiness;
 mod serve;
 mod setting_values;
 mod settings;
