@@ -21,7 +21,7 @@ use crate::backend::Backend;
 use crate::configuration::Configuration;
 use crate::listeners::{self, Listeners};
 use crate::readiness::{LastCheck, Readiness};
-use crate::signals::Signals;
+use crate::signals::{self, Signals};
 use crate::{admin, first_run, greeting, telemetry};
 
 /// How long a start that is interrupted may take to clean up; what takes longer hangs.
@@ -121,6 +121,9 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let key_format = configuration.key_format.clone();
     let last = LastCheck::default();
     let readiness = Readiness { database, register, connections: connections.clone(), environment, key_format, last };
+    if let Some(certificate) = listeners.certificate.clone() {
+        signals::at_hangup(move || certificate.read_again())?;
+    }
     let admin = admin::serve(listeners.admin, readiness, counts, connections.clone(), listeners.certificate)?;
     let api = listeners::serve(listeners.api, connections_max, &connections, application)?;
     if environment == Environment::Development {
