@@ -90,7 +90,7 @@ pub(crate) fn finish<B>(
 ) {
     if let Some(progress) = progress {
         progress.request_ends(response.status());
-        if progress.is_broken() {
+        if progress.is_ending() {
             response.head_mut().set_connection_type(ConnectionType::Close);
         }
     }

@@ -15,7 +15,7 @@ mod vital_thread;
 
 pub use audit::PostgresAuditLog;
 pub use database::{
-    Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, environment, grants, migrations, pooler,
+    Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, environment, grants, migrations, pooler,
     production,
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};

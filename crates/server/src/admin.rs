@@ -2,31 +2,28 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::dev::Server;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use intake_http::{AnswerCounts, Connections};
-use intake_infra::Database;
+use serde_json::json;
 
 use crate::certificates::CurrentCertificate;
-
-/// A probe that takes longer counts as failed anyway.
-const READY_TIMEOUT: Duration = Duration::from_secs(2);
+use crate::readiness::Readiness;
 
 /// Probes and metrics, on a listener of their own.
 pub(crate) fn serve(
     listener: TcpListener,
-    database: Database,
+    readiness: Readiness,
     counts: Arc<AnswerCounts>,
     connections: Connections,
     certificate: Option<Arc<CurrentCertificate>>,
 ) -> std::io::Result<Server> {
-    let (database, counts) = (web::Data::new(database), web::Data::from(counts));
+    let (readiness, counts) = (web::Data::new(readiness), web::Data::from(counts));
     let (connections, certificate) = (web::Data::new(connections), web::Data::new(certificate));
     let application = move || {
         App::new()
-            .app_data(database.clone())
+            .app_data(readiness.clone())
             .app_data(counts.clone())
             .app_data(connections.clone())
             .app_data(certificate.clone())
@@ -42,12 +39,10 @@ async fn live() -> HttpResponse {
     HttpResponse::Ok().content_type("text/plain").body("ok\n")
 }
 
-async fn ready(database: web::Data<Database>) -> HttpResponse {
-    let is_ready = tokio::time::timeout(READY_TIMEOUT, database.is_reachable()).await.unwrap_or(false);
-    if is_ready {
-        HttpResponse::Ok().content_type("text/plain").body("ready\n")
-    } else {
-        HttpResponse::ServiceUnavailable().content_type("text/plain").body("the database cannot be reached\n")
+async fn ready(readiness: web::Data<Readiness>) -> HttpResponse {
+    match readiness.get().await {
+        Ok(()) => HttpResponse::Ok().json(json!({ "ready": true })),
+        Err(reason) => HttpResponse::ServiceUnavailable().json(json!({ "ready": false, "reason": reason.as_str() })),
     }
 }
 

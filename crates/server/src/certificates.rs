@@ -4,6 +4,7 @@
 use std::fmt;
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
@@ -25,14 +26,25 @@ const WARN_BEFORE: time::Duration = time::Duration::days(14);
 const WARN_INTERVAL: time::Duration = time::Duration::DAY;
 
 /// The certificate in use.
-pub(crate) struct CurrentCertificate(RwLock<Certificate>);
+pub(crate) struct CurrentCertificate {
+    certificate: RwLock<Certificate>,
+    /// Wakes the thread that watches the files.
+    wake: Sender<()>,
+}
 
 impl CurrentCertificate {
     /// Reads the certificate, and watches its files.
     pub(crate) fn of(files: TlsFiles) -> anyhow::Result<Arc<Self>> {
-        let current = Arc::new(Self(RwLock::new(read(&files, edge::now())?)));
-        watch(files, Arc::clone(&current))?;
+        let (wake, woken) = channel();
+        let current = Arc::new(Self { certificate: RwLock::new(read(&files, edge::now())?), wake });
+        watch(files, Arc::clone(&current), woken)?;
         Ok(current)
+    }
+
+    /// Reads the files at once, whether or not they seem to have changed.
+    pub(crate) fn read_again(&self) {
+        // The thread that receives this ends with the program.
+        let _ = self.wake.send(());
     }
 
     /// When it ends, in the text format of Prometheus.
@@ -45,7 +57,7 @@ impl CurrentCertificate {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Certificate> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.certificate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Warns if the certificate has expired or will soon.
@@ -82,7 +94,7 @@ impl ResolvesServerCert for CurrentCertificate {
     }
 }
 
-fn watch(files: TlsFiles, current: Arc<CurrentCertificate>) -> std::io::Result<()> {
+fn watch(files: TlsFiles, current: Arc<CurrentCertificate>, woken: Receiver<()>) -> std::io::Result<()> {
     let mut seen = stamps(&files);
     let check = move || {
         let mut warned_at = OffsetDateTime::UNIX_EPOCH;
@@ -92,15 +104,15 @@ fn watch(files: TlsFiles, current: Arc<CurrentCertificate>) -> std::io::Result<(
                 current.warn(now);
                 warned_at = now;
             }
-            std::thread::sleep(WATCH_INTERVAL);
+            let is_asked = woken.recv_timeout(WATCH_INTERVAL).is_ok();
             let found = stamps(&files);
-            if found == seen {
+            if found == seen && !is_asked {
                 continue;
             }
             match read(&files, edge::now()) {
                 Ok(certificate) => {
-                    *current.0.write().unwrap_or_else(PoisonError::into_inner) = certificate;
-                    tracing::info!("the certificate was renewed");
+                    *current.certificate.write().unwrap_or_else(PoisonError::into_inner) = certificate;
+                    tracing::info!("the certificate was read again");
                 }
                 Err(error) => tracing::error!("the renewed certificate cannot be used, the old one stays: {error:#}"),
             }

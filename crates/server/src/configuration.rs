@@ -15,11 +15,11 @@ use tracing_subscriber::filter::Targets;
 
 use crate::certificate_files::TlsFiles;
 use crate::data_dir::DataDir;
-use crate::setting_values::{Address, Link, Log, Proxies, Span, Survival, Switched, Writers};
+use crate::setting_values::{Address, Delay, Link, Log, Proxies, Span, Survival, Switched, Writers};
 use crate::settings::{
-    ADMIN_ADDR, DATA_DIR, DATABASE_URL, DEADLINE, DURABILITY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX, LOG,
-    MIGRATION_DATABASE_URL, POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES,
-    WRITERS,
+    ADMIN_ADDR, DATA_DIR, DATABASE_URL, DEADLINE, DRAIN_DELAY, DURABILITY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR,
+    KEY_PREFIX, LOG, MIGRATION_DATABASE_URL, POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT, Settings, TLS_CERT, TLS_KEY,
+    TRUSTED_PROXIES, WRITERS,
 };
 
 /// The port that links name if the service listens on any free port and the command cannot know which.
@@ -41,6 +41,7 @@ pub(crate) struct Configuration {
     pub(crate) key_format: KeyFormat,
     pub(crate) rate_limit: RateLimit,
     pub(crate) deadline: Duration,
+    pub(crate) drain_delay: Duration,
     /// None: as many as suit the machine.
     pub(crate) writers: Option<NonZeroUsize>,
     /// None: the address of the HTTPS listener.
@@ -76,6 +77,7 @@ impl Configuration {
             key_format: KeyFormat::new(&prefix, environment),
             rate_limit: settings.get(&RATE_LIMIT)?,
             deadline: settings.get::<Span>(&DEADLINE)?.0,
+            drain_delay: settings.get::<Delay>(&DRAIN_DELAY)?.0,
             writers: settings.optional::<Writers>(&WRITERS)?.map(|writers| writers.0),
             public_url: settings.optional::<Link>(&PUBLIC_URL)?.map(|link| link.0),
             log: settings.get::<Log>(&LOG)?.0,
@@ -187,6 +189,7 @@ mod tests {
         assert_eq!(configuration.admin_addr.to_string(), "127.0.0.1:9464");
         assert_eq!(configuration.rate_limit, "100/1000".parse().unwrap());
         assert_eq!(configuration.deadline, Duration::from_secs(5));
+        assert_eq!(configuration.drain_delay, Duration::ZERO);
         assert_eq!(configuration.key_format.head(), "intake_demo_");
         assert!(configuration.trusted_proxies.is_empty());
     }
@@ -236,6 +239,7 @@ mod tests {
             ("INTAKE_WRITERS", "65"),
             ("INTAKE_DEADLINE", "5"),
             ("INTAKE_DEADLINE", "0s"),
+            ("INTAKE_DRAIN_DELAY", "5"),
             ("INTAKE_DURABILITY", "some"),
             ("INTAKE_PUBLIC_URL", "http://intake.example"),
             ("INTAKE_LOG", "loud=very"),
@@ -264,6 +268,7 @@ mod tests {
         assert_eq!(refusal(&behind_proxy), Ok(()));
         let certificate = [("INTAKE_TLS_CERT", "a"), ("INTAKE_TLS_KEY", "b")];
         assert_eq!(refusal(&certificate), Ok(()));
+        assert_eq!(read(&[&PRODUCTION[..], &certificate].concat()).unwrap().drain_delay, Duration::from_secs(5));
         let forgetful = [&certificate[..], &[("INTAKE_DURABILITY", "none")]].concat();
         assert!(refusal(&forgetful).unwrap_err().starts_with("INTAKE_DURABILITY"));
     }

@@ -20,7 +20,8 @@ use tokio::task::JoinHandle;
 use crate::backend::Backend;
 use crate::configuration::Configuration;
 use crate::listeners::{self, Listeners};
-use crate::signals::Signals;
+use crate::readiness::{LastCheck, Readiness};
+use crate::signals::{self, Signals};
 use crate::{admin, first_run, greeting, telemetry};
 
 /// How long a start that is interrupted may take to clean up; what takes longer hangs.
@@ -108,19 +109,27 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let base = configuration.base_url(listeners.https_port());
     let admin_addr = listeners.admin.local_addr()?;
 
-    let api = open_api(configuration, backend, &keys, &uses, &base)?.configure();
+    let Configuration { environment, writers, deadline, .. } = *configuration;
+    let register = Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &uses)?);
+    let api = open_api(configuration, Arc::clone(&register), &keys, &base).configure();
     let dashboard = open_dashboard(configuration, &database, keys, &members, &base)?.configure();
     let application = move || App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard);
 
     let counts = Arc::new(AnswerCounts::default());
     let connections_max = listeners::connections_max();
     let connections = Connections::new(connections_max, configuration.trusted_proxies.clone(), Arc::clone(&counts));
-    let admin = admin::serve(listeners.admin, database, counts, connections.clone(), listeners.certificate)?;
+    let key_format = configuration.key_format.clone();
+    let last = LastCheck::default();
+    let readiness = Readiness { database, register, connections: connections.clone(), environment, key_format, last };
+    if let Some(certificate) = listeners.certificate.clone() {
+        signals::at_hangup(move || certificate.read_again())?;
+    }
+    let admin = admin::serve(listeners.admin, readiness, counts, connections.clone(), listeners.certificate)?;
     let api = listeners::serve(listeners.api, connections_max, &connections, application)?;
-    if configuration.environment == Environment::Development {
+    if environment == Environment::Development {
         greet(configuration, clinic, members.as_ref(), &base, admin_addr).await?;
     }
-    Ok(Running { api, admin, key_use_writer })
+    Ok(Running { api, admin, connections, drain_delay: configuration.drain_delay, key_use_writer })
 }
 
 /// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so
@@ -143,20 +152,18 @@ async fn prepare_and_listen(
 
 fn open_api(
     configuration: &Configuration,
-    backend: &Backend,
+    register: Arc<PostgresPatientRegister>,
     keys: &Arc<dyn KeyStore>,
-    uses: &KeyUses,
     base: &str,
-) -> anyhow::Result<Api> {
-    let Configuration { writers, deadline, .. } = *configuration;
-    Ok(Api {
-        register: Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, uses)?),
+) -> Api {
+    Api {
+        register,
         keys: Arc::clone(keys),
         format: configuration.key_format.clone(),
         rate: configuration.rate_limit.0,
         proxies: configuration.trusted_proxies.clone(),
         base_url: base.to_owned(),
-    })
+    }
 }
 
 fn open_dashboard(
@@ -197,14 +204,16 @@ async fn greet(
 struct Running {
     api: Server,
     admin: Server,
+    connections: Connections,
+    drain_delay: Duration,
     key_use_writer: KeyUseWriter,
 }
 
 impl Running {
-    /// Serves until a signal asks to stop, then finishes the accepted requests and writes the last uses of keys. Each
-    /// has a time limit of its own.
+    /// Serves until a signal asks to stop, goes on until balancers have noticed, then finishes the accepted requests and
+    /// writes the last uses of keys. Each has a time limit of its own.
     async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
-        let Self { api, admin, key_use_writer } = self;
+        let Self { api, admin, connections, drain_delay, key_use_writer } = self;
         let (api_handle, admin_handle) = (api.handle(), admin.handle());
         let mut api = actix_web::rt::spawn(api);
         let mut admin = actix_web::rt::spawn(admin);
@@ -214,7 +223,9 @@ impl Running {
             () = signals.next() => {}
         }
         tracing::info!("stopping: accepted requests are finished first");
+        connections.drain();
         let finish = async {
+            tokio::time::sleep(drain_delay).await;
             api_handle.stop(true).await;
             admin_handle.stop(false).await;
             // On another thread, so that a second signal is still handled.

@@ -64,21 +64,32 @@ impl FromStr for Writers {
     }
 }
 
-/// A time span in `ms`, `s` or `m`.
+/// A time span in `ms`, `s` or `m`, which may be zero.
+pub(crate) struct Delay(pub(crate) Duration);
+
+impl FromStr for Delay {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let number: u32 = digits.parse().map_err(|_| "must be a time like 5s or 500ms")?;
+        match text.get(digits.len()..) {
+            Some("ms") => Ok(Self(Duration::from_millis(number.into()))),
+            Some("s") => Ok(Self(Duration::from_secs(number.into()))),
+            Some("m") => Ok(Self(Duration::from_secs(u64::from(number) * 60))),
+            _ => Err("must be a time like 5s or 500ms"),
+        }
+    }
+}
+
+/// A time span that is not zero.
 pub(crate) struct Span(pub(crate) Duration);
 
 impl FromStr for Span {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let number: u32 = digits.parse().map_err(|_| "must be a time like 5s or 500ms")?;
-        let span = match text.get(digits.len()..) {
-            Some("ms") => Duration::from_millis(number.into()),
-            Some("s") => Duration::from_secs(number.into()),
-            Some("m") => Duration::from_secs(u64::from(number) * 60),
-            _ => return Err("must be a time like 5s or 500ms"),
-        };
+        let Delay(span) = text.parse()?;
         if span.is_zero() { Err("must be longer than nothing") } else { Ok(Self(span)) }
     }
 }

@@ -33,7 +33,7 @@ enum DefaultValue {
 use DefaultValue::{Absent, ByEnvironment, Text};
 
 /// In the order of the help and of docs/operations.md.
-pub(crate) const SETTINGS: [&Setting; 18] = [
+pub(crate) const SETTINGS: [&Setting; 19] = [
     &ENVIRONMENT,
     &DATABASE_URL,
     &MIGRATION_DATABASE_URL,
@@ -47,6 +47,7 @@ pub(crate) const SETTINGS: [&Setting; 18] = [
     &KEY_PREFIX,
     &RATE_LIMIT,
     &DEADLINE,
+    &DRAIN_DELAY,
     &PUBLIC_URL,
     &LOG,
     &DURABILITY,
@@ -133,6 +134,13 @@ pub(crate) const DEADLINE: Setting = Setting {
     value: "TIME",
     default: Text("5s"),
     help: "How long a request may wait for the database before 503 (`500ms`, `5s`, `1m`)",
+};
+pub(crate) const DRAIN_DELAY: Setting = Setting {
+    variable: "INTAKE_DRAIN_DELAY",
+    value: "TIME",
+    default: ByEnvironment { development: "0s", production: "5s" },
+    help: "How long a service that stops still takes connections, while `/readyz` already says that it is draining: \
+           longer than a load balancer needs to notice",
 };
 pub(crate) const PUBLIC_URL: Setting = Setting {
     variable: "INTAKE_PUBLIC_URL",

@@ -1,9 +1,20 @@
-//! The signals that ask the service to stop: SIGTERM and Ctrl-C.
+//! The signals that the service knows: SIGTERM and Ctrl-C ask it to stop, SIGHUP to read its certificate again.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit status after a second signal.
 const STOPPED_AT_ONCE: i32 = 130;
+
+/// Does this at every SIGHUP, until the program ends.
+pub(crate) fn at_hangup(action: impl Fn() + 'static) -> std::io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    actix_web::rt::spawn(async move {
+        while hangup.recv().await.is_some() {
+            action();
+        }
+    });
+    Ok(())
+}
 
 /// The requests to stop that come after [`Signals::listen`].
 pub(crate) struct Signals {
@@ -12,7 +23,9 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
+    /// From here on SIGHUP ends the program no more, whether or not anybody waits for it yet.
     pub(crate) fn listen() -> std::io::Result<Self> {
+        drop(signal(SignalKind::hangup())?);
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -32,6 +32,7 @@ struct Inner {
     max: usize,
     open: AtomicUsize,
     unread: AtomicUsize,
+    are_draining: AtomicBool,
     proxies: TrustedProxies,
     counts: Arc<AnswerCounts>,
     evictable: Mutex<EvictionOrder>,
@@ -58,6 +59,7 @@ impl Connections {
             max,
             open: AtomicUsize::new(0),
             unread: AtomicUsize::new(0),
+            are_draining: AtomicBool::new(false),
             proxies,
             counts,
             evictable: Mutex::default(),
@@ -107,6 +109,17 @@ impl Connections {
     /// Whether idle connections should be closed early.
     pub(crate) fn are_crowded(&self) -> bool {
         self.0.open.load(Ordering::Relaxed) > self.0.max / 4 * 3
+    }
+
+    /// Makes the next answer over each connection its last, so that clients connect elsewhere.
+    pub fn drain(&self) {
+        self.0.are_draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the next answer over each connection is its last.
+    #[must_use]
+    pub fn are_draining(&self) -> bool {
+        self.0.are_draining.load(Ordering::Relaxed)
     }
 
     /// How many are open, in the text format of Prometheus.

@@ -84,6 +84,11 @@ impl Progress {
         self.is_broken.get()
     }
 
+    /// Whether the connection ends with the next answer.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_broken() || self.slot.connections().are_draining()
+    }
+
     /// Ready when another connection needs the slot and no request is being served on this one.
     pub(crate) fn poll_evicted(&self, context: &Context<'_>) -> Poll<()> {
         if self.is_in_request() { Poll::Pending } else { self.slot.poll_evicted(context) }

@@ -17,6 +17,9 @@ use crate::diesel_errors::without_row_values;
 
 /// Between two tries while the database is away: short enough that nobody notices it once the database is back.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// The settings that a connection has found, its durability among them, may change while it is open. A new connection takes
+/// a few milliseconds.
+pub(crate) const CONNECTION_AGE_MAX: Duration = Duration::from_secs(60);
 /// How long several hosts are tried at the same time: as long as libpq waits for one of them.
 const RACE_TIME: Duration = Duration::from_secs(2);
 

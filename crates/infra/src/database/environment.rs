@@ -1,5 +1,6 @@
 //! The stamp in a database that says which environment it belongs to.
 
+use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::Environment;
 
@@ -14,9 +15,7 @@ pub fn assert_environment(url: &DatabaseUrl, environment: Environment) -> Result
     if has_stamp.execute(&mut connection).map_err(failed)? == 0 {
         return Ok(());
     }
-    let stamp = environment_stamp::table.select(environment_stamp::environment);
-    let stamped: Option<String> = stamp.first(&mut connection).optional().map_err(failed)?;
-    match stamped {
+    match stamp(&mut connection).map_err(failed)? {
         Some(stamped) if stamped != environment.as_str() => {
             Err(SchemaError::OtherEnvironment { stamped, asked: environment })
         }
@@ -32,4 +31,9 @@ pub fn stamp_environment(url: &DatabaseUrl, environment: Environment) -> Result<
         .execute(&mut connect(url)?)
         .map_err(failed)?;
     assert_environment(url, environment)
+}
+
+/// The environment that a migrated database was stamped with.
+pub(crate) fn stamp(connection: &mut PgConnection) -> QueryResult<Option<String>> {
+    environment_stamp::table.select(environment_stamp::environment).first(connection).optional()
 }

@@ -97,7 +97,7 @@ pub(crate) fn missing_grants(connection: &mut PgConnection) -> Option<SchemaErro
 }
 
 /// The privileges that the service needs and the role that connects does not have.
-fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+pub(crate) fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
     #[derive(QueryableByName)]
     struct Missing {
         #[diesel(sql_type = Text)]

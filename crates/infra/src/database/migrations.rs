@@ -4,6 +4,7 @@ use diesel::connection::SimpleConnection;
 use diesel::migration::MigrationSource;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
+use diesel::result::Error;
 use diesel::sql_types::Text;
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
@@ -27,39 +28,46 @@ pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
 /// Refuses a schema that is older than the program.
 pub fn assert_migrated(url: &DatabaseUrl) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
-    // Diesel would create its table if it is missing, which the service's role may not.
-    let is_known = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
-    if is_known.execute(&mut connection).map_err(failed)? == 0 {
-        return Err(SchemaError::Unmigrated);
-    }
-    let applied = applied(&mut connection)?;
-    if known()?.iter().all(|version| applied.contains(version)) { Ok(()) } else { Err(SchemaError::Unmigrated) }
+    let is_migrated =
+        has_versions(&mut connection).map_err(failed)? && has_all_known(&mut connection).map_err(failed)?;
+    if is_migrated { Ok(()) } else { Err(SchemaError::Unmigrated) }
 }
 
 /// Refuses a schema that is newer than the program, which does not know what it needs.
 pub fn assert_not_newer(url: &DatabaseUrl) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
-    let is_known = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
-    if is_known.execute(&mut connection).map_err(failed)? == 0 {
+    if !has_versions(&mut connection).map_err(failed)? {
         return Ok(());
     }
-    let known = known()?;
-    match applied(&mut connection)?.into_iter().filter(|version| !known.contains(version)).max() {
+    let known = known().map_err(failed)?;
+    match applied(&mut connection).map_err(failed)?.into_iter().filter(|version| !known.contains(version)).max() {
         Some(newest) => Err(SchemaError::Newer(newest)),
         None => Ok(()),
     }
 }
 
+/// Whether any migration was ever applied. Diesel would create its table if it is missing, which the service's role may not.
+pub(crate) fn has_versions(connection: &mut PgConnection) -> QueryResult<bool> {
+    let query = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
+    Ok(query.execute(connection)? > 0)
+}
+
+/// Whether every migration that is built into the program was applied.
+pub(crate) fn has_all_known(connection: &mut PgConnection) -> QueryResult<bool> {
+    let applied = applied(connection)?;
+    Ok(known()?.iter().all(|version| applied.contains(version)))
+}
+
 /// The versions that are built into the program.
-fn known() -> Result<Vec<String>, SchemaError> {
-    let known = MigrationSource::<Pg>::migrations(&MIGRATIONS).map_err(SchemaError::Failed)?;
+fn known() -> QueryResult<Vec<String>> {
+    let known = MigrationSource::<Pg>::migrations(&MIGRATIONS).map_err(Error::QueryBuilderError)?;
     Ok(known.iter().map(|migration| migration.name().version().to_string()).collect())
 }
 
 /// The versions that were applied to the database.
-fn applied(connection: &mut PgConnection) -> Result<Vec<String>, SchemaError> {
-    let applied = diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load::<Applied>(connection);
-    Ok(applied.map_err(failed)?.into_iter().map(|applied| applied.version).collect())
+fn applied(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+    let applied = diesel::sql_query("SELECT version FROM __diesel_schema_migrations").load::<Applied>(connection)?;
+    Ok(applied.into_iter().map(|applied| applied.version).collect())
 }
 
 #[derive(QueryableByName)]

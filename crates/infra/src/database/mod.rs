@@ -8,10 +8,12 @@ pub mod migrations;
 pub(crate) mod pool;
 pub mod pooler;
 pub mod production;
+pub(crate) mod readiness;
 pub(crate) mod schema_error;
 pub(crate) mod url;
 
 pub use durability::Durability;
 pub use pool::Database;
+pub use readiness::Unready;
 pub use schema_error::SchemaError;
 pub use url::{DatabaseUrl, DatabaseUrlError};

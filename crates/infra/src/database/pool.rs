@@ -14,7 +14,7 @@ use r2d2::{ManageConnection, Pool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep_until, timeout_at};
 
-use crate::database::connect::{ConnectError, RETRY_PAUSE, connect};
+use crate::database::connect::{CONNECTION_AGE_MAX, ConnectError, RETRY_PAUSE, connect};
 use crate::database::grants::missing_grants;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure, store_error};
@@ -61,11 +61,6 @@ impl Database {
             left_behind: Arc::default(),
             deadline,
         }
-    }
-
-    /// Whether the database answers.
-    pub async fn is_reachable(&self) -> bool {
-        self.run(|connection| diesel::RunQueryDsl::execute(diesel::sql_query("SELECT 1"), connection)).await.is_ok()
     }
 
     pub(crate) async fn run<T: Send + 'static>(
@@ -151,6 +146,7 @@ fn pool(url: &DatabaseUrl, deadline: Duration) -> Pool<Connections> {
     Pool::builder()
         .max_size(POOL_SIZE)
         .min_idle(Some(0))
+        .max_lifetime(Some(CONNECTION_AGE_MAX))
         .test_on_check_out(false)
         .connection_timeout(CONNECTION_TIMEOUT.min(deadline))
         .error_handler(Box::new(r2d2::NopErrorHandler))

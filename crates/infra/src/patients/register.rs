@@ -45,6 +45,17 @@ impl PostgresPatientRegister {
         Ok(Self { shared, deadline })
     }
 
+    /// Whether a writer carries out the statement within this time: with a key that nobody has, so that nothing is stored,
+    /// and before all requests that wait, so that a long queue does not look like a writer that hangs.
+    pub async fn is_storing(&self, unknown_key: KeyDigest, now: OffsetDateTime, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let (answer, answered) = oneshot::channel();
+        let task = Task::Check { moment: now, key: unknown_key };
+        let job = Job { task, deadline, answer, was_sent: false, is_held: false };
+        let is_accepted = self.shared.queue.push_first(job).is_ok();
+        is_accepted && matches!(tokio::time::timeout_at(deadline.into(), answered).await, Ok(Ok(Ok(_))))
+    }
+
     async fn ask(&self, task: Task) -> Result<Answer, StoreError> {
         let _waiting = self.shared.backlog.enter(self.deadline)?;
         let deadline = Instant::now() + self.deadline;

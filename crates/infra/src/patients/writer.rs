@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use diesel::pg::PgConnection;
 use intake_domain::{Source, StoreError};
 
-use crate::database::connect::{RETRY_PAUSE, connect};
+use crate::database::connect::{CONNECTION_AGE_MAX, RETRY_PAUSE, connect};
 use crate::diesel_errors::without_row_values;
 use crate::patients::batch::Attempt;
 use crate::patients::in_progress::InProgress;
@@ -29,8 +29,6 @@ const HELD_LOCK_TIMEOUT: Duration = Duration::from_millis(10);
 const HELD_PAUSE: Duration = Duration::from_millis(20);
 /// Held rows are tried in small batches at first: most of them are free, and the one that is held is found soon.
 const HELD_BATCH_MIN: usize = 16;
-/// The durability that a connection has checked may change while it is open. A new connection takes a few milliseconds.
-const CONNECTION_AGE_MAX: Duration = Duration::from_secs(60);
 /// A slow database does not hang: a statement may take this many times the usual before it is left behind.
 const SLOWNESS: u32 = 4;
 

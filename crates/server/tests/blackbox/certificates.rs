@@ -140,7 +140,7 @@ fn a_certificate_is_renewed_under_load_and_a_broken_one_is_not_taken() {
         for renewals in 1..=3 {
             std::thread::sleep(Duration::from_millis(300));
             files.issue(-1, 30 + renewals);
-            let count = || service.output().matches("the certificate was renewed").count();
+            let count = || service.output().matches("the certificate was read again").count();
             wait_for("the renewal", || count() == usize::try_from(renewals).unwrap());
         }
         fs::write(files.path("cert.pem"), "no certificate").unwrap();
@@ -148,4 +148,26 @@ fn a_certificate_is_renewed_under_load_and_a_broken_one_is_not_taken() {
         std::thread::sleep(Duration::from_millis(300));
         drop(over);
     });
+}
+
+#[test]
+fn sighup_reads_the_certificate_at_once_and_never_ends_the_service() {
+    let (files, database) = (Files::new(), TestDatabase::new());
+    files.issue(-1, 30);
+    let mut service = files.service(&database).start();
+    assert_eq!(service.probe("/livez").status, 200);
+    // The files have not changed: only the signal makes the service read them.
+    service.signal("HUP");
+    wait_for("the certificate", || service.output().contains("the certificate was read again"));
+    files.issue(-1, 40);
+    service.signal("HUP");
+    let end = (today() + time::Duration::days(39)).unix_timestamp();
+    let is_new = |line: &str| {
+        let found = line.strip_prefix("intake_certificate_end_seconds ");
+        found.is_some_and(|found| found.parse::<i64>().unwrap() > end)
+    };
+    wait_for("the new one", || service.probe("/metrics").text().lines().any(is_new));
+    let client = Client::tls(service.https.unwrap(), &files.path("ca.pem"));
+    assert_eq!(client.send(&request("GET", "/nothing", &[], b"")).status, 404);
+    assert!(!service.has_ended());
 }

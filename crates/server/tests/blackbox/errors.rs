@@ -162,7 +162,7 @@ fn a_database_that_cannot_be_reached_is_503_and_a_try_later_succeeds() {
     admin(true);
     assert_eq!(app.create(&patient()).status, 201);
     assert_eq!(app.send_body("{}").status, 422);
-    assert_eq!(app.service.probe("/readyz").status, 200);
+    wait_for("readiness", || app.service.probe("/readyz").status == 200);
 }
 
 #[test]

@@ -253,5 +253,6 @@ pub(crate) fn service(database: &TestDatabase) -> ServiceBuilder {
 pub(crate) fn in_production(builder: ServiceBuilder) -> ServiceBuilder {
     let builder = builder.setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1");
     // A database that forgets is refused as such.
-    builder.setting("INTAKE_DURABILITY", "")
+    // And nobody waits for a load balancer.
+    builder.setting("INTAKE_DURABILITY", "").setting("INTAKE_DRAIN_DELAY", "0s")
 }

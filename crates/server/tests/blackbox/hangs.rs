@@ -58,8 +58,12 @@ fn probes_and_pages_leave_a_connection_that_hangs() {
     let (proxy, app) = TestApp::behind_a_proxy(|builder| builder);
     assert_eq!(app.service.probe("/readyz").status, 200);
     proxy.hang();
+    // The answer of a probe is used for a second.
+    let pause = || thread::sleep(Duration::from_millis(1_100));
+    pause();
     // Every connection of the pool may be one that hangs.
     wait_for("readiness", || app.service.probe("/readyz").status == 200);
+    pause();
     let asked = Instant::now();
     assert_eq!(app.service.probe("/readyz").status, 200);
     assert!(asked.elapsed() < Duration::from_millis(900), "{:?}", asked.elapsed());

@@ -30,6 +30,7 @@ mod plain_http;
 mod pooler;
 mod privacy;
 mod rate_limit;
+mod readiness;
 mod round_trips;
 mod sign_in_line;
 mod slow_clients;
