@@ -77,6 +77,8 @@ fn phrase(action: Action) -> &'static str {
         Action::InvitationWithdrawn => "withdrew the invitation for",
         Action::MemberJoined => "joined as",
         Action::MemberRemoved => "removed",
+        Action::NameChanged => "changed their name to",
+        Action::PasswordChanged => "changed the password of",
         Action::SignedIn => "signed in as",
         Action::SignedInByRecoveryCode => "signed in with a recovery code as",
         Action::SignInFailed => "entered a wrong password for",

@@ -16,7 +16,7 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError, Scope, web};
 use intake_domain::{AuditLog, Environment, KeyFormat, KeyStore, MemberStore, PasswordHasher, SessionStore};
 use intake_http::TrustedProxies;
 
-use account::{page as account_page, second_factor, sign_in};
+use account::{name, page as account_page, password, second_factor, sign_in};
 use api_keys::{create, created, list as key_list, replace, revoke, usage};
 use docs::Documentation;
 use members::{invitation, list as member_list, withdraw_invitation};
@@ -111,6 +111,10 @@ fn pages() -> Scope {
         .route("/settings/members/invitations/{invitation}/withdraw", web::post().to(withdraw_invitation::withdraw))
         .route("/settings/activity", web::get().to(activity::page))
         .route("/settings/account", web::get().to(account_page::page))
+        .route("/settings/account/name", web::get().to(name::page))
+        .route("/settings/account/name", web::post().to(name::change))
+        .route("/settings/account/password", web::get().to(password::page))
+        .route("/settings/account/password", web::post().to(password::change))
         .route("/settings/account/second-factor", web::get().to(second_factor::page))
         .route("/settings/account/second-factor", web::post().to(second_factor::turn_on))
         .route("/settings/account/second-factor/turn-off", web::get().to(second_factor::confirm_turn_off))

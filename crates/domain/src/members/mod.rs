@@ -1,5 +1,6 @@
 //! The people of an organisation who look after its keys: how they join, and how they prove who they are.
 
+pub(crate) mod account;
 pub(crate) mod hasher;
 pub(crate) mod manage;
 pub(crate) mod manage_second_factor;
@@ -9,6 +10,7 @@ pub(crate) mod presented;
 pub(crate) mod second_factor;
 pub(crate) mod store;
 
+pub use account::{ChangeNameError, ChangePasswordError, ChangePasswordRequest, change_name, change_password};
 pub use hasher::{HasherError, PasswordHasher, Waiter};
 pub use manage::{INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
 pub use manage_second_factor::{

@@ -9,6 +9,7 @@ use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::Member;
 use crate::members::password::PasswordHash;
 use crate::members::second_factor::TotpSecret;
+use crate::name::Name;
 use crate::network::Network;
 use crate::sessions::store::NewSession;
 use crate::sessions::token::TokenDigest;
@@ -79,7 +80,7 @@ pub struct NewMember {
     /// A UUID version 7: sorts by when the member joined.
     pub id: MemberId,
     /// The name that other members will see.
-    pub name: crate::name::Name,
+    pub name: Name,
     /// The hash of the password that the guest chose.
     pub password: PasswordHash,
 }
@@ -204,6 +205,18 @@ pub trait MemberStore: Send + Sync {
         member: MemberId,
         deed: &Deed,
     ) -> Result<RemoveOutcome, StoreError>;
+
+    /// Gives the member another name.
+    async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError>;
+
+    /// Gives the member another password. Ends every session of the member but this one, and every waiting sign-in.
+    async fn change_password(
+        &self,
+        member: &Member,
+        password: &PasswordHash,
+        kept: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<(), StoreError>;
 
     /// How many recovery codes the member has left. None: the second factor is off.
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;

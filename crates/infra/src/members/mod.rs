@@ -1,5 +1,6 @@
 //! Members, their invitations, passwords and second factors.
 
+pub(crate) mod account;
 pub(crate) mod fair_line;
 pub(crate) mod hasher;
 pub(crate) mod invitations;

@@ -5,7 +5,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
     Action, Credentials, Deed, EmailAddress, Invitation, InviteOutcome, JoinOutcome, Member, MemberId, MemberRecord,
-    MemberStore, Network, NewInvitation, NewMember, NewSecondFactor, NewSession, OpenInvitation, OrganisationId,
+    MemberStore, Name, Network, NewInvitation, NewMember, NewSecondFactor, NewSession, OpenInvitation, OrganisationId,
     PasswordHash, RemoveOutcome, SecondFactorOutcome, StoreError, TokenDigest, WithdrawOutcome,
 };
 use time::OffsetDateTime;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::audit::log::record;
 use crate::database::pool::Database;
 use crate::members::row::{MemberRow, unreadable};
-use crate::members::{invitations, second_factor};
+use crate::members::{account, invitations, second_factor};
 use crate::schema::{familiar_networks, members};
 
 /// The port [`MemberStore`] over PostgreSQL.
@@ -129,6 +129,22 @@ impl MemberStore for PostgresMemberStore {
     ) -> Result<RemoveOutcome, StoreError> {
         let (organisation, member, deed) = (*organisation.as_uuid(), *member.as_uuid(), deed.clone());
         self.0.run(move |connection| remove(connection, organisation, member, &deed)).await
+    }
+
+    async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError> {
+        let (member, name, deed) = (member.clone(), name.clone(), deed.clone());
+        self.0.run(move |connection| account::change_name(connection, &member, &name, &deed)).await
+    }
+
+    async fn change_password(
+        &self,
+        member: &Member,
+        password: &PasswordHash,
+        kept: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<(), StoreError> {
+        let (member, password, kept, deed) = (member.clone(), password.clone(), *kept, deed.clone());
+        self.0.run(move |connection| account::change_password(connection, &member, &password, &kept, &deed)).await
     }
 
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError> {
