@@ -16,10 +16,10 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError, Scope, web};
 use intake_domain::{AuditLog, Environment, KeyFormat, KeyStore, MemberStore, PasswordHasher, SessionStore};
 use intake_http::TrustedProxies;
 
-use account::{name, page as account_page, password, second_factor, sign_in};
+use account::{name, page as account_page, password, reset_password, second_factor, sign_in};
 use api_keys::{create, created, list as key_list, replace, revoke, usage};
 use docs::Documentation;
-use members::{invitation, list as member_list, withdraw_invitation};
+use members::{invitation, list as member_list, reset_password as member_reset, withdraw_invitation};
 use page::error::PageError;
 use page::throttle::Throttle;
 use page::{assets, guard};
@@ -94,6 +94,8 @@ fn pages() -> Scope {
         .route("/sign-out", web::post().to(sign_in::sign_out))
         .route("/invitations/{token}", web::get().to(invitation::page))
         .route("/invitations/{token}", web::post().to(invitation::submit))
+        .route("/reset-password/{token}", web::get().to(reset_password::page))
+        .route("/reset-password/{token}", web::post().to(reset_password::submit))
         .route("/settings/api-keys", web::get().to(key_list::page))
         .route("/settings/api-keys", web::post().to(create::create))
         .route("/settings/api-keys/new", web::get().to(create::form))
@@ -107,6 +109,8 @@ fn pages() -> Scope {
         .route("/settings/members", web::post().to(member_list::invite))
         .route("/settings/members/{member}/remove", web::get().to(member_list::confirm_remove))
         .route("/settings/members/{member}/remove", web::post().to(member_list::remove))
+        .route("/settings/members/{member}/reset-password", web::get().to(member_reset::confirm))
+        .route("/settings/members/{member}/reset-password", web::post().to(member_reset::create))
         .route("/settings/members/invitations/{invitation}/withdraw", web::get().to(withdraw_invitation::confirm))
         .route("/settings/members/invitations/{invitation}/withdraw", web::post().to(withdraw_invitation::withdraw))
         .route("/settings/activity", web::get().to(activity::page))

@@ -92,9 +92,18 @@ impl Configuration {
 
     /// The link of an invitation, as far as a command can know the address of the service.
     pub(crate) fn invitation_link(&self, token: &Token) -> String {
+        self.link("invitations", token)
+    }
+
+    /// The same for a reset link.
+    pub(crate) fn password_reset_link(&self, token: &Token) -> String {
+        self.link("reset-password", token)
+    }
+
+    fn link(&self, page: &str, token: &Token) -> String {
         let port = self.https_addr.port();
         let base = self.base_url(Some(if port == 0 { USUAL_HTTPS_PORT } else { port }));
-        format!("{base}/invitations/{}", token.expose())
+        format!("{base}/{page}/{}", token.expose())
     }
 
     /// Checks the settings that only a service needs.

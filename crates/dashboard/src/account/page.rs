@@ -12,7 +12,7 @@ use crate::page::form_token::FormToken;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
-/// The query of the page to which a change of the password leads.
+/// The query of the account's and the sign-in page to which a change of the password leads.
 pub(crate) const PASSWORD_CHANGED: &str = "password-changed";
 
 #[derive(Template)]

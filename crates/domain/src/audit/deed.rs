@@ -47,6 +47,10 @@ actions! {
     NameChanged = "name_changed",
     /// A member changed their password, which ended their other sessions.
     PasswordChanged = "password_changed",
+    /// A reset link was made for a member who forgot the password.
+    PasswordResetIssued = "password_reset_issued",
+    /// A member's password was changed by a reset link, which signed them out everywhere.
+    PasswordReset = "password_reset",
     /// A member signed in.
     SignedIn = "signed_in",
     /// A member signed in with a recovery code instead of the authenticator app.

@@ -140,6 +140,24 @@ pub enum SecondFactorOutcome {
     Unchanged,
 }
 
+/// A reset link to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPasswordReset {
+    /// The SHA-256 of the secret in the reset link.
+    pub token: TokenDigest,
+    /// When the link stops working.
+    pub expires_at: OffsetDateTime,
+}
+
+/// What became of an attempt to make or to use a reset link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordResetOutcome {
+    /// The link was made, or the password was changed by it.
+    Done,
+    /// There is no such member, or the link has expired or was used or replaced.
+    Gone,
+}
+
 /// A member as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberRecord {
@@ -209,7 +227,8 @@ pub trait MemberStore: Send + Sync {
     /// Gives the member another name.
     async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError>;
 
-    /// Gives the member another password. Ends every session of the member but this one, and every waiting sign-in.
+    /// Gives the member another password. Ends every session of the member but this one, every waiting sign-in and an
+    /// open reset link.
     async fn change_password(
         &self,
         member: &Member,
@@ -217,6 +236,27 @@ pub trait MemberStore: Send + Sync {
         kept: &TokenDigest,
         deed: &Deed,
     ) -> Result<(), StoreError>;
+
+    /// Stores a reset link, in place of the member's earlier one. It ends when the member is removed.
+    async fn issue_password_reset(
+        &self,
+        member: &Member,
+        reset: &NewPasswordReset,
+        deed: &Deed,
+    ) -> Result<PasswordResetOutcome, StoreError>;
+
+    /// The member whose reset link this is, if it is still open at that moment.
+    async fn password_reset(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Member>, StoreError>;
+
+    /// Uses up the member's reset link and gives them another password. Ends every session of the member and every
+    /// waiting sign-in; the second factor stays as it is.
+    async fn reset_password(
+        &self,
+        token: &TokenDigest,
+        member: &Member,
+        password: &PasswordHash,
+        deed: &Deed,
+    ) -> Result<PasswordResetOutcome, StoreError>;
 
     /// How many recovery codes the member has left. None: the second factor is off.
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;

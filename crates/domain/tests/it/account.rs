@@ -1,11 +1,15 @@
-//! Changing one's name and password against mocked ports.
+//! Changing one's name and password, and resetting a forgotten one, against mocked ports.
 
 use intake_domain::{
-    ChangeNameError, ChangePasswordError, ChangePasswordRequest, Credentials, MockMemberStore, MockPasswordHasher,
-    NameError, PasswordError, PasswordHash, PresentedPassword, Token, Waiter, change_name, change_password,
+    Actor, ChangeNameError, ChangePasswordError, ChangePasswordRequest, Credentials, IssuePasswordResetError,
+    IssuedPasswordReset, MockMemberStore, MockPasswordHasher, NameError, OrganisationId, PasswordError, PasswordHash,
+    PasswordResetOutcome, PresentedPassword, ResetPasswordError, Token, Waiter, change_name, change_password,
+    issue_password_reset, reset_password,
 };
+use time::macros::datetime;
+use uuid::Uuid;
 
-use crate::fixtures::{PASSWORD, ada, hash, origin, run};
+use crate::fixtures::{NOW, PASSWORD, ada, hash, organisation, origin, run};
 
 const NEW_PASSWORD: &str = "four herons at the jetty";
 
@@ -17,7 +21,7 @@ fn new_hash() -> PasswordHash {
 fn members() -> MockMemberStore {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(|email, _| {
-        assert_eq!(email, &ada().email);
+        assert_eq!(email.folded(), ada().email.folded());
         Ok(Some(Credentials { member: ada(), password: hash(), has_second_factor: false, is_familiar: false }))
     });
     members
@@ -84,4 +88,79 @@ fn a_name_is_changed_once_and_keeps_the_rules() {
     run(change_name(&members, &ada(), "Ada", &deed)).unwrap();
     let blank = run(change_name(&members, &ada(), " ", &deed));
     assert!(matches!(blank, Err(ChangeNameError::Invalid(NameError::Blank))));
+}
+
+fn issue(
+    members: &MockMemberStore,
+    organisation: OrganisationId,
+    email: &str,
+) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
+    let (email, deed) = (email.parse().unwrap(), origin().by(Actor::Operator));
+    run(issue_password_reset(members, organisation, &email, Token::new([5; 32]), &deed))
+}
+
+#[test]
+fn a_reset_link_is_good_for_24_hours() {
+    let mut members = members();
+    members.expect_issue_password_reset().times(1).returning(|member, reset, recorded| {
+        assert_eq!((member, reset.token), (&ada(), Token::new([5; 32]).digest()));
+        assert_eq!((reset.expires_at, &recorded.actor), (datetime!(2025-12-04 10:30 UTC), &Actor::Operator));
+        Ok(PasswordResetOutcome::Done)
+    });
+    let made = issue(&members, organisation(), "Ada@clinic.example");
+    let made = made.unwrap();
+    assert_eq!((made.email, made.expires_at), (ada().email, datetime!(2025-12-04 10:30 UTC)));
+}
+
+#[test]
+fn no_link_is_made_for_a_member_of_another_organisation_nor_for_one_who_is_gone() {
+    let elsewhere = issue(&members(), Uuid::from_u128(2).into(), "ada@clinic.example");
+    assert!(matches!(elsewhere, Err(IssuePasswordResetError::NoSuchMember { .. })));
+    let mut members = members();
+    members.expect_issue_password_reset().times(1).returning(|_, _, _| Ok(PasswordResetOutcome::Gone));
+    let gone = issue(&members, organisation(), "ada@clinic.example");
+    assert!(matches!(gone, Err(IssuePasswordResetError::NoSuchMember { .. })));
+}
+
+fn try_to_reset(
+    members: &MockMemberStore,
+    hasher: &MockPasswordHasher,
+    password: &str,
+) -> Result<(), ResetPasswordError> {
+    let (token, password) = (Token::new([5; 32]), PresentedPassword::new(password));
+    run(reset_password(members, hasher, &token, &password, [3; 16], origin()))
+}
+
+#[test]
+fn an_open_link_gives_its_member_another_password() {
+    for (outcome, is_done) in [(PasswordResetOutcome::Done, true), (PasswordResetOutcome::Gone, false)] {
+        let (mut members, mut hasher) = (MockMemberStore::new(), MockPasswordHasher::new());
+        members.expect_password_reset().times(1).returning(|token, now| {
+            assert_eq!((*token, now), (Token::new([5; 32]).digest(), NOW));
+            Ok(Some(ada()))
+        });
+        hasher.expect_hash().times(1).returning(|waiter, password, salt| {
+            let guest = Waiter::Guest(Token::new([5; 32]).digest());
+            assert_eq!((waiter, password.expose(), salt), (guest, NEW_PASSWORD, [3; 16]));
+            Ok(new_hash())
+        });
+        members.expect_reset_password().times(1).returning(move |token, member, password, recorded| {
+            assert_eq!((*token, member, password), (Token::new([5; 32]).digest(), &ada(), &new_hash()));
+            assert_eq!(recorded, &origin().by(Actor::Stranger));
+            Ok(outcome)
+        });
+        let result = try_to_reset(&members, &hasher, NEW_PASSWORD);
+        assert_eq!(result.is_ok(), is_done);
+        assert!(is_done || matches!(result, Err(ResetPasswordError::NoReset)));
+    }
+}
+
+#[test]
+fn a_dead_link_makes_nobody_hash_and_a_bad_password_asks_nobody() {
+    let mut members = MockMemberStore::new();
+    members.expect_password_reset().times(1).returning(|_, _| Ok(None));
+    let dead = try_to_reset(&members, &MockPasswordHasher::new(), NEW_PASSWORD);
+    assert!(matches!(dead, Err(ResetPasswordError::NoReset)));
+    let short = try_to_reset(&MockMemberStore::new(), &MockPasswordHasher::new(), "short");
+    assert!(matches!(short, Err(ResetPasswordError::Invalid(PasswordError::Length))));
 }

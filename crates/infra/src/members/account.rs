@@ -6,7 +6,7 @@ use intake_domain::{Action, Deed, Member, Name, PasswordHash, TokenDigest};
 use uuid::Uuid;
 
 use crate::audit::log::record;
-use crate::schema::{members, sessions, waiting_sign_ins};
+use crate::schema::{members, password_resets, sessions, waiting_sign_ins};
 
 pub(crate) fn change_name(connection: &mut PgConnection, member: &Member, name: &Name, deed: &Deed) -> QueryResult<()> {
     connection.transaction(|connection| {
@@ -34,9 +34,11 @@ pub(crate) fn change_password(
     })
 }
 
-/// Stores a member's password, and ends what was begun with the one before: sign-ins that wait for their code.
-fn put_password(connection: &mut PgConnection, member: Uuid, password: &PasswordHash) -> QueryResult<()> {
+/// Stores a member's password, and ends what was begun with the one before: sign-ins that wait for
+/// their code, and an open reset link.
+pub(crate) fn put_password(connection: &mut PgConnection, member: Uuid, password: &PasswordHash) -> QueryResult<()> {
     let own = members::table.find(member);
     diesel::update(own).set(members::password_hash.eq(password.as_str())).execute(connection)?;
+    diesel::delete(password_resets::table.find(member)).execute(connection)?;
     diesel::delete(waiting_sign_ins::table.filter(waiting_sign_ins::member_id.eq(member))).execute(connection).map(drop)
 }

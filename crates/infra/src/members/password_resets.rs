@@ -18,8 +18,10 @@ pub(crate) fn issue(
     deed: &Deed,
 ) -> QueryResult<PasswordResetOutcome> {
     let issued = connection.transaction(|connection| {
-        let what =
-            (password_resets::token_digest.eq(reset.token.as_bytes().as_slice()), password_resets::expires_at.eq(reset.expires_at));
+        let what = (
+            password_resets::token_digest.eq(reset.token.as_bytes().as_slice()),
+            password_resets::expires_at.eq(reset.expires_at),
+        );
         diesel::insert_into(password_resets::table)
             .values((password_resets::member_id.eq(member.id.as_uuid()), what))
             .on_conflict(password_resets::member_id)
