@@ -54,7 +54,8 @@ pub(crate) async fn page(
 impl From<AuditEntry> for EntryRow {
     fn from(entry: AuditEntry) -> Self {
         let nobody = match &entry.action {
-            RecordedAction::Known(Action::SignInFailed | Action::CodeFailed) | RecordedAction::Unknown(_) => "Someone",
+            RecordedAction::Known(Action::SignInFailed | Action::CodeFailed | Action::PasswordReset)
+            | RecordedAction::Unknown(_) => "Someone",
             RecordedAction::Known(_) => "An operator",
         };
         let action = match entry.action {
@@ -77,6 +78,10 @@ fn phrase(action: Action) -> &'static str {
         Action::InvitationWithdrawn => "withdrew the invitation for",
         Action::MemberJoined => "joined as",
         Action::MemberRemoved => "removed",
+        Action::NameChanged => "changed their name to",
+        Action::PasswordChanged => "changed the password of",
+        Action::PasswordResetIssued => "created a password reset link for",
+        Action::PasswordReset => "used the password reset link of",
         Action::SignedIn => "signed in as",
         Action::SignedInByRecoveryCode => "signed in with a recovery code as",
         Action::SignInFailed => "entered a wrong password for",

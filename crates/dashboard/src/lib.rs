@@ -16,12 +16,13 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError, Scope, web};
 use intake_domain::{AuditLog, KeyFormat, KeyStore, MemberStore, PasswordHasher, SessionStore};
 use intake_http::TrustedProxies;
 
-use account::{page as account_page, second_factor, sign_in};
+pub use account::reset_password::reset_password_path;
+use account::{name, page as account_page, password, reset_password, second_factor, sign_in};
 use api_keys::{create, created, list as key_list, replace, revoke, usage};
 pub use members::invitation::invitation_path;
 
 use docs::Documentation;
-use members::{invitation, list as member_list, withdraw_invitation};
+use members::{invitation, list as member_list, reset_password as member_reset, withdraw_invitation};
 use page::error::PageError;
 use page::throttle::Throttle;
 use page::{assets, guard};
@@ -94,6 +95,8 @@ fn pages() -> Scope {
         .route("/sign-out", web::post().to(sign_in::sign_out))
         .route("/invitations/{token}", web::get().to(invitation::page))
         .route("/invitations/{token}", web::post().to(invitation::submit))
+        .route("/reset-password/{token}", web::get().to(reset_password::page))
+        .route("/reset-password/{token}", web::post().to(reset_password::submit))
         .route("/settings/api-keys", web::get().to(key_list::page))
         .route("/settings/api-keys", web::post().to(create::create))
         .route("/settings/api-keys/new", web::get().to(create::form))
@@ -107,10 +110,16 @@ fn pages() -> Scope {
         .route("/settings/members", web::post().to(member_list::invite))
         .route("/settings/members/{member}/remove", web::get().to(member_list::confirm_remove))
         .route("/settings/members/{member}/remove", web::post().to(member_list::remove))
+        .route("/settings/members/{member}/reset-password", web::get().to(member_reset::confirm))
+        .route("/settings/members/{member}/reset-password", web::post().to(member_reset::create))
         .route("/settings/members/invitations/{invitation}/withdraw", web::get().to(withdraw_invitation::confirm))
         .route("/settings/members/invitations/{invitation}/withdraw", web::post().to(withdraw_invitation::withdraw))
         .route("/settings/activity", web::get().to(activity::page))
         .route("/settings/account", web::get().to(account_page::page))
+        .route("/settings/account/name", web::get().to(name::page))
+        .route("/settings/account/name", web::post().to(name::change))
+        .route("/settings/account/password", web::get().to(password::page))
+        .route("/settings/account/password", web::post().to(password::change))
         .route("/settings/account/second-factor", web::get().to(second_factor::page))
         .route("/settings/account/second-factor", web::post().to(second_factor::turn_on))
         .route("/settings/account/second-factor/turn-off", web::get().to(second_factor::confirm_turn_off))

@@ -82,6 +82,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    password_resets (member_id) {
+        member_id -> Uuid,
+        token_digest -> Binary,
+        expires_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     familiar_networks (member_id, network) {
         member_id -> Uuid,
         network -> Text,
@@ -149,10 +157,12 @@ diesel::allow_tables_to_appear_in_same_query!(
     invitations,
     members,
     organisations,
+    password_resets,
     sessions,
     waiting_sign_ins
 );
 diesel::joinable!(invitations -> organisations (organisation_id));
 diesel::joinable!(members -> organisations (organisation_id));
+diesel::joinable!(password_resets -> members (member_id));
 diesel::joinable!(sessions -> members (member_id));
 diesel::joinable!(waiting_sign_ins -> members (member_id));

@@ -62,6 +62,7 @@ fn statements() -> Vec<String> {
         ("waiting_sign_ins", "token_digest", over("started_at", CODE_LIMIT)),
         // Whether accepted or not.
         ("invitations", "token_digest", over("expires_at", time::Duration::ZERO)),
+        ("password_resets", "member_id", over("expires_at", time::Duration::ZERO)),
         ("familiar_networks", "member_id, network", over("last_used_at", FAMILIAR_LIFE)),
         ("key_answers", "organisation_id, key_id, day, status, field", answers_over),
     ];
@@ -92,6 +93,7 @@ mod tests {
         INSERT INTO invitations (token_digest, organisation_id, email, expires_at)
             SELECT sha256(n::text::bytea), id, 'a@b.co', now() + n * interval '1 hour'
             FROM organisations, generate_series(-4, 5) AS n WHERE n <> 0;
+        INSERT INTO password_resets SELECT id, 'over', now() - interval '1 minute' FROM members;
         INSERT INTO familiar_networks SELECT id, n::text, now() - n * interval '50 days'
             FROM members, generate_series(0, 9) AS n;
         INSERT INTO key_answers SELECT gen_random_uuid(), gen_random_uuid(), now()::date - n, 201, '', 1
@@ -112,9 +114,10 @@ mod tests {
             assert!(before - database.count("sessions") <= 1_000, "in batches");
             steps += 1;
         }
-        assert_eq!(steps, 3 + 4, "three for the sessions, one for each of the others");
-        let left = ["sessions", "waiting_sign_ins", "invitations", "familiar_networks", "key_answers"];
-        assert_eq!(left.map(|table| database.count(table)), [12, 3, 5, 4, 32]);
+        assert_eq!(steps, 3 + 5, "three for the sessions, one for each of the others");
+        let left =
+            ["sessions", "waiting_sign_ins", "invitations", "password_resets", "familiar_networks", "key_answers"];
+        assert_eq!(left.map(|table| database.count(table)), [12, 3, 5, 0, 4, 32]);
         sweep.step(|_| panic!("nothing is due for an hour")).unwrap();
     }
 

@@ -14,6 +14,7 @@ const SMALL_TABLES: &[&str] = &[
     "members",
     "invitations",
     "sessions",
+    "password_resets",
     "recovery_codes",
     "waiting_sign_ins",
     "familiar_networks",

@@ -108,6 +108,8 @@ pub(crate) enum KeyCommand {
 pub(crate) enum MemberCommand {
     /// Prints a one-time link for a new member
     Invite(MemberArguments),
+    /// Prints a one-time link for a member who forgot the password
+    ResetPassword(MemberArguments),
     /// Turns off two-step sign-in for a member who lost both telephone and recovery codes
     ResetSecondFactor(MemberArguments),
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, Name, Organisation,
-    OrganisationId, ResetSecondFactorError, Token, create_key, invite_member, list_keys, reset_second_factor,
-    revoke_key, timestamp,
+    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, Name,
+    Organisation, OrganisationId, ResetSecondFactorError, Token, create_key, invite_member, issue_password_reset,
+    list_keys, reset_second_factor, revoke_key, timestamp,
 };
 use intake_infra::environment::assert_environment;
 use intake_infra::grants::{assert_service_role, grant_service_role};
@@ -152,11 +152,12 @@ async fn member(
     match command {
         MemberCommand::Invite(MemberArguments { organisation, email, output }) => {
             let made = invite_member(members, organisation, email, Token::new(edge::random()), &deed()).await?;
-            let link = configuration.invitation_link(&made.token);
-            let expires_at = timestamp(made.expires_at);
-            let value = json!({ "email": made.email.as_str(), "link": link, "expiresAt": expires_at });
-            let text = format!("Send this link to {}. It works once, until {expires_at}:\n{link}", made.email);
-            print_result(&output, &value, &text)
+            print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
+        }
+        MemberCommand::ResetPassword(MemberArguments { organisation, email, output }) => {
+            let token = Token::new(edge::random());
+            let made = issue_password_reset(members, organisation, &email, token, &deed()).await?;
+            print_link(&output, &made.email, &configuration.password_reset_link(&made.token), made.expires_at)
         }
         MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, output }) => {
             let was_on = match reset_second_factor(members, organisation, &email, &deed()).await {
@@ -171,6 +172,12 @@ async fn member(
             print_result(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
         }
     }
+}
+
+fn print_link(output: &Output, email: &EmailAddress, link: &str, expires_at: OffsetDateTime) -> anyhow::Result<()> {
+    let expires_at = timestamp(expires_at);
+    let value = json!({ "email": email.as_str(), "link": link, "expiresAt": expires_at });
+    print_result(output, &value, &format!("Send this link to {email}. It works once, until {expires_at}:\n{link}"))
 }
 
 /// The deed of an operator at this moment.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
-use intake_dashboard::invitation_path;
+use intake_dashboard::{invitation_path, reset_password_path};
 use intake_domain::{Environment, KeyFormat, KeyPrefix, Token};
 use intake_http::{RateLimit, TrustedProxies};
 use intake_infra::{DatabaseUrl, Durability};
@@ -96,9 +96,18 @@ impl Configuration {
 
     /// The link of an invitation, as far as a command can know the address of the service.
     pub(crate) fn invitation_link(&self, token: &Token) -> String {
+        self.link(&invitation_path(token))
+    }
+
+    /// The same for a reset link.
+    pub(crate) fn password_reset_link(&self, token: &Token) -> String {
+        self.link(&reset_password_path(token))
+    }
+
+    fn link(&self, path: &str) -> String {
         let port = self.https_addr.port();
         let base = self.base_url(Some(if port == 0 { USUAL_HTTPS_PORT } else { port }));
-        format!("{base}{}", invitation_path(token))
+        format!("{base}{path}")
     }
 
     /// Checks the settings that only a service needs.

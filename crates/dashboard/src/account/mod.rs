@@ -1,6 +1,9 @@
 //! Signing in and out, and Settings → Account.
 
+pub(crate) mod name;
 pub(crate) mod page;
+pub(crate) mod password;
 pub(crate) mod qr_code;
+pub(crate) mod reset_password;
 pub(crate) mod second_factor;
 pub(crate) mod sign_in;

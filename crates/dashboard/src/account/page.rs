@@ -1,8 +1,8 @@
 //! Settings → Account: the member's own account, its second factor and its sessions.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{MemberStore, SessionStore};
 
@@ -12,19 +12,29 @@ use crate::page::form_token::FormToken;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
+/// The query of the account's and the sign-in page to which a change of the password leads.
+pub(crate) const PASSWORD_CHANGED: &str = "password-changed";
+
 #[derive(Template)]
 #[template(path = "account/page.html")]
 struct AccountPage {
     shell: Shell,
     email: String,
     codes_left: Option<u32>,
+    is_password_changed: bool,
 }
 
-pub(crate) async fn page(visitor: Visitor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(
+    request: HttpRequest,
+    visitor: Visitor,
+    members: Data<dyn MemberStore>,
+) -> Result<HttpResponse, PageError> {
     let member = &visitor.signed_in.member;
     let codes_left = members.recovery_codes_left(member.id).await?;
     let email = member.email.to_string();
-    render(StatusCode::OK, &AccountPage { shell: Shell::new("account", &visitor), email, codes_left })
+    let is_password_changed = request.query_string() == PASSWORD_CHANGED;
+    let shell = Shell::new("account", &visitor);
+    render(StatusCode::OK, &AccountPage { shell, email, codes_left, is_password_changed })
 }
 
 pub(crate) async fn sign_out_everywhere(

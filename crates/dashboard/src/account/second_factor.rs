@@ -20,7 +20,7 @@ use crate::page::shell::{Shell, redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::Visitor;
 
-const WRONG_PASSWORD: &str = "The password is wrong.";
+pub(crate) const WRONG_PASSWORD: &str = "The password is wrong.";
 const WRONG_CODE: &str =
     "The code is wrong. Enter the one that the app is showing now, and check that your phone's clock is right.";
 
@@ -221,7 +221,7 @@ fn show_codes(visitor: &Visitor, codes: &[RecoveryCode]) -> Result<HttpResponse,
 }
 
 /// Limits guesses at the password from a browser that was left signed in, too.
-fn wait(throttle: &Throttle, visitor: &Visitor) -> Option<String> {
+pub(crate) fn wait(throttle: &Throttle, visitor: &Visitor) -> Option<String> {
     throttle.wait_for_confirmation(visitor.signed_in.member.id).map(too_many_attempts)
 }
 

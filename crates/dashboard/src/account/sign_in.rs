@@ -15,6 +15,7 @@ use intake_domain::{
 use intake_http::edge;
 use serde::Deserialize;
 
+use crate::account::page::PASSWORD_CHANGED;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
 use crate::page::session_cookie;
@@ -30,6 +31,7 @@ const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is 
 struct SignInPage<'a> {
     email: &'a str,
     alert: Option<String>,
+    is_password_changed: bool,
 }
 
 #[derive(Template)]
@@ -52,10 +54,13 @@ pub(crate) struct SignInForm {
     password: String,
 }
 
-pub(crate) async fn page(visitor: Option<Visitor>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(request: HttpRequest, visitor: Option<Visitor>) -> Result<HttpResponse, PageError> {
     match visitor {
         Some(_) => Ok(redirect("/settings/api-keys")),
-        None => render(StatusCode::OK, &SignInPage { email: "", alert: None }),
+        None => {
+            let is_password_changed = request.query_string() == PASSWORD_CHANGED;
+            render(StatusCode::OK, &SignInPage { email: "", alert: None, is_password_changed })
+        }
     }
 }
 
@@ -70,7 +75,9 @@ pub(crate) async fn submit(
     let SignInForm { email: typed, password } = form.into_inner();
     let password = PresentedPassword::new(password);
     let (email, origin) = (typed.parse::<EmailAddress>().ok(), origin(&request));
-    let refuse = |alert| render(StatusCode::TOO_MANY_REQUESTS, &SignInPage { email: &typed, alert: Some(alert) });
+    let again =
+        |status, alert| render(status, &SignInPage { email: &typed, alert: Some(alert), is_password_changed: false });
+    let refuse = |alert| again(StatusCode::TOO_MANY_REQUESTS, alert);
     if let Some(wait) = throttle.wait(email.as_ref(), origin.address) {
         return refuse(too_many_attempts(wait));
     }
@@ -93,8 +100,7 @@ pub(crate) async fn submit(
             if let Some(member) = member {
                 note_failure_later(sessions.into_inner(), member, origin);
             }
-            let alert = Some("Email or password is wrong".to_owned());
-            render(StatusCode::UNAUTHORIZED, &SignInPage { email: &typed, alert })
+            again(StatusCode::UNAUTHORIZED, "Email or password is wrong".to_owned())
         }
         Err(SignInError::Store(error)) => Err(error.into()),
     }

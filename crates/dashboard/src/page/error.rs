@@ -22,6 +22,8 @@ pub(crate) enum PageError {
     BadForm,
     /// The invitation is unknown, has expired or was used.
     NoInvitation,
+    /// The reset link is unknown, has expired, or was used or replaced.
+    NoPasswordReset,
     /// The organisation has reached its limit of active keys.
     TooManyKeys,
     /// The service has more work than it accepts.
@@ -76,6 +78,11 @@ impl PageError {
                 StatusCode::NOT_FOUND,
                 "This invitation no longer works",
                 "It was used or withdrawn, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
+            ),
+            Self::NoPasswordReset => (
+                StatusCode::NOT_FOUND,
+                "This reset link no longer works",
+                "It was used or replaced, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
             ),
             Self::TooManyKeys => (
                 StatusCode::CONFLICT,

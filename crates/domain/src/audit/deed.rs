@@ -43,6 +43,14 @@ actions! {
     MemberJoined = "member_joined",
     /// A member was removed, and signed out everywhere.
     MemberRemoved = "member_removed",
+    /// A member changed their name: the subject is the new one.
+    NameChanged = "name_changed",
+    /// A member changed their password, which ended their other sessions.
+    PasswordChanged = "password_changed",
+    /// A reset link was made for a member who forgot the password.
+    PasswordResetIssued = "password_reset_issued",
+    /// A member's password was changed by a reset link, which signed them out everywhere.
+    PasswordReset = "password_reset",
     /// A member signed in.
     SignedIn = "signed_in",
     /// A member signed in with a recovery code instead of the authenticator app.
@@ -139,7 +147,7 @@ pub struct AuditEntry {
     pub action: RecordedAction,
     /// The name of the member who did it; none: an operator or a stranger did.
     pub actor: Option<String>,
-    /// What it was done to: a key's name, or a member's email address.
+    /// What it was done to: a key's name, or a member's email address or new name.
     pub subject: String,
     /// The client's address; none: it was done on the command line.
     pub address: Option<String>,

@@ -15,7 +15,7 @@ use crate::store_error::{Source, StoreError};
 pub enum Waiter {
     /// A member who is signed in, or is signing in from a network they have signed in from before. Goes before strangers.
     Member(MemberId),
-    /// The holder of this open invitation. Goes before strangers.
+    /// The holder of this open invitation or reset link. Goes before strangers.
     Guest(TokenDigest),
     /// Anyone else, from this network.
     Stranger(Network),

@@ -4,7 +4,8 @@
 use crate::audit::deed::Deed;
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
-use crate::members::hasher::{PasswordHasher, Waiter};
+use crate::members::account::is_own_password;
+use crate::members::hasher::PasswordHasher;
 use crate::members::member::Member;
 use crate::members::presented::{PresentedCode, PresentedPassword};
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
@@ -124,8 +125,7 @@ async fn assert_password(
     member: &Member,
     password: &PresentedPassword,
 ) -> Result<(), SecondFactorError> {
-    let hash = members.credentials(&member.email, None).await?.map(|credentials| credentials.password);
-    let is_right = hasher.matches(Waiter::Member(member.id), password, hash).await.map_err(StoreError::from)?;
+    let is_right = is_own_password(members, hasher, member, password).await?;
     if is_right { Ok(()) } else { Err(SecondFactorError::WrongPassword) }
 }
 

@@ -9,6 +9,7 @@ use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::Member;
 use crate::members::password::PasswordHash;
 use crate::members::second_factor::TotpSecret;
+use crate::name::Name;
 use crate::network::Network;
 use crate::sessions::store::NewSession;
 use crate::sessions::token::TokenDigest;
@@ -79,7 +80,7 @@ pub struct NewMember {
     /// A UUID version 7: sorts by when the member joined.
     pub id: MemberId,
     /// The name that other members will see.
-    pub name: crate::name::Name,
+    pub name: Name,
     /// The hash of the password that the guest chose.
     pub password: PasswordHash,
 }
@@ -137,6 +138,24 @@ pub enum SecondFactorOutcome {
     Changed,
     /// There was nothing to change: the second factor is on already, or off already.
     Unchanged,
+}
+
+/// A reset link to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPasswordReset {
+    /// The SHA-256 of the secret in the reset link.
+    pub token: TokenDigest,
+    /// When the link stops working.
+    pub expires_at: OffsetDateTime,
+}
+
+/// What became of an attempt to make or to use a reset link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordResetOutcome {
+    /// The link was made, or the password was changed by it.
+    Done,
+    /// There is no such member, or the link has expired or was used or replaced.
+    Gone,
 }
 
 /// A member as its organisation sees it.
@@ -204,6 +223,40 @@ pub trait MemberStore: Send + Sync {
         member: MemberId,
         deed: &Deed,
     ) -> Result<RemoveOutcome, StoreError>;
+
+    /// Gives the member another name.
+    async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError>;
+
+    /// Gives the member another password. Ends every session of the member but this one, every waiting sign-in and an
+    /// open reset link.
+    async fn change_password(
+        &self,
+        member: &Member,
+        password: &PasswordHash,
+        kept: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<(), StoreError>;
+
+    /// Stores a reset link, in place of the member's earlier one. It ends when the member is removed.
+    async fn issue_password_reset(
+        &self,
+        member: &Member,
+        reset: &NewPasswordReset,
+        deed: &Deed,
+    ) -> Result<PasswordResetOutcome, StoreError>;
+
+    /// The member whose reset link this is, if it is still open at that moment.
+    async fn password_reset(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Member>, StoreError>;
+
+    /// Uses up the member's reset link and gives them another password. Ends every session of the member and every
+    /// waiting sign-in; the second factor stays as it is.
+    async fn reset_password(
+        &self,
+        token: &TokenDigest,
+        member: &Member,
+        password: &PasswordHash,
+        deed: &Deed,
+    ) -> Result<PasswordResetOutcome, StoreError>;
 
     /// How many recovery codes the member has left. None: the second factor is off.
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;

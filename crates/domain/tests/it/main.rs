@@ -6,6 +6,7 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+mod account;
 mod create_patient;
 mod fixtures;
 mod manage_keys;

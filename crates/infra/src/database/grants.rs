@@ -20,7 +20,11 @@ const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 const GRANTS: [(&str, &str, &[&str]); 11] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "revoked_at, revoked_by, expires_at", &["api_keys"]),
-    ("SELECT, INSERT, UPDATE, DELETE", "", &["members", "sessions", "familiar_networks", "key_answers"]),
+    (
+        "SELECT, INSERT, UPDATE, DELETE",
+        "",
+        &["members", "sessions", "password_resets", "familiar_networks", "key_answers"],
+    ),
     ("SELECT, INSERT, DELETE", "", &["recovery_codes", "waiting_sign_ins", "invitations"]),
     ("UPDATE", "accepted_by", &["invitations"]),
     ("SELECT", "", &["audit_entries"]),

@@ -1,8 +1,10 @@
 //! Members, their invitations, passwords and second factors.
 
+pub(crate) mod account;
 pub(crate) mod fair_line;
 pub(crate) mod hasher;
 pub(crate) mod invitations;
+pub(crate) mod password_resets;
 pub(crate) mod row;
 pub(crate) mod second_factor;
 pub(crate) mod store;

@@ -5,8 +5,9 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
     Action, Credentials, Deed, EmailAddress, Invitation, InviteOutcome, JoinOutcome, Member, MemberId, MemberRecord,
-    MemberStore, Network, NewInvitation, NewMember, NewSecondFactor, NewSession, OpenInvitation, OrganisationId,
-    PasswordHash, RemoveOutcome, SecondFactorOutcome, StoreError, TokenDigest, WithdrawOutcome,
+    MemberStore, Name, Network, NewInvitation, NewMember, NewPasswordReset, NewSecondFactor, NewSession,
+    OpenInvitation, OrganisationId, PasswordHash, PasswordResetOutcome, RemoveOutcome, SecondFactorOutcome, StoreError,
+    TokenDigest, WithdrawOutcome,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use crate::audit::log::record;
 use crate::database::pool::Database;
 use crate::members::row::{MemberRow, unreadable};
-use crate::members::{invitations, second_factor};
+use crate::members::{account, invitations, password_resets, second_factor};
 use crate::schema::{familiar_networks, members};
 
 /// The port [`MemberStore`] over PostgreSQL.
@@ -131,6 +132,49 @@ impl MemberStore for PostgresMemberStore {
         self.0.run(move |connection| remove(connection, organisation, member, &deed)).await
     }
 
+    async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError> {
+        let (member, name, deed) = (member.clone(), name.clone(), deed.clone());
+        self.0.run(move |connection| account::change_name(connection, &member, &name, &deed)).await
+    }
+
+    async fn change_password(
+        &self,
+        member: &Member,
+        password: &PasswordHash,
+        kept: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<(), StoreError> {
+        let (member, password, kept, deed) = (member.clone(), password.clone(), *kept, deed.clone());
+        self.0.run(move |connection| account::change_password(connection, &member, &password, &kept, &deed)).await
+    }
+
+    async fn issue_password_reset(
+        &self,
+        member: &Member,
+        reset: &NewPasswordReset,
+        deed: &Deed,
+    ) -> Result<PasswordResetOutcome, StoreError> {
+        let (member, reset, deed) = (member.clone(), reset.clone(), deed.clone());
+        self.0.run(move |connection| password_resets::issue(connection, &member, &reset, &deed)).await
+    }
+
+    async fn password_reset(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Member>, StoreError> {
+        let token = *token;
+        let found = self.0.run(move |connection| password_resets::open(connection, &token, now)).await?;
+        found.map(Member::try_from).transpose()
+    }
+
+    async fn reset_password(
+        &self,
+        token: &TokenDigest,
+        member: &Member,
+        password: &PasswordHash,
+        deed: &Deed,
+    ) -> Result<PasswordResetOutcome, StoreError> {
+        let (token, member, password, deed) = (*token, member.clone(), password.clone(), deed.clone());
+        self.0.run(move |connection| password_resets::reset(connection, &token, &member, &password, &deed)).await
+    }
+
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError> {
         let id = *member.as_uuid();
         self.0.run(move |connection| second_factor::recovery_codes_left(connection, id)).await
@@ -174,7 +218,7 @@ fn remove(connection: &mut PgConnection, organisation: Uuid, member: Uuid, deed:
         if all.len() == 1 {
             return Ok(RemoveOutcome::LastMember);
         }
-        // Foreign keys remove the member's sessions, waiting sign-ins and invitations with it.
+        // Foreign keys remove the member's sessions, waiting sign-ins, reset link and invitations with it.
         diesel::delete(members::table.find(member)).execute(connection)?;
         invitations::end_all_to(connection, organisation, email_folded)?;
         record(connection, organisation, Action::MemberRemoved, email, deed)?;

@@ -74,7 +74,7 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
             let path = fill(&path, |_| key.to_string());
             let headers = [("Cookie", cookie), ("Content-Type", "application/x-www-form-urlencoded")];
             let form = format!(
-                "form_token={}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x",
+                "form_token={}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x",
                 ada.form_token
             );
             let body = if method == "POST" { form.as_bytes() } else { b"" };
@@ -126,8 +126,9 @@ fn a_form_of_another_session_changes_nothing() {
     for (_, path) in walled_routes().into_iter().filter(|(method, _)| *method == "POST") {
         let path = fill(&path, |_| key.to_string());
         for token in ["", "x", eve.form_token.as_str()] {
-            let form =
-                format!("form_token={token}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x");
+            let form = format!(
+                "form_token={token}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x"
+            );
             let response = post(&ada.client, &path, &[("Cookie", &ada.cookie)], &form);
             assert_eq!(response.status, 403, "{path}");
             assert!(response.text().contains("out of date"), "{path}");

@@ -88,9 +88,18 @@ impl TestApp {
     }
 
     fn invite_into(&self, clinic: &Clinic, email: &str) -> String {
+        self.link_for("invite", clinic, email)
+    }
+
+    /// Makes a reset link for a member as an operator does; gives its path.
+    pub(crate) fn reset_password(&self, email: &str) -> String {
+        self.link_for("reset-password", &self.clinic, email)
+    }
+
+    fn link_for(&self, command: &str, clinic: &Clinic, email: &str) -> String {
         let id = clinic.organisation.to_string();
+        let arguments = ["member", command, "--json", "--organisation", &id, "--email", email];
         let command = service(&self.database).setting("INTAKE_PUBLIC_URL", self.url(""));
-        let arguments = ["member", "invite", "--json", "--organisation", &id, "--email", email];
         let output = arguments.iter().fold(command, |command, argument| command.argument(argument)).run();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let value: Value = serde_json::from_slice(&output.stdout).unwrap();

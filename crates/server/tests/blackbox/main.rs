@@ -1,6 +1,7 @@
 //! Black-box tests: the real program over real HTTPS with a real PostgreSQL. One file for each promise.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking and say why")]
 
+mod account;
 mod authentication;
 mod body;
 mod certificates;

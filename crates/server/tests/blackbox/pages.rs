@@ -70,6 +70,7 @@ fn declared_in(source: &str) -> Vec<Route> {
 enum Needs {
     Nobody,
     AnInvitation,
+    AResetLink,
     AMember,
     AMemberWithoutSecondFactor,
     AMemberWithSecondFactor,
@@ -81,6 +82,7 @@ fn needs(path: &str) -> Option<Needs> {
     match path {
         "/sign-in" | "/docs" => Some(Needs::Nobody),
         "/invitations/{token}" => Some(Needs::AnInvitation),
+        "/reset-password/{token}" => Some(Needs::AResetLink),
         "/sign-in/code" => Some(Needs::ARightPassword),
         "/settings/account/second-factor" => Some(Needs::AMemberWithoutSecondFactor),
         "/settings/account/second-factor/turn-off" | "/settings/account/recovery-codes" => {
@@ -150,7 +152,9 @@ pub(crate) fn visit_every_page(app: &TestApp, browser: &Browser, member: &str, k
     browser.press("Create invitation link");
     browser.wait_for("won't be shown again");
     look("a new invitation");
-    for missing in ["/nothing", "/settings/nothing", "/invitations/used"] {
+    let reset = app.reset_password("grace@clinic.example");
+    tour.look_at(Needs::AResetLink, |_| reset.trim_start_matches("/reset-password/").to_owned());
+    for missing in ["/nothing", "/settings/nothing", "/invitations/used", "/reset-password/used"] {
         tour.open(missing, 404);
         look(missing);
     }
@@ -179,11 +183,12 @@ pub(crate) fn visit_every_page(app: &TestApp, browser: &Browser, member: &str, k
     }
 }
 
-/// The id that stands for a name in braces: of the first key, member or open invitation that these lists show.
+/// The id that stands for a name in braces: of the first key or open invitation, or of the last member, that these lists show.
 pub(crate) fn id_on_page(name: &str, keys: &str, members: &str) -> String {
     match name {
         "key" => between(keys, "id=\"key-", "\""),
-        "member" => between(members, "id=\"member-", "\""),
+        // The last one: some pages are not about oneself.
+        "member" => members.rsplit_once("id=\"member-").unwrap().1.split('"').next().unwrap().to_owned(),
         "invitation" => between(members, "/settings/members/invitations/", "/"),
         _ => panic!("{{{name}}} in a path: say on which page its id is found"),
     }

@@ -1,0 +1,44 @@
+//! What members change about their own account, over Diesel.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{Action, Deed, Member, Name, PasswordHash, TokenDigest};
+use uuid::Uuid;
+
+use crate::audit::log::record;
+use crate::schema::{members, password_resets, sessions, waiting_sign_ins};
+
+pub(crate) fn change_name(connection: &mut PgConnection, member: &Member, name: &Name, deed: &Deed) -> QueryResult<()> {
+    connection.transaction(|connection| {
+        let own = members::table.find(member.id.as_uuid());
+        diesel::update(own).set(members::name.eq(name.as_str())).execute(connection)?;
+        record(connection, *member.organisation_id.as_uuid(), Action::NameChanged, name.as_str(), deed)
+    })
+}
+
+pub(crate) fn change_password(
+    connection: &mut PgConnection,
+    member: &Member,
+    password: &PasswordHash,
+    kept: &TokenDigest,
+    deed: &Deed,
+) -> QueryResult<()> {
+    connection.transaction(|connection| {
+        let id = *member.id.as_uuid();
+        put_password(connection, id, password)?;
+        let others = sessions::table
+            .filter(sessions::member_id.eq(id))
+            .filter(sessions::token_digest.ne(kept.as_bytes().as_slice()));
+        diesel::delete(others).execute(connection)?;
+        record(connection, *member.organisation_id.as_uuid(), Action::PasswordChanged, member.email.as_str(), deed)
+    })
+}
+
+/// Stores a member's password, and ends what was begun with the one before: sign-ins that wait for
+/// their code, and an open reset link.
+pub(crate) fn put_password(connection: &mut PgConnection, member: Uuid, password: &PasswordHash) -> QueryResult<()> {
+    let own = members::table.find(member);
+    diesel::update(own).set(members::password_hash.eq(password.as_str())).execute(connection)?;
+    diesel::delete(password_resets::table.find(member)).execute(connection)?;
+    diesel::delete(waiting_sign_ins::table.filter(waiting_sign_ins::member_id.eq(member))).execute(connection).map(drop)
+}

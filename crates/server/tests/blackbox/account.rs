@@ -1,0 +1,232 @@
+//! A member's own account: a name and a password that can be changed, and what a change of the password ends;
+//! and the link for a member who forgot it.
+
+use intake_domain::TotpSecret;
+use intake_http::edge;
+use intake_test_support::{Browser, Response, request};
+
+use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post, service};
+
+const NEW_PASSWORD: &str = "four herons at the jetty";
+
+/// Tries to sign Ada in from a browser of its own.
+fn sign_in(app: &TestApp, password: &str) -> Response {
+    let form = format!("email=ada%40clinic.example&{}", password_field(password));
+    post(&app.service.client(), "/sign-in", &[], &form)
+}
+
+fn change_password(member: &Member, current: &str, new: &str) -> Response {
+    member.post("/settings/account/password", &format!("{}&new_{}", password_field(current), password_field(new)))
+}
+
+#[test]
+fn a_member_who_changes_the_password_stays_signed_in_here_and_nowhere_else() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
+    let elsewhere = Member::signed_in(app.service.client(), &sign_in(&app, PASSWORD));
+    let changed = change_password(&ada, PASSWORD, NEW_PASSWORD);
+    assert_eq!((changed.status, changed.header("location")), (303, Some("/settings/account?password-changed")));
+    let page = ada.get("/settings/account?password-changed");
+    assert!(page.status == 200 && page.text().contains("Your password was changed"));
+    assert_eq!(elsewhere.get("/settings/account").status, 303);
+    assert_eq!(grace.get("/settings/account").status, 200, "somebody else's session");
+    assert_eq!((sign_in(&app, PASSWORD).status, sign_in(&app, NEW_PASSWORD).status), (401, 303));
+    let noted = "audit_entries WHERE action = 'password_changed' AND actor = 'Ada' AND subject = 'ada@clinic.example'";
+    assert_eq!(app.database.count(noted), 1);
+    assert_eq!(app.database.tables_that_hold(NEW_PASSWORD), [""; 0]);
+    assert!(ada.get("/settings/activity").text().contains("changed the password of"));
+}
+
+#[test]
+fn a_password_is_not_changed_without_the_current_one_nor_to_a_bad_one() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    for (current, new, told) in [
+        ("wrong", NEW_PASSWORD, "The password is wrong."),
+        (PASSWORD, "short", "The new password must be 12 to 128 characters long."),
+        (PASSWORD, "passwordpassword", "The new password is too common"),
+    ] {
+        let refused = change_password(&ada, current, new);
+        assert!(refused.status == 422 && refused.text().contains(told), "{told}: {}", refused.text());
+    }
+    let waiting = (0..10).find_map(|_| Some(change_password(&ada, "wrong", NEW_PASSWORD)).filter(|r| r.status == 429));
+    assert!(waiting.unwrap().text().contains("Too many attempts"));
+    assert_eq!(change_password(&ada, PASSWORD, NEW_PASSWORD).status, 429);
+    assert_eq!(sign_in(&app, PASSWORD).status, 303);
+    assert_eq!(app.database.count("audit_entries WHERE action = 'password_changed'"), 0);
+}
+
+#[test]
+fn a_member_changes_the_name_and_the_record_keeps_the_old_one() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let blank = ada.post("/settings/account/name", "name=+");
+    assert!(blank.status == 422 && blank.text().contains("Your name must not be blank"), "{}", blank.text());
+    let changed = ada.post("/settings/account/name", "name=Ada+%3CKing%3E");
+    assert_eq!((changed.status, changed.header("location")), (303, Some("/settings/account")));
+    for page in ["/settings/account", "/settings/members", "/settings/activity"] {
+        let text = ada.get(page).text();
+        assert!(text.contains("Ada &#60;King&#62;") && !text.contains("<King>"), "{page}: {text}");
+    }
+    let noted = "audit_entries WHERE action = 'name_changed' AND actor = 'Ada' AND subject = 'Ada <King>'";
+    assert_eq!(app.database.count(noted), 1);
+}
+
+/// Opens a reset link.
+fn open(app: &TestApp, link: &str) -> u16 {
+    app.service.client().send(&request("GET", link, &[], b"")).status
+}
+
+/// Chooses a password by a reset link.
+fn choose(app: &TestApp, link: &str, password: &str) -> Response {
+    post(&app.service.client(), link, &[], &password_field(password))
+}
+
+/// The path of the page on which this member resets the password of another.
+fn reset_page(member: &Member, name: &str) -> String {
+    let page = member.get("/settings/members").text();
+    let row = page.split("<tr>").find(|row| row.contains(&format!(">{name}<"))).unwrap();
+    format!("/settings/members/{}/reset-password", between(row, "id=\"member-", "\""))
+}
+
+#[test]
+fn a_reset_link_works_once_ends_every_session_and_leaves_two_step_sign_in_on() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
+    let secret = TotpSecret::new([9; 20]);
+    let form =
+        format!("secret={}&code={}&{}", *secret.to_base32(), secret.code_at(edge::now()), password_field(PASSWORD));
+    assert_eq!(ada.post("/settings/account/second-factor", &form).status, 200);
+    assert_eq!(sign_in(&app, PASSWORD).header("location"), Some("/sign-in/code"));
+    assert_eq!(app.database.count("waiting_sign_ins"), 1);
+
+    let page = reset_page(&grace, "Ada");
+    let confirm = grace.get(&page);
+    assert!(confirm.status == 200 && confirm.text().contains("Reset the password of Ada?"));
+    assert_eq!(app.database.count("password_resets"), 0, "looking changes nothing");
+    let made = grace.post(&page, "").text();
+    let link = between(&made, "id=\"link\" value=\"", "\"");
+    let link = &link[link.find("/reset-password/").unwrap()..];
+    assert_eq!(app.database.tables_that_hold(link.trim_start_matches("/reset-password/")), [""; 0]);
+    assert_eq!(open(&app, link), 200);
+    assert_eq!(ada.get("/settings/account").status, 200, "a link that nobody used ends nothing");
+    let refused = choose(&app, link, "short");
+    assert!(refused.status == 422 && refused.text().contains("The password must be 12 to 128 characters long."));
+
+    let chosen = choose(&app, link, NEW_PASSWORD);
+    assert_eq!((chosen.status, chosen.header("location")), (303, Some("/sign-in?password-changed")));
+    assert_eq!(chosen.header("set-cookie"), None, "nobody is signed in by it");
+    assert_eq!((open(&app, link), choose(&app, link, PASSWORD).status), (404, 404));
+    assert_eq!((app.database.count("waiting_sign_ins"), app.database.count("password_resets")), (0, 0));
+    assert_eq!((ada.get("/settings/account").status, grace.get("/settings/account").status), (303, 200));
+    assert_eq!(sign_in(&app, PASSWORD).status, 401);
+    assert_eq!(sign_in(&app, NEW_PASSWORD).header("location"), Some("/sign-in/code"), "two steps, as before");
+    let activity = grace.get("/settings/activity").text();
+    for told in ["<td>Grace</td><td>created a password reset link for", "<td>Someone</td><td>used the password reset"] {
+        assert!(activity.contains(told), "{activity}");
+    }
+}
+
+#[test]
+fn a_later_link_replaces_the_earlier_one_and_a_day_is_its_life() {
+    use diesel::connection::SimpleConnection;
+
+    let app = TestApp::start();
+    let _ada = app.member("ada@clinic.example");
+    let (first, second) = (app.reset_password("ada@clinic.example"), app.reset_password("ada@clinic.example"));
+    assert_eq!((open(&app, &first), open(&app, &second)), (404, 200));
+    let is_a_day = "password_resets WHERE expires_at - now() BETWEEN interval '23 hours' AND interval '24 hours'";
+    assert_eq!(app.database.count(is_a_day), 1);
+    let late = "UPDATE password_resets SET expires_at = now() - interval '1 second'";
+    app.database.connect().batch_execute(late).unwrap();
+    assert_eq!((open(&app, &second), choose(&app, &second, NEW_PASSWORD).status), (404, 404));
+    assert_eq!(sign_in(&app, PASSWORD).status, 303);
+    for nonsense in ["/reset-password/x", &format!("/reset-password/{}", "0".repeat(64))] {
+        assert_eq!((open(&app, nonsense), choose(&app, nonsense, NEW_PASSWORD).status), (404, 404));
+    }
+}
+
+#[test]
+fn a_reset_link_ends_when_the_member_changes_the_password_or_is_removed() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
+    let link = app.reset_password("ada@clinic.example");
+    assert_eq!(change_password(&ada, PASSWORD, NEW_PASSWORD).status, 303);
+    assert_eq!(open(&app, &link), 404);
+    let link = app.reset_password("ada@clinic.example");
+    let remove = reset_page(&grace, "Ada").replace("/reset-password", "/remove");
+    assert_eq!(grace.post(&remove, "").status, 303);
+    assert_eq!((open(&app, &link), choose(&app, &link, NEW_PASSWORD).status), (404, 404));
+}
+
+#[test]
+fn a_link_is_used_once_even_in_a_race() {
+    let app = TestApp::start();
+    let _ada = app.member("ada@clinic.example");
+    let link = app.reset_password("ada@clinic.example");
+    let passwords = ["four herons at the jetty", "five herons at the jetty", "nine herons at the jetty"];
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let racers: Vec<_> =
+            passwords.iter().map(|password| scope.spawn(|| choose(&app, &link, password).status)).collect();
+        racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+    });
+    assert_eq!(statuses.iter().filter(|status| **status == 303).count(), 1, "{statuses:?}");
+    assert_eq!(passwords.iter().filter(|password| sign_in(&app, password).status == 303).count(), 1);
+    assert_eq!(app.database.count("audit_entries WHERE action = 'password_reset'"), 1);
+}
+
+#[test]
+fn neither_oneself_nor_another_organisation_gets_a_link() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let own = reset_page(&ada, "Ada <span class=\"faint\">(you)</span>");
+    for answer in [ada.get(&own), ada.post(&own, "")] {
+        assert_eq!((answer.status, answer.header("location")), (303, Some("/settings/account/password")));
+    }
+    assert!(!ada.get("/settings/members").text().contains("Reset password"));
+    let elsewhere = app.other_clinic().organisation.to_string();
+    let arguments = ["member", "reset-password", "--organisation", &elsewhere, "--email", "ada@clinic.example"];
+    let output = arguments.iter().fold(service(&app.database), |command, argument| command.argument(argument)).run();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("has no member ada@clinic.example") && told.trim().lines().count() == 1, "{told}");
+    assert_eq!(app.database.count("password_resets"), 0);
+}
+
+#[test]
+fn a_member_who_forgot_the_password_gets_in_again_in_a_browser() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    let _ada = app.member("ada@clinic.example");
+    app.join(&browser, "Grace", "grace@clinic.example");
+    browser.press("Members");
+    browser.wait_for("Invite a member");
+    browser.press("Reset password");
+    browser.wait_for("Reset the password of Ada?");
+    browser.press("Create reset link");
+    browser.wait_for("Reset link for Ada");
+    let link = browser.value("Reset link");
+    browser.press("Sign out");
+    browser.wait_for("Forgot your password?");
+    browser.open(&link);
+    browser.wait_for("Choose a new password");
+    browser.fill("New password", "passwordpassword");
+    browser.press("Save password");
+    browser.wait_for("The password is too common");
+    browser.fill("New password", NEW_PASSWORD);
+    browser.press("Save password");
+    browser.wait_for("Your password was changed. Sign in with the new one.");
+    browser.fill("Email", "ada@clinic.example");
+    browser.fill("Password", NEW_PASSWORD);
+    browser.press("Sign in");
+    browser.wait_for("There is no API key yet.");
+    browser.press("Account");
+    browser.press("Change password");
+    browser.fill("Current password", NEW_PASSWORD);
+    browser.fill("New password", PASSWORD);
+    browser.press("Change password");
+    browser.wait_for("Your password was changed, and you were signed out everywhere else.");
+}
