@@ -318,7 +318,7 @@ fn members_invite_and_remove_each_other_and_the_last_one_stays() {
 
     ada.press("Members");
     ada.wait_for("grace@clinic.example");
-    let of_grace = "//tr[contains(., 'grace@')]//button";
+    let of_grace = "//tr[contains(., 'grace@')]//button[. = 'Remove']";
     let _ = ada.run(&format!("document.evaluate(\"{of_grace}\", document, null, 9).singleNodeValue.click()"));
     ada.wait_for("Remove Grace?");
     ada.press("Remove member");
