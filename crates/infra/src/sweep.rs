@@ -50,7 +50,7 @@ impl Sweep {
     }
 }
 
-/// These statements use the database's clock, unlike all others: here a minute more or less does not matter.
+/// These statements use the database's clock: here a minute more or less does not matter.
 fn statements() -> Vec<String> {
     let over =
         |column: &str, life: time::Duration| format!("{column} < now() - interval '{} seconds'", life.whole_seconds());

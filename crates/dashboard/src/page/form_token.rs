@@ -1,4 +1,5 @@
-//! A form with no other field than the proof that it comes from a page of the visitor's own session.
+//! A form with no other field than the proof that it comes from a page of the visitor's own session, which
+//! `Visitor::assert_own_form` checks.
 
 use serde::Deserialize;
 

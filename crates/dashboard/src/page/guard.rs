@@ -1,5 +1,6 @@
 //! What surrounds every page: a policy that lets nothing foreign run, and a check that refuses changes sent from other
-//! sites.
+//! sites. That a visitor is signed in, and that a form is of this session, is asserted where a handler takes a `Visitor`
+//! (`visitor.rs`).
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};

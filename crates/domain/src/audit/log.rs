@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::audit::deed::AuditEntry;
+use crate::audit::action::AuditEntry;
 use crate::ids::{AuditEntryId, OrganisationId};
 use crate::store_error::StoreError;
 

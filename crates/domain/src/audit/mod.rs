@@ -1,9 +1,9 @@
 //! The audit log: who did what, from where and when.
 
-pub(crate) mod deed;
+pub(crate) mod action;
 pub(crate) mod log;
 
-pub use deed::{Action, Actor, AuditEntry, Deed, Origin, RecordedAction};
+pub use action::{Action, Actor, AuditEntry, Deed, Origin, RecordedAction};
 pub use log::AuditLog;
 
 #[cfg(feature = "mocks")]

@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::audit::deed::Deed;
+use crate::audit::action::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::keys::record::KeyRecord;

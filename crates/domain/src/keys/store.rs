@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use time::{Date, Duration, OffsetDateTime};
 
-use crate::audit::deed::Deed;
+use crate::audit::action::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::KeyDigest;
 use crate::keys::organisation::Organisation;

@@ -1,6 +1,6 @@
 //! What members change about their own account: their name and their password.
 
-use crate::audit::deed::Deed;
+use crate::audit::action::Deed;
 use crate::members::hasher::{PasswordHasher, Waiter};
 use crate::members::member::Member;
 use crate::members::password::{Password, PasswordError};

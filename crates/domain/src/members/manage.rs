@@ -2,7 +2,7 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::deed::{Actor, Deed, Origin};
+use crate::audit::action::{Actor, Deed, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::hasher::{PasswordHasher, Waiter};

@@ -1,6 +1,6 @@
 //! The people of an organisation who look after its keys.
 
-use crate::audit::deed::Actor;
+use crate::audit::action::Actor;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::name::Name;

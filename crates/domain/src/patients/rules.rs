@@ -1,4 +1,4 @@
-//! The rule of every patient field. A rule gives the first thing wrong, in the order present, type, length, characters,
+//! How a value is checked. Which rule a field has, its limits and messages of its own, stands in `field.rs`. A rule gives the first thing wrong, in the order present, type, length, characters,
 //! format. It never changes a value and its message never repeats one.
 
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::audit::deed::{Action, Actor, Origin};
+use crate::audit::action::{Action, Actor, Origin};
 use crate::email_address::EmailAddress;
 use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
 use crate::members::member::Member;

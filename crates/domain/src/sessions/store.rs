@@ -1,9 +1,9 @@
-//! The port to sessions: who is signed in.
+//! The port to sessions, with the limits after which they expire: who is signed in.
 
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::deed::{Action, Deed};
+use crate::audit::action::{Action, Deed};
 use crate::ids::MemberId;
 use crate::members::member::Member;
 use crate::members::second_factor::TotpSecret;
