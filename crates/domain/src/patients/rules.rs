@@ -1,5 +1,6 @@
-//! How a value is checked. Which rule a field has, its limits and messages of its own, stands in `field.rs`. A rule gives the first thing wrong, in the order present, type, length, characters,
-//! format. It never changes a value and its message never repeats one.
+//! How a value is checked. Which rule a field has, with its limits and the message of a form, stands in `field.rs`. A check
+//! gives the first thing wrong, in the order present, type, length, characters, format. It never changes a value and its
+//! message never repeats one.
 
 use std::borrow::Cow;
 
