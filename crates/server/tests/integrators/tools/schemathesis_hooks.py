@@ -5,6 +5,7 @@ import uuid
 from datetime import datetime, timedelta, timezone
 
 import schemathesis
+from schemathesis.core.parameters import ParameterLocation
 
 IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 DATE = re.compile(r"([0-9]{4})-([0-9]{2}-[0-9]{2})")
@@ -44,9 +45,13 @@ def map_body(context, body):
 @schemathesis.hook
 def before_call(context, case, kwargs):
     headers = case.headers or {}
-    # A key for each patient, as an integration sends it.
+    sent_body = case.meta and case.meta.components.get(ParameterLocation.BODY)
     key = headers.get("Idempotency-Key")
-    if isinstance(key, str) and IDEMPOTENCY_KEY.fullmatch(key):
+    if sent_body and sent_body.mode.is_negative:
+        # A wrong key is told before a wrong field, and would hide that a field is not refused.
+        headers.pop("Idempotency-Key", None)
+    elif isinstance(key, str) and IDEMPOTENCY_KEY.fullmatch(key):
+        # A key for each patient, as an integration sends it.
         headers["Idempotency-Key"] = (key + str(uuid.uuid4()))[-255:]
     # Strict mode takes what the document calls open for closed.
     if isinstance(case.body, dict) and set(case.body) - FIELDS and "strict" in str(headers.get("Prefer", "")).lower():
