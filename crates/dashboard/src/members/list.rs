@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::BaseUrl;
 use crate::members::invitation::invitation_path;
-use crate::members::withdraw_invitation;
+use crate::members::{own_member, withdraw_invitation};
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
@@ -98,14 +98,12 @@ pub(crate) async fn confirm_remove(
     id: Path<String>,
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
-    let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
-    let all = members.members(visitor.organisation()).await?;
-    let member = all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)?;
+    let member = own_member(&visitor, &id, members.as_ref()).await?;
     let page = ConfirmPage {
         shell: Shell::new("members", &visitor),
         title: format!("Remove {}?", member.name),
         text: "Their sessions and the invitations they made end at once. The API keys they created keep working.",
-        action: format!("/settings/members/{id}/remove"),
+        action: format!("/settings/members/{}/remove", member.id),
         button: "Remove member",
         back: "/settings/members",
     };

@@ -5,13 +5,12 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
-use intake_domain::{
-    EmailAddress, IssuePasswordResetError, MemberId, MemberRecord, MemberStore, Token, issue_password_reset,
-};
+use intake_domain::{EmailAddress, IssuePasswordResetError, MemberStore, Token, issue_password_reset};
 use intake_http::edge;
 
 use crate::BaseUrl;
 use crate::account::reset_password::reset_password_path;
+use crate::members::own_member;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
@@ -34,7 +33,7 @@ pub(crate) async fn confirm(
     id: Path<String>,
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
-    let member = found(&visitor, &id, members.as_ref()).await?;
+    let member = own_member(&visitor, &id, members.as_ref()).await?;
     if member.id == visitor.signed_in.member.id {
         return Ok(redirect("/settings/account/password"));
     }
@@ -57,7 +56,7 @@ pub(crate) async fn create(
     base: Data<BaseUrl>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    let member = found(&visitor, &id, members.as_ref()).await?;
+    let member = own_member(&visitor, &id, members.as_ref()).await?;
     if member.id == visitor.signed_in.member.id {
         return Ok(redirect("/settings/account/password"));
     }
@@ -77,11 +76,4 @@ pub(crate) async fn create(
         Err(IssuePasswordResetError::NoSuchMember { .. }) => Err(PageError::NotFound),
         Err(IssuePasswordResetError::Store(error)) => Err(error.into()),
     }
-}
-
-/// The member of the visitor's own organisation with this id.
-async fn found(visitor: &Visitor, id: &str, members: &dyn MemberStore) -> Result<MemberRecord, PageError> {
-    let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
-    let all = members.members(visitor.organisation()).await?;
-    all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)
 }

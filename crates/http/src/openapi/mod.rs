@@ -49,15 +49,15 @@ pub(crate) async fn document(document: Data<OpenApiDocument>, known: Option<Head
 #[must_use]
 pub fn openapi(base_url: &str) -> String {
     let names = |fields: &[Field]| fields.iter().map(|field| text(field.name())).collect::<Vec<_>>().join(", ");
-    let required: Vec<_> = Field::ALL.into_iter().filter(|field| field.definition().is_required).collect();
+    let required = required_fields();
     let returned =
         format!(r#"["id", {}, "organisationId", "isIdentified", "createdAt", "updatedAt"]"#, names(&Field::RETURNED));
     let sent = Field::ALL.map(|field| property(field.name(), &sent_schema(field.definition()))).to_vec();
     let blanks = [
         ("@server", text(&format!("{base_url}/api/v1"))),
         ("@documentation", text(&format!("{base_url}/docs"))),
-        ("@required_example", example(&required)),
-        ("@whole_example", example(&Field::ALL)),
+        ("@required_example", example(&required, ": ", ", ")),
+        ("@whole_example", example(&Field::ALL, ": ", ", ")),
         ("@required", format!("[{}]", names(&required))),
         ("@sent_properties", object(&sent)),
         ("@returned", returned),
@@ -82,15 +82,17 @@ pub fn fields_table() -> String {
 /// A patient with what is required, as one line of JSON.
 #[must_use]
 pub fn example_patient() -> String {
-    let member = |field: &Field| format!("{}:{}", text(field.name()), text(field.definition().example));
-    let required = Field::ALL.into_iter().filter(|field| field.definition().is_required);
-    format!("{{{}}}", required.map(|field| member(&field)).collect::<Vec<_>>().join(","))
+    example(&required_fields(), ":", ",")
+}
+
+fn required_fields() -> Vec<Field> {
+    Field::ALL.into_iter().filter(|field| field.definition().is_required).collect()
 }
 
 /// The least that is sent, or every field, with the fields' own examples.
-pub(crate) fn example(fields: &[Field]) -> String {
-    let member = |field: &Field| format!("{}: {}", text(field.name()), text(field.definition().example));
-    format!("{{{}}}", fields.iter().map(member).collect::<Vec<_>>().join(", "))
+fn example(fields: &[Field], colon: &str, comma: &str) -> String {
+    let member = |field: &Field| format!("{}{colon}{}", text(field.name()), text(field.definition().example));
+    format!("{{{}}}", fields.iter().map(member).collect::<Vec<_>>().join(comma))
 }
 
 fn sent_schema(field: &Definition) -> Vec<String> {

@@ -101,7 +101,7 @@ async fn serve(
         Err(problem) => return Err(after_authentication(register, key, problem).await),
     };
     let now = edge::now();
-    if is_strict(headers) && !unknown.is_empty() {
+    if !unknown.is_empty() && is_strict(headers) {
         let unknown = unknown.into_iter().map(UnknownField::new).collect();
         let problem = Problem::UnknownMembers(draft.validate(now).err(), unknown);
         return Err(after_authentication(register, key, problem).await);
