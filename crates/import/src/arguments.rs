@@ -1,0 +1,79 @@
+//! The command line of `intake-import`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Parser;
+use intake_domain::Field;
+
+use crate::dates::DateFormat;
+
+/// Creates a patient for each row of a file, through the API, each once, however often it is run.
+#[derive(Parser)]
+#[command(name = "intake-import", version)]
+pub(crate) struct Arguments {
+    /// A .csv file with a header, or a .jsonl file with one patient in each line; both in UTF-8
+    pub(crate) file: PathBuf,
+    /// The address of the service, which begins with `https://`
+    #[arg(long, required_unless_present = "check")]
+    pub(crate) url: Option<String>,
+    /// A file that holds an API key and nothing else
+    #[arg(long, value_name = "FILE", required_unless_present = "check")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Check all rows and send nothing
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Which field a column holds, where its header is not the field's name; "HEADER=" leaves the column out
+    #[arg(long, value_name = "HEADER=field")]
+    pub(crate) map: Vec<Mapping>,
+    /// How the file writes dates, for example DD/MM/YYYY or D.M.YYYY
+    #[arg(long, value_name = "FORMAT", default_value = "YYYY-MM-DD")]
+    pub(crate) date_format: DateFormat,
+    /// Rewrite Australian phone numbers, such as (02) 5550 1234, as +61255501234; the report says where
+    #[arg(long)]
+    pub(crate) australian_phones: bool,
+    /// What stands between the cells of a .csv file
+    #[arg(long, value_name = "CHARACTER", default_value = ",", value_parser = delimiter)]
+    pub(crate) delimiter: u8,
+    /// Where to write, as CSV, which rows were created, with their ids, and which were refused, and why
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Rows that were created under this name are not created again; choose another to create the same rows once more
+    #[arg(long, value_name = "NAME", default_value = "import")]
+    pub(crate) run: String,
+    /// How many requests are under way at a time
+    #[arg(long, value_name = "NUMBER", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) in_flight: u16,
+    /// Trust only the certificate authorities in this PEM file, for example .intake/tls/ca.pem in development
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
+}
+
+/// Which field a column holds; none leaves the column out.
+#[derive(Clone)]
+pub(crate) struct Mapping {
+    pub(crate) header: String,
+    pub(crate) field: Option<Field>,
+}
+
+impl FromStr for Mapping {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // The header may hold an equals sign; the name of a field cannot.
+        let (header, field) = text.rsplit_once('=').ok_or("write HEADER=field")?;
+        let field = match field.trim() {
+            "" => None,
+            name => Some(name.parse::<Field>().map_err(|error| error.to_string())?),
+        };
+        Ok(Self { header: header.trim().to_owned(), field })
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [one] if !one.is_ascii_alphanumeric() && !b"\"\r\n".contains(one) => Ok(*one),
+        _ => Err("one character such as ; or \\t is needed".to_owned()),
+    }
+}

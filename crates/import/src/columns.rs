@@ -1,0 +1,72 @@
+//! Which field of a patient each column of a CSV file holds.
+
+use anyhow::{Context, bail};
+use intake_domain::{Field, UnknownField};
+
+use crate::arguments::Mapping;
+
+/// What the service adds to a patient and `intake export` writes beside the fields. No column of that name is imported.
+pub(crate) const OF_THE_REGISTER: [&str; 5] = ["id", "organisationId", "isIdentified", "createdAt", "updatedAt"];
+
+/// The columns of a file.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    fields: Vec<Option<Field>>,
+    /// Whether `intake export` has written the file, which marks texts that a spreadsheet would take for formulas.
+    pub(crate) are_exported: bool,
+}
+
+impl Columns {
+    /// Reads the header. A column that is no field is told, so that nothing is left out by mistake.
+    pub(crate) fn read<'a>(header: impl Iterator<Item = &'a str>, mappings: &[Mapping]) -> anyhow::Result<Self> {
+        let header: Vec<_> = header.map(str::trim).collect();
+        if let Some(unused) = mappings.iter().find(|mapping| !header.contains(&mapping.header.as_str())) {
+            bail!("--map: there is no column {:?}", unused.header);
+        }
+        let mut fields = Vec::new();
+        for name in &header {
+            let mapping = mappings.iter().find(|mapping| mapping.header == *name);
+            let field = match mapping {
+                Some(mapping) => mapping.field,
+                None if OF_THE_REGISTER.contains(name) => None,
+                None => Some(field_named(name)?),
+            };
+            if field.is_some() && fields.contains(&field) {
+                bail!("two columns hold {}: leave one out with --map", field.map_or("", Field::name));
+            }
+            fields.push(field);
+        }
+        for field in Field::ALL.into_iter().filter(|field| field.definition().is_required) {
+            if !fields.contains(&Some(field)) {
+                bail!("no column holds {}: name it with --map \"HEADER={}\"", field.name(), field.name());
+            }
+        }
+        let are_exported = OF_THE_REGISTER.iter().all(|name| header.contains(name)) && mappings.is_empty();
+        Ok(Self { fields, are_exported })
+    }
+
+    /// How many columns there are.
+    pub(crate) fn count(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// The field of each column, in the order of the columns.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = Option<Field>> + '_ {
+        self.fields.iter().copied()
+    }
+}
+
+fn field_named(header: &str) -> anyhow::Result<Field> {
+    header.parse::<Field>().map_err(|UnknownField { message, .. }| {
+        anyhow::anyhow!(
+            "the column {header:?} {message}{} name its field with --map \"{header}=…\", or leave it out with --map \"{header}=\"",
+            if message.ends_with('?') { "" } else { ":" },
+        )
+    })
+}
+
+/// The header as texts.
+pub(crate) fn header_texts(header: &csv::ByteRecord) -> anyhow::Result<Vec<&str>> {
+    let texts = header.iter().map(std::str::from_utf8).collect::<Result<Vec<_>, _>>();
+    texts.context("the header is not UTF-8: save the file as UTF-8")
+}

@@ -1,0 +1,57 @@
+//! How far a run is, for whoever watches it on a terminal. Elsewhere only what is wrong is printed.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// So often a line says that requests have to be sent again.
+const WAITING_TOLD_EVERY: Duration = Duration::from_secs(10);
+const REDRAWN_EVERY: Duration = Duration::from_millis(200);
+
+/// A bar that grows with what is read of the file.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    began: Instant,
+    waiting_told: Mutex<Option<Instant>>,
+}
+
+impl Progress {
+    pub(crate) fn new(size: u64) -> Self {
+        let bar = ProgressBar::new(size);
+        if let Ok(style) = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}, {eta} left") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(REDRAWN_EVERY);
+        Self { bar, began: Instant::now(), waiting_told: Mutex::new(None) }
+    }
+
+    /// The file is done up to here; so many rows are done.
+    pub(crate) fn advance(&self, end: u64, rows: u64) {
+        // Rows end in another order than they begin.
+        self.bar.set_position(self.bar.position().max(end));
+        let milliseconds = self.began.elapsed().as_millis().max(1);
+        let rate = u128::from(rows) * 1000 / milliseconds;
+        self.bar.set_message(format!("{rows} rows, {rate} a second"));
+    }
+
+    /// Says why requests are sent again, from time to time.
+    pub(crate) fn wait(&self, why: &str) {
+        let mut told = self.waiting_told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| told.elapsed() >= WAITING_TOLD_EVERY) {
+            *told = Some(Instant::now());
+            self.print(&format!("{why}; trying again"));
+        }
+    }
+
+    /// Prints a line above the bar.
+    #[expect(clippy::print_stderr, reason = "a program tells on standard error")]
+    pub(crate) fn print(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,380 @@
+//! Patients move in from a file: the program itself against a running service.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking and say why")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use intake_domain::{ApiKey, Environment};
+use intake_test_support::{Clinic, Service, ServiceBuilder, TestDatabase, wait_for};
+use tempfile::TempDir;
+
+const HEADER: &str = "firstName,lastName,phoneNumber,dateOfBirth,email,suburb";
+
+/// A service with an empty register, and a folder with a key.
+struct Import {
+    service: Service,
+    database: TestDatabase,
+    clinic: Clinic,
+    folder: TempDir,
+}
+
+impl Import {
+    fn start() -> Self {
+        Self::start_with("off")
+    }
+
+    fn start_with(rate_limit: &str) -> Self {
+        let database = TestDatabase::new();
+        let builder = ServiceBuilder::new(service_program().to_str().unwrap()).database(&database);
+        let service = builder.setting("INTAKE_RATE_LIMIT", rate_limit).start();
+        let clinic = Clinic::open(&database.service, Environment::Development);
+        let import = Self { service, database, clinic, folder: tempfile::tempdir().unwrap() };
+        import.write_key(&import.clinic.key().1);
+        import
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn write_key(&self, key: &ApiKey) {
+        self.write("key", format!("{}\n", key.expose()));
+    }
+
+    fn command(&self, file: &str, more: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_intake-import"));
+        command.current_dir(&self.folder).arg(file).args(more).args(["--key-file", "key", "--cacert"]);
+        command.arg(self.service.data_dir().join("tls/ca.pem")).stdin(Stdio::null());
+        command.arg("--url").arg(format!("https://localhost:{}", self.service.https.unwrap().port()));
+        command
+    }
+
+    /// Runs it to its end, which must be a good one; gives what it printed.
+    #[track_caller]
+    fn run(&self, file: &str, more: &[&str]) -> String {
+        let output = self.command(file, more).output().unwrap();
+        assert!(output.status.success(), "{}{}", printed(&output), complaint(&output));
+        printed(&output)
+    }
+
+    /// Runs it to its end, which must be a bad one; gives what it printed, and what it complained of.
+    #[track_caller]
+    fn fail(&self, file: &str, more: &[&str]) -> (String, String) {
+        let output = self.command(file, more).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+        (printed(&output), complaint(&output))
+    }
+
+    fn report(&self) -> Vec<Vec<String>> {
+        let mut reader = csv::Reader::from_path(self.path("report.csv")).unwrap();
+        reader.records().map(|record| record.unwrap().iter().map(str::to_owned).collect()).collect()
+    }
+
+    fn patients(&self) -> i64 {
+        self.database.count("patients")
+    }
+
+    /// What the register holds of one field.
+    fn texts(&self, column: &str) -> Vec<String> {
+        self.database.texts(&format!("SELECT coalesce({column}::text, 'null') FROM patients ORDER BY 1"))
+    }
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn complaint(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The service, which `cargo test` builds beside this program.
+fn service_program() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_intake-import")).with_file_name("intake");
+    assert!(program.exists(), "this test needs the program intake: cargo build");
+    program
+}
+
+/// So many rows, all different.
+fn many(count: usize) -> String {
+    let mut text = format!("{HEADER}\n");
+    for number in 0..count {
+        text.push_str(&format!("Test,Patient-{number:06},+61491570006,1985-12-10,,Carlton\n"));
+    }
+    text
+}
+
+#[test]
+fn each_row_becomes_one_patient_however_often_it_is_run() {
+    let import = Import::start();
+    // A byte order mark, quotation marks, a line feed within a cell, twins of the file, and two rows that are refused.
+    import.write(
+        "patients.csv",
+        format!(
+            "\u{feff}{HEADER}\r\n\
+             Ada,Lovelace,+61491570006,1985-12-10,ada@example.com,\"Carlton, North\"\r\n\
+             Grace,Hopper,0491 570 156,1986-12-09,,\r\n\
+             \"Zoë \"\"Z\"\"\",O'Neill,+61491570157,1990-02-28,,\"\"\r\n\
+             Ada,Lovelace,+61491570006,1985-12-10,ada@example.com,\"Carlton, North\"\r\n\
+             Alan,,+61491570158,1882-06-31,nobody,\r\n"
+        ),
+    );
+
+    let (said, told) = import.fail("patients.csv", &["--check"]);
+    assert_eq!(
+        said,
+        "5 rows: 3 valid, 2 refused; nothing was sent\n\
+         1 row is the same as an earlier one in every field: twins, or entered twice?\n"
+    );
+    let refused = "row 3: phoneNumber E.164 format is required, for example +61412345678\n\
+                   row 6: lastName is required; dateOfBirth must be a day that exists in the calendar; \
+                   email must be a valid email address\n";
+    assert_eq!(told, refused);
+    assert_eq!(import.patients(), 0, "a check sends nothing");
+
+    let (said, told) = import.fail("patients.csv", &["--report", "report.csv"]);
+    assert!(said.starts_with("5 rows: 3 created, 0 created before, 2 refused\n"), "{said}");
+    assert_eq!(told, "", "the report has them");
+    assert_eq!(import.texts("first_name"), ["Ada", "Ada", "Zoë \"Z\""]);
+    assert_eq!(import.texts("suburb"), ["Carlton, North", "Carlton, North", "null"]);
+    let report = import.report();
+    let ids = import.texts("id");
+    let mut created: Vec<_> = report.iter().filter(|row| row[1] == "created").collect();
+    created.sort_by_key(|row| row[0].parse::<u32>().unwrap());
+    assert_eq!(created.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["2", "4", "5"]);
+    assert!(created.iter().all(|row| ids.contains(&row[2])), "{created:?} {ids:?}");
+    assert_eq!(created[2][4], "the same as an earlier row in every field");
+    let text = fs::read_to_string(import.path("report.csv")).unwrap();
+    assert!(!text.contains("Lovelace") && !text.contains("example.com"), "no values: {text}");
+
+    // With its report it asks nothing again but once; without it the service knows the rows by their keys.
+    for more in [&["--report", "report.csv"][..], &[]] {
+        let (said, _) = import.fail("patients.csv", more);
+        assert!(said.starts_with("5 rows: 0 created, 3 created before, 2 refused\n"), "{said}");
+    }
+    assert_eq!((import.patients(), import.report().len()), (3, 5));
+
+    // The rows that were refused are mended; nothing else is created.
+    let mended = fs::read_to_string(import.path("patients.csv")).unwrap().replace("0491 570 156", "+61491570156");
+    import.write("patients.csv", mended);
+    let (said, _) = import.fail("patients.csv", &["--report", "report.csv"]);
+    assert!(said.starts_with("5 rows: 1 created, 3 created before, 1 refused\n"), "{said}");
+    assert_eq!(import.patients(), 4);
+
+    // Another run creates them once more, on purpose.
+    let (said, _) = import.fail("patients.csv", &["--run", "second"]);
+    assert!(said.starts_with("5 rows: 4 created, 0 created before, 1 refused\n"), "{said}");
+}
+
+#[test]
+fn columns_dates_and_phone_numbers_are_taken_as_they_are_told_and_never_guessed() {
+    let import = Import::start();
+    import.write(
+        "old.csv",
+        "Given name;Surname;Mobile;Born;Notes\n\
+         Ada;Lovelace;0491 570 006;10/12/1985;likes engines\n\
+         Grace;Hopper;+61491570156;9/12/1986;\n\
+         Alan;Turing;0191 570 157;23/06/1982;\n",
+    );
+    let named = ["Given name=firstName", "Surname=lastName", "Mobile=phoneNumber", "Born=dateOfBirth", "Notes="];
+    let maps: Vec<_> = named.iter().flat_map(|map| ["--map", map]).collect();
+    let with = |maps: &[&'static str], more: &[&'static str]| [&["--delimiter", ";"], maps, more].concat();
+
+    let (_, told) = import.fail("old.csv", &with(&maps[..8], &[]));
+    assert_eq!(
+        told,
+        "intake-import: old.csv: the column \"Notes\" is not a field of a patient: name its field with \
+         --map \"Notes=…\", or leave it out with --map \"Notes=\"\n"
+    );
+    let (_, told) = import.fail("old.csv", &with(&maps, &["--date-format", "DD/MM/YYYY"]));
+    assert_eq!(
+        told,
+        "row 2: phoneNumber E.164 format is required, for example +61412345678\n\
+         row 3: dateOfBirth is not written as DD/MM/YYYY\n\
+         row 4: phoneNumber E.164 format is required, for example +61412345678\n"
+    );
+    let more = ["--date-format", "D/M/YYYY", "--australian-phones", "--report", "report.csv"];
+    let (said, _) = import.fail("old.csv", &with(&maps, &more));
+    assert_eq!(said, "3 rows: 2 created, 0 created before, 1 refused\n1 phone number rewritten as E.164\n");
+    assert_eq!(import.texts("phone_number"), ["+61491570006", "+61491570156"]);
+    assert_eq!(import.texts("date_of_birth"), ["1985-12-10", "1986-12-09"]);
+    let report = import.report();
+    let notes: Vec<_> = report.iter().map(|row| (row[0].as_str(), row[4].as_str())).collect();
+    assert!(notes.contains(&("2", "phone number rewritten as E.164")), "{notes:?}");
+}
+
+#[test]
+fn json_lines_move_in_too_and_what_is_no_field_is_refused() {
+    let import = Import::start();
+    import.write(
+        "patients.jsonl",
+        "{\"id\":\"0\",\"createdAt\":\"x\",\"firstName\":\"Ada\",\"lastName\":\"Lovelace\",\"phoneNumber\":\"+61491570006\",\"dateOfBirth\":\"1985-12-10\",\"suburb\":\"\"}\n\
+         \n\
+         {\"id\":\"1\",\"erasedAt\":\"2026-01-01T00:00:00.000Z\"}\n\
+         {\"firstName\":\"Ada\",\"emial\":\"ada@example.com\"}\n\
+         {\"firstName\":1}\n\
+         {\"firstName\":",
+    );
+    let (said, told) = import.fail("patients.jsonl", &[]);
+    assert_eq!(said, "4 rows: 1 created, 0 created before, 3 refused\n");
+    assert_eq!(
+        told,
+        "row 4: \"emial\" is not a field of a patient: did you mean email?\n\
+         row 5: firstName must be a string\n\
+         row 6: is not valid JSON: error at character 13\n"
+    );
+    assert_eq!(import.texts("suburb"), [""], "an empty text is a text");
+}
+
+#[test]
+fn killed_at_any_moment_and_started_again_every_row_is_there_once() {
+    let import = Import::start();
+    let rows = 3000;
+    import.write("patients.csv", many(rows));
+    let mut kills = 0;
+    for goal in [100, 900, 1700] {
+        let mut command = import.command("patients.csv", &["--report", "report.csv"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_for("some rows", || import.patients() > goal || child.try_wait().unwrap().is_some());
+        kills += i32::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(kills > 0, "it was killed on its way at least once");
+    let said = import.run("patients.csv", &["--report", "report.csv"]);
+    assert!(said.starts_with("3000 rows: "), "{said}");
+    assert_eq!(import.patients(), 3000);
+    assert_eq!(import.texts("last_name").len(), 3000);
+    let mut lines: Vec<u32> = import.report().iter().map(|row| row[0].parse().unwrap()).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, (2..=3001).collect::<Vec<_>>(), "the report has each row once");
+}
+
+#[test]
+fn the_rate_of_a_key_is_kept_to() {
+    let import = Import::start_with("200/50");
+    import.write("patients.csv", many(250));
+    let began = std::time::Instant::now();
+    import.run("patients.csv", &[]);
+    assert_eq!(import.patients(), 250);
+    // The burst at once, the rest at the rate.
+    assert!(began.elapsed().as_millis() >= 800, "{:?}", began.elapsed());
+    let metrics = import.service.probe("/metrics").text();
+    let refused = metrics.lines().find_map(|line| line.strip_prefix("intake_answers_total{status=\"429\"} "));
+    let refused: u32 = refused.map_or(0, |count| count.parse().unwrap());
+    assert!(refused <= 16, "at most one round of requests met the limit: {refused}");
+}
+
+#[test]
+fn a_service_that_goes_away_is_waited_for() {
+    let mut import = Import::start();
+    import.write("patients.csv", many(2000));
+    let mut child = import.command("patients.csv", &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("some rows", || import.patients() > 50);
+    let address = import.service.https.unwrap().to_string();
+    let folder = import.service.data_dir().to_owned();
+    import.service.stop();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let builder = ServiceBuilder::in_folder(service_program().to_str().unwrap(), &folder).database(&import.database);
+    let _again = builder.setting("INTAKE_HTTPS_ADDR", address).setting("INTAKE_RATE_LIMIT", "off").start();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(import.patients(), 2000);
+}
+
+#[test]
+fn what_every_row_would_fail_for_ends_the_run_at_once() {
+    let import = Import::start();
+    import.write("patients.csv", many(100));
+    let (id, key) = import.clinic.key();
+    import.clinic.revoke(id);
+    import.write_key(&key);
+    let (_, told) = import.fail("patients.csv", &[]);
+    assert_eq!(told, "intake-import: the service refuses the key: The API key was revoked\n");
+    import.write("key", "nonsense key\n");
+    let (_, told) = import.fail("patients.csv", &[]);
+    assert_eq!(told, "intake-import: --key-file key: the file must hold an API key and nothing else\n");
+
+    let mut command = import.command("patients.csv", &[]);
+    import.write_key(&import.clinic.key().1);
+    let output = command.args(["--url", "http://localhost"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "an option given twice is wrong usage: {}", complaint(&output));
+
+    let url = import.service.https.unwrap();
+    let mut plain = Command::new(env!("CARGO_BIN_EXE_intake-import"));
+    plain.current_dir(&import.folder).args(["patients.csv", "--key-file", "key", "--url", &format!("https://{url}")]);
+    let output = plain.output().unwrap();
+    let told = complaint(&output);
+    assert!(
+        told.contains("--cacert") && told.starts_with(&format!("intake-import: {url} cannot be reached: ")),
+        "{told}"
+    );
+
+    import.write("wrong.csv", "firstName,lastName,phone,dateOfBirth\n");
+    let (_, told) = import.fail("wrong.csv", &[]);
+    assert!(told.starts_with("intake-import: wrong.csv: the column \"phone\" is not a field of a patient"), "{told}");
+    for (name, text, reason) in [
+        ("utf16.csv", &b"\xff\xfef\0i\0"[..], "it is UTF-16: save it as UTF-8"),
+        ("empty.csv", b"", "no column holds firstName: name it with --map \"HEADER=firstName\""),
+        ("patients.xlsx", b"PK", "its name must end in .csv or .jsonl"),
+    ] {
+        import.write(name, text);
+        let (_, told) = import.fail(name, &[]);
+        assert_eq!(told, format!("intake-import: {name}: {reason}\n"));
+    }
+    let mut unending = many(1);
+    unending.push('"');
+    unending.push_str(&many(40_000));
+    import.write("quote.csv", unending);
+    let (_, told) = import.fail("quote.csv", &["--check"]);
+    assert!(told.contains("is there a quotation mark that does not end?"), "{told}");
+    let (_, told) = import.fail("patients.csv", &["--report", "quote.csv"]);
+    assert_eq!(told, "intake-import: --report: it is another kind of file, and is not written over\n");
+    assert_eq!(import.patients(), 0);
+
+    // The variable that other programs heed too.
+    plain.env("SSL_CERT_FILE", import.service.data_dir().join("tls/ca.pem"));
+    assert!(plain.output().unwrap().status.success());
+    assert_eq!(import.patients(), 100);
+}
+
+#[test]
+fn a_report_of_another_organisation_is_noticed() {
+    let import = Import::start();
+    import.write("patients.csv", many(20));
+    import.run("patients.csv", &["--report", "report.csv"]);
+    let other = Clinic::open(&import.database.service, Environment::Development);
+    import.write_key(&other.key().1);
+    let (_, told) = import.fail("patients.csv", &["--report", "report.csv"]);
+    assert_eq!(told, "intake-import: report.csv was written for another organisation: choose another --report\n");
+    let said = import.run("patients.csv", &["--report", "other.csv"]);
+    assert_eq!(said, "20 rows: 19 created, 1 created before, 0 refused\n");
+    assert_eq!(import.patients(), 40);
+}
+
+/// A million rows, which take longer than a test should, need less than 64 MiB: of each row, eight bytes are remembered.
+#[test]
+fn many_rows_need_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("patients.csv"), many(200_000)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_intake-import"));
+    let command = command.current_dir(&folder).args(["patients.csv", "--check"]).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let status_file = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    let status = loop {
+        let status = fs::read_to_string(&status_file).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        most = peak.map_or(most, |peak| peak.parse().unwrap());
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    };
+    assert!(status.success());
+    assert!((1_000..24 * 1024).contains(&most), "{most} kB");
+}
