@@ -54,9 +54,12 @@ for (const section of document.querySelectorAll("article > section")) {
 const search = document.getElementById("docs-search");
 const found = document.getElementById("docs-found");
 
+// A word is found where another one begins with it: "rate" is not in "generate".
+const beginning = (word) => `(?<![a-z0-9])${word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`;
+
 const holdsAll = (elements, words) => {
-    const text = elements.map((element) => element.textContent).join(" ").toLowerCase();
-    return words.every((word) => text.includes(word));
+    const text = elements.map((element) => element.textContent).join(" ");
+    return words.every((word) => new RegExp(beginning(word), "i").test(text));
 };
 
 const clear = () => {
@@ -84,7 +87,7 @@ const mark = (element, words) => {
             texts.push(walker.currentNode);
         }
     }
-    const pattern = new RegExp(words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "gi");
+    const pattern = new RegExp(words.map(beginning).join("|"), "gi");
     for (const text of texts) {
         const pieces = [];
         let end = 0;
@@ -133,7 +136,9 @@ const look = () => {
         const heading = document.getElementById(link.hash.slice(1));
         link.parentElement.classList.toggle("not-found", heading?.classList.contains("not-found") ?? false);
     }
-    found.textContent = hits.size === 0 ? "Nothing found" : `${hits.size} ${hits.size === 1 ? "section" : "sections"}`;
+    found.textContent = hits.size === 0
+        ? "Nothing found. All words must occur in one section; Escape shows everything again."
+        : `${hits.size} ${hits.size === 1 ? "section" : "sections"}`;
 };
 
 search.addEventListener("input", look);
@@ -143,5 +148,22 @@ search.addEventListener("keydown", (event) => {
     } else if (event.key === "Escape") {
         search.value = "";
         look();
+    }
+});
+
+// A link within the page may lead to what the search has hidden.
+const showTarget = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (search.value !== "" && target !== null && target.offsetParent === null) {
+        search.value = "";
+        look();
+        target.scrollIntoView();
+    }
+};
+window.addEventListener("hashchange", showTarget);
+document.addEventListener("click", (event) => {
+    // The address does not change when a link is followed twice.
+    if (event.target.closest("a")?.hash === location.hash && location.hash !== "") {
+        showTarget();
     }
 });

@@ -36,7 +36,7 @@ fn messages_are_found_in_every_file_that_makes_some() {
     for known in [
         "must be {min} to {max} characters long",
         "must not contain control characters or bidirectional overrides",
-        "E.164 format is required, for example +61412345678",
+        "E.164 format is required, for example +61491570006",
         "is not a field of a patient: did you mean {}?",
         "The body is not valid JSON: error at line {line} column {column}",
         "The header Idempotency-Key must be 1 to 255 visible ASCII characters",

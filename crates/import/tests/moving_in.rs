@@ -131,7 +131,7 @@ fn each_row_becomes_one_patient_however_often_it_is_run() {
         "5 rows: 3 valid, 2 refused; nothing was sent\n\
          1 row is the same as an earlier one in every field: twins, or entered twice?\n"
     );
-    let refused = "row 3: phoneNumber E.164 format is required, for example +61412345678\n\
+    let refused = "row 3: phoneNumber E.164 format is required, for example +61491570006\n\
                    row 6: lastName is required; dateOfBirth must be a day that exists in the calendar; \
                    email must be a valid email address\n";
     assert_eq!(told, refused);
@@ -194,9 +194,9 @@ fn columns_dates_and_phone_numbers_are_taken_as_they_are_told_and_never_guessed(
     let (_, told) = import.fail("old.csv", &with(&maps, &["--date-format", "DD/MM/YYYY"]));
     assert_eq!(
         told,
-        "row 2: phoneNumber E.164 format is required, for example +61412345678\n\
+        "row 2: phoneNumber E.164 format is required, for example +61491570006\n\
          row 3: dateOfBirth is not written as DD/MM/YYYY\n\
-         row 4: phoneNumber E.164 format is required, for example +61412345678\n"
+         row 4: phoneNumber E.164 format is required, for example +61491570006\n"
     );
     let more = ["--date-format", "D/M/YYYY", "--australian-phones", "--report", "report.csv"];
     let (said, _) = import.fail("old.csv", &with(&maps, &more));

@@ -17,7 +17,7 @@ pub(crate) fn greet(
     invitation: Option<String>,
 ) -> anyhow::Result<()> {
     let mut text = format!(
-        "\nintake is ready.\n\n  API        {base}/api/v1\n  Dashboard  {base}/\n  Probes     http://{admin_addr}/readyz\n"
+        "\nintake is ready.\n\n  API        {base}/api/v1\n  Dashboard  {base}/\n  Docs       {base}/docs\n  Probes     http://{admin_addr}/readyz\n"
     );
     if has_demo {
         text += "\nTo create a patient of the Demo Clinic, paste this into a second terminal in the same folder:\n\n";

@@ -158,10 +158,10 @@ impl Field {
                     form: "E.164: `+`, a digit from 1 to 9, then 1 to 14 digits",
                     pattern: r"^\+[1-9][0-9]{1,14}$",
                     matches: rules::is_e164,
-                    message: "E.164 format is required, for example +61412345678",
+                    message: "E.164 format is required, for example +61491570006",
                 },
                 description: "Phone number",
-                example: "+61412345678",
+                example: "+61491570006",
             },
             Self::DateOfBirth => &Definition {
                 name: "dateOfBirth",

@@ -83,7 +83,7 @@ fn another_service_validates_json_lines_and_tables() {
     let said = text(&cargo(&folder, &validate_table, table));
     let expected = [
         "2: valid",
-        "3: lastName is required; phoneNumber E.164 format is required, for example +61412345678; \
+        "3: lastName is required; phoneNumber E.164 format is required, for example +61491570006; \
          email must be a valid email address",
     ];
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);

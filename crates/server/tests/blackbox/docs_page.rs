@@ -136,11 +136,18 @@ fn the_page_is_searched_and_shown_whole_again() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
     browser.open(&app.url("/docs"));
-    browser.fill("Search this page", "KiB lone");
+    browser.fill("Search this page", "surrogate pair");
     browser.wait_for("\n1 section\n");
     let text = browser.text();
-    assert!(text.contains("a lone LF ends no line") && text.contains("Every status"), "{text}");
-    assert!(!text.contains("Strict mode") && !text.contains("the key's rate is used up"), "{text}");
+    assert!(text.contains("half of a surrogate pair") && text.contains("400 Bad Request"), "{text}");
+    assert!(!text.contains("Strict mode") && !text.contains("a header that is broken"), "{text}");
+    // A link leads to its section, which the search has hidden.
+    let _ = browser.run("location.hash = '#limits'");
+    browser.wait_for("Beyond it");
+    assert_eq!(browser.value("Search this page"), "");
+    // Words are found from their beginning on: not "rate" in "generate".
+    browser.fill("Search this page", "enerate");
+    browser.wait_for("Nothing found");
     browser.fill("Search this page", "zzzz");
     browser.wait_for("Nothing found");
     browser.fill("Search this page", "\u{E00C}");

@@ -37,13 +37,14 @@ pub(crate) fn program(name: &str) -> String {
 }
 
 fn file_name(text: &str) -> Option<&str> {
-    let first = text.lines().next()?;
+    let first = text.lines().find(|line| *line != "<?php")?;
     first.strip_prefix("# ").or_else(|| first.strip_prefix("// ")).filter(|name| name.contains('.'))
 }
 
 #[test]
 fn every_block_runs_as_it_is_printed() {
     let (Some(node), Some(python)) = (tools::node(), tools::python()) else { return };
+    let php = tools::php();
     let folder = tempfile::tempdir().unwrap();
     symlink(node.join("node_modules"), folder.path().join("node_modules")).unwrap();
     let app =
@@ -63,7 +64,9 @@ fn every_block_runs_as_it_is_printed() {
             ("sh", _) => text,
             ("python", Some(name)) => save(folder.path(), name, &text, "python"),
             ("js", Some(name)) => save(folder.path(), name, &text, "node"),
-            ("php" | "toml", _) => continue,
+            ("php", _) if php.is_none() => continue,
+            ("php", Some(name)) => save(folder.path(), name, &text, "php"),
+            ("toml", _) => continue,
             other => unreachable!("no reader of the guide expects {other:?}"),
         };
         let before = app.patients();
@@ -82,7 +85,10 @@ fn every_block_runs_as_it_is_printed() {
         }
     }
     let created: Vec<_> = created.iter().map(|(language, patients)| (language.as_str(), *patients)).collect();
-    let expected = [("sh", 1), ("sh", 0), ("python", 1), ("js", 1), ("sh", 1), ("sh", 0), ("python", 0)];
+    let mut expected = vec![("sh", 1), ("sh", 0), ("python", 1), ("js", 1), ("sh", 1), ("sh", 0), ("python", 0)];
+    if php.is_some() {
+        expected.insert(4, ("php", 1));
+    }
     assert_eq!(created, expected);
 }
 

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::fixtures::Integration;
 use crate::{guide, tools};
 
 const CREATED: &str = r#"{"data":{"id":"01a1fced-5fed-735b-985b-55afb2dd9693"},"meta":{}}"#;
@@ -31,19 +32,27 @@ struct Try {
 /// Runs one of the guide's programs against a service that answers so, once for each try.
 fn try_against(name: &str, answers: &[Answer]) -> (Output, Vec<Try>) {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join(name), guide::program(name)).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answers = answers.to_vec();
     let service = thread::spawn(move || answers.into_iter().map(|answer| take_one(&listener, answer)).collect());
+    let output = command(name, folder.path(), &url).output().unwrap();
+    (output, service.join().unwrap())
+}
+
+/// The command that runs one of the guide's programs in this folder.
+fn command(name: &str, folder: &Path, url: &str) -> Command {
+    std::fs::write(folder.join(name), guide::program(name)).unwrap();
     let interpreter = match Path::new(name).extension().unwrap().to_str().unwrap() {
         "py" => tools::python().unwrap().join("bin/python"),
+        "php" => "php".into(),
         _ => "node".into(),
     };
     let mut program = Command::new(interpreter);
-    program.arg(name).env("INTAKE_URL", url).env("INTAKE_KEY", "a-key").env("NO_PROXY", "127.0.0.1");
-    let output = program.current_dir(&folder).output().unwrap();
-    (output, service.join().unwrap())
+    program.arg(name).current_dir(folder).env("INTAKE_URL", url).env("NO_PROXY", "127.0.0.1,localhost");
+    // A line feed behind the key, as files of secrets have it.
+    program.env("INTAKE_KEY", "a-key\n").env_remove("SSL_CERT_FILE").env_remove("NODE_EXTRA_CA_CERTS");
+    program
 }
 
 /// Takes one request, on a connection of its own.
@@ -83,8 +92,9 @@ fn with_each_program(check: impl Fn(&str) + Sync) {
     let check = &check;
     let python = tools::python().map(|_| "create_patient.py");
     let node = tools::node().map(|_| "create-patient.mjs");
+    let php = tools::php().map(|_| "create_patient.php");
     thread::scope(|scope| {
-        for program in python.into_iter().chain(node) {
+        for program in python.into_iter().chain(node).chain(php) {
             scope.spawn(move || check(program));
         }
     });
@@ -138,5 +148,24 @@ fn whoever_is_told_to_come_after_the_deadline_gives_up_at_once() {
         assert!(started.elapsed() < Duration::from_secs(20), "{program}");
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(complaint.contains("try again later with the same key"), "{program}: {complaint}");
+    });
+}
+
+#[test]
+fn a_wrong_setting_is_told_at_once_and_never_with_the_key() {
+    let app = Integration::start();
+    with_each_program(|program| {
+        // curl takes a word for a host.
+        let no_address = if program.ends_with(".php") { "htps://localhost" } else { "nonsense" };
+        // Without the variables for certificates, the authority of the service is unknown.
+        for url in [no_address, &app.url()] {
+            let folder = tempfile::tempdir().unwrap();
+            let started = Instant::now();
+            let output = command(program, folder.path(), url).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+            assert!(!output.status.success(), "{program}: {url}");
+            assert!(started.elapsed() < Duration::from_secs(20), "{program}: {url}: {said}");
+            assert!(!said.contains("a-key") && !said.contains("try again"), "{program}: {url}: {said}");
+        }
     });
 }

@@ -37,6 +37,12 @@ pub(crate) fn python() -> Option<&'static Path> {
     or_skip(FOLDER.get_or_init(|| find_python().and_then(|()| install_python())))
 }
 
+/// The program that runs PHP.
+pub(crate) fn php() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(PROGRAM.get_or_init(find_php))
+}
+
 /// Runs a program to its end, which must be a good one. Gives what it printed.
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> String {
@@ -120,8 +126,16 @@ fn find_python() -> Result<(), String> {
     }
 }
 
+fn find_php() -> Result<PathBuf, String> {
+    let extensions = Command::new("php").arg("-m").output().map(|output| output.stdout).unwrap_or_default();
+    if String::from_utf8_lossy(&extensions).lines().any(|extension| extension == "curl") {
+        return Ok("php".into());
+    }
+    missing("PHP with its extension curl (Debian: apt install php-cli php-curl)")
+}
+
 /// Under CI that is a failure.
-fn missing(what: &str) -> Result<(), String> {
+fn missing<T>(what: &str) -> Result<T, String> {
     assert!(std::env::var_os("CI").is_none(), "the tests of integrators need {what}");
     Err(format!("the tests of integrators need {what}"))
 }
