@@ -1,6 +1,7 @@
 //! A real browser, driven as a person would use it: Chromium by its driver, over the protocol of its driver.
 
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ const CHROMIUM: Prerequisite = Prerequisite {
     },
 };
 const TIMEOUT: Duration = Duration::from_secs(20);
+const DRIVER_STARTS_MAX: u32 = 3;
 /// The key under which the protocol gives an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// Without them a browser looks for updates and services that tests have no business with.
@@ -62,17 +64,8 @@ impl Browser {
     }
 
     fn start_with(preferences: &Value) -> Option<Self> {
-        let driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let Ok(mut driver) = driver else {
-            leave_out(&CHROMIUM);
-            return None;
-        };
-        let output = BufReader::new(driver.stdout.take().expect("piped"));
-        let port = output.lines().map_while(Result::ok).find_map(|line| {
-            line.split_once("successfully on port ").map(|(_, port)| port.trim_end_matches('.').to_owned())
-        });
-        let address = format!("127.0.0.1:{}", port.expect("the driver tells its port"));
-        let client = Client::plain(address.parse().expect("an address"));
+        let (driver, address) = start_driver()?;
+        let client = Client::plain(address);
         let options = json!({ "args": ARGUMENTS, "prefs": preferences });
         let wishes = json!({ "acceptInsecureCerts": true, "goog:chromeOptions": options });
         let mut browser = Self { driver, client, session: String::new() };
@@ -251,4 +244,25 @@ impl Drop for Browser {
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
+}
+
+/// Starts the program that drives a browser. It chooses a free port, and ends at once if somebody takes that port before it
+/// does: then it is started again.
+fn start_driver() -> Option<(Child, SocketAddr)> {
+    for _ in 0..DRIVER_STARTS_MAX {
+        let driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let Ok(mut driver) = driver else {
+            leave_out(&CHROMIUM);
+            return None;
+        };
+        let output = BufReader::new(driver.stdout.take().expect("piped"));
+        let port = output.lines().map_while(Result::ok).find_map(|line| {
+            line.split_once("successfully on port ").map(|(_, port)| port.trim_end_matches('.').to_owned())
+        });
+        if let Some(port) = port {
+            return Some((driver, format!("127.0.0.1:{port}").parse().expect("an address")));
+        }
+        let _ = driver.wait();
+    }
+    panic!("the driver of the browser does not tell its port");
 }
