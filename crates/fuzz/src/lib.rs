@@ -12,7 +12,7 @@ use actix_web::{App, Error};
 use intake_dashboard::Dashboard;
 use intake_domain::{
     AddKeyOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
-    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, SessionStore,
+    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, Role, SessionStore,
     SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
@@ -111,9 +111,16 @@ fn sessions() -> Arc<dyn SessionStore> {
             organisation_id: Uuid::from_u128(2).into(),
             name: Name::new("Ada").expect("a name"),
             email: "ada@example.com".parse().expect("an address"),
+            role: Role::Administrator,
         };
+        let organisation_name = "Clinic".to_owned();
         let is_known = *token == session().digest();
-        Ok(is_known.then(|| SignedIn { member, organisation_name: "Clinic".to_owned() }))
+        Ok(is_known.then(|| SignedIn {
+            member,
+            organisation_name,
+            has_second_factor: false,
+            is_second_factor_required: false,
+        }))
     });
     Arc::new(sessions)
 }

@@ -12,6 +12,7 @@ diesel::table! {
         id -> Uuid,
         name -> Text,
         created_at -> Timestamptz,
+        second_factor_required -> Bool,
     }
 }
 
@@ -43,6 +44,7 @@ diesel::table! {
         joined_at -> Timestamptz,
         totp_secret -> Nullable<Binary>,
         totp_used_step -> Nullable<BigInt>,
+        role -> Text,
     }
 }
 
@@ -61,6 +63,7 @@ diesel::table! {
         expires_at -> Timestamptz,
         accepted_by -> Nullable<Uuid>,
         invited_by -> Nullable<Uuid>,
+        role -> Text,
     }
 }
 
@@ -86,6 +89,7 @@ diesel::table! {
         member_id -> Uuid,
         token_digest -> Binary,
         expires_at -> Timestamptz,
+        issued_by -> Nullable<Uuid>,
     }
 }
 

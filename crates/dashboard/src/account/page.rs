@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{MemberStore, SessionStore};
+use intake_domain::{MemberStore, Role, SessionStore};
 
 use crate::account::sign_in::signed_out;
 use crate::page::error::PageError;
@@ -20,6 +20,8 @@ pub(crate) const PASSWORD_CHANGED: &str = "password-changed";
 struct AccountPage {
     shell: Shell,
     email: String,
+    role: Role,
+    is_second_factor_required: bool,
     codes_left: Option<u32>,
     is_password_changed: bool,
 }
@@ -33,8 +35,15 @@ pub(crate) async fn page(
     let codes_left = members.recovery_codes_left(member.id).await?;
     let email = member.email.to_string();
     let is_password_changed = request.query_string() == PASSWORD_CHANGED;
-    let shell = Shell::new("account", &visitor);
-    render(StatusCode::OK, &AccountPage { shell, email, codes_left, is_password_changed })
+    let page = AccountPage {
+        shell: Shell::new("account", &visitor),
+        email,
+        role: member.role,
+        is_second_factor_required: visitor.signed_in.is_second_factor_required,
+        codes_left,
+        is_password_changed,
+    };
+    render(StatusCode::OK, &page)
 }
 
 pub(crate) async fn sign_out_everywhere(

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use intake_domain::{AuditEntryId, Deed, OrganisationId, Origin, SessionStore, SignedIn, Token, Visit};
+use intake_domain::{AuditEntryId, Deed, OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit};
 use intake_http::{TrustedProxies, edge};
 
 use crate::page::error::PageError;
@@ -29,6 +29,12 @@ impl Visitor {
         if form_token == self.token.form_token() { Ok(()) } else { Err(PageError::StaleForm) }
     }
 
+    /// What all pages share, as the application holds it.
+    pub(crate) fn shared<T: ?Sized + 'static>(&self) -> Result<&T, PageError> {
+        let shared = self.request.app_data::<Data<T>>();
+        shared.map(Data::get_ref).ok_or_else(|| PageError::Unexpected("the application lacks a part".into()))
+    }
+
     /// The deed that this member does at this moment.
     pub(crate) fn deed(&self) -> Deed {
         origin(&self.request).by(self.signed_in.member.actor())
@@ -47,6 +53,12 @@ pub(crate) fn origin(request: &HttpRequest) -> Origin {
 /// one is there.
 pub(crate) struct Onlooker(pub(crate) Visitor);
 
+/// A visitor who may do everything. A key manager is refused.
+pub(crate) struct Administrator(pub(crate) Visitor);
+
+/// A visitor who may have to turn on two-step sign-in first: for the pages by which they do, and for signing out.
+pub(crate) struct Newcomer(pub(crate) Visitor);
+
 type Found<T> = Pin<Box<dyn Future<Output = Result<T, PageError>>>>;
 
 impl FromRequest for Visitor {
@@ -54,7 +66,34 @@ impl FromRequest for Visitor {
     type Future = Found<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        Self::find(request, Visit::Person)
+        let found = Self::find(request, Visit::Person);
+        Box::pin(async move { found.await?.with_second_factor() })
+    }
+}
+
+impl FromRequest for Administrator {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let found = Visitor::from_request(request, payload);
+        Box::pin(async move {
+            let visitor = found.await?;
+            match visitor.signed_in.member.role {
+                Role::Administrator => Ok(Self(visitor)),
+                Role::KeyManager => Err(PageError::AdministratorsOnly),
+            }
+        })
+    }
+}
+
+impl FromRequest for Newcomer {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let found = Visitor::find(request, Visit::Person);
+        Box::pin(async move { found.await.map(Self) })
     }
 }
 
@@ -64,7 +103,7 @@ impl FromRequest for Onlooker {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let found = Visitor::find(request, Visit::Script);
-        Box::pin(async move { found.await.map(Self) })
+        Box::pin(async move { found.await?.with_second_factor().map(Self) })
     }
 }
 
@@ -80,5 +119,10 @@ impl Visitor {
             let signed_in = signed_in.ok_or(PageError::SignInFirst)?;
             Ok(Self { signed_in, token, request })
         })
+    }
+
+    /// Leads a member who lacks the two-step sign-in that the organisation requires to where it is turned on.
+    fn with_second_factor(self) -> Result<Self, PageError> {
+        if self.signed_in.must_turn_on_second_factor() { Err(PageError::SecondFactorFirst) } else { Ok(self) }
     }
 }

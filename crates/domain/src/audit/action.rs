@@ -43,6 +43,14 @@ actions! {
     MemberJoined = "member_joined",
     /// A member was removed, and signed out everywhere.
     MemberRemoved = "member_removed",
+    /// A member was made an administrator.
+    AdministratorMade = "administrator_made",
+    /// A member was made a key manager.
+    KeyManagerMade = "key_manager_made",
+    /// Two-step sign-in became a duty of every member of the organisation, which is the subject.
+    SecondFactorRequired = "second_factor_required",
+    /// Two-step sign-in is every member's own decision again.
+    SecondFactorOptional = "second_factor_optional",
     /// A member changed their name: the subject is the new one.
     NameChanged = "name_changed",
     /// A member changed their password, which ended their other sessions.

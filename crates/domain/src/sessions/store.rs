@@ -35,6 +35,18 @@ pub struct SignedIn {
     pub member: Member,
     /// The name of the member's organisation.
     pub organisation_name: String,
+    /// Whether the member signs in with a code as well as the password.
+    pub has_second_factor: bool,
+    /// Whether the organisation requires that of every member.
+    pub is_second_factor_required: bool,
+}
+
+impl SignedIn {
+    /// Whether the member must turn on two-step sign-in before anything else.
+    #[must_use]
+    pub fn must_turn_on_second_factor(&self) -> bool {
+        self.is_second_factor_required && !self.has_second_factor
+    }
 }
 
 /// A sign-in with the right password that waits for its code.

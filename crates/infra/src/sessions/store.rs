@@ -30,6 +30,31 @@ impl PostgresSessionStore {
     }
 }
 
+/// The holder of a session, as stored.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = sessions)]
+struct HolderRow {
+    #[diesel(embed)]
+    member: MemberRow,
+    #[diesel(select_expression = organisations::name)]
+    organisation_name: String,
+    #[diesel(select_expression = members::totp_secret.is_not_null())]
+    has_second_factor: bool,
+    #[diesel(select_expression = organisations::second_factor_required)]
+    is_second_factor_required: bool,
+    #[diesel(select_expression = sessions::last_used_at)]
+    last_used_at: OffsetDateTime,
+}
+
+impl TryFrom<HolderRow> for SignedIn {
+    type Error = StoreError;
+
+    fn try_from(row: HolderRow) -> Result<Self, Self::Error> {
+        let HolderRow { member, organisation_name, has_second_factor, is_second_factor_required, .. } = row;
+        Ok(Self { member: member.try_into()?, organisation_name, has_second_factor, is_second_factor_required })
+    }
+}
+
 #[async_trait]
 impl SessionStore for PostgresSessionStore {
     async fn start(&self, session: &NewSession, deed: &Deed) -> Result<(), StoreError> {
@@ -97,18 +122,14 @@ impl SessionStore for PostgresSessionStore {
                 .inner_join(members::table.inner_join(organisations::table))
                 .filter(sessions::started_at.gt(now - SESSION_LIMIT))
                 .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
-            let columns = (MemberRow::as_select(), organisations::name, sessions::last_used_at);
-            let found = alive.select(columns).first::<(MemberRow, String, OffsetDateTime)>(connection).optional()?;
-            let is_due = found.as_ref().is_some_and(|(_, _, last_used_at)| *last_used_at < now - USE_PRECISION);
+            let found = alive.select(HolderRow::as_select()).first(connection).optional()?;
+            let is_due = found.as_ref().is_some_and(|found| found.last_used_at < now - USE_PRECISION);
             if visit == Visit::Person && is_due {
                 diesel::update(session).set(sessions::last_used_at.eq(now)).execute(connection)?;
             }
             Ok(found)
         });
-        let signed_in = found
-            .await?
-            .map(|(member, organisation_name, _)| Ok(SignedIn { member: member.try_into()?, organisation_name }));
-        signed_in.transpose()
+        found.await?.map(SignedIn::try_from).transpose()
     }
 
     async fn end(&self, token: &TokenDigest, deed: &Deed) -> Result<(), StoreError> {

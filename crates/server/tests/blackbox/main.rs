@@ -32,6 +32,7 @@ mod pooler;
 mod privacy;
 mod rate_limit;
 mod readiness;
+mod roles;
 mod round_trips;
 mod sign_in_line;
 mod slow_clients;
