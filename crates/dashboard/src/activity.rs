@@ -91,6 +91,8 @@ fn phrase(action: Action) -> &'static str {
         Action::SignInFailed => "entered a wrong password for",
         Action::CodeFailed => "entered the right password but a wrong code for",
         Action::SignedOut => "signed out as",
+        Action::SessionEnded => "ended another session of",
+        Action::OtherSessionsEnded => "ended all other sessions of",
         Action::SecondFactorTurnedOn => "turned on two-step sign-in for",
         Action::SecondFactorTurnedOff => "turned off two-step sign-in for",
         Action::RecoveryCodesReplaced => "created new recovery codes for",

@@ -17,7 +17,7 @@ use intake_domain::{AuditLog, KeyFormat, KeyStore, MemberStore, PasswordHasher, 
 use intake_http::TrustedProxies;
 
 pub use account::reset_password::reset_password_path;
-use account::{name, page as account_page, password, reset_password, second_factor, sign_in};
+use account::{name, page as account_page, password, reset_password, second_factor, sessions, sign_in};
 use api_keys::{create, created, list as key_list, replace, revoke, usage};
 pub use members::invitation::invitation_path;
 
@@ -138,7 +138,8 @@ fn pages() -> Scope {
         .route("/settings/account/second-factor/turn-off", web::post().to(second_factor::turn_off))
         .route("/settings/account/recovery-codes", web::get().to(second_factor::confirm_replace))
         .route("/settings/account/recovery-codes", web::post().to(second_factor::replace))
-        .route("/settings/account/sign-out-everywhere", web::post().to(account_page::sign_out_everywhere))
+        .route("/settings/account/sessions/end-others", web::post().to(sessions::end_others))
+        .route("/settings/account/sessions/{session}/end", web::post().to(sessions::end))
         .route("/docs", web::get().to(docs::page))
         .route("/assets/{name}", web::get().to(assets::asset))
         .default_service(web::to(not_found))

@@ -11,7 +11,7 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::Dashboard;
 use intake_domain::{
-    AddKeyOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
+    AddKeyOutcome, EndOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
     MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, Role, SessionStore,
     SignedIn, Token,
 };
@@ -104,7 +104,9 @@ fn sessions() -> Arc<dyn SessionStore> {
     let mut sessions = MockSessionStore::new();
     sessions.expect_awaited().returning(|_, _| Ok(None));
     sessions.expect_end().returning(|_, _| Ok(()));
-    sessions.expect_end_all().returning(|_, _| Ok(()));
+    sessions.expect_sessions().returning(|_, _| Ok(Vec::new()));
+    sessions.expect_end_one().returning(|_, _, _| Ok(EndOutcome::NoSuchSession));
+    sessions.expect_end_others().returning(|_, _, _| Ok(()));
     sessions.expect_holder().returning(|token, _, _| {
         let member = Member {
             id: Uuid::from_u128(1).into(),

@@ -73,6 +73,8 @@ diesel::table! {
         member_id -> Uuid,
         started_at -> Timestamptz,
         last_used_at -> Timestamptz,
+        browser -> Nullable<Text>,
+        address -> Nullable<Text>,
     }
 }
 

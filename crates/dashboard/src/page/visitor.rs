@@ -1,12 +1,14 @@
 //! The visitor of a page: the member whose session the cookie belongs to. Anyone else is redirected to the sign-in page.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 
 use actix_web::dev::Payload;
+use actix_web::http::header::USER_AGENT;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use intake_domain::{AuditEntryId, Deed, OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit};
+use intake_domain::{AuditEntryId, Browser, Deed, OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit};
 use intake_http::{TrustedProxies, edge};
 
 use crate::page::error::PageError;
@@ -41,12 +43,21 @@ impl Visitor {
     }
 }
 
-/// This moment, and where this request comes from.
+/// This moment, where this request comes from, and by which browser.
 pub(crate) fn origin(request: &HttpRequest) -> Origin {
     let at = edge::now();
-    let proxies = request.app_data::<Data<TrustedProxies>>();
-    let address = proxies.and_then(|proxies| proxies.client_address(request));
-    Origin { entry_id: AuditEntryId::new(at, edge::random()), address, at }
+    let address = address(request);
+    let user_agent = request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok());
+    let browser = user_agent.map(Browser::of);
+    Origin { entry_id: AuditEntryId::new(at, edge::random()), address, browser, at }
+}
+
+fn by_person(request: &HttpRequest) -> Visit {
+    Visit::Person(address(request))
+}
+
+fn address(request: &HttpRequest) -> Option<IpAddr> {
+    request.app_data::<Data<TrustedProxies>>().and_then(|proxies| proxies.client_address(request))
 }
 
 /// A visitor whose request was sent by a script of a page: it does not count as a use of the session, which ends when no
@@ -66,7 +77,7 @@ impl FromRequest for Visitor {
     type Future = Found<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let found = Self::find(request, Visit::Person);
+        let found = Self::find(request, by_person(request));
         Box::pin(async move { found.await?.with_second_factor() })
     }
 }
@@ -92,7 +103,7 @@ impl FromRequest for Newcomer {
     type Future = Found<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let found = Visitor::find(request, Visit::Person);
+        let found = Visitor::find(request, by_person(request));
         Box::pin(async move { found.await.map(Self) })
     }
 }

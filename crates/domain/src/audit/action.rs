@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use time::OffsetDateTime;
 
 use crate::ids::{AuditEntryId, MemberId, OrganisationId};
+use crate::sessions::browser::Browser;
 
 /// Declares the actions and the names that they are stored under: one without a name does not compile.
 macro_rules! actions {
@@ -67,8 +68,12 @@ actions! {
     SignInFailed = "sign_in_failed",
     /// The right password was given for a member, and a wrong code.
     CodeFailed = "code_failed",
-    /// A member ended a session, or all of them.
+    /// A member ended the session they were in.
     SignedOut = "signed_out",
+    /// A member ended another of their sessions.
+    SessionEnded = "session_ended",
+    /// A member ended all of their other sessions.
+    OtherSessionsEnded = "other_sessions_ended",
     /// A member turned two-step sign-in on.
     SecondFactorTurnedOn = "second_factor_turned_on",
     /// A member or an operator turned a member's two-step sign-in off.
@@ -118,6 +123,8 @@ pub struct Origin {
     pub entry_id: AuditEntryId,
     /// The client's address, if it came over the network.
     pub address: Option<IpAddr>,
+    /// The client's browser, if it named itself.
+    pub browser: Option<Browser>,
     /// The moment it is done, by the service's clock.
     pub at: OffsetDateTime,
 }
@@ -126,7 +133,7 @@ impl Origin {
     /// The deed of this actor.
     #[must_use]
     pub fn by(self, actor: Actor) -> Deed {
-        let Self { entry_id, address, at } = self;
+        let Self { entry_id, address, at, .. } = self;
         Deed { entry_id, actor, address, at }
     }
 }

@@ -124,7 +124,7 @@ pub async fn join(
     let password = hasher.hash(waiter, &password, salt).await.map_err(StoreError::from)?;
     let deed = origin.by(Actor::Member(id, name.to_string()));
     let member = NewMember { id, name, password };
-    let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at };
+    let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at, browser: origin.browser };
     match members.join(&invitation.digest(), &member, &session, &deed).await? {
         JoinOutcome::Joined => Ok(()),
         JoinOutcome::NoInvitation => Err(JoinError::NoInvitation),

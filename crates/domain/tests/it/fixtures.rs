@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt;
 use intake_domain::{
-    AuditEntryId, ConfirmedMember, Credentials, Member, MemberId, MockMemberStore, MockPasswordHasher, Name,
+    AuditEntryId, Browser, ConfirmedMember, Credentials, Member, MemberId, MockMemberStore, MockPasswordHasher, Name,
     OrganisationId, Origin, PasswordHash, PresentedPassword, Role, SignedIn, confirm_password,
 };
 use time::OffsetDateTime;
@@ -50,7 +50,8 @@ pub(crate) fn hash() -> PasswordHash {
 }
 
 pub(crate) fn origin() -> Origin {
-    Origin { entry_id: AuditEntryId::new(NOW, [4; 10]), address: Some([203, 0, 113, 9].into()), at: NOW }
+    let entry_id = AuditEntryId::new(NOW, [4; 10]);
+    Origin { entry_id, address: Some([203, 0, 113, 9].into()), browser: Some(Browser::of("Firefox/145.0")), at: NOW }
 }
 
 /// Runs a use case over mocks, which never make it wait.

@@ -35,8 +35,8 @@ fn a_guest_becomes_a_member_with_a_session() {
         assert_eq!(invitation, &Token::new([1; 32]).digest());
         assert_eq!((member.id, member.name.as_str(), &member.password), (ada().id, "Ada", &hash()));
         assert_eq!(
-            (session.token, session.member_id, session.started_at),
-            (Token::new([2; 32]).digest(), ada().id, NOW)
+            (session.token, session.member_id, session.started_at, session.browser),
+            (Token::new([2; 32]).digest(), ada().id, NOW, origin().browser)
         );
         assert_eq!(recorded, &origin().by(ada().actor()));
         Ok(JoinOutcome::Joined)

@@ -1,10 +1,12 @@
 //! Sessions, over Diesel.
 
 use async_trait::async_trait;
+use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AwaitedMember, CODE_LIMIT, CodeOutcome, Deed, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
-    SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret, Visit,
+    Action, AwaitedMember, CODE_LIMIT, CodeOutcome, Deed, EndOutcome, Member, MemberId, NewSession, Proof,
+    SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret,
+    Visit,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -13,7 +15,7 @@ use crate::audit::log::record;
 use crate::database::pool::Database;
 use crate::members::row::MemberRow;
 use crate::schema::{members, organisations, sessions, waiting_sign_ins};
-use crate::sessions::row::insert_session;
+use crate::sessions::row::{HolderRow, SessionRow, end_all_but, insert_session};
 use crate::sessions::waiting_sign_ins::{await_code, finish};
 
 /// How precisely the last use of a session is known: it is written at most this often, not for each page.
@@ -27,31 +29,6 @@ impl PostgresSessionStore {
     #[must_use]
     pub fn new(database: Database) -> Self {
         Self(database)
-    }
-}
-
-/// The holder of a session, as stored.
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = sessions)]
-struct HolderRow {
-    #[diesel(embed)]
-    member: MemberRow,
-    #[diesel(select_expression = organisations::name)]
-    organisation_name: String,
-    #[diesel(select_expression = members::totp_secret.is_not_null())]
-    has_second_factor: bool,
-    #[diesel(select_expression = organisations::second_factor_required)]
-    is_second_factor_required: bool,
-    #[diesel(select_expression = sessions::last_used_at)]
-    last_used_at: OffsetDateTime,
-}
-
-impl TryFrom<HolderRow> for SignedIn {
-    type Error = StoreError;
-
-    fn try_from(row: HolderRow) -> Result<Self, Self::Error> {
-        let HolderRow { member, organisation_name, has_second_factor, is_second_factor_required, .. } = row;
-        Ok(Self { member: member.try_into()?, organisation_name, has_second_factor, is_second_factor_required })
     }
 }
 
@@ -124,8 +101,12 @@ impl SessionStore for PostgresSessionStore {
                 .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
             let found = alive.select(HolderRow::as_select()).first(connection).optional()?;
             let is_due = found.as_ref().is_some_and(|found| found.last_used_at < now - USE_PRECISION);
-            if visit == Visit::Person && is_due {
-                diesel::update(session).set(sessions::last_used_at.eq(now)).execute(connection)?;
+            if let Visit::Person(address) = visit
+                && is_due
+            {
+                let address = address.map(|address| address.to_string());
+                let used = (sessions::last_used_at.eq(now), sessions::address.eq(address));
+                diesel::update(session).set(used).execute(connection)?;
             }
             Ok(found)
         });
@@ -148,16 +129,46 @@ impl SessionStore for PostgresSessionStore {
         ended.await
     }
 
-    async fn end_all(&self, member: &Member, deed: &Deed) -> Result<(), StoreError> {
-        let (member, deed) = (member.clone(), deed.clone());
+    async fn sessions(&self, member: MemberId, now: OffsetDateTime) -> Result<Vec<SessionRecord>, StoreError> {
+        let member = *member.as_uuid();
+        let found = self.0.run(move |connection| {
+            let alive = sessions::table
+                .filter(sessions::member_id.eq(member))
+                .filter(sessions::started_at.gt(now - SESSION_LIMIT))
+                .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
+            let recent_first = alive.order((sessions::last_used_at.desc(), sessions::token_digest));
+            recent_first.select(SessionRow::as_select()).load(connection)
+        });
+        Ok(found.await?.into_iter().filter_map(SessionRow::into_record).collect())
+    }
+
+    async fn end_one(&self, member: &Member, token: &TokenDigest, deed: &Deed) -> Result<EndOutcome, StoreError> {
+        let (member, digest, deed) = (member.clone(), *token.as_bytes(), deed.clone());
         let ended = self.0.run(move |connection| {
             connection.transaction(|connection| {
-                let all = sessions::table.filter(sessions::member_id.eq(member.id.as_uuid()));
-                diesel::delete(all).execute(connection)?;
-                let organisation = *member.organisation_id.as_uuid();
-                record(connection, organisation, Action::SignedOut, member.email.as_str(), &deed)
+                let own = sessions::table.find(digest.as_slice()).filter(sessions::member_id.eq(member.id.as_uuid()));
+                if diesel::delete(own).execute(connection)? == 0 {
+                    return Ok(EndOutcome::NoSuchSession);
+                }
+                record_end(connection, &member, Action::SessionEnded, &deed)?;
+                Ok(EndOutcome::Ended)
             })
         });
         ended.await
     }
+
+    async fn end_others(&self, member: &Member, kept: &TokenDigest, deed: &Deed) -> Result<(), StoreError> {
+        let (member, kept, deed) = (member.clone(), *kept, deed.clone());
+        let ended = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                end_all_but(connection, *member.id.as_uuid(), &kept)?;
+                record_end(connection, &member, Action::OtherSessionsEnded, &deed)
+            })
+        });
+        ended.await
+    }
+}
+
+fn record_end(connection: &mut PgConnection, member: &Member, action: Action, deed: &Deed) -> QueryResult<()> {
+    record(connection, *member.organisation_id.as_uuid(), action, member.email.as_str(), deed)
 }

@@ -332,20 +332,6 @@ fn members_invite_and_remove_each_other_and_the_last_one_stays() {
 }
 
 #[test]
-fn signing_out_everywhere_ends_every_session() {
-    let Some((here, there)) = Browser::start().zip(Browser::start()) else { return };
-    let app = TestApp::start();
-    app.join(&here, "Ada", "ada@clinic.example");
-    app.sign_in(&there, "ada@clinic.example", PASSWORD);
-    there.wait_for("There is no API key yet.");
-    here.press("Account");
-    here.press("Sign out everywhere");
-    here.wait_for("Sign in");
-    there.open(&app.url("/settings/members"));
-    there.wait_for("Sign in");
-}
-
-#[test]
 fn a_key_can_be_made_with_the_keyboard_alone() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();

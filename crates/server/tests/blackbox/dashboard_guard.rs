@@ -99,9 +99,12 @@ fn another_organisations_keys_and_members_are_not_there() {
     for member in [&ada, &eve] {
         assert_eq!(member.post("/settings/members", "email=grace%40third.example").status, 200);
     }
-    let lists = |member: &Member| ["/settings/api-keys", "/settings/members"].map(|path| member.get(path).text());
+    let lists = |member: &Member| {
+        let others = ["/settings/members", "/settings/account"].map(|path| member.get(path).text());
+        [member.get("/settings/api-keys").text(), others.concat()]
+    };
     let (own, foreign) = (lists(&ada), lists(&eve));
-    let at = |path: &str, [keys, members]: &[String; 2]| fill(path, |name| id_on_page(name, keys, members));
+    let at = |path: &str, [keys, others]: &[String; 2]| fill(path, |name| id_on_page(name, keys, others));
     for (method, path) in walled_routes().into_iter().filter(|(_, path)| path.contains('{')) {
         let ask = |path: &str| {
             if method == "POST" { ada.post(path, &everything(&own_key)) } else { ada.get(path) }
@@ -113,6 +116,7 @@ fn another_organisations_keys_and_members_are_not_there() {
         }
     }
     assert_eq!(app.database.count("invitations WHERE accepted_by IS NULL"), 2, "nothing was withdrawn");
+    assert_eq!(eve.get("/settings/account").status, 200, "nobody was signed out");
     assert_eq!(app.service.create(&foreign_secret, &intake_test_support::patient()).status, 201, "nothing was revoked");
     for path in ["/settings/api-keys", "/settings/members", "/settings/activity"] {
         let page = ada.get(path).text();

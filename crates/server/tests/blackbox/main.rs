@@ -34,6 +34,7 @@ mod rate_limit;
 mod readiness;
 mod roles;
 mod round_trips;
+mod sessions;
 mod sign_in_line;
 mod slow_clients;
 mod stopping;

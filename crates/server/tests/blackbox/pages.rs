@@ -206,13 +206,15 @@ fn visit_as_key_manager(tour: &Tour<'_>) {
     look("the account of a key manager");
 }
 
-/// The id that stands for a name in braces: of the first key or open invitation, or of the last member, that these lists show.
-pub(crate) fn id_on_page(name: &str, keys: &str, members: &str) -> String {
+/// The id that stands for a name in braces: of the first key, open invitation or session, or of the last member, that the
+/// list of keys or the other pages show.
+pub(crate) fn id_on_page(name: &str, keys: &str, others: &str) -> String {
     match name {
         "key" => between(keys, "id=\"key-", "\""),
         // The last one: some pages are not about oneself.
-        "member" => members.rsplit_once("id=\"member-").unwrap().1.split('"').next().unwrap().to_owned(),
-        "invitation" => between(members, "/settings/members/invitations/", "/"),
+        "member" => others.rsplit_once("id=\"member-").unwrap().1.split('"').next().unwrap().to_owned(),
+        "invitation" => between(others, "/settings/members/invitations/", "/"),
+        "session" => between(others, "id=\"session-", "\""),
         _ => panic!("{{{name}}} in a path: say on which page its id is found"),
     }
 }
