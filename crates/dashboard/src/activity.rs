@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::page::error::PageError;
 use crate::page::moment::exact;
 use crate::page::shell::{Shell, render};
-use crate::page::visitor::Visitor;
+use crate::page::visitor::Administrator;
 
 /// Entries on a page: as many as are still easy to read through.
 const PAGE_SIZE: u32 = 50;
@@ -37,7 +37,7 @@ pub(crate) struct Cursor {
 }
 
 pub(crate) async fn page(
-    visitor: Visitor,
+    Administrator(visitor): Administrator,
     cursor: Query<Cursor>,
     log: Data<dyn AuditLog>,
 ) -> Result<HttpResponse, PageError> {
@@ -78,6 +78,10 @@ fn phrase(action: Action) -> &'static str {
         Action::InvitationWithdrawn => "withdrew the invitation for",
         Action::MemberJoined => "joined as",
         Action::MemberRemoved => "removed",
+        Action::AdministratorMade => "made an administrator of",
+        Action::KeyManagerMade => "made a key manager of",
+        Action::SecondFactorRequired => "required two-step sign-in of everyone in",
+        Action::SecondFactorOptional => "stopped requiring two-step sign-in in",
         Action::NameChanged => "changed their name to",
         Action::PasswordChanged => "changed the password of",
         Action::PasswordResetIssued => "created a password reset link for",
@@ -87,6 +91,8 @@ fn phrase(action: Action) -> &'static str {
         Action::SignInFailed => "entered a wrong password for",
         Action::CodeFailed => "entered the right password but a wrong code for",
         Action::SignedOut => "signed out as",
+        Action::SessionEnded => "ended another session of",
+        Action::OtherSessionsEnded => "ended all other sessions of",
         Action::SecondFactorTurnedOn => "turned on two-step sign-in for",
         Action::SecondFactorTurnedOff => "turned off two-step sign-in for",
         Action::RecoveryCodesReplaced => "created new recovery codes for",

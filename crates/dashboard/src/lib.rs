@@ -17,12 +17,15 @@ use intake_domain::{AuditLog, KeyFormat, KeyStore, MemberStore, PasswordHasher, 
 use intake_http::TrustedProxies;
 
 pub use account::reset_password::reset_password_path;
-use account::{name, page as account_page, password, reset_password, second_factor, sign_in};
+use account::{name, page as account_page, password, reset_password, second_factor, sessions, sign_in};
 use api_keys::{create, created, list as key_list, replace, revoke, usage};
 pub use members::invitation::invitation_path;
 
 use docs::Documentation;
-use members::{invitation, list as member_list, reset_password as member_reset, withdraw_invitation};
+use members::{
+    invitation, list as member_list, remove, reset_password as member_reset, role, two_step_sign_in,
+    withdraw_invitation,
+};
 use page::error::PageError;
 use page::throttle::Throttle;
 use page::{assets, guard};
@@ -108,9 +111,18 @@ fn pages() -> Scope {
         .route("/settings/api-keys/{key}/replace", web::post().to(replace::submit))
         .route("/settings/members", web::get().to(member_list::page))
         .route("/settings/members", web::post().to(member_list::invite))
-        .route("/settings/members/{member}/remove", web::get().to(member_list::confirm_remove))
-        .route("/settings/members/{member}/remove", web::post().to(member_list::remove))
-        .route("/settings/members/{member}/reset-password", web::get().to(member_reset::confirm))
+        .route("/settings/members/require-two-step-sign-in", web::get().to(two_step_sign_in::confirm_require))
+        .route("/settings/members/require-two-step-sign-in", web::post().to(two_step_sign_in::require))
+        .route(
+            "/settings/members/stop-requiring-two-step-sign-in",
+            web::get().to(two_step_sign_in::confirm_stop_requiring),
+        )
+        .route("/settings/members/stop-requiring-two-step-sign-in", web::post().to(two_step_sign_in::stop_requiring))
+        .route("/settings/members/{member}/remove", web::get().to(remove::ask))
+        .route("/settings/members/{member}/remove", web::post().to(remove::remove))
+        .route("/settings/members/{member}/role", web::get().to(role::page))
+        .route("/settings/members/{member}/role", web::post().to(role::change))
+        .route("/settings/members/{member}/reset-password", web::get().to(member_reset::ask))
         .route("/settings/members/{member}/reset-password", web::post().to(member_reset::create))
         .route("/settings/members/invitations/{invitation}/withdraw", web::get().to(withdraw_invitation::confirm))
         .route("/settings/members/invitations/{invitation}/withdraw", web::post().to(withdraw_invitation::withdraw))
@@ -126,7 +138,8 @@ fn pages() -> Scope {
         .route("/settings/account/second-factor/turn-off", web::post().to(second_factor::turn_off))
         .route("/settings/account/recovery-codes", web::get().to(second_factor::confirm_replace))
         .route("/settings/account/recovery-codes", web::post().to(second_factor::replace))
-        .route("/settings/account/sign-out-everywhere", web::post().to(account_page::sign_out_everywhere))
+        .route("/settings/account/sessions/end-others", web::post().to(sessions::end_others))
+        .route("/settings/account/sessions/{session}/end", web::post().to(sessions::end))
         .route("/docs", web::get().to(docs::page))
         .route("/assets/{name}", web::get().to(assets::asset))
         .default_service(web::to(not_found))

@@ -11,8 +11,8 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::Dashboard;
 use intake_domain::{
-    AddKeyOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
-    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, SessionStore,
+    AddKeyOutcome, EndOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
+    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, Role, SessionStore,
     SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
@@ -104,16 +104,25 @@ fn sessions() -> Arc<dyn SessionStore> {
     let mut sessions = MockSessionStore::new();
     sessions.expect_awaited().returning(|_, _| Ok(None));
     sessions.expect_end().returning(|_, _| Ok(()));
-    sessions.expect_end_all().returning(|_, _| Ok(()));
+    sessions.expect_sessions().returning(|_, _| Ok(Vec::new()));
+    sessions.expect_end_one().returning(|_, _, _| Ok(EndOutcome::NoSuchSession));
+    sessions.expect_end_others().returning(|_, _, _| Ok(()));
     sessions.expect_holder().returning(|token, _, _| {
         let member = Member {
             id: Uuid::from_u128(1).into(),
             organisation_id: Uuid::from_u128(2).into(),
             name: Name::new("Ada").expect("a name"),
             email: "ada@example.com".parse().expect("an address"),
+            role: Role::Administrator,
         };
+        let organisation_name = "Clinic".to_owned();
         let is_known = *token == session().digest();
-        Ok(is_known.then(|| SignedIn { member, organisation_name: "Clinic".to_owned() }))
+        Ok(is_known.then(|| SignedIn {
+            member,
+            organisation_name,
+            has_second_factor: false,
+            is_second_factor_required: false,
+        }))
     });
     Arc::new(sessions)
 }

@@ -12,6 +12,7 @@ diesel::table! {
         id -> Uuid,
         name -> Text,
         created_at -> Timestamptz,
+        second_factor_required -> Bool,
     }
 }
 
@@ -43,6 +44,7 @@ diesel::table! {
         joined_at -> Timestamptz,
         totp_secret -> Nullable<Binary>,
         totp_used_step -> Nullable<BigInt>,
+        role -> Text,
     }
 }
 
@@ -61,6 +63,7 @@ diesel::table! {
         expires_at -> Timestamptz,
         accepted_by -> Nullable<Uuid>,
         invited_by -> Nullable<Uuid>,
+        role -> Text,
     }
 }
 
@@ -70,6 +73,8 @@ diesel::table! {
         member_id -> Uuid,
         started_at -> Timestamptz,
         last_used_at -> Timestamptz,
+        browser -> Nullable<Text>,
+        address -> Nullable<Text>,
     }
 }
 
@@ -86,6 +91,7 @@ diesel::table! {
         member_id -> Uuid,
         token_digest -> Binary,
         expires_at -> Timestamptz,
+        issued_by -> Nullable<Uuid>,
     }
 }
 

@@ -133,3 +133,25 @@ fn migrations_can_be_taken_back_and_applied_again() {
     connection.run_pending_migrations(migrations).unwrap();
     assert_eq!(lines(&database, tables), made);
 }
+
+#[test]
+fn who_is_a_member_when_roles_come_becomes_an_administrator() {
+    use diesel::connection::SimpleConnection;
+    use diesel_migrations::{FileBasedMigrations, MigrationHarness};
+
+    let database = TestDatabase::new();
+    let mut connection = database.connect();
+    let migrations = FileBasedMigrations::find_migrations_directory_in_path("../../migrations").unwrap();
+    while connection.applied_migrations().unwrap().iter().any(|version| *version.to_string() >= *"20261124") {
+        connection.revert_last_migration(migrations.clone()).unwrap();
+    }
+    let before = "INSERT INTO organisations (id, name) VALUES (gen_random_uuid(), 'Clinic');
+        INSERT INTO members (id, organisation_id, email, email_folded, name, password_hash, joined_at)
+            SELECT gen_random_uuid(), id, 'a@b.co', 'a@b.co', 'Ada', '', now() FROM organisations;
+        INSERT INTO invitations (token_digest, organisation_id, email, expires_at)
+            SELECT 'open', id, 'b@b.co', now() FROM organisations;";
+    connection.batch_execute(before).unwrap();
+    connection.run_pending_migrations(migrations).unwrap();
+    let roles = "SELECT role AS line FROM members UNION ALL SELECT role FROM invitations";
+    assert_eq!(lines(&database, roles), ["administrator", "administrator"]);
+}

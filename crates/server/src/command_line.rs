@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
-use intake_domain::{EmailAddress, KeyId, OrganisationId};
+use intake_domain::{EmailAddress, KeyId, OrganisationId, Role};
 
 use crate::settings::Flags;
 
@@ -107,7 +107,13 @@ pub(crate) enum KeyCommand {
 #[derive(Subcommand)]
 pub(crate) enum MemberCommand {
     /// Prints a one-time link for a new member
-    Invite(MemberArguments),
+    Invite {
+        #[command(flatten)]
+        member: MemberArguments,
+        /// What the member may do: administrators look after members and keys, key managers after keys only
+        #[arg(long, value_name = "ROLE", default_value = Role::Administrator.as_str(), value_parser = Role::from_str)]
+        role: Role,
+    },
     /// Prints a one-time link for a member who forgot the password
     ResetPassword(MemberArguments),
     /// Turns off two-step sign-in for a member who lost both telephone and recovery codes

@@ -150,8 +150,9 @@ async fn member(
     configuration: &Configuration,
 ) -> anyhow::Result<()> {
     match command {
-        MemberCommand::Invite(MemberArguments { organisation, email, output }) => {
-            let made = invite_member(members, organisation, email, Token::new(edge::random()), &deed()).await?;
+        MemberCommand::Invite { member: MemberArguments { organisation, email, output }, role } => {
+            let token = Token::new(edge::random());
+            let made = invite_member(members, organisation, email, role, token, &deed()).await?;
             print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
         }
         MemberCommand::ResetPassword(MemberArguments { organisation, email, output }) => {

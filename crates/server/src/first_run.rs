@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, MemberStore, Name, Organisation, OrganisationId, Token,
+    KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, MemberStore, Name, Organisation, OrganisationId, Role, Token,
     create_key, invite_member,
 };
 
@@ -66,6 +66,6 @@ pub(crate) async fn invite_first_member(
         return Ok(None);
     }
     let token = Token::new(edge::random());
-    let made = invite_member(members, clinic, FIRST_MEMBER.parse()?, token, &deed()).await?;
+    let made = invite_member(members, clinic, FIRST_MEMBER.parse()?, Role::Administrator, token, &deed()).await?;
     Ok(Some(format!("{base}{}", invitation_path(&made.token))))
 }

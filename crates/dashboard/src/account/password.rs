@@ -4,18 +4,14 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{
-    ChangePasswordError, ChangePasswordRequest, MemberStore, PasswordError, PasswordHasher, PresentedPassword,
-    change_password,
-};
+use intake_domain::{MemberStore, Password, PasswordError, PasswordHasher, PresentedPassword, change_password};
 use intake_http::edge;
 use serde::Deserialize;
 
 use crate::account::page::PASSWORD_CHANGED;
-use crate::account::second_factor::{WRONG_PASSWORD, wait};
+use crate::page::confirm_password::confirm;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, redirect, render};
-use crate::page::throttle::Throttle;
 use crate::page::visitor::Visitor;
 
 #[derive(Template)]
@@ -43,28 +39,27 @@ pub(crate) async fn change(
     form: Form<ChangePasswordForm>,
     members: Data<dyn MemberStore>,
     hasher: Data<dyn PasswordHasher>,
-    throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
     let ChangePasswordForm { form_token, password, new_password } = form.into_inner();
-    let (current, new) = (PresentedPassword::new(password), PresentedPassword::new(new_password));
+    let new = PresentedPassword::new(new_password);
     visitor.assert_own_form(&form_token)?;
     let page = PasswordPage::new(&visitor);
-    if let Some(wait) = wait(&throttle, &visitor) {
-        return render(StatusCode::TOO_MANY_REQUESTS, &PasswordPage { password_error: Some(wait), ..page });
-    }
-    let request = ChangePasswordRequest { current: &current, new: &new, salt: edge::random(), session: &visitor.token };
-    let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
-    match change_password(members, hasher, member, request, &visitor.deed()).await {
-        Ok(()) => Ok(redirect(&format!("/settings/account?{PASSWORD_CHANGED}"))),
-        Err(ChangePasswordError::WrongPassword) => {
-            let page = PasswordPage { password_error: Some(WRONG_PASSWORD.to_owned()), ..page };
-            render(StatusCode::UNPROCESSABLE_ENTITY, &page)
+    let new = match Password::new(new.expose()) {
+        Ok(new) => new,
+        Err(error) => {
+            let page = PasswordPage { new_password_error: Some(error), ..page };
+            return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
-        Err(ChangePasswordError::Invalid(error)) => {
-            render(StatusCode::UNPROCESSABLE_ENTITY, &PasswordPage { new_password_error: Some(error), ..page })
+    };
+    let confirmed = match confirm(&visitor, password).await? {
+        Ok(confirmed) => confirmed,
+        Err(refusal) => {
+            return render(refusal.status, &PasswordPage { password_error: Some(refusal.text), ..page });
         }
-        Err(ChangePasswordError::Store(error)) => Err(error.into()),
-    }
+    };
+    let (members, hasher, deed) = (members.as_ref(), hasher.as_ref(), visitor.deed());
+    change_password(members, hasher, confirmed, &new, edge::random(), &visitor.token, &deed).await?;
+    Ok(redirect(&format!("/settings/account?{PASSWORD_CHANGED}")))
 }
 
 impl PasswordPage {

@@ -7,20 +7,19 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    MemberStore, PasswordHasher, PresentedCode, PresentedPassword, RECOVERY_CODES, RecoveryCode, SecondFactorError,
-    SecondFactorRequest, TotpSecret, replace_recovery_codes, turn_off_second_factor, turn_on_second_factor,
+    MemberStore, PresentedCode, RECOVERY_CODES, RecoveryCode, SecondFactorError, SecondFactorRequest, TotpSecret,
+    replace_recovery_codes, turn_off_second_factor, turn_on_second_factor,
 };
 use intake_http::edge;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use crate::account::qr_code::QrImage;
+use crate::page::confirm_password::{ConfirmPasswordPage, PasswordForm, confirm};
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, redirect, render};
-use crate::page::throttle::{Throttle, too_many_attempts};
-use crate::page::visitor::Visitor;
+use crate::page::visitor::{Newcomer, Visitor};
 
-pub(crate) const WRONG_PASSWORD: &str = "The password is wrong.";
 const WRONG_CODE: &str =
     "The code is wrong. Enter the one that the app is showing now, and check that your phone's clock is right.";
 
@@ -43,17 +42,6 @@ struct RecoveryCodesPage<'a> {
     codes: &'a [RecoveryCode],
 }
 
-#[derive(Template)]
-#[template(path = "account/confirm_password.html")]
-struct ConfirmPasswordPage {
-    shell: Shell,
-    title: &'static str,
-    text: &'static str,
-    action: &'static str,
-    button: &'static str,
-    password_error: Option<String>,
-}
-
 #[derive(Deserialize)]
 pub(crate) struct TurnOnForm {
     form_token: String,
@@ -62,13 +50,10 @@ pub(crate) struct TurnOnForm {
     password: String,
 }
 
-#[derive(Deserialize)]
-pub(crate) struct PasswordForm {
-    form_token: String,
-    password: String,
-}
-
-pub(crate) async fn page(visitor: Visitor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(
+    Newcomer(visitor): Newcomer,
+    members: Data<dyn MemberStore>,
+) -> Result<HttpResponse, PageError> {
     if members.recovery_codes_left(visitor.signed_in.member.id).await?.is_some() {
         return Ok(redirect("/settings/account"));
     }
@@ -76,11 +61,9 @@ pub(crate) async fn page(visitor: Visitor, members: Data<dyn MemberStore>) -> Re
 }
 
 pub(crate) async fn turn_on(
-    visitor: Visitor,
+    Newcomer(visitor): Newcomer,
     form: Form<TurnOnForm>,
     members: Data<dyn MemberStore>,
-    hasher: Data<dyn PasswordHasher>,
-    throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     // The page itself sends the secret, so that it is stored nowhere before it is in use.
@@ -88,86 +71,58 @@ pub(crate) async fn turn_on(
     let again = |status, code_error, password_error| {
         render(status, &SetUpPage { code_error, password_error, ..SetUpPage::new(&visitor, &secret)? })
     };
-    if let Some(wait) = wait(&throttle, &visitor) {
-        return again(StatusCode::TOO_MANY_REQUESTS, None, Some(wait));
-    }
-    let (codes, secret) = (new_codes(), secret.clone());
     let TurnOnForm { code, password, .. } = form.into_inner();
-    let (code, password) = (PresentedCode::new(code), PresentedPassword::new(password));
-    let request = SecondFactorRequest { secret, code: &code, password: &password, recovery_codes: &codes };
-    let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
-    match turn_on_second_factor(members, hasher, member, request, &visitor.deed()).await {
+    let confirmed = match confirm(&visitor, password).await? {
+        Ok(confirmed) => confirmed,
+        Err(refusal) => return again(refusal.status, None, Some(refusal.text)),
+    };
+    let (codes, code) = (new_codes(), PresentedCode::new(code));
+    let request = SecondFactorRequest { secret: secret.clone(), code: &code, recovery_codes: &codes };
+    match turn_on_second_factor(members.as_ref(), confirmed, request, &visitor.deed()).await {
         Ok(()) => show_codes(&visitor, &codes),
         Err(SecondFactorError::WrongCode) => again(StatusCode::UNPROCESSABLE_ENTITY, Some(WRONG_CODE), None),
-        Err(SecondFactorError::WrongPassword) => {
-            again(StatusCode::UNPROCESSABLE_ENTITY, None, Some(WRONG_PASSWORD.to_owned()))
-        }
         Err(error) => redirect_to_account(error),
     }
 }
 
 pub(crate) async fn confirm_turn_off(visitor: Visitor) -> Result<HttpResponse, PageError> {
-    render(StatusCode::OK, &ConfirmPasswordPage::turn_off(&visitor, None))
+    turn_off_page(&visitor).ask()
 }
 
 pub(crate) async fn turn_off(
     visitor: Visitor,
     form: Form<PasswordForm>,
     members: Data<dyn MemberStore>,
-    hasher: Data<dyn PasswordHasher>,
-    throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
-    let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
-    let deed = visitor.deed();
-    let PasswordForm { form_token, password } = form.into_inner();
-    let password = PresentedPassword::new(password);
-    let change = turn_off_second_factor(members, hasher, member, &password, &deed);
-    match confirmed(&visitor, &form_token, &throttle, ConfirmPasswordPage::turn_off, change).await? {
-        Some(page) => Ok(page),
-        None => Ok(redirect("/settings/account")),
+    visitor.assert_own_form(&form.form_token)?;
+    let confirmed = match confirm(&visitor, form.into_inner().password).await? {
+        Ok(confirmed) => confirmed,
+        Err(refusal) => return turn_off_page(&visitor).ask_again(refusal),
+    };
+    match turn_off_second_factor(members.as_ref(), confirmed, &visitor.deed()).await {
+        Ok(()) => Ok(redirect("/settings/account")),
+        Err(error) => redirect_to_account(error),
     }
 }
 
 pub(crate) async fn confirm_replace(visitor: Visitor) -> Result<HttpResponse, PageError> {
-    render(StatusCode::OK, &ConfirmPasswordPage::replace(&visitor, None))
+    replace_page(&visitor).ask()
 }
 
 pub(crate) async fn replace(
     visitor: Visitor,
     form: Form<PasswordForm>,
     members: Data<dyn MemberStore>,
-    hasher: Data<dyn PasswordHasher>,
-    throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
-    let (members, hasher, member) = (members.as_ref(), hasher.as_ref(), &visitor.signed_in.member);
-    let (codes, deed) = (new_codes(), visitor.deed());
-    let PasswordForm { form_token, password } = form.into_inner();
-    let password = PresentedPassword::new(password);
-    let change = replace_recovery_codes(members, hasher, member, &password, &codes, &deed);
-    match confirmed(&visitor, &form_token, &throttle, ConfirmPasswordPage::replace, change).await? {
-        Some(page) => Ok(page),
-        None => show_codes(&visitor, &codes),
-    }
-}
-
-/// Makes a change that needs the password. Returns the page to show instead if the change was not made.
-async fn confirmed(
-    visitor: &Visitor,
-    form_token: &str,
-    throttle: &Throttle,
-    page: fn(&Visitor, Option<String>) -> ConfirmPasswordPage,
-    change: impl Future<Output = Result<(), SecondFactorError>>,
-) -> Result<Option<HttpResponse>, PageError> {
-    visitor.assert_own_form(form_token)?;
-    if let Some(wait) = wait(throttle, visitor) {
-        return render(StatusCode::TOO_MANY_REQUESTS, &page(visitor, Some(wait))).map(Some);
-    }
-    match change.await {
-        Ok(()) => Ok(None),
-        Err(SecondFactorError::WrongPassword) => {
-            render(StatusCode::UNPROCESSABLE_ENTITY, &page(visitor, Some(WRONG_PASSWORD.to_owned()))).map(Some)
-        }
-        Err(error) => redirect_to_account(error).map(Some),
+    visitor.assert_own_form(&form.form_token)?;
+    let confirmed = match confirm(&visitor, form.into_inner().password).await? {
+        Ok(confirmed) => confirmed,
+        Err(refusal) => return replace_page(&visitor).ask_again(refusal),
+    };
+    let codes = new_codes();
+    match replace_recovery_codes(members.as_ref(), confirmed, &codes, &visitor.deed()).await {
+        Ok(()) => show_codes(&visitor, &codes),
+        Err(error) => redirect_to_account(error),
     }
 }
 
@@ -182,27 +137,29 @@ impl SetUpPage {
     }
 }
 
-impl ConfirmPasswordPage {
-    fn turn_off(visitor: &Visitor, password_error: Option<String>) -> Self {
-        Self {
-            shell: Shell::new("account", visitor),
-            title: "Turn off two-step sign-in?",
-            text: "You will sign in with your password alone, and your recovery codes will stop working.",
-            action: "/settings/account/second-factor/turn-off",
-            button: "Turn off",
-            password_error,
-        }
+fn turn_off_page(visitor: &Visitor) -> ConfirmPasswordPage {
+    ConfirmPasswordPage {
+        shell: Shell::new("account", visitor),
+        title: "Turn off two-step sign-in?".to_owned(),
+        text: "You will sign in with your password alone, and your recovery codes will stop working.".to_owned(),
+        action: "/settings/account/second-factor/turn-off".to_owned(),
+        button: "Turn off",
+        is_danger: false,
+        back: "/settings/account",
+        password_error: None,
     }
+}
 
-    fn replace(visitor: &Visitor, password_error: Option<String>) -> Self {
-        Self {
-            shell: Shell::new("account", visitor),
-            title: "Create new recovery codes?",
-            text: "They will replace the codes you have, which will stop working.",
-            action: "/settings/account/recovery-codes",
-            button: "Show new codes",
-            password_error,
-        }
+fn replace_page(visitor: &Visitor) -> ConfirmPasswordPage {
+    ConfirmPasswordPage {
+        shell: Shell::new("account", visitor),
+        title: "Create new recovery codes?".to_owned(),
+        text: "They will replace the codes you have, which will stop working.".to_owned(),
+        action: "/settings/account/recovery-codes".to_owned(),
+        button: "Show new codes",
+        is_danger: false,
+        back: "/settings/account",
+        password_error: None,
     }
 }
 
@@ -220,12 +177,8 @@ fn show_codes(visitor: &Visitor, codes: &[RecoveryCode]) -> Result<HttpResponse,
     render(StatusCode::OK, &RecoveryCodesPage { shell: Shell::new("account", visitor), codes })
 }
 
-/// Limits guesses at the password from a browser that was left signed in, too.
-pub(crate) fn wait(throttle: &Throttle, visitor: &Visitor) -> Option<String> {
-    throttle.wait_for_confirmation(visitor.signed_in.member.id).map(too_many_attempts)
-}
-
-/// Shows the account's page when there was nothing to change: the form was sent twice, or from another window.
+/// Shows the account's page when there was nothing to change: the form was sent twice, or from another window, or the
+/// organisation has required two-step sign-in meanwhile.
 fn redirect_to_account(error: SecondFactorError) -> Result<HttpResponse, PageError> {
     match error {
         SecondFactorError::Store(error) => Err(error.into()),

@@ -21,7 +21,7 @@ use crate::page::form_token::FormToken;
 use crate::page::session_cookie;
 use crate::page::shell::{redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
-use crate::page::visitor::{Visitor, origin};
+use crate::page::visitor::{Newcomer, origin};
 
 /// Each network of strangers, and each member, can have one attempt in line.
 const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
@@ -54,7 +54,7 @@ pub(crate) struct SignInForm {
     password: String,
 }
 
-pub(crate) async fn page(request: HttpRequest, visitor: Option<Visitor>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(request: HttpRequest, visitor: Option<Newcomer>) -> Result<HttpResponse, PageError> {
     match visitor {
         Some(_) => Ok(redirect("/settings/api-keys")),
         None => {
@@ -153,7 +153,7 @@ pub(crate) async fn submit_code(
 }
 
 pub(crate) async fn sign_out(
-    visitor: Visitor,
+    Newcomer(visitor): Newcomer,
     form: Form<FormToken>,
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {

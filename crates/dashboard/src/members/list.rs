@@ -1,25 +1,26 @@
-//! Settings → Members: the list of members and open invitations, inviting and removing.
+//! Settings → Members: the list of members and open invitations, and inviting.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, RemoveOutcome,
-    Token, invite_member,
+    EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, PEOPLE_MAX,
+    Role, Token, invite_member,
 };
 use intake_http::edge;
 use serde::Deserialize;
 
 use crate::BaseUrl;
 use crate::members::invitation::invitation_path;
-use crate::members::{own_member, withdraw_invitation};
-use crate::page::confirm::ConfirmPage;
+use crate::members::withdraw_invitation;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
 use crate::page::moment::exact;
-use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::Visitor;
+use crate::page::shell::{Shell, render};
+use crate::page::visitor::{Administrator, Visitor};
+
+/// Why somebody can be neither removed nor made a key manager.
+pub(crate) const LAST_ADMINISTRATOR: &str = "The last administrator has to stay one: no one else could look after members. Make somebody else an administrator first.";
 
 #[derive(Template)]
 #[template(path = "members/list.html")]
@@ -27,9 +28,11 @@ struct MembersPage {
     shell: Shell,
     members: Vec<MemberRow>,
     invitations: Vec<InvitationRow>,
-    alert: Option<&'static str>,
+    is_second_factor_required: bool,
+    alert: Option<String>,
     link: Option<String>,
     invited: String,
+    chosen: Role,
     email_error: Option<EmailAddressError>,
 }
 
@@ -38,12 +41,14 @@ struct MemberRow {
     name: String,
     email: String,
     joined_at: String,
+    role: Role,
     has_second_factor: bool,
     is_me: bool,
 }
 
 struct InvitationRow {
     email: String,
+    role: Role,
     invited_by: String,
     expires_at: String,
     withdraw: String,
@@ -53,82 +58,61 @@ struct InvitationRow {
 pub(crate) struct InviteForm {
     form_token: String,
     email: String,
+    /// None: an administrator.
+    role: Option<String>,
 }
 
-pub(crate) async fn page(visitor: Visitor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(
+    Administrator(visitor): Administrator,
+    members: Data<dyn MemberStore>,
+) -> Result<HttpResponse, PageError> {
     render(StatusCode::OK, &MembersPage::new(&visitor, members.as_ref()).await?)
 }
 
 pub(crate) async fn invite(
-    visitor: Visitor,
+    Administrator(visitor): Administrator,
     form: Form<InviteForm>,
     members: Data<dyn MemberStore>,
     base: Data<BaseUrl>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    let invited = form.into_inner().email;
-    let email: EmailAddress = match invited.parse() {
+    let InviteForm { form_token, email: invited, role } = form.into_inner();
+    visitor.assert_own_form(&form_token)?;
+    let role = role.map_or(Ok(Role::Administrator), |role| role.parse()).map_err(|_| PageError::BadForm)?;
+    let page = MembersPage { invited, chosen: role, ..MembersPage::new(&visitor, members.as_ref()).await? };
+    let email: EmailAddress = match page.invited.parse() {
         Ok(email) => email,
         Err(error) => {
-            let page = MembersPage::new(&visitor, members.as_ref()).await?;
-            let page = MembersPage { email_error: Some(error), invited, ..page };
-            return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
+            return render(StatusCode::UNPROCESSABLE_ENTITY, &MembersPage { email_error: Some(error), ..page });
         }
     };
-    let token = Token::new(edge::random());
-    let made = match invite_member(members.as_ref(), visitor.organisation(), email, token, &visitor.deed()).await {
-        Ok(made) => made,
+    let (organisation, token, deed) = (visitor.organisation(), Token::new(edge::random()), visitor.deed());
+    match invite_member(members.as_ref(), organisation, email, role, token, &deed).await {
+        Ok(made) => {
+            let link = Some(format!("{}{}", base.0, invitation_path(&made.token)));
+            // With the invitation that was just made.
+            let now = MembersPage::new(&visitor, members.as_ref()).await?;
+            render(StatusCode::OK, &MembersPage { link, invited: page.invited, ..now })
+        }
         Err(InviteError::TooMany) => {
-            let alert = Some(
-                "Your organisation has reached its limit of members and open invitations. Remove or withdraw one first.",
-            );
-            let page = MembersPage { alert, invited, ..MembersPage::new(&visitor, members.as_ref()).await? };
-            return render(StatusCode::CONFLICT, &page);
+            let alert = Some(format!(
+                "Your organisation has {PEOPLE_MAX} members and open invitations, which is the limit. Remove or withdraw one first."
+            ));
+            render(StatusCode::CONFLICT, &MembersPage { alert, ..page })
         }
-        Err(InviteError::NoSuchOrganisation(_)) => return Err(PageError::NotFound),
-        Err(InviteError::Store(error)) => return Err(error.into()),
-    };
-    let link = Some(format!("{}{}", base.0, invitation_path(&made.token)));
-    let page = MembersPage { link, invited, ..MembersPage::new(&visitor, members.as_ref()).await? };
-    render(StatusCode::OK, &page)
-}
-
-pub(crate) async fn confirm_remove(
-    visitor: Visitor,
-    id: Path<String>,
-    members: Data<dyn MemberStore>,
-) -> Result<HttpResponse, PageError> {
-    let member = own_member(&visitor, &id, members.as_ref()).await?;
-    let page = ConfirmPage {
-        shell: Shell::new("members", &visitor),
-        title: format!("Remove {}?", member.name),
-        text: "Their sessions and the invitations they made end at once. The API keys they created keep working.",
-        action: format!("/settings/members/{}/remove", member.id),
-        button: "Remove member",
-        back: "/settings/members",
-    };
-    render(StatusCode::OK, &page)
-}
-
-pub(crate) async fn remove(
-    visitor: Visitor,
-    id: Path<String>,
-    form: Form<FormToken>,
-    members: Data<dyn MemberStore>,
-) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
-    match members.remove(visitor.organisation(), id, &visitor.deed()).await? {
-        RemoveOutcome::Removed => Ok(redirect("/settings/members")),
-        RemoveOutcome::NoSuchMember => Err(PageError::NotFound),
-        RemoveOutcome::LastMember => {
-            let alert = Some(
-                "The last member cannot be removed: no one could look after the keys. Invite another member first.",
-            );
-            let page = MembersPage { alert, ..MembersPage::new(&visitor, members.as_ref()).await? };
-            render(StatusCode::CONFLICT, &page)
-        }
+        Err(InviteError::NotAdministrator) => Err(PageError::AdministratorsOnly),
+        Err(InviteError::NoSuchOrganisation(_)) => Err(PageError::NotFound),
+        Err(InviteError::Store(error)) => Err(error.into()),
     }
+}
+
+/// The list, with why a change was not made.
+pub(crate) async fn refuse(
+    visitor: &Visitor,
+    members: &dyn MemberStore,
+    alert: &'static str,
+) -> Result<HttpResponse, PageError> {
+    let page = MembersPage { alert: Some(alert.to_owned()), ..MembersPage::new(visitor, members).await? };
+    render(StatusCode::CONFLICT, &page)
 }
 
 impl MembersPage {
@@ -138,8 +122,17 @@ impl MembersPage {
         let invitations = open.into_iter().map(InvitationRow::from).collect();
         let found = members.members(visitor.organisation()).await?;
         let members = found.into_iter().map(|member| MemberRow::new(member, me)).collect();
-        let shell = Shell::new("members", visitor);
-        Ok(Self { shell, members, invitations, alert: None, link: None, invited: String::new(), email_error: None })
+        Ok(Self {
+            shell: Shell::new("members", visitor),
+            members,
+            invitations,
+            is_second_factor_required: visitor.signed_in.is_second_factor_required,
+            alert: None,
+            link: None,
+            invited: String::new(),
+            chosen: Role::Administrator,
+            email_error: None,
+        })
     }
 }
 
@@ -150,6 +143,7 @@ impl MemberRow {
             name: member.name,
             email: member.email,
             joined_at: exact(member.joined_at),
+            role: member.role,
             has_second_factor: member.has_second_factor,
             is_me: member.id == me,
         }
@@ -161,6 +155,7 @@ impl From<OpenInvitation> for InvitationRow {
         Self {
             withdraw: withdraw_invitation::path(&invitation),
             email: invitation.email,
+            role: invitation.role,
             invited_by: invitation.invited_by.unwrap_or_else(|| "an operator".to_owned()),
             expires_at: exact(invitation.expires_at),
         }

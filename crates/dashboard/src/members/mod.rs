@@ -7,7 +7,10 @@ use crate::page::visitor::Visitor;
 
 pub(crate) mod invitation;
 pub(crate) mod list;
+pub(crate) mod remove;
 pub(crate) mod reset_password;
+pub(crate) mod role;
+pub(crate) mod two_step_sign_in;
 pub(crate) mod withdraw_invitation;
 
 /// A member of the visitor's own organisation; one of any other counts as not found.

@@ -5,18 +5,19 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
-use intake_domain::{EmailAddress, IssuePasswordResetError, MemberStore, Token, issue_password_reset};
+use intake_domain::{
+    EmailAddress, IssuePasswordResetError, MemberRecord, MemberStore, Token, reset_password_of_colleague,
+};
 use intake_http::edge;
 
 use crate::BaseUrl;
 use crate::account::reset_password::reset_password_path;
 use crate::members::own_member;
-use crate::page::confirm::ConfirmPage;
+use crate::page::confirm_password::{ConfirmPasswordPage, PasswordForm, confirm};
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
 use crate::page::moment::exact;
 use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::Visitor;
+use crate::page::visitor::{Administrator, Visitor};
 
 #[derive(Template)]
 #[template(path = "members/reset_password.html")]
@@ -28,8 +29,8 @@ struct ResetLinkPage {
     expires_at: String,
 }
 
-pub(crate) async fn confirm(
-    visitor: Visitor,
+pub(crate) async fn ask(
+    Administrator(visitor): Administrator,
     id: Path<String>,
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
@@ -37,21 +38,13 @@ pub(crate) async fn confirm(
     if member.id == visitor.signed_in.member.id {
         return Ok(redirect("/settings/account/password"));
     }
-    let page = ConfirmPage {
-        shell: Shell::new("members", &visitor),
-        title: format!("Reset the password of {}?", member.name),
-        text: "You get a link to send to them, by which they choose a new password. Until they do, the old one works.",
-        action: format!("/settings/members/{}/reset-password", member.id),
-        button: "Create reset link",
-        back: "/settings/members",
-    };
-    render(StatusCode::OK, &page)
+    confirm_page(&visitor, &member).ask()
 }
 
 pub(crate) async fn create(
-    visitor: Visitor,
+    Administrator(visitor): Administrator,
     id: Path<String>,
-    form: Form<FormToken>,
+    form: Form<PasswordForm>,
     members: Data<dyn MemberStore>,
     base: Data<BaseUrl>,
 ) -> Result<HttpResponse, PageError> {
@@ -60,9 +53,13 @@ pub(crate) async fn create(
     if member.id == visitor.signed_in.member.id {
         return Ok(redirect("/settings/account/password"));
     }
+    let confirmed = match confirm(&visitor, form.into_inner().password).await? {
+        Ok(confirmed) => confirmed,
+        Err(refusal) => return confirm_page(&visitor, &member).ask_again(refusal),
+    };
     let email: EmailAddress = member.email.parse().map_err(|_| PageError::NotFound)?;
-    let (organisation, token) = (visitor.organisation(), Token::new(edge::random()));
-    match issue_password_reset(members.as_ref(), organisation, &email, token, &visitor.deed()).await {
+    let token = Token::new(edge::random());
+    match reset_password_of_colleague(members.as_ref(), confirmed, &email, token, &visitor.deed()).await {
         Ok(made) => {
             let page = ResetLinkPage {
                 shell: Shell::new("members", &visitor),
@@ -74,6 +71,21 @@ pub(crate) async fn create(
             render(StatusCode::OK, &page)
         }
         Err(IssuePasswordResetError::NoSuchMember { .. }) => Err(PageError::NotFound),
+        Err(IssuePasswordResetError::NotAdministrator) => Err(PageError::AdministratorsOnly),
         Err(IssuePasswordResetError::Store(error)) => Err(error.into()),
+    }
+}
+
+fn confirm_page(visitor: &Visitor, member: &MemberRecord) -> ConfirmPasswordPage {
+    ConfirmPasswordPage {
+        shell: Shell::new("members", visitor),
+        title: format!("Reset the password of {}?", member.name),
+        text: "You get a link to send to them, by which they choose a new password. Until they do, the old one works."
+            .to_owned(),
+        action: format!("/settings/members/{}/reset-password", member.id),
+        button: "Create reset link",
+        is_danger: false,
+        back: "/settings/members",
+        password_error: None,
     }
 }

@@ -10,7 +10,7 @@ use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
 use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::Visitor;
+use crate::page::visitor::Administrator;
 
 /// The path of the page that withdraws this invitation.
 pub(crate) fn path(invitation: &OpenInvitation) -> String {
@@ -18,7 +18,7 @@ pub(crate) fn path(invitation: &OpenInvitation) -> String {
 }
 
 pub(crate) async fn confirm(
-    visitor: Visitor,
+    Administrator(visitor): Administrator,
     invitation: Path<String>,
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
@@ -37,7 +37,7 @@ pub(crate) async fn confirm(
 }
 
 pub(crate) async fn withdraw(
-    visitor: Visitor,
+    Administrator(visitor): Administrator,
     invitation: Path<String>,
     form: Form<FormToken>,
     members: Data<dyn MemberStore>,
@@ -47,5 +47,6 @@ pub(crate) async fn withdraw(
     match members.withdraw(visitor.organisation(), &token, &visitor.deed()).await? {
         WithdrawOutcome::Withdrawn => Ok(redirect("/settings/members")),
         WithdrawOutcome::NoSuchInvitation => Err(PageError::NotFound),
+        WithdrawOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
     }
 }

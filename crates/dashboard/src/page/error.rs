@@ -7,11 +7,18 @@ use askama::Template;
 use intake_domain::{Source, StoreError};
 use intake_http::Cause;
 
+/// Where a member turns on two-step sign-in.
+const SECOND_FACTOR: &str = "/settings/account/second-factor";
+
 /// Why a page cannot be shown.
 #[derive(Debug)]
 pub(crate) enum PageError {
     /// Nobody is signed in.
     SignInFirst,
+    /// The organisation requires two-step sign-in, and the member has yet to turn it on.
+    SecondFactorFirst,
+    /// The member is a key manager.
+    AdministratorsOnly,
     /// There is nothing at this address, or nothing that this reader may see.
     NotFound,
     /// The request to change something came from another site.
@@ -62,6 +69,14 @@ impl PageError {
     fn status_title_text(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::SignInFirst => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
+            Self::SecondFactorFirst => {
+                (StatusCode::SEE_OTHER, "Turn on two-step sign-in", "Your organisation requires it.")
+            }
+            Self::AdministratorsOnly => (
+                StatusCode::FORBIDDEN,
+                "For administrators only",
+                "You are a key manager: you look after API keys. Members and the activity are looked after by your organisation's administrators, who can give you their role.",
+            ),
             Self::NotFound => (StatusCode::NOT_FOUND, "Page not found", "There is nothing at this address."),
             Self::CrossSite => {
                 (StatusCode::FORBIDDEN, "Refused", "Another site asked for this change, so it was not made.")
@@ -127,6 +142,7 @@ impl ResponseError for PageError {
         let mut response = HttpResponse::build(status);
         match self {
             Self::SignInFirst => return response.insert_header((LOCATION, "/sign-in")).finish(),
+            Self::SecondFactorFirst => return response.insert_header((LOCATION, SECOND_FACTOR)).finish(),
             Self::Full | Self::Unavailable(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}
         }

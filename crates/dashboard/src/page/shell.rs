@@ -4,6 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use askama::Template;
+use intake_domain::Role;
 
 use crate::page::error::PageError;
 use crate::page::visitor::Visitor;
@@ -14,6 +15,10 @@ pub(crate) struct Shell {
     pub(crate) member: String,
     pub(crate) organisation: String,
     pub(crate) form_token: String,
+    /// Whether the parts of the menu for administrators are shown.
+    pub(crate) is_administrator: bool,
+    /// Whether the menu is hidden, because none of it opens before two-step sign-in is on.
+    pub(crate) is_menu_hidden: bool,
 }
 
 impl Shell {
@@ -23,6 +28,8 @@ impl Shell {
             member: visitor.signed_in.member.name.to_string(),
             organisation: visitor.signed_in.organisation_name.clone(),
             form_token: visitor.token.form_token(),
+            is_administrator: visitor.signed_in.member.role == Role::Administrator,
+            is_menu_hidden: visitor.signed_in.must_turn_on_second_factor(),
         }
     }
 }

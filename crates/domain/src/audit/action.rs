@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use time::OffsetDateTime;
 
 use crate::ids::{AuditEntryId, MemberId, OrganisationId};
+use crate::sessions::browser::Browser;
 
 /// Declares the actions and the names that they are stored under: one without a name does not compile.
 macro_rules! actions {
@@ -43,6 +44,14 @@ actions! {
     MemberJoined = "member_joined",
     /// A member was removed, and signed out everywhere.
     MemberRemoved = "member_removed",
+    /// A member was made an administrator.
+    AdministratorMade = "administrator_made",
+    /// A member was made a key manager.
+    KeyManagerMade = "key_manager_made",
+    /// Two-step sign-in became a duty of every member of the organisation, which is the subject.
+    SecondFactorRequired = "second_factor_required",
+    /// Two-step sign-in is every member's own decision again.
+    SecondFactorOptional = "second_factor_optional",
     /// A member changed their name: the subject is the new one.
     NameChanged = "name_changed",
     /// A member changed their password, which ended their other sessions.
@@ -59,8 +68,12 @@ actions! {
     SignInFailed = "sign_in_failed",
     /// The right password was given for a member, and a wrong code.
     CodeFailed = "code_failed",
-    /// A member ended a session, or all of them.
+    /// A member ended the session they were in.
     SignedOut = "signed_out",
+    /// A member ended another of their sessions.
+    SessionEnded = "session_ended",
+    /// A member ended all of their other sessions.
+    OtherSessionsEnded = "other_sessions_ended",
     /// A member turned two-step sign-in on.
     SecondFactorTurnedOn = "second_factor_turned_on",
     /// A member or an operator turned a member's two-step sign-in off.
@@ -110,6 +123,8 @@ pub struct Origin {
     pub entry_id: AuditEntryId,
     /// The client's address, if it came over the network.
     pub address: Option<IpAddr>,
+    /// The client's browser, if it named itself.
+    pub browser: Option<Browser>,
     /// The moment it is done, by the service's clock.
     pub at: OffsetDateTime,
 }
@@ -118,7 +133,7 @@ impl Origin {
     /// The deed of this actor.
     #[must_use]
     pub fn by(self, actor: Actor) -> Deed {
-        let Self { entry_id, address, at } = self;
+        let Self { entry_id, address, at, .. } = self;
         Deed { entry_id, actor, address, at }
     }
 }

@@ -8,6 +8,7 @@ use crate::ids::{MemberId, OrganisationId};
 use crate::members::hasher::{PasswordHasher, Waiter};
 use crate::members::password::{Password, PasswordError};
 use crate::members::presented::PresentedPassword;
+use crate::members::role::Role;
 use crate::members::store::{InviteOutcome, JoinOutcome, MemberStore, NewInvitation, NewMember, PEOPLE_MAX};
 use crate::name::{Name, NameError};
 use crate::sessions::store::NewSession;
@@ -70,9 +71,12 @@ pub enum JoinError {
 /// Why an invitation was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum InviteError {
-    /// No organisation has this id, or the inviting member was removed in the meantime.
+    /// No organisation has this id.
     #[error("there is no organisation {0}")]
     NoSuchOrganisation(OrganisationId),
+    /// The inviting member is no administrator, or was removed in the meantime.
+    #[error("only administrators invite people")]
+    NotAdministrator,
     /// The organisation has [`PEOPLE_MAX`] members and open invitations, which is the limit.
     #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or withdraw one first")]
     TooMany,
@@ -86,14 +90,16 @@ pub async fn invite_member(
     members: &dyn MemberStore,
     organisation_id: OrganisationId,
     email: EmailAddress,
+    role: Role,
     token: Token,
     deed: &Deed,
 ) -> Result<IssuedInvitation, InviteError> {
     let expires_at = deed.at + INVITATION_LIFE;
-    let invitation = NewInvitation { token: token.digest(), organisation_id, email: email.clone(), expires_at };
+    let invitation = NewInvitation { token: token.digest(), organisation_id, email: email.clone(), role, expires_at };
     match members.invite(&invitation, deed).await? {
         InviteOutcome::Invited => Ok(IssuedInvitation { email, token, expires_at }),
         InviteOutcome::NoSuchOrganisation => Err(InviteError::NoSuchOrganisation(organisation_id)),
+        InviteOutcome::NotAdministrator => Err(InviteError::NotAdministrator),
         InviteOutcome::TooMany => Err(InviteError::TooMany),
     }
 }
@@ -118,7 +124,7 @@ pub async fn join(
     let password = hasher.hash(waiter, &password, salt).await.map_err(StoreError::from)?;
     let deed = origin.by(Actor::Member(id, name.to_string()));
     let member = NewMember { id, name, password };
-    let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at };
+    let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at, browser: origin.browser };
     match members.join(&invitation.digest(), &member, &session, &deed).await? {
         JoinOutcome::Joined => Ok(()),
         JoinOutcome::NoInvitation => Err(JoinError::NoInvitation),

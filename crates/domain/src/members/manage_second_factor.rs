@@ -4,10 +4,8 @@
 use crate::audit::action::Deed;
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
-use crate::members::account::is_own_password;
-use crate::members::hasher::PasswordHasher;
-use crate::members::member::Member;
-use crate::members::presented::{PresentedCode, PresentedPassword};
+use crate::members::confirmation::ConfirmedMember;
+use crate::members::presented::PresentedCode;
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
 use crate::members::store::{MemberStore, NewSecondFactor, SecondFactorOutcome};
 use crate::sessions::token::TokenDigest;
@@ -16,15 +14,15 @@ use crate::store_error::StoreError;
 /// Why a second factor was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SecondFactorError {
-    /// The password is not the member's.
-    #[error("the password is wrong")]
-    WrongPassword,
     /// The code is not what the app shows.
     #[error("the code is wrong")]
     WrongCode,
     /// It is on already, or off already.
     #[error("the second factor is on already, or off already")]
     Unchanged,
+    /// The organisation requires it of every member.
+    #[error("the organisation requires a second factor")]
+    Required,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -56,8 +54,6 @@ pub struct SecondFactorRequest<'a> {
     pub secret: TotpSecret,
     /// The code that the app shows, as typed.
     pub code: &'a PresentedCode,
-    /// The member's password, as typed.
-    pub password: &'a PresentedPassword,
     /// The recovery codes that the member will be shown.
     pub recovery_codes: &'a [RecoveryCode],
 }
@@ -65,41 +61,36 @@ pub struct SecondFactorRequest<'a> {
 /// Turns the second factor on: the member signs in with a password and a code.
 pub async fn turn_on_second_factor(
     members: &dyn MemberStore,
-    hasher: &dyn PasswordHasher,
-    member: &Member,
+    member: ConfirmedMember<'_>,
     request: SecondFactorRequest<'_>,
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
-    let SecondFactorRequest { secret, code, password, recovery_codes } = request;
+    let SecondFactorRequest { secret, code, recovery_codes } = request;
     let used_step = secret.step_of(code, deed.at).ok_or(SecondFactorError::WrongCode)?;
-    assert_password(members, hasher, member, password).await?;
     let factor = NewSecondFactor { secret, used_step, recovery_codes: digests(recovery_codes) };
-    changed(members.turn_on(member, &factor, deed).await?)
+    changed(members.turn_on(member.member(), &factor, deed).await?)
 }
 
 /// Turns the second factor off: the member signs in with the password alone.
 pub async fn turn_off_second_factor(
     members: &dyn MemberStore,
-    hasher: &dyn PasswordHasher,
-    member: &Member,
-    password: &PresentedPassword,
+    member: ConfirmedMember<'_>,
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
-    assert_password(members, hasher, member, password).await?;
-    changed(members.turn_off(member, deed).await?)
+    if member.must_have_second_factor() {
+        return Err(SecondFactorError::Required);
+    }
+    changed(members.turn_off(member.member(), deed).await?)
 }
 
 /// Replaces the member's recovery codes.
 pub async fn replace_recovery_codes(
     members: &dyn MemberStore,
-    hasher: &dyn PasswordHasher,
-    member: &Member,
-    password: &PresentedPassword,
+    member: ConfirmedMember<'_>,
     codes: &[RecoveryCode],
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
-    assert_password(members, hasher, member, password).await?;
-    changed(members.replace_recovery_codes(member, &digests(codes), deed).await?)
+    changed(members.replace_recovery_codes(member.member(), &digests(codes), deed).await?)
 }
 
 /// Turns off the second factor of a member who has lost both the app and the recovery codes. For operators.
@@ -117,16 +108,6 @@ pub async fn reset_second_factor(
         SecondFactorOutcome::Changed => Ok(()),
         SecondFactorOutcome::Unchanged => Err(ResetSecondFactorError::AlreadyOff),
     }
-}
-
-async fn assert_password(
-    members: &dyn MemberStore,
-    hasher: &dyn PasswordHasher,
-    member: &Member,
-    password: &PresentedPassword,
-) -> Result<(), SecondFactorError> {
-    let is_right = is_own_password(members, hasher, member, password).await?;
-    if is_right { Ok(()) } else { Err(SecondFactorError::WrongPassword) }
 }
 
 fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {

@@ -3,6 +3,7 @@
 use crate::audit::action::Actor;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
+use crate::members::role::Role;
 use crate::name::Name;
 
 /// A member of one organisation.
@@ -16,6 +17,8 @@ pub struct Member {
     pub name: Name,
     /// The address that the member signs in with.
     pub email: EmailAddress,
+    /// What the member may do.
+    pub role: Role,
 }
 
 impl Member {

@@ -1,6 +1,8 @@
 //! The people of an organisation who look after its keys: how they join, and how they prove who they are.
 
 pub(crate) mod account;
+pub(crate) mod administer;
+pub(crate) mod confirmation;
 pub(crate) mod hasher;
 pub(crate) mod manage;
 pub(crate) mod manage_second_factor;
@@ -8,10 +10,13 @@ pub(crate) mod member;
 pub(crate) mod password;
 pub(crate) mod presented;
 pub(crate) mod reset_password;
+pub(crate) mod role;
 pub(crate) mod second_factor;
 pub(crate) mod store;
 
-pub use account::{ChangeNameError, ChangePasswordError, ChangePasswordRequest, change_name, change_password};
+pub use account::{ChangeNameError, change_name, change_password};
+pub use administer::{change_role, remove_member, require_second_factor};
+pub use confirmation::{ConfirmError, ConfirmedMember, confirm_password};
 pub use hasher::{HasherError, PasswordHasher, Waiter};
 pub use manage::{INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
 pub use manage_second_factor::{
@@ -23,13 +28,14 @@ pub use password::{Password, PasswordError, PasswordHash};
 pub use presented::{PresentedCode, PresentedPassword};
 pub use reset_password::{
     IssuePasswordResetError, IssuedPasswordReset, PASSWORD_RESET_LIFE, ResetPasswordError, issue_password_reset,
-    reset_password,
+    reset_password, reset_password_of_colleague,
 };
+pub use role::{Role, UnknownRole};
 pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
 pub use store::{
-    Credentials, Invitation, InviteOutcome, JoinOutcome, MemberRecord, MemberStore, NewInvitation, NewMember,
-    NewPasswordReset, NewSecondFactor, OpenInvitation, PEOPLE_MAX, PasswordResetOutcome, RemoveOutcome,
-    SecondFactorOutcome, WithdrawOutcome,
+    Credentials, Invitation, InviteOutcome, IssueOutcome, JoinOutcome, MemberRecord, MemberStore, NewInvitation,
+    NewMember, NewPasswordReset, NewSecondFactor, OpenInvitation, PEOPLE_MAX, PasswordResetOutcome, RemoveOutcome,
+    RequireOutcome, RoleOutcome, SecondFactorOutcome, WithdrawOutcome,
 };
 
 #[cfg(feature = "mocks")]

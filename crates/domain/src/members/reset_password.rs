@@ -1,4 +1,4 @@
-//! How a member who forgot the password gets in again: another member or an operator makes a link, and whoever opens it
+//! How a member who forgot the password gets in again: an administrator or an operator makes a link, and whoever opens it
 //! chooses a password. Two-step sign-in stays on, so the link alone is not enough where it is.
 
 use time::{Duration, OffsetDateTime};
@@ -6,10 +6,11 @@ use time::{Duration, OffsetDateTime};
 use crate::audit::action::{Actor, Deed, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
+use crate::members::confirmation::ConfirmedMember;
 use crate::members::hasher::{PasswordHasher, Waiter};
 use crate::members::password::{Password, PasswordError};
 use crate::members::presented::PresentedPassword;
-use crate::members::store::{MemberStore, NewPasswordReset, PasswordResetOutcome};
+use crate::members::store::{IssueOutcome, MemberStore, NewPasswordReset, PasswordResetOutcome};
 use crate::sessions::token::Token;
 use crate::store_error::StoreError;
 
@@ -38,6 +39,9 @@ pub enum IssuePasswordResetError {
         /// The address that no member of it has.
         email: EmailAddress,
     },
+    /// The member who asked for it is no administrator, or was removed in the meantime.
+    #[error("only administrators make reset links")]
+    NotAdministrator,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -58,7 +62,7 @@ pub enum ResetPasswordError {
 }
 
 /// Makes a link by which a member of the organisation can choose another password. It is open for
-/// [`PASSWORD_RESET_LIFE`], and replaces the member's earlier one.
+/// [`PASSWORD_RESET_LIFE`], and replaces the member's earlier one. For operators.
 pub async fn issue_password_reset(
     members: &dyn MemberStore,
     organisation: OrganisationId,
@@ -72,9 +76,21 @@ pub async fn issue_password_reset(
     let expires_at = deed.at + PASSWORD_RESET_LIFE;
     let reset = NewPasswordReset { token: token.digest(), expires_at };
     match members.issue_password_reset(&member, &reset, deed).await? {
-        PasswordResetOutcome::Done => Ok(IssuedPasswordReset { email: member.email, token, expires_at }),
-        PasswordResetOutcome::Gone => Err(no_such_member()),
+        IssueOutcome::Issued => Ok(IssuedPasswordReset { email: member.email, token, expires_at }),
+        IssueOutcome::NoSuchMember => Err(no_such_member()),
+        IssueOutcome::NotAdministrator => Err(IssuePasswordResetError::NotAdministrator),
     }
+}
+
+/// The same for a colleague of the administrator.
+pub async fn reset_password_of_colleague(
+    members: &dyn MemberStore,
+    administrator: ConfirmedMember<'_>,
+    email: &EmailAddress,
+    token: Token,
+    deed: &Deed,
+) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
+    issue_password_reset(members, administrator.organisation(), email, token, deed).await
 }
 
 /// Gives the member of an open link another password, and uses the link up. The member is signed out everywhere.

@@ -8,6 +8,7 @@ use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::Member;
 use crate::members::password::PasswordHash;
+use crate::members::role::Role;
 use crate::members::second_factor::TotpSecret;
 use crate::name::Name;
 use crate::network::Network;
@@ -24,6 +25,8 @@ pub struct NewInvitation {
     pub organisation_id: OrganisationId,
     /// The guest's address, with which they will sign in.
     pub email: EmailAddress,
+    /// What the guest may do as a member.
+    pub role: Role,
     /// When the link stops working.
     pub expires_at: OffsetDateTime,
 }
@@ -37,8 +40,10 @@ pub const PEOPLE_MAX: u32 = 500;
 pub enum InviteOutcome {
     /// The invitation is open.
     Invited,
-    /// There is no such organisation, or the inviting member was removed in the meantime.
+    /// There is no such organisation.
     NoSuchOrganisation,
+    /// The inviting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
     /// The organisation has [`PEOPLE_MAX`] members and open invitations.
     TooMany,
 }
@@ -59,6 +64,8 @@ pub struct OpenInvitation {
     pub token: TokenDigest,
     /// The guest's address.
     pub email: String,
+    /// What the guest may do as a member.
+    pub role: Role,
     /// The name of the member who made it; none: an operator did.
     pub invited_by: Option<String>,
     /// When the link stops working.
@@ -72,6 +79,8 @@ pub enum WithdrawOutcome {
     Withdrawn,
     /// The organisation has no such invitation, or it was accepted.
     NoSuchInvitation,
+    /// The acting member is no administrator.
+    NotAdministrator,
 }
 
 /// A guest about to become a member. Organisation and address come from the invitation.
@@ -101,10 +110,36 @@ pub enum JoinOutcome {
 pub enum RemoveOutcome {
     /// The member is gone, and signed out everywhere.
     Removed,
-    /// The member is the last one: nobody could look after the organisation without them.
-    LastMember,
+    /// The member is the last administrator: nobody could look after members without them.
+    LastAdministrator,
     /// The organisation has no such member.
     NoSuchMember,
+    /// The acting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
+}
+
+/// What became of an attempt to change a member's role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoleOutcome {
+    /// The member has that role.
+    Changed,
+    /// The member is the last administrator: nobody could look after members without them.
+    LastAdministrator,
+    /// The organisation has no such member.
+    NoSuchMember,
+    /// The acting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
+}
+
+/// What became of an attempt to decide whether every member must use two-step sign-in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequireOutcome {
+    /// It is so.
+    Decided,
+    /// The acting member does not use it themselves.
+    OwnSecondFactorMissing,
+    /// The acting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
 }
 
 /// What is needed to sign in as a member.
@@ -149,12 +184,23 @@ pub struct NewPasswordReset {
     pub expires_at: OffsetDateTime,
 }
 
-/// What became of an attempt to make or to use a reset link.
+/// What became of an attempt to make a reset link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IssueOutcome {
+    /// The link works.
+    Issued,
+    /// There is no such member.
+    NoSuchMember,
+    /// The acting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
+}
+
+/// What became of an attempt to use a reset link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordResetOutcome {
-    /// The link was made, or the password was changed by it.
+    /// The password was changed by it.
     Done,
-    /// There is no such member, or the link has expired or was used or replaced.
+    /// The link has expired, or was used or replaced.
     Gone,
 }
 
@@ -169,15 +215,19 @@ pub struct MemberRecord {
     pub email: String,
     /// When the member accepted the invitation.
     pub joined_at: OffsetDateTime,
+    /// What the member may do.
+    pub role: Role,
     /// Whether the member signs in with a code as well as the password.
     pub has_second_factor: bool,
 }
 
-/// Members and invitations. Every change records its deed in the same transaction.
+/// Members and invitations. Every change records its deed in the same transaction. What only administrators may do is
+/// refused unless the deed is an operator's, or of a member who is one at that moment.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait MemberStore: Send + Sync {
-    /// Stores an invitation. It ends when the member who made it is removed.
+    /// Stores an invitation, as an administrator. It ends when the member who made it is removed, or no longer an
+    /// administrator.
     async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<InviteOutcome, StoreError>;
 
     /// The invitation, if it is still open at that moment.
@@ -190,7 +240,7 @@ pub trait MemberStore: Send + Sync {
         now: OffsetDateTime,
     ) -> Result<Vec<OpenInvitation>, StoreError>;
 
-    /// Withdraws an invitation of the organisation, unless it was accepted.
+    /// Withdraws an invitation of the organisation, as an administrator, unless it was accepted.
     async fn withdraw(
         &self,
         organisation: OrganisationId,
@@ -215,14 +265,33 @@ pub trait MemberStore: Send + Sync {
     /// The organisation's members, the oldest first.
     async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError>;
 
-    /// Removes a member of the organisation. Their sessions end at once, and so does every invitation by which they could
-    /// come back: those they made, and those to their address.
+    /// Removes a member of the organisation, as an administrator. Their sessions end at once, and so does every invitation
+    /// by which they could come back: those they made, and those to their address. The last administrator stays.
     async fn remove(
         &self,
         organisation: OrganisationId,
         member: MemberId,
         deed: &Deed,
     ) -> Result<RemoveOutcome, StoreError>;
+
+    /// Gives a member of the organisation another role, as an administrator. The last administrator stays one. What a
+    /// former administrator made for others ends: open invitations and reset links.
+    async fn change_role(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        role: Role,
+        deed: &Deed,
+    ) -> Result<RoleOutcome, StoreError>;
+
+    /// Decides, as an administrator, whether every member of the organisation must use two-step sign-in. Only who uses it
+    /// can require it of others.
+    async fn require_second_factor(
+        &self,
+        organisation: OrganisationId,
+        is_required: bool,
+        deed: &Deed,
+    ) -> Result<RequireOutcome, StoreError>;
 
     /// Gives the member another name.
     async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError>;
@@ -237,13 +306,14 @@ pub trait MemberStore: Send + Sync {
         deed: &Deed,
     ) -> Result<(), StoreError>;
 
-    /// Stores a reset link, in place of the member's earlier one. It ends when the member is removed.
+    /// Stores a reset link, as an administrator, in place of the member's earlier one. It ends when the member is removed,
+    /// or whoever made it is removed or no longer an administrator.
     async fn issue_password_reset(
         &self,
         member: &Member,
         reset: &NewPasswordReset,
         deed: &Deed,
-    ) -> Result<PasswordResetOutcome, StoreError>;
+    ) -> Result<IssueOutcome, StoreError>;
 
     /// The member whose reset link this is, if it is still open at that moment.
     async fn password_reset(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Member>, StoreError>;

@@ -1,15 +1,17 @@
 //! Who is signed in, and how members sign in.
 
+pub(crate) mod browser;
 pub(crate) mod sign_in;
 pub(crate) mod store;
 pub(crate) mod token;
 
+pub use browser::Browser;
 pub use sign_in::{
     Candidate, CodeError, SignIn, SignInError, find_candidate, finish_sign_in, note_failed_sign_in, sign_in,
 };
 pub use store::{
-    AwaitedMember, CODE_LIMIT, CodeOutcome, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionStore,
-    SignedIn, Visit,
+    AwaitedMember, CODE_LIMIT, CodeOutcome, EndOutcome, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
+    SESSIONS_MAX, SessionRecord, SessionStore, SignedIn, Visit,
 };
 pub use token::{Token, TokenDigest};
 

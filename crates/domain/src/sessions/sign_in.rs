@@ -110,7 +110,8 @@ pub async fn sign_in(
     if !is_right {
         return Err(SignInError::WrongPair(Some(member)));
     }
-    let session = NewSession { token: token.digest(), member_id: member.id, started_at: origin.at };
+    let session =
+        NewSession { token: token.digest(), member_id: member.id, started_at: origin.at, browser: origin.browser };
     if has_second_factor {
         sessions.await_code(&session).await?;
         return Ok(SignIn::CodeNeeded);
@@ -141,7 +142,8 @@ pub async fn finish_sign_in(
 ) -> Result<(), CodeError> {
     let by_app = secret.step_of(code, origin.at).map(Proof::Step);
     let proof = by_app.unwrap_or_else(|| Proof::RecoveryCode(RecoveryCode::digest_of(code)));
-    let session = NewSession { token: session.digest(), member_id: member.id, started_at: origin.at };
+    let session =
+        NewSession { token: session.digest(), member_id: member.id, started_at: origin.at, browser: origin.browser };
     match sessions.finish(&waiting.digest(), proof, &session, &origin.by(member.actor())).await? {
         CodeOutcome::SignedIn => Ok(()),
         CodeOutcome::WrongCode => {

@@ -1,15 +1,15 @@
 //! Changing one's name and password, and resetting a forgotten one, against mocked ports.
 
 use intake_domain::{
-    Actor, ChangeNameError, ChangePasswordError, ChangePasswordRequest, Credentials, IssuePasswordResetError,
-    IssuedPasswordReset, MockMemberStore, MockPasswordHasher, NameError, OrganisationId, PasswordError, PasswordHash,
+    Actor, ChangeNameError, ConfirmError, Credentials, IssueOutcome, IssuePasswordResetError, IssuedPasswordReset,
+    MockMemberStore, MockPasswordHasher, NameError, OrganisationId, Password, PasswordError, PasswordHash,
     PasswordResetOutcome, PresentedPassword, ResetPasswordError, Token, Waiter, change_name, change_password,
-    issue_password_reset, reset_password,
+    confirm_password, issue_password_reset, reset_password,
 };
 use time::macros::datetime;
 use uuid::Uuid;
 
-use crate::fixtures::{NOW, PASSWORD, ada, hash, organisation, origin, run};
+use crate::fixtures::{NOW, PASSWORD, ada, confirmed, hash, organisation, origin, run, signed_in};
 
 const NEW_PASSWORD: &str = "four herons at the jetty";
 
@@ -36,20 +36,23 @@ fn hasher() -> MockPasswordHasher {
     hasher
 }
 
-fn try_to_change(
-    members: &MockMemberStore,
-    hasher: &MockPasswordHasher,
-    current: &str,
-    new: &str,
-) -> Result<(), ChangePasswordError> {
-    let (current, new, session) = (PresentedPassword::new(current), PresentedPassword::new(new), Token::new([2; 32]));
-    let request = ChangePasswordRequest { current: &current, new: &new, salt: [3; 16], session: &session };
-    run(change_password(members, hasher, &ada(), request, &origin().by(ada().actor())))
+fn try_to_confirm(members: &MockMemberStore, hasher: &MockPasswordHasher, password: &str) -> Result<(), ConfirmError> {
+    let (signed_in, password) = (signed_in(false), PresentedPassword::new(password));
+    run(confirm_password(members, hasher, &signed_in, &password)).map(drop)
 }
 
 #[test]
-fn a_password_is_changed_by_who_knows_the_current_one_and_the_session_goes_on() {
-    let (mut members, mut hasher) = (members(), hasher());
+fn only_the_right_password_confirms_a_member() {
+    let (members, hasher) = (members(), hasher());
+    assert!(try_to_confirm(&members, &hasher, PASSWORD).is_ok());
+    for wrong in ["correct horse", ""] {
+        assert!(matches!(try_to_confirm(&members, &hasher, wrong), Err(ConfirmError::WrongPassword)), "{wrong}");
+    }
+}
+
+#[test]
+fn a_confirmed_member_changes_the_password_and_the_session_goes_on() {
+    let (mut members, mut hasher) = (MockMemberStore::new(), MockPasswordHasher::new());
     hasher.expect_hash().times(1).returning(|waiter, password, salt| {
         assert_eq!((waiter, password.expose(), salt), (Waiter::Member(ada().id), NEW_PASSWORD, [3; 16]));
         Ok(new_hash())
@@ -59,21 +62,10 @@ fn a_password_is_changed_by_who_knows_the_current_one_and_the_session_goes_on() 
         assert_eq!(recorded, &origin().by(ada().actor()));
         Ok(())
     });
-    try_to_change(&members, &hasher, PASSWORD, NEW_PASSWORD).unwrap();
-}
-
-#[test]
-fn a_wrong_current_password_changes_nothing() {
-    let result = try_to_change(&members(), &hasher(), "correct horse", NEW_PASSWORD);
-    assert!(matches!(result, Err(ChangePasswordError::WrongPassword)));
-}
-
-#[test]
-fn a_new_password_keeps_the_rules_before_anything_is_compared() {
-    for (new, fault) in [("short", PasswordError::Length), ("passwordpassword", PasswordError::Common)] {
-        let result = try_to_change(&MockMemberStore::new(), &MockPasswordHasher::new(), PASSWORD, new);
-        assert!(matches!(result, Err(ChangePasswordError::Invalid(found)) if found == fault), "{new}");
-    }
+    let (new, session, deed) = (Password::new(NEW_PASSWORD).unwrap(), Token::new([2; 32]), origin().by(ada().actor()));
+    confirmed(&signed_in(false), |ada| {
+        run(change_password(&members, &hasher, ada, &new, [3; 16], &session, &deed)).unwrap();
+    });
 }
 
 #[test]
@@ -105,7 +97,7 @@ fn a_reset_link_is_good_for_24_hours() {
     members.expect_issue_password_reset().times(1).returning(|member, reset, recorded| {
         assert_eq!((member, reset.token), (&ada(), Token::new([5; 32]).digest()));
         assert_eq!((reset.expires_at, &recorded.actor), (datetime!(2025-12-04 10:30 UTC), &Actor::Operator));
-        Ok(PasswordResetOutcome::Done)
+        Ok(IssueOutcome::Issued)
     });
     let made = issue(&members, organisation(), "Ada@clinic.example");
     let made = made.unwrap();
@@ -117,7 +109,7 @@ fn no_link_is_made_for_a_member_of_another_organisation_nor_for_one_who_is_gone(
     let elsewhere = issue(&members(), Uuid::from_u128(2).into(), "ada@clinic.example");
     assert!(matches!(elsewhere, Err(IssuePasswordResetError::NoSuchMember { .. })));
     let mut members = members();
-    members.expect_issue_password_reset().times(1).returning(|_, _, _| Ok(PasswordResetOutcome::Gone));
+    members.expect_issue_password_reset().times(1).returning(|_, _, _| Ok(IssueOutcome::NoSuchMember));
     let gone = issue(&members, organisation(), "ada@clinic.example");
     assert!(matches!(gone, Err(IssuePasswordResetError::NoSuchMember { .. })));
 }

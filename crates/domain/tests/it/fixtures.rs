@@ -1,7 +1,10 @@
 //! Who and what the tests are about, and how they call a use case.
 
 use futures_util::FutureExt;
-use intake_domain::{AuditEntryId, Member, MemberId, Name, OrganisationId, Origin, PasswordHash};
+use intake_domain::{
+    AuditEntryId, Browser, ConfirmedMember, Credentials, Member, MemberId, MockMemberStore, MockPasswordHasher, Name,
+    OrganisationId, Origin, PasswordHash, PresentedPassword, Role, SignedIn, confirm_password,
+};
 use time::OffsetDateTime;
 use time::macros::datetime;
 use uuid::Uuid;
@@ -20,7 +23,26 @@ pub(crate) fn ada() -> Member {
         organisation_id: organisation(),
         name: Name::new("Ada").unwrap(),
         email: "ada@clinic.example".parse().unwrap(),
+        role: Role::Administrator,
     }
+}
+
+/// Ada, signed in with a second factor, which her organisation may require.
+pub(crate) fn signed_in(is_second_factor_required: bool) -> SignedIn {
+    let organisation_name = "Clinic".to_owned();
+    SignedIn { member: ada(), organisation_name, has_second_factor: true, is_second_factor_required }
+}
+
+/// Calls a use case with Ada, who has just typed her password.
+pub(crate) fn confirmed<T>(signed_in: &SignedIn, use_case: impl FnOnce(ConfirmedMember<'_>) -> T) -> T {
+    let mut members = MockMemberStore::new();
+    members.expect_credentials().returning(|_, _| {
+        Ok(Some(Credentials { member: ada(), password: hash(), has_second_factor: true, is_familiar: false }))
+    });
+    let mut hasher = MockPasswordHasher::new();
+    hasher.expect_matches().returning(|_, _, _| Ok(true));
+    let password = PresentedPassword::new(PASSWORD);
+    use_case(run(confirm_password(&members, &hasher, signed_in, &password)).unwrap())
 }
 
 pub(crate) fn hash() -> PasswordHash {
@@ -28,7 +50,8 @@ pub(crate) fn hash() -> PasswordHash {
 }
 
 pub(crate) fn origin() -> Origin {
-    Origin { entry_id: AuditEntryId::new(NOW, [4; 10]), address: Some([203, 0, 113, 9].into()), at: NOW }
+    let entry_id = AuditEntryId::new(NOW, [4; 10]);
+    Origin { entry_id, address: Some([203, 0, 113, 9].into()), browser: Some(Browser::of("Firefox/145.0")), at: NOW }
 }
 
 /// Runs a use case over mocks, which never make it wait.

@@ -3,8 +3,8 @@
 use intake_domain::{
     Action, Actor, Credentials, EmailAddress, HasherError, Invitation, InviteOutcome, JoinError, JoinOutcome,
     JoinRequest, MockMemberStore, MockPasswordHasher, MockSessionStore, NameError, Network, PasswordError,
-    PresentedPassword, SignIn, SignInError, Token, Waiter, find_candidate, invite_member, join, note_failed_sign_in,
-    sign_in,
+    PresentedPassword, Role, SignIn, SignInError, Token, Waiter, find_candidate, invite_member, join,
+    note_failed_sign_in, sign_in,
 };
 use time::macros::datetime;
 
@@ -35,8 +35,8 @@ fn a_guest_becomes_a_member_with_a_session() {
         assert_eq!(invitation, &Token::new([1; 32]).digest());
         assert_eq!((member.id, member.name.as_str(), &member.password), (ada().id, "Ada", &hash()));
         assert_eq!(
-            (session.token, session.member_id, session.started_at),
-            (Token::new([2; 32]).digest(), ada().id, NOW)
+            (session.token, session.member_id, session.started_at, session.browser),
+            (Token::new([2; 32]).digest(), ada().id, NOW, origin().browser)
         );
         assert_eq!(recorded, &origin().by(ada().actor()));
         Ok(JoinOutcome::Joined)
@@ -87,12 +87,12 @@ fn an_invitation_is_good_for_72_hours() {
     let mut members = MockMemberStore::new();
     members.expect_invite().times(1).returning(|invitation, _| {
         assert_eq!(invitation.expires_at, datetime!(2025-12-06 10:30 UTC));
-        assert_eq!(invitation.token, Token::new([5; 32]).digest());
+        assert_eq!((invitation.token, invitation.role), (Token::new([5; 32]).digest(), Role::KeyManager));
         Ok(InviteOutcome::Invited)
     });
     let email: EmailAddress = "grace@clinic.example".parse().unwrap();
     let deed = origin().by(Actor::Operator);
-    let made = invite_member(&members, organisation(), email.clone(), Token::new([5; 32]), &deed);
+    let made = invite_member(&members, organisation(), email.clone(), Role::KeyManager, Token::new([5; 32]), &deed);
     let made = run(made).unwrap();
     assert_eq!((made.email, made.expires_at), (email, datetime!(2025-12-06 10:30 UTC)));
 }

@@ -1,14 +1,14 @@
 //! Getting, using and losing a second factor against mocked ports.
 
 use intake_domain::{
-    Action, Actor, AwaitedMember, CodeError, CodeOutcome, Credentials, Deed, MockMemberStore, MockPasswordHasher,
-    MockSessionStore, OrganisationId, PresentedCode, PresentedPassword, Proof, RecoveryCode, ResetSecondFactorError,
-    SecondFactorError, SecondFactorOutcome, SecondFactorRequest, Token, TotpSecret, Waiter, finish_sign_in,
-    replace_recovery_codes, reset_second_factor, turn_off_second_factor, turn_on_second_factor,
+    Action, Actor, AwaitedMember, CodeError, CodeOutcome, Credentials, Deed, MockMemberStore, MockSessionStore,
+    OrganisationId, PresentedCode, Proof, RecoveryCode, ResetSecondFactorError, SecondFactorError, SecondFactorOutcome,
+    SecondFactorRequest, Token, TotpSecret, finish_sign_in, replace_recovery_codes, reset_second_factor,
+    turn_off_second_factor, turn_on_second_factor,
 };
 use uuid::Uuid;
 
-use crate::fixtures::{NOW, PASSWORD, ada, hash, organisation, origin, run};
+use crate::fixtures::{NOW, ada, confirmed, hash, organisation, origin, run, signed_in};
 
 fn deed() -> Deed {
     origin().by(ada().actor())
@@ -22,32 +22,10 @@ fn codes() -> [RecoveryCode; 2] {
     [RecoveryCode::new([1; 10]), RecoveryCode::new([2; 10])]
 }
 
-/// Ada is known, by a password that one hasher knows.
-fn house() -> (MockMemberStore, MockPasswordHasher) {
-    let mut members = MockMemberStore::new();
-    members.expect_credentials().returning(|email, _| {
-        let password = hash();
-        let is_ada = *email == ada().email;
-        Ok(is_ada.then(|| Credentials { member: ada(), password, has_second_factor: true, is_familiar: false }))
-    });
-    let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().returning(|waiter, presented, stored| {
-        assert_eq!(waiter, Waiter::Member(ada().id), "who is signed in goes before strangers");
-        Ok(presented.expose() == PASSWORD && stored.is_some())
-    });
-    (members, hasher)
-}
-
-fn try_to_turn_on(
-    members: &MockMemberStore,
-    hasher: &MockPasswordHasher,
-    code: &str,
-    password: &str,
-) -> Result<(), SecondFactorError> {
-    let (codes, deed, ada) = (codes(), deed(), ada());
-    let (code, password) = (&PresentedCode::new(code), &PresentedPassword::new(password));
-    let request = SecondFactorRequest { secret: secret(), code, password, recovery_codes: &codes };
-    run(turn_on_second_factor(members, hasher, &ada, request, &deed))
+fn try_to_turn_on(members: &MockMemberStore, code: &str) -> Result<(), SecondFactorError> {
+    let (codes, code) = (codes(), PresentedCode::new(code));
+    let request = SecondFactorRequest { secret: secret(), code: &code, recovery_codes: &codes };
+    confirmed(&signed_in(false), |ada| run(turn_on_second_factor(members, ada, request, &deed())))
 }
 
 fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Result<(), CodeError> {
@@ -58,56 +36,61 @@ fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Result<(), CodeErro
 }
 
 #[test]
-fn code_and_password_turn_it_on_and_use_the_code_up() {
-    let (mut members, hasher) = house();
+fn a_code_turns_it_on_and_is_used_up() {
+    let mut members = MockMemberStore::new();
     members.expect_turn_on().times(1).returning(|member, factor, recorded| {
         assert_eq!((member, &factor.secret, recorded), (&ada(), &secret(), &deed()));
         assert_eq!(factor.used_step, NOW.unix_timestamp() / 30);
         assert_eq!(factor.recovery_codes, codes().map(|code| code.digest()));
         Ok(SecondFactorOutcome::Changed)
     });
-    try_to_turn_on(&members, &hasher, &secret().code_at(NOW), PASSWORD).unwrap();
+    try_to_turn_on(&members, &secret().code_at(NOW)).unwrap();
 }
 
 #[test]
-fn nothing_is_turned_on_by_a_wrong_code_or_password_or_twice() {
-    let (mut members, hasher) = house();
-    members.expect_turn_on().never();
+fn nothing_is_turned_on_by_a_wrong_code_or_twice() {
     let right = secret().code_at(NOW);
     let wrong = if right == "000000" { "000001" } else { "000000" };
-    assert!(matches!(try_to_turn_on(&members, &hasher, wrong, PASSWORD), Err(SecondFactorError::WrongCode)));
-    assert!(matches!(try_to_turn_on(&members, &hasher, &right, "guess"), Err(SecondFactorError::WrongPassword)));
-    let (mut members, hasher) = house();
+    let refused = try_to_turn_on(&MockMemberStore::new(), wrong);
+    assert!(matches!(refused, Err(SecondFactorError::WrongCode)));
+    let mut members = MockMemberStore::new();
     members.expect_turn_on().times(1).returning(|_, _, _| Ok(SecondFactorOutcome::Unchanged));
-    assert!(matches!(try_to_turn_on(&members, &hasher, &right, PASSWORD), Err(SecondFactorError::Unchanged)));
+    assert!(matches!(try_to_turn_on(&members, &right), Err(SecondFactorError::Unchanged)));
 }
 
 #[test]
-fn turning_off_and_new_codes_take_the_password() {
-    let (mut members, hasher) = house();
+fn it_is_turned_off_unless_the_organisation_requires_it() {
+    let mut members = MockMemberStore::new();
     members.expect_turn_off().times(1).returning(|member, _| {
         assert_eq!(*member, ada());
         Ok(SecondFactorOutcome::Changed)
     });
+    let turn_off = |is_required: bool| {
+        confirmed(&signed_in(is_required), |ada| run(turn_off_second_factor(&members, ada, &deed())))
+    };
+    assert!(matches!(turn_off(true), Err(SecondFactorError::Required)));
+    turn_off(false).unwrap();
+}
+
+#[test]
+fn recovery_codes_are_replaced_by_their_digests() {
+    let mut members = MockMemberStore::new();
     members.expect_replace_recovery_codes().times(1).returning(|member, digests, _| {
         assert_eq!((member, digests), (&ada(), codes().map(|code| code.digest()).as_slice()));
         Ok(SecondFactorOutcome::Changed)
     });
-    let (ada, codes, deed) = (ada(), codes(), deed());
-    for (password, is_right) in [("guess", false), (PASSWORD, true)] {
-        let password = &PresentedPassword::new(password);
-        let off = run(turn_off_second_factor(&members, &hasher, &ada, password, &deed));
-        let new = run(replace_recovery_codes(&members, &hasher, &ada, password, &codes, &deed));
-        for result in [off, new] {
-            assert_eq!(result.is_ok(), is_right);
-            assert!(is_right || matches!(result, Err(SecondFactorError::WrongPassword)));
-        }
-    }
+    let signed_in = signed_in(true);
+    confirmed(&signed_in, |ada| run(replace_recovery_codes(&members, ada, &codes(), &deed()))).unwrap();
 }
 
 #[test]
 fn an_operator_turns_it_off_for_a_member_of_that_organisation_alone() {
-    let (mut members, _) = house();
+    let mut members = MockMemberStore::new();
+    members.expect_credentials().returning(|email, _| {
+        let password = hash();
+        let is_ada = *email == ada().email;
+        Ok(is_ada.then(|| Credentials { member: ada(), password, has_second_factor: true, is_familiar: false }))
+    });
     let mut outcomes = [SecondFactorOutcome::Unchanged, SecondFactorOutcome::Changed].into_iter();
     members.expect_turn_off().times(2).returning(move |_, _| Ok(outcomes.next().unwrap()));
     let reset = |organisation: OrganisationId, email: &str| {
@@ -152,9 +135,9 @@ fn anything_else_is_tried_as_a_recovery_code_and_a_failure_is_recorded() {
 }
 
 #[test]
-fn debug_output_of_a_request_shows_neither_password_nor_code() {
-    let (codes, code, password) = (codes(), PresentedCode::new("123456"), PresentedPassword::new(PASSWORD));
-    let request = SecondFactorRequest { secret: secret(), code: &code, password: &password, recovery_codes: &codes };
+fn debug_output_of_a_request_shows_no_code() {
+    let (codes, code) = (codes(), PresentedCode::new("123456"));
+    let request = SecondFactorRequest { secret: secret(), code: &code, recovery_codes: &codes };
     let shown = format!("{request:?}");
-    assert!(!shown.contains("123456") && !shown.contains(PASSWORD), "{shown}");
+    assert!(!shown.contains("123456"), "{shown}");
 }

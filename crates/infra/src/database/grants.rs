@@ -17,8 +17,9 @@ pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request
 const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
-const GRANTS: [(&str, &str, &[&str]); 11] = [
+const GRANTS: [(&str, &str, &[&str]); 12] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
+    ("UPDATE", "second_factor_required", &["organisations"]),
     ("UPDATE", "revoked_at, revoked_by, expires_at", &["api_keys"]),
     (
         "SELECT, INSERT, UPDATE, DELETE",

@@ -6,7 +6,8 @@ use intake_domain::{Action, Deed, Member, Name, PasswordHash, TokenDigest};
 use uuid::Uuid;
 
 use crate::audit::log::record;
-use crate::schema::{members, password_resets, sessions, waiting_sign_ins};
+use crate::schema::{members, password_resets, waiting_sign_ins};
+use crate::sessions::row::end_all_but;
 
 pub(crate) fn change_name(connection: &mut PgConnection, member: &Member, name: &Name, deed: &Deed) -> QueryResult<()> {
     connection.transaction(|connection| {
@@ -26,10 +27,7 @@ pub(crate) fn change_password(
     connection.transaction(|connection| {
         let id = *member.id.as_uuid();
         put_password(connection, id, password)?;
-        let others = sessions::table
-            .filter(sessions::member_id.eq(id))
-            .filter(sessions::token_digest.ne(kept.as_bytes().as_slice()));
-        diesel::delete(others).execute(connection)?;
+        end_all_but(connection, id, kept)?;
         record(connection, *member.organisation_id.as_uuid(), Action::PasswordChanged, member.email.as_str(), deed)
     })
 }

@@ -3,14 +3,15 @@
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, Deed, EmailAddress, InviteOutcome, JoinOutcome, NewInvitation, NewMember, NewSession,
-    OpenInvitation, PEOPLE_MAX, TokenDigest, WithdrawOutcome,
+    Action, Actor, Deed, EmailAddress, InviteOutcome, JoinOutcome, NewInvitation, NewMember, NewSession, PEOPLE_MAX,
+    TokenDigest, WithdrawOutcome,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::record;
 use crate::diesel_errors::is_foreign_key_violation;
+use crate::members::administer::may_administer;
 use crate::schema::{invitations, members, organisations};
 use crate::sessions::row::insert_session;
 
@@ -25,10 +26,14 @@ pub(crate) fn invite(
         Actor::Operator | Actor::Stranger => None,
     };
     let stored = connection.transaction(|connection| {
+        if !may_administer(connection, organisation, deed)? {
+            return Ok(InviteOutcome::NotAdministrator);
+        }
         let row = (
             invitations::token_digest.eq(invitation.token.as_bytes().as_slice()),
             invitations::organisation_id.eq(organisation),
             invitations::email.eq(invitation.email.as_str()),
+            invitations::role.eq(invitation.role.as_str()),
             invitations::expires_at.eq(invitation.expires_at),
             invitations::invited_by.eq(invited_by),
         );
@@ -36,13 +41,14 @@ pub(crate) fn invite(
         if people(connection, organisation, deed.at)? > i64::from(PEOPLE_MAX) {
             return Err(diesel::result::Error::RollbackTransaction);
         }
-        record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), deed)
+        record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), deed)?;
+        Ok(InviteOutcome::Invited)
     });
     // Errors are sorted outside the transaction, which an error must end.
     match stored {
         Err(error) if is_foreign_key_violation(&error) => Ok(InviteOutcome::NoSuchOrganisation),
         Err(diesel::result::Error::RollbackTransaction) => Ok(InviteOutcome::TooMany),
-        other => other.map(|()| InviteOutcome::Invited),
+        other => other,
     }
 }
 
@@ -69,23 +75,28 @@ pub(crate) fn open(
     open.select((invitations::email, organisations::name)).first(connection).optional()
 }
 
+/// The columns of an open invitation: digest, address, role, end, and the name of the member who made it.
+pub(crate) type OpenRow = (Vec<u8>, String, String, OffsetDateTime, Option<String>);
+
 pub(crate) fn all_open(
     connection: &mut PgConnection,
     organisation: Uuid,
     now: OffsetDateTime,
-) -> QueryResult<Vec<OpenInvitation>> {
+) -> QueryResult<Vec<OpenRow>> {
     let makers = members::table.on(members::id.nullable().eq(invitations::invited_by));
     let open = invitations::table
         .left_join(makers)
         .filter(invitations::organisation_id.eq(organisation))
         .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)))
         .order((invitations::expires_at, invitations::token_digest));
-    let columns = (invitations::token_digest, invitations::email, invitations::expires_at, members::name.nullable());
-    let rows: Vec<(Vec<u8>, String, OffsetDateTime, Option<String>)> = open.select(columns).load(connection)?;
-    let invitation = |(digest, email, expires_at, invited_by): (Vec<u8>, String, OffsetDateTime, Option<String>)| {
-        Some(OpenInvitation { token: TokenDigest::from_bytes(&digest)?, email, invited_by, expires_at })
-    };
-    Ok(rows.into_iter().filter_map(invitation).collect())
+    let columns = (
+        invitations::token_digest,
+        invitations::email,
+        invitations::role,
+        invitations::expires_at,
+        members::name.nullable(),
+    );
+    open.select(columns).load(connection)
 }
 
 pub(crate) fn withdraw(
@@ -95,6 +106,9 @@ pub(crate) fn withdraw(
     deed: &Deed,
 ) -> QueryResult<WithdrawOutcome> {
     connection.transaction(|connection| {
+        if !may_administer(connection, organisation, deed)? {
+            return Ok(WithdrawOutcome::NotAdministrator);
+        }
         let own = invitations::table
             .find(token.as_bytes().as_slice())
             .filter(invitations::organisation_id.eq(organisation))
@@ -158,10 +172,10 @@ fn try_to_join(
         .filter(is_open.or(invitations::accepted_by.assume_not_null().eq(id)));
     let accepted = diesel::update(own)
         .set(invitations::accepted_by.eq(id))
-        .returning((invitations::organisation_id, invitations::email))
-        .get_result::<(Uuid, String)>(connection)
+        .returning((invitations::organisation_id, invitations::email, invitations::role))
+        .get_result::<(Uuid, String, String)>(connection)
         .optional()?;
-    let (organisation, email) = accepted.ok_or(Refusal::Refused(JoinOutcome::NoInvitation))?;
+    let (organisation, email, role) = accepted.ok_or(Refusal::Refused(JoinOutcome::NoInvitation))?;
     // A stored address that is no longer valid belongs to no one.
     let email_folded = folded(&email).ok_or(Refusal::Refused(JoinOutcome::NoInvitation))?;
     let row = (
@@ -170,6 +184,7 @@ fn try_to_join(
         members::email.eq(&email),
         members::email_folded.eq(email_folded),
         members::name.eq(member.name.as_str()),
+        members::role.eq(role),
         members::password_hash.eq(member.password.as_str()),
         members::joined_at.eq(deed.at),
     );

@@ -1,6 +1,7 @@
 //! Members, their invitations, passwords and second factors.
 
 pub(crate) mod account;
+pub(crate) mod administer;
 pub(crate) mod fair_line;
 pub(crate) mod hasher;
 pub(crate) mod invitations;

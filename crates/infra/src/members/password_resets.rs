@@ -2,12 +2,15 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, Deed, Member, NewPasswordReset, PasswordHash, PasswordResetOutcome, TokenDigest};
+use intake_domain::{
+    Action, Actor, Deed, IssueOutcome, Member, NewPasswordReset, PasswordHash, PasswordResetOutcome, TokenDigest,
+};
 use time::OffsetDateTime;
 
 use crate::audit::log::record;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::members::account::put_password;
+use crate::members::administer::may_administer;
 use crate::members::row::MemberRow;
 use crate::schema::{members, password_resets, sessions};
 
@@ -16,11 +19,20 @@ pub(crate) fn issue(
     member: &Member,
     reset: &NewPasswordReset,
     deed: &Deed,
-) -> QueryResult<PasswordResetOutcome> {
+) -> QueryResult<IssueOutcome> {
+    let organisation = *member.organisation_id.as_uuid();
+    let issued_by = match &deed.actor {
+        Actor::Member(id, _) => Some(*id.as_uuid()),
+        Actor::Operator | Actor::Stranger => None,
+    };
     let issued = connection.transaction(|connection| {
+        if !may_administer(connection, organisation, deed)? {
+            return Ok(IssueOutcome::NotAdministrator);
+        }
         let what = (
             password_resets::token_digest.eq(reset.token.as_bytes().as_slice()),
             password_resets::expires_at.eq(reset.expires_at),
+            password_resets::issued_by.eq(issued_by),
         );
         diesel::insert_into(password_resets::table)
             .values((password_resets::member_id.eq(member.id.as_uuid()), what))
@@ -28,13 +40,13 @@ pub(crate) fn issue(
             .do_update()
             .set(what)
             .execute(connection)?;
-        let organisation = *member.organisation_id.as_uuid();
-        record(connection, organisation, Action::PasswordResetIssued, member.email.as_str(), deed)
+        record(connection, organisation, Action::PasswordResetIssued, member.email.as_str(), deed)?;
+        Ok(IssueOutcome::Issued)
     });
     // Errors are sorted outside the transaction, which an error must end.
     match issued {
-        Err(error) if is_foreign_key_violation(&error) => Ok(PasswordResetOutcome::Gone),
-        other => other.map(|()| PasswordResetOutcome::Done),
+        Err(error) if is_foreign_key_violation(&error) => Ok(IssueOutcome::NoSuchMember),
+        other => other,
     }
 }
 

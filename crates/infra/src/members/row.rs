@@ -1,8 +1,8 @@
 //! The stored columns of a member.
 
 use diesel::prelude::*;
-use intake_domain::Name;
-use intake_domain::{Member, StoreError};
+use intake_domain::{Member, MemberRecord, Name, StoreError};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::schema::members;
@@ -15,6 +15,7 @@ pub(crate) struct MemberRow {
     organisation_id: Uuid,
     name: String,
     email: String,
+    role: String,
 }
 
 impl TryFrom<MemberRow> for Member {
@@ -26,7 +27,31 @@ impl TryFrom<MemberRow> for Member {
             organisation_id: row.organisation_id.into(),
             name: Name::new(row.name).map_err(unreadable)?,
             email: row.email.parse().map_err(unreadable)?,
+            role: row.role.parse().map_err(unreadable)?,
         })
+    }
+}
+
+/// A member as its organisation lists it.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = members)]
+pub(crate) struct ListedMember {
+    id: Uuid,
+    name: String,
+    email: String,
+    joined_at: OffsetDateTime,
+    role: String,
+    #[diesel(select_expression = members::totp_secret.is_not_null())]
+    has_second_factor: bool,
+}
+
+impl TryFrom<ListedMember> for MemberRecord {
+    type Error = StoreError;
+
+    fn try_from(row: ListedMember) -> Result<Self, Self::Error> {
+        let ListedMember { id, name, email, joined_at, role, has_second_factor } = row;
+        let role = role.parse().map_err(unreadable)?;
+        Ok(Self { id: id.into(), name, email, joined_at, role, has_second_factor })
     }
 }
 

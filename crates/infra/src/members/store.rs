@@ -1,21 +1,19 @@
 //! Members and invitations, over Diesel.
 
 use async_trait::async_trait;
-use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Credentials, Deed, EmailAddress, Invitation, InviteOutcome, JoinOutcome, Member, MemberId, MemberRecord,
-    MemberStore, Name, Network, NewInvitation, NewMember, NewPasswordReset, NewSecondFactor, NewSession,
-    OpenInvitation, OrganisationId, PasswordHash, PasswordResetOutcome, RemoveOutcome, SecondFactorOutcome, StoreError,
-    TokenDigest, WithdrawOutcome,
+    Credentials, Deed, EmailAddress, Invitation, InviteOutcome, IssueOutcome, JoinOutcome, Member, MemberId,
+    MemberRecord, MemberStore, Name, Network, NewInvitation, NewMember, NewPasswordReset, NewSecondFactor, NewSession,
+    OpenInvitation, OrganisationId, PasswordHash, PasswordResetOutcome, RemoveOutcome, RequireOutcome, Role,
+    RoleOutcome, SecondFactorOutcome, StoreError, TokenDigest, WithdrawOutcome,
 };
 use time::OffsetDateTime;
-use uuid::Uuid;
 
-use crate::audit::log::record;
 use crate::database::pool::Database;
-use crate::members::row::{MemberRow, unreadable};
-use crate::members::{account, invitations, password_resets, second_factor};
+use crate::members::invitations::OpenRow;
+use crate::members::row::{ListedMember, MemberRow, unreadable};
+use crate::members::{account, administer, invitations, password_resets, second_factor};
 use crate::schema::{familiar_networks, members};
 
 /// The port [`MemberStore`] over PostgreSQL.
@@ -51,7 +49,13 @@ impl MemberStore for PostgresMemberStore {
         now: OffsetDateTime,
     ) -> Result<Vec<OpenInvitation>, StoreError> {
         let organisation = *organisation.as_uuid();
-        self.0.run(move |connection| invitations::all_open(connection, organisation, now)).await
+        let found = self.0.run(move |connection| invitations::all_open(connection, organisation, now)).await?;
+        let invitation = |(token, email, role, expires_at, invited_by): OpenRow| {
+            let token = TokenDigest::from_bytes(&token)?;
+            let role = role.parse().map_err(unreadable);
+            Some(role.map(|role| OpenInvitation { token, email, role, invited_by, expires_at }))
+        };
+        found.into_iter().filter_map(invitation).collect()
     }
 
     async fn withdraw(
@@ -107,19 +111,9 @@ impl MemberStore for PostgresMemberStore {
         let found = self.0.run(move |connection| {
             let oldest_first =
                 members::table.filter(members::organisation_id.eq(id)).order((members::joined_at, members::id));
-            let columns =
-                (members::id, members::name, members::email, members::joined_at, members::totp_secret.is_not_null());
-            oldest_first.select(columns).load::<(Uuid, String, String, OffsetDateTime, bool)>(connection)
+            oldest_first.select(ListedMember::as_select()).load(connection)
         });
-        let found = found.await?.into_iter();
-        let records = found.map(|(id, name, email, joined_at, has_second_factor)| MemberRecord {
-            id: id.into(),
-            name,
-            email,
-            joined_at,
-            has_second_factor,
-        });
-        Ok(records.collect())
+        found.await?.into_iter().map(MemberRecord::try_from).collect()
     }
 
     async fn remove(
@@ -129,7 +123,31 @@ impl MemberStore for PostgresMemberStore {
         deed: &Deed,
     ) -> Result<RemoveOutcome, StoreError> {
         let (organisation, member, deed) = (*organisation.as_uuid(), *member.as_uuid(), deed.clone());
-        self.0.run(move |connection| remove(connection, organisation, member, &deed)).await
+        self.0.run(move |connection| administer::remove(connection, organisation, member, &deed)).await
+    }
+
+    async fn change_role(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        role: Role,
+        deed: &Deed,
+    ) -> Result<RoleOutcome, StoreError> {
+        let (organisation, member, deed) = (*organisation.as_uuid(), *member.as_uuid(), deed.clone());
+        self.0.run(move |connection| administer::change_role(connection, organisation, member, role, &deed)).await
+    }
+
+    async fn require_second_factor(
+        &self,
+        organisation: OrganisationId,
+        is_required: bool,
+        deed: &Deed,
+    ) -> Result<RequireOutcome, StoreError> {
+        let (organisation, deed) = (*organisation.as_uuid(), deed.clone());
+        let decided = self
+            .0
+            .run(move |connection| administer::require_second_factor(connection, organisation, is_required, &deed));
+        decided.await
     }
 
     async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError> {
@@ -153,7 +171,7 @@ impl MemberStore for PostgresMemberStore {
         member: &Member,
         reset: &NewPasswordReset,
         deed: &Deed,
-    ) -> Result<PasswordResetOutcome, StoreError> {
+    ) -> Result<IssueOutcome, StoreError> {
         let (member, reset, deed) = (member.clone(), reset.clone(), deed.clone());
         self.0.run(move |connection| password_resets::issue(connection, &member, &reset, &deed)).await
     }
@@ -204,24 +222,4 @@ impl MemberStore for PostgresMemberStore {
         let (member, codes, deed) = (member.clone(), codes.to_vec(), deed.clone());
         self.0.run(move |connection| second_factor::replace_recovery_codes(connection, &member, &codes, &deed)).await
     }
-}
-
-fn remove(connection: &mut PgConnection, organisation: Uuid, member: Uuid, deed: &Deed) -> QueryResult<RemoveOutcome> {
-    connection.transaction(|connection| {
-        // Locked, so that the last two members cannot remove each other at once.
-        let all = members::table.filter(members::organisation_id.eq(organisation)).order(members::id);
-        let columns = (members::id, members::email, members::email_folded);
-        let all = all.select(columns).for_update().load::<(Uuid, String, String)>(connection)?;
-        let Some((_, email, email_folded)) = all.iter().find(|(id, ..)| *id == member) else {
-            return Ok(RemoveOutcome::NoSuchMember);
-        };
-        if all.len() == 1 {
-            return Ok(RemoveOutcome::LastMember);
-        }
-        // Foreign keys remove the member's sessions, waiting sign-ins, reset link and invitations with it.
-        diesel::delete(members::table.find(member)).execute(connection)?;
-        invitations::end_all_to(connection, organisation, email_folded)?;
-        record(connection, organisation, Action::MemberRemoved, email, deed)?;
-        Ok(RemoveOutcome::Removed)
-    })
 }

@@ -1,10 +1,12 @@
 //! Sessions, over Diesel.
 
 use async_trait::async_trait;
+use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AwaitedMember, CODE_LIMIT, CodeOutcome, Deed, Member, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
-    SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret, Visit,
+    Action, AwaitedMember, CODE_LIMIT, CodeOutcome, Deed, EndOutcome, Member, MemberId, NewSession, Proof,
+    SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret,
+    Visit,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -13,7 +15,7 @@ use crate::audit::log::record;
 use crate::database::pool::Database;
 use crate::members::row::MemberRow;
 use crate::schema::{members, organisations, sessions, waiting_sign_ins};
-use crate::sessions::row::insert_session;
+use crate::sessions::row::{HolderRow, SessionRow, end_all_but, insert_session};
 use crate::sessions::waiting_sign_ins::{await_code, finish};
 
 /// How precisely the last use of a session is known: it is written at most this often, not for each page.
@@ -97,18 +99,18 @@ impl SessionStore for PostgresSessionStore {
                 .inner_join(members::table.inner_join(organisations::table))
                 .filter(sessions::started_at.gt(now - SESSION_LIMIT))
                 .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
-            let columns = (MemberRow::as_select(), organisations::name, sessions::last_used_at);
-            let found = alive.select(columns).first::<(MemberRow, String, OffsetDateTime)>(connection).optional()?;
-            let is_due = found.as_ref().is_some_and(|(_, _, last_used_at)| *last_used_at < now - USE_PRECISION);
-            if visit == Visit::Person && is_due {
-                diesel::update(session).set(sessions::last_used_at.eq(now)).execute(connection)?;
+            let found = alive.select(HolderRow::as_select()).first(connection).optional()?;
+            let is_due = found.as_ref().is_some_and(|found| found.last_used_at < now - USE_PRECISION);
+            if let Visit::Person(address) = visit
+                && is_due
+            {
+                let address = address.map(|address| address.to_string());
+                let used = (sessions::last_used_at.eq(now), sessions::address.eq(address));
+                diesel::update(session).set(used).execute(connection)?;
             }
             Ok(found)
         });
-        let signed_in = found
-            .await?
-            .map(|(member, organisation_name, _)| Ok(SignedIn { member: member.try_into()?, organisation_name }));
-        signed_in.transpose()
+        found.await?.map(SignedIn::try_from).transpose()
     }
 
     async fn end(&self, token: &TokenDigest, deed: &Deed) -> Result<(), StoreError> {
@@ -127,16 +129,46 @@ impl SessionStore for PostgresSessionStore {
         ended.await
     }
 
-    async fn end_all(&self, member: &Member, deed: &Deed) -> Result<(), StoreError> {
-        let (member, deed) = (member.clone(), deed.clone());
+    async fn sessions(&self, member: MemberId, now: OffsetDateTime) -> Result<Vec<SessionRecord>, StoreError> {
+        let member = *member.as_uuid();
+        let found = self.0.run(move |connection| {
+            let alive = sessions::table
+                .filter(sessions::member_id.eq(member))
+                .filter(sessions::started_at.gt(now - SESSION_LIMIT))
+                .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
+            let recent_first = alive.order((sessions::last_used_at.desc(), sessions::token_digest));
+            recent_first.select(SessionRow::as_select()).load(connection)
+        });
+        Ok(found.await?.into_iter().filter_map(SessionRow::into_record).collect())
+    }
+
+    async fn end_one(&self, member: &Member, token: &TokenDigest, deed: &Deed) -> Result<EndOutcome, StoreError> {
+        let (member, digest, deed) = (member.clone(), *token.as_bytes(), deed.clone());
         let ended = self.0.run(move |connection| {
             connection.transaction(|connection| {
-                let all = sessions::table.filter(sessions::member_id.eq(member.id.as_uuid()));
-                diesel::delete(all).execute(connection)?;
-                let organisation = *member.organisation_id.as_uuid();
-                record(connection, organisation, Action::SignedOut, member.email.as_str(), &deed)
+                let own = sessions::table.find(digest.as_slice()).filter(sessions::member_id.eq(member.id.as_uuid()));
+                if diesel::delete(own).execute(connection)? == 0 {
+                    return Ok(EndOutcome::NoSuchSession);
+                }
+                record_end(connection, &member, Action::SessionEnded, &deed)?;
+                Ok(EndOutcome::Ended)
             })
         });
         ended.await
     }
+
+    async fn end_others(&self, member: &Member, kept: &TokenDigest, deed: &Deed) -> Result<(), StoreError> {
+        let (member, kept, deed) = (member.clone(), *kept, deed.clone());
+        let ended = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                end_all_but(connection, *member.id.as_uuid(), &kept)?;
+                record_end(connection, &member, Action::OtherSessionsEnded, &deed)
+            })
+        });
+        ended.await
+    }
+}
+
+fn record_end(connection: &mut PgConnection, member: &Member, action: Action, deed: &Deed) -> QueryResult<()> {
+    record(connection, *member.organisation_id.as_uuid(), action, member.email.as_str(), deed)
 }

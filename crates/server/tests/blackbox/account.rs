@@ -2,7 +2,6 @@
 //! and the link for a member who forgot it.
 
 use intake_domain::TotpSecret;
-use intake_http::edge;
 use intake_test_support::{Browser, Response, request};
 
 use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post, service};
@@ -83,30 +82,24 @@ fn choose(app: &TestApp, link: &str, password: &str) -> Response {
     post(&app.service.client(), link, &[], &password_field(password))
 }
 
-/// The path of the page on which this member resets the password of another.
-fn reset_page(member: &Member, name: &str) -> String {
-    let page = member.get("/settings/members").text();
-    let row = page.split("<tr>").find(|row| row.contains(&format!(">{name}<"))).unwrap();
-    format!("/settings/members/{}/reset-password", between(row, "id=\"member-", "\""))
-}
-
 #[test]
 fn a_reset_link_works_once_ends_every_session_and_leaves_two_step_sign_in_on() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
     let secret = TotpSecret::new([9; 20]);
-    let form =
-        format!("secret={}&code={}&{}", *secret.to_base32(), secret.code_at(edge::now()), password_field(PASSWORD));
-    assert_eq!(ada.post("/settings/account/second-factor", &form).status, 200);
+    assert_eq!(ada.turn_on_second_factor(&secret).status, 200);
     assert_eq!(sign_in(&app, PASSWORD).header("location"), Some("/sign-in/code"));
     assert_eq!(app.database.count("waiting_sign_ins"), 1);
 
-    let page = reset_page(&grace, "Ada");
+    let page = grace.page_about("Ada", "reset-password");
     let confirm = grace.get(&page);
     assert!(confirm.status == 200 && confirm.text().contains("Reset the password of Ada?"));
     assert_eq!(app.database.count("password_resets"), 0, "looking changes nothing");
-    let made = grace.post(&page, "").text();
+    let guessed = grace.post(&page, "password=guess");
+    assert!(guessed.status == 422 && guessed.text().contains("The password is wrong."));
+    assert_eq!(app.database.count("password_resets"), 0, "nor does a guess");
+    let made = grace.confirm(&page).text();
     let link = between(&made, "id=\"link\" value=\"", "\"");
     let link = &link[link.find("/reset-password/").unwrap()..];
     assert_eq!(app.database.tables_that_hold(link.trim_start_matches("/reset-password/")), [""; 0]);
@@ -157,8 +150,7 @@ fn a_reset_link_ends_when_the_member_changes_the_password_or_is_removed() {
     assert_eq!(change_password(&ada, PASSWORD, NEW_PASSWORD).status, 303);
     assert_eq!(open(&app, &link), 404);
     let link = app.reset_password("ada@clinic.example");
-    let remove = reset_page(&grace, "Ada").replace("/reset-password", "/remove");
-    assert_eq!(grace.post(&remove, "").status, 303);
+    assert_eq!(grace.confirm(&grace.page_about("Ada", "remove")).status, 303);
     assert_eq!((open(&app, &link), choose(&app, &link, NEW_PASSWORD).status), (404, 404));
 }
 
@@ -182,8 +174,8 @@ fn a_link_is_used_once_even_in_a_race() {
 fn neither_oneself_nor_another_organisation_gets_a_link() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
-    let own = reset_page(&ada, "Ada <span class=\"faint\">(you)</span>");
-    for answer in [ada.get(&own), ada.post(&own, "")] {
+    let own = ada.page_about("Ada", "reset-password");
+    for answer in [ada.get(&own), ada.confirm(&own)] {
         assert_eq!((answer.status, answer.header("location")), (303, Some("/settings/account/password")));
     }
     assert!(!ada.get("/settings/members").text().contains("Reset password"));
@@ -206,6 +198,7 @@ fn a_member_who_forgot_the_password_gets_in_again_in_a_browser() {
     browser.wait_for("Invite a member");
     browser.press("Reset password");
     browser.wait_for("Reset the password of Ada?");
+    browser.fill("Your password", PASSWORD);
     browser.press("Create reset link");
     browser.wait_for("Reset link for Ada");
     let link = browser.value("Reset link");

@@ -1,10 +1,16 @@
 //! What protects the dashboard: its cookie, its headers, its forms, and the walls between organisations. Without a
 //! browser, because an attacker does not keep to what a browser allows.
 
+use intake_domain::KeyId;
 use intake_test_support::{request, wait_for};
 
 use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post};
 use crate::pages::{fill, id_on_page, routes, walled_routes};
+
+/// A form with the fields of all forms. The password is not Ada's.
+fn everything(key: &KeyId) -> String {
+    format!("name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x&role=key-manager")
+}
 
 #[test]
 fn the_cookie_is_for_this_host_over_https_and_out_of_reach_for_scripts() {
@@ -73,10 +79,7 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
         for (method, path) in walled_routes() {
             let path = fill(&path, |_| key.to_string());
             let headers = [("Cookie", cookie), ("Content-Type", "application/x-www-form-urlencoded")];
-            let form = format!(
-                "form_token={}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x",
-                ada.form_token
-            );
+            let form = format!("form_token={}&{}", ada.form_token, everything(&key));
             let body = if method == "POST" { form.as_bytes() } else { b"" };
             let response = ada.client.send(&request(method, &path, &headers, body));
             assert_eq!((response.status, response.header("location")), (303, Some("/sign-in")), "{method} {path}");
@@ -96,12 +99,15 @@ fn another_organisations_keys_and_members_are_not_there() {
     for member in [&ada, &eve] {
         assert_eq!(member.post("/settings/members", "email=grace%40third.example").status, 200);
     }
-    let lists = |member: &Member| ["/settings/api-keys", "/settings/members"].map(|path| member.get(path).text());
+    let lists = |member: &Member| {
+        let others = ["/settings/members", "/settings/account"].map(|path| member.get(path).text());
+        [member.get("/settings/api-keys").text(), others.concat()]
+    };
     let (own, foreign) = (lists(&ada), lists(&eve));
-    let at = |path: &str, [keys, members]: &[String; 2]| fill(path, |name| id_on_page(name, keys, members));
+    let at = |path: &str, [keys, others]: &[String; 2]| fill(path, |name| id_on_page(name, keys, others));
     for (method, path) in walled_routes().into_iter().filter(|(_, path)| path.contains('{')) {
         let ask = |path: &str| {
-            if method == "POST" { ada.post(path, &format!("id={own_key}&ends_after=now")) } else { ada.get(path) }
+            if method == "POST" { ada.post(path, &everything(&own_key)) } else { ada.get(path) }
         };
         assert_eq!(ask(&at(&path, &foreign)).status, 404, "{method} {path}");
         assert_eq!(ask(&fill(&path, |_| "nonsense".to_owned())).status, 404, "{method} {path}");
@@ -110,6 +116,7 @@ fn another_organisations_keys_and_members_are_not_there() {
         }
     }
     assert_eq!(app.database.count("invitations WHERE accepted_by IS NULL"), 2, "nothing was withdrawn");
+    assert_eq!(eve.get("/settings/account").status, 200, "nobody was signed out");
     assert_eq!(app.service.create(&foreign_secret, &intake_test_support::patient()).status, 201, "nothing was revoked");
     for path in ["/settings/api-keys", "/settings/members", "/settings/activity"] {
         let page = ada.get(path).text();
@@ -126,9 +133,7 @@ fn a_form_of_another_session_changes_nothing() {
     for (_, path) in walled_routes().into_iter().filter(|(method, _)| *method == "POST") {
         let path = fill(&path, |_| key.to_string());
         for token in ["", "x", eve.form_token.as_str()] {
-            let form = format!(
-                "form_token={token}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x"
-            );
+            let form = format!("form_token={token}&{}", everything(&key));
             let response = post(&ada.client, &path, &[("Cookie", &ada.cookie)], &form);
             assert_eq!(response.status, 403, "{path}");
             assert!(response.text().contains("out of date"), "{path}");
@@ -284,7 +289,7 @@ fn an_organisation_has_no_more_keys_and_people_than_it_may_have() {
     let (key, invitation) = (create(), invite());
     assert_eq!((key.status, invitation.status), (409, 409));
     assert!(key.text().contains("limit of active keys"));
-    assert!(invitation.text().contains("limit of members and open invitations"));
+    assert!(invitation.text().contains("500 members and open invitations, which is the limit"));
     let active = "api_keys WHERE revoked_at IS NULL";
     let open = "invitations WHERE accepted_by IS NULL AND expires_at > now()";
     assert_eq!((app.database.count(active), app.database.count(open)), (500, 499));

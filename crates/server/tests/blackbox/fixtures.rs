@@ -169,11 +169,35 @@ impl Member {
         post(&self.client, path, &[("Cookie", &self.cookie)], &form)
     }
 
+    /// Does what takes the password once more.
+    pub(crate) fn confirm(&self, path: &str) -> Response {
+        self.post(path, &password_field(PASSWORD))
+    }
+
     /// Makes an invitation on the page for it; gives its path.
     pub(crate) fn invite(&self, email: &str) -> String {
-        let page = self.post("/settings/members", &format!("email={}", email.replace('@', "%40"))).text();
+        self.invite_as(email, "administrator")
+    }
+
+    pub(crate) fn invite_as(&self, email: &str, role: &str) -> String {
+        let page = self.post("/settings/members", &format!("email={}&role={role}", email.replace('@', "%40"))).text();
         let link = between(&page, "id=\"link\" value=\"", "\"");
         link[link.find("/invitations/").unwrap()..].to_owned()
+    }
+
+    /// The path of a page about another member, or about this one.
+    pub(crate) fn page_about(&self, name: &str, page: &str) -> String {
+        let list = self.get("/settings/members").text();
+        let is_about = |row: &&str| row.contains(&format!(">{name}<")) || row.contains(&format!(">{name} <"));
+        let row = list.split("<tr>").skip(1).find(is_about);
+        format!("/settings/members/{}/{page}", between(row.unwrap(), "id=\"member-", "\""))
+    }
+
+    /// Turns on two-step sign-in with this secret, by the earliest code that is good: every later one is left for the test.
+    pub(crate) fn turn_on_second_factor(&self, secret: &TotpSecret) -> Response {
+        let code = secret.code_at(edge::now() - time::Duration::seconds(30));
+        let form = format!("secret={}&code={code}&{}", *secret.to_base32(), password_field(PASSWORD));
+        self.post("/settings/account/second-factor", &form)
     }
 }
 

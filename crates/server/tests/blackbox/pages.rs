@@ -85,9 +85,9 @@ fn needs(path: &str) -> Option<Needs> {
         "/reset-password/{token}" => Some(Needs::AResetLink),
         "/sign-in/code" => Some(Needs::ARightPassword),
         "/settings/account/second-factor" => Some(Needs::AMemberWithoutSecondFactor),
-        "/settings/account/second-factor/turn-off" | "/settings/account/recovery-codes" => {
-            Some(Needs::AMemberWithSecondFactor)
-        }
+        "/settings/account/second-factor/turn-off"
+        | "/settings/account/recovery-codes"
+        | "/settings/members/require-two-step-sign-in" => Some(Needs::AMemberWithSecondFactor),
         "/" | "/settings/api-keys/{key}/first-use" => None,
         _ if path.starts_with("/settings/") => Some(Needs::AMember),
         _ => panic!("{path} is a page that the tour does not know: say what it needs"),
@@ -172,24 +172,49 @@ pub(crate) fn visit_every_page(app: &TestApp, browser: &Browser, member: &str, k
     tour.look_at(Needs::AMemberWithSecondFactor, no_id);
     tour.open("/settings/account", 200);
     look("an account with a second factor");
+    tour.open("/settings/members/require-two-step-sign-in", 200);
+    browser.fill("Your password", PASSWORD);
+    browser.press("Require it");
+    browser.wait_for("Required of everyone.");
+    look("two-step sign-in required");
 
     browser.press("Sign out");
     browser.wait_for("New here?");
     app.sign_in(browser, "ada@clinic.example", PASSWORD);
     browser.wait_for("Enter your code");
     tour.look_at(Needs::ARightPassword, no_id);
+    visit_as_key_manager(&tour);
     for (_, path) in routes().iter().filter(|(method, _)| *method == "GET") {
         assert!(needs(path).is_none_or(|needs| tour.seen.contains(&needs)), "{path} is not on the tour");
     }
 }
 
-/// The id that stands for a name in braces: of the first key or open invitation, or of the last member, that these lists show.
-pub(crate) fn id_on_page(name: &str, keys: &str, members: &str) -> String {
+/// Shows what a key manager sees, from whom two-step sign-in is required.
+fn visit_as_key_manager(tour: &Tour<'_>) {
+    use diesel::connection::SimpleConnection;
+
+    let Tour { app, browser, look, .. } = tour;
+    let demoted = "UPDATE members SET role = 'key-manager' WHERE email = 'grace@clinic.example'";
+    app.database.connect().batch_execute(demoted).unwrap();
+    app.sign_in(browser, "grace@clinic.example", PASSWORD);
+    browser.wait_for("requires two-step sign-in of everyone");
+    look("a required second factor");
+    app.turn_on_second_factor(browser, || ());
+    tour.open("/settings/members", 403);
+    look("for administrators only");
+    tour.open("/settings/account", 200);
+    look("the account of a key manager");
+}
+
+/// The id that stands for a name in braces: of the first key, open invitation or session, or of the last member, that the
+/// list of keys or the other pages show.
+pub(crate) fn id_on_page(name: &str, keys: &str, others: &str) -> String {
     match name {
         "key" => between(keys, "id=\"key-", "\""),
         // The last one: some pages are not about oneself.
-        "member" => members.rsplit_once("id=\"member-").unwrap().1.split('"').next().unwrap().to_owned(),
-        "invitation" => between(members, "/settings/members/invitations/", "/"),
+        "member" => others.rsplit_once("id=\"member-").unwrap().1.split('"').next().unwrap().to_owned(),
+        "invitation" => between(others, "/settings/members/invitations/", "/"),
+        "session" => between(others, "id=\"session-", "\""),
         _ => panic!("{{{name}}} in a path: say on which page its id is found"),
     }
 }

@@ -1,0 +1,71 @@
+//! Settings → Account → Sessions: where the member is signed in, and ending it there.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Form, Path};
+use intake_domain::{EndOutcome, SessionRecord, SessionStore, TokenDigest};
+use intake_http::edge;
+
+use crate::account::page::{OTHER_SESSIONS_ENDED, SESSION_ENDED};
+use crate::account::sign_in::signed_out;
+use crate::page::error::PageError;
+use crate::page::form_token::FormToken;
+use crate::page::moment::{exact, relative};
+use crate::page::shell::redirect;
+use crate::page::visitor::Visitor;
+
+/// A session, as the account's page lists it.
+pub(crate) struct SessionRow {
+    pub(crate) id: String,
+    pub(crate) browser: String,
+    pub(crate) address: String,
+    pub(crate) started_at: String,
+    pub(crate) last_used_at: String,
+    pub(crate) is_this: bool,
+}
+
+/// The visitor's sessions, this one first.
+pub(crate) async fn rows(visitor: &Visitor, sessions: &dyn SessionStore) -> Result<Vec<SessionRow>, PageError> {
+    let found = sessions.sessions(visitor.signed_in.member.id, edge::now()).await?;
+    let this = visitor.token.digest();
+    let (mut rows, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|session| session.token == this);
+    rows.extend(others);
+    Ok(rows.into_iter().map(|session| SessionRow::new(session, &this)).collect())
+}
+
+pub(crate) async fn end(
+    visitor: Visitor,
+    session: Path<String>,
+    form: Form<FormToken>,
+    sessions: Data<dyn SessionStore>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let token = TokenDigest::from_hexadecimal(&session).ok_or(PageError::NotFound)?;
+    match sessions.end_one(&visitor.signed_in.member, &token, &visitor.deed()).await? {
+        EndOutcome::Ended if token == visitor.token.digest() => Ok(signed_out()),
+        EndOutcome::Ended => Ok(redirect(&format!("/settings/account?{SESSION_ENDED}"))),
+        EndOutcome::NoSuchSession => Err(PageError::NotFound),
+    }
+}
+
+pub(crate) async fn end_others(
+    visitor: Visitor,
+    form: Form<FormToken>,
+    sessions: Data<dyn SessionStore>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    sessions.end_others(&visitor.signed_in.member, &visitor.token.digest(), &visitor.deed()).await?;
+    Ok(redirect(&format!("/settings/account?{OTHER_SESSIONS_ENDED}")))
+}
+
+impl SessionRow {
+    fn new(session: SessionRecord, this: &TokenDigest) -> Self {
+        Self {
+            id: session.token.to_hexadecimal(),
+            browser: session.browser.unwrap_or_else(|| "Unknown browser".to_owned()),
+            address: session.address.unwrap_or_else(|| "unknown".to_owned()),
+            started_at: exact(session.started_at),
+            last_used_at: relative(session.last_used_at),
+            is_this: session.token == *this,
+        }
+    }
+}

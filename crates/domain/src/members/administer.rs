@@ -1,0 +1,40 @@
+//! What administrators do to members and to the whole organisation. Whether they may is decided by the store, in the
+//! transaction of the change: somebody may be taking their role away at the same moment.
+
+use crate::audit::action::Deed;
+use crate::ids::MemberId;
+use crate::members::confirmation::ConfirmedMember;
+use crate::members::role::Role;
+use crate::members::store::{MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};
+use crate::store_error::StoreError;
+
+/// Removes a member of the administrator's organisation.
+pub async fn remove_member(
+    members: &dyn MemberStore,
+    administrator: ConfirmedMember<'_>,
+    member: MemberId,
+    deed: &Deed,
+) -> Result<RemoveOutcome, StoreError> {
+    members.remove(administrator.organisation(), member, deed).await
+}
+
+/// Gives a member of the administrator's organisation another role.
+pub async fn change_role(
+    members: &dyn MemberStore,
+    administrator: ConfirmedMember<'_>,
+    member: MemberId,
+    role: Role,
+    deed: &Deed,
+) -> Result<RoleOutcome, StoreError> {
+    members.change_role(administrator.organisation(), member, role, deed).await
+}
+
+/// Decides whether every member of the administrator's organisation must use two-step sign-in.
+pub async fn require_second_factor(
+    members: &dyn MemberStore,
+    administrator: ConfirmedMember<'_>,
+    is_required: bool,
+    deed: &Deed,
+) -> Result<RequireOutcome, StoreError> {
+    members.require_second_factor(administrator.organisation(), is_required, deed).await
+}

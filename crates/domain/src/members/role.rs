@@ -1,0 +1,65 @@
+//! What a member may do.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The role of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Looks after members and keys, and sees what everybody did.
+    Administrator,
+    /// Looks after keys alone.
+    KeyManager,
+}
+
+/// The text names no role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be administrator or key-manager")]
+pub struct UnknownRole;
+
+impl Role {
+    /// Every role, the one that may do most first.
+    pub const ALL: [Self; 2] = [Self::Administrator, Self::KeyManager];
+
+    /// The name it is stored and sent under.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Administrator => "administrator",
+            Self::KeyManager => "key-manager",
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or(UnknownRole)
+    }
+}
+
+impl fmt::Display for Role {
+    /// As people read it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Administrator => "Administrator",
+            Self::KeyManager => "Key manager",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_is_found_by_its_name_alone() {
+        for role in Role::ALL {
+            assert_eq!(role.as_str().parse(), Ok(role));
+        }
+        for other in ["", "Administrator", "key manager", "owner"] {
+            assert_eq!(other.parse::<Role>(), Err(UnknownRole), "{other}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+ALTER TABLE password_resets DROP issued_by;

@@ -1,0 +1,1 @@
+ALTER TABLE organisations DROP second_factor_required;
