@@ -1,6 +1,9 @@
 // Makes the pages nicer where scripts run. Without it, everything but the copy buttons works.
 "use strict";
 
+// What a form leads to is not sent again when somebody comes back to it or loads it anew: its address is opened instead.
+history.replaceState(history.state, "", location.href);
+
 // Moments in the reader's own locale and time zone; the exact one on hover.
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 const steps = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];

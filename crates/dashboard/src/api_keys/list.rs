@@ -24,7 +24,7 @@ struct KeysPage<'a> {
     keys: Vec<KeyRow>,
     /// How many keys there are, whatever is shown.
     total: usize,
-    revoked: Option<String>,
+    message: Option<String>,
     filter: &'a Filter,
     selection: Selection<'a>,
 }
@@ -63,12 +63,12 @@ pub(crate) async fn page(
     let filter = filter.map(Query::into_inner).unwrap_or_default();
     let selection = filter.select(&all, now);
     let rows = selection.keys.iter().map(|key| KeyRow::new(key, &all, &format, now)).collect();
-    let revoked = all.iter().find(|key| key.revoked_at.is_some() && key.id.to_string() == filter.revoked);
+    let subject = all.iter().find(|key| key.id.to_string() == filter.key);
     let page = KeysPage {
         shell: Shell::new("keys", &visitor),
         keys: rows,
         total: all.len(),
-        revoked: revoked.map(|key| key.name.clone()),
+        message: subject.and_then(|key| filter.done.message(key)),
         filter: &filter,
         selection,
     };

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::{Data, Path, Query};
 use askama::Template;
 use intake_domain::{ANSWERS_KEPT, AnswerCount, KeyFormat, KeyId, KeyStore, list_keys};
 use intake_http::edge;
 use time::{Date, Duration, OffsetDateTime};
 
+use crate::api_keys::filter::Filter;
 use crate::api_keys::list::KeyRow;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
@@ -28,6 +29,11 @@ const REASONS: usize = 8;
 #[template(path = "api_keys/usage.html")]
 struct UsagePage {
     shell: Shell,
+    message: Option<String>,
+    /// The list with the search that led here.
+    list: String,
+    /// What the forms of the page carry, so that they lead back to it.
+    fields: Vec<(&'static str, String)>,
     key: KeyRow,
     accepted: u64,
     refused: u64,
@@ -58,6 +64,7 @@ struct Reason {
 pub(crate) async fn page(
     visitor: Visitor,
     id: Path<String>,
+    filter: Option<Query<Filter>>,
     keys: Data<dyn KeyStore>,
     format: Data<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
@@ -65,6 +72,8 @@ pub(crate) async fn page(
     let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
     let key = all.iter().find(|key| key.id == id).ok_or(PageError::NotFound)?;
+    let filter = filter.map(Query::into_inner).unwrap_or_default();
+    let message = filter.done.message(key).filter(|_| filter.key == key.id.to_string());
     let now = edge::now();
     let since = first_day(now);
     let answers = keys.answers(visitor.organisation(), key.id, since).await?;
@@ -75,6 +84,9 @@ pub(crate) async fn page(
     let (days, most) = days(&answers, since);
     let page = UsagePage {
         shell: Shell::new("keys", &visitor),
+        message,
+        list: filter.list(),
+        fields: filter.on_key_page().fields(),
         key: KeyRow::new(key, &all, &format, now),
         accepted: total(true),
         refused: total(false),

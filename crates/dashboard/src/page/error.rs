@@ -7,11 +7,13 @@ use askama::Template;
 use intake_domain::{Source, StoreError};
 use intake_http::Cause;
 
+use crate::page::destination::Destination;
+
 /// Why a page cannot be shown.
 #[derive(Debug)]
 pub(crate) enum PageError {
-    /// Nobody is signed in.
-    SignInFirst,
+    /// Nobody is signed in. The page that was asked for is shown after signing in.
+    SignInFirst(Destination),
     /// There is nothing at this address, or nothing that this reader may see.
     NotFound,
     /// The request to change something came from another site.
@@ -61,7 +63,7 @@ impl PageError {
 
     fn status_title_text(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
-            Self::SignInFirst => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
+            Self::SignInFirst(_) => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
             Self::NotFound => (StatusCode::NOT_FOUND, "Page not found", "There is nothing at this address."),
             Self::CrossSite => {
                 (StatusCode::FORBIDDEN, "Refused", "Another site asked for this change, so it was not made.")
@@ -126,7 +128,7 @@ impl ResponseError for PageError {
         let (status, title, text) = self.status_title_text();
         let mut response = HttpResponse::build(status);
         match self {
-            Self::SignInFirst => return response.insert_header((LOCATION, "/sign-in")).finish(),
+            Self::SignInFirst(next) => return response.insert_header((LOCATION, next.after("/sign-in"))).finish(),
             Self::Full | Self::Unavailable(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}
         }

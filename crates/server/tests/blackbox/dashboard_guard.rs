@@ -79,7 +79,8 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
             );
             let body = if method == "POST" { form.as_bytes() } else { b"" };
             let response = ada.client.send(&request(method, &path, &headers, body));
-            assert_eq!((response.status, response.header("location")), (303, Some("/sign-in")), "{method} {path}");
+            let location = response.header("location").unwrap();
+            assert!(response.status == 303 && location.split('?').next() == Some("/sign-in"), "{method} {path}");
         }
     }
     assert_eq!((app.database.count("api_keys"), app.database.count("invitations")), (1, 1), "nothing was changed");

@@ -23,6 +23,7 @@ mod idempotency;
 mod install_offer;
 mod invitations;
 mod key_life_cycle;
+mod layout;
 mod listeners;
 mod order_of_checks;
 mod overload;
@@ -39,6 +40,7 @@ mod stopping;
 mod torture;
 mod two_step_sign_in;
 mod values;
+mod way_back;
 
 use intake_test_support::{Response, ServiceBuilder};
 use serde_json::{Value, json};
