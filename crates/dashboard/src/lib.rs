@@ -18,7 +18,7 @@ use intake_http::TrustedProxies;
 
 pub use account::reset_password::reset_password_path;
 use account::{name, page as account_page, password, reset_password, second_factor, sign_in};
-use api_keys::{create, created, list as key_list, replace, revoke, usage};
+use api_keys::{create, created, first_steps, list as key_list, replace, revoke, usage};
 pub use members::invitation::invitation_path;
 
 use docs::Documentation;
@@ -97,6 +97,8 @@ fn pages() -> Scope {
         .route("/invitations/{token}", web::post().to(invitation::submit))
         .route("/reset-password/{token}", web::get().to(reset_password::page))
         .route("/reset-password/{token}", web::post().to(reset_password::submit))
+        .route("/settings", web::get().to(key_list::home))
+        .route("/settings/first-steps", web::post().to(first_steps::hide))
         .route("/settings/api-keys", web::get().to(key_list::page))
         .route("/settings/api-keys", web::post().to(create::create))
         .route("/settings/api-keys/new", web::get().to(create::form))

@@ -9,6 +9,7 @@ pub(crate) mod create;
 pub(crate) mod created;
 pub(crate) mod expiry;
 pub(crate) mod filter;
+pub(crate) mod first_steps;
 pub(crate) mod list;
 pub(crate) mod replace;
 pub(crate) mod revoke;

@@ -3,6 +3,7 @@
 pub(crate) mod assets;
 pub(crate) mod confirm;
 pub(crate) mod destination;
+pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod form_token;
 pub(crate) mod guard;

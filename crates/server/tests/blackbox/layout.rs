@@ -85,9 +85,15 @@ const CUT_OFF: &str = "
         const outer = place.getBoundingClientRect();
         for (const button of place.querySelectorAll('button, a')) {
             const inner = button.getBoundingClientRect();
-            if (getComputedStyle(button.closest('td') ?? button).display === 'none') continue;
+            if (matchMedia('print').matches && button.localName === 'button') continue;
             if (inner.width === 0 || inner.left < outer.left || inner.right > outer.right) faults.push(button.textContent);
         }
+    }
+    for (const one of document.querySelectorAll('button, .button, .wordmark, .environment')) {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        const lines = new Set([...range.getClientRects()].filter((line) => line.width > 0).map((line) => Math.round(line.top)));
+        if (lines.size > 1) faults.push('in two lines: ' + one.textContent);
     }
     const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
     for (let text = texts.nextNode(); text; text = texts.nextNode()) {
@@ -130,6 +136,22 @@ fn nothing_is_cut_off_on_any_screen_with_and_without_scripts() {
             assert_whole(&browser, PAPER, &format!("{path} on paper {name}"));
         }
     }
+}
+
+#[test]
+fn a_status_is_told_by_its_form_as_well_as_its_colour() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    keys_of_every_kind(&app, &browser);
+    browser.open(&app.url("/settings/api-keys?show=all"));
+    let forms = browser.run(
+        "const forms = {};
+         for (const one of document.querySelectorAll('td .status'))
+             forms[one.textContent.split(',')[0]] = getComputedStyle(one, '::before').content.split(' / ')[0];
+         return forms",
+    );
+    assert_eq!(forms, json!({ "Active": "\"●\"", "Expired": "\"○\"", "Revoked": "\"✕\"" }));
 }
 
 /// The page of the key with the longest name in words.
