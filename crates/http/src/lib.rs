@@ -10,6 +10,7 @@ mod envelope;
 mod openapi;
 mod patients;
 mod problem;
+mod refused;
 mod trusted_proxies;
 
 use std::sync::Arc;

@@ -48,6 +48,12 @@ pub(crate) enum Done {
     Nothing,
     /// It was revoked.
     Revoked,
+    /// It has another name.
+    Renamed,
+    /// There is another note about it.
+    Noted,
+    /// It was to be changed, and is revoked.
+    KeptAsRevoked,
     /// It was to be replaced, and is no longer active.
     NotReplaced,
     /// It was to be made by a form that had been sent before.
@@ -230,6 +236,9 @@ impl Done {
         match self {
             Self::Nothing => "nothing",
             Self::Revoked => "revoked",
+            Self::Renamed => "renamed",
+            Self::Noted => "noted",
+            Self::KeptAsRevoked => "kept-as-revoked",
             Self::NotReplaced => "not-replaced",
             Self::MadeBefore => "made-before",
         }
@@ -242,6 +251,9 @@ impl Done {
             Self::Revoked if key.revoked_at.is_some() => {
                 Some(format!("“{name}” is revoked. Every request with it is refused from now on."))
             }
+            Self::Renamed => Some(format!("The key is called “{name}” from now on.")),
+            Self::Noted => Some(format!("The note about “{name}” is saved.")),
+            Self::KeptAsRevoked => Some(format!("“{name}” is revoked: its name and note stay as they are.")),
             Self::NotReplaced => {
                 Some(format!("“{name}” is no longer active, so nothing can replace it. Create a new key instead."))
             }
@@ -273,6 +285,7 @@ mod tests {
             revoked_at: revoked_days_ago.map(|days| NOW - Duration::days(days)),
             revoked_by: None,
             replaces: None,
+            note: String::new(),
             sent_in_clear_at: None,
         }
     }

@@ -1,5 +1,5 @@
-//! How a key was used in the last 30 days: a bar for each day with accepted and refused requests, and why requests were
-//! refused.
+//! The page of a key: what is known about it, and how it was used in the last 30 days: a bar for each day with accepted and
+//! refused requests, why requests were refused, and the last refusals with their request ids.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use time::{Date, Duration, OffsetDateTime};
 
 use crate::api_keys::filter::Filter;
 use crate::api_keys::list::KeyRow;
+use crate::api_keys::refusals::RefusalRow;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
@@ -27,7 +28,7 @@ const REASONS: usize = 8;
 
 #[derive(Template)]
 #[template(path = "api_keys/usage.html")]
-struct UsagePage {
+struct UsagePage<'a> {
     shell: Shell,
     message: Option<String>,
     /// The list with the search that led here.
@@ -41,6 +42,9 @@ struct UsagePage {
     /// What the height of the chart stands for.
     most: u64,
     reasons: Vec<Reason>,
+    /// What people have written down about the key.
+    note: &'a str,
+    refusals: Vec<RefusalRow>,
 }
 
 /// A bar of the chart: refused requests on top of accepted ones.
@@ -77,6 +81,7 @@ pub(crate) async fn page(
     let now = edge::now();
     let since = first_day(now);
     let answers = keys.answers(visitor.organisation(), key.id, since).await?;
+    let refusals = keys.refusals(visitor.organisation(), key.id).await?;
     let total = |accepted: bool| {
         let counted = answers.iter().filter(|answer| answer.field.is_none() && is_accepted(answer.status) == accepted);
         counted.map(|answer| answer.count).sum()
@@ -93,6 +98,8 @@ pub(crate) async fn page(
         days,
         most,
         reasons: reasons(&answers),
+        note: &key.note,
+        refusals: refusals.into_iter().map(RefusalRow::from).collect(),
     };
     render(StatusCode::OK, &page)
 }

@@ -74,7 +74,7 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
             let path = fill(&path, |_| key.to_string());
             let headers = [("Cookie", cookie), ("Content-Type", "application/x-www-form-urlencoded")];
             let form = format!(
-                "form_token={}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x",
+                "form_token={}&name=k&note=n&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x",
                 ada.form_token
             );
             let body = if method == "POST" { form.as_bytes() } else { b"" };
@@ -102,7 +102,11 @@ fn another_organisations_keys_and_members_are_not_there() {
     let at = |path: &str, [keys, members]: &[String; 2]| fill(path, |name| id_on_page(name, keys, members));
     for (method, path) in walled_routes().into_iter().filter(|(_, path)| path.contains('{')) {
         let ask = |path: &str| {
-            if method == "POST" { ada.post(path, &format!("id={own_key}&ends_after=now")) } else { ada.get(path) }
+            if method == "POST" {
+                ada.post(path, &format!("id={own_key}&ends_after=now&name=k&note=n"))
+            } else {
+                ada.get(path)
+            }
         };
         assert_eq!(ask(&at(&path, &foreign)).status, 404, "{method} {path}");
         assert_eq!(ask(&fill(&path, |_| "nonsense".to_owned())).status, 404, "{method} {path}");
@@ -128,7 +132,7 @@ fn a_form_of_another_session_changes_nothing() {
         let path = fill(&path, |_| key.to_string());
         for token in ["", "x", eve.form_token.as_str()] {
             let form = format!(
-                "form_token={token}&name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x"
+                "form_token={token}&name=k&note=n&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x"
             );
             let response = post(&ada.client, &path, &[("Cookie", &ada.cookie)], &form);
             assert_eq!(response.status, 403, "{path}");

@@ -24,6 +24,7 @@ mod idempotency;
 mod install_offer;
 mod invitations;
 mod key_life_cycle;
+mod key_page;
 mod layout;
 mod listeners;
 mod moments;
