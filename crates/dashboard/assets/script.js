@@ -1,11 +1,17 @@
 // Makes the pages nicer where scripts run. Without it, everything but the copy buttons works.
 "use strict";
 
-// Moments in the reader's own locale and time zone; the exact one on hover.
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+// What a form leads to is not sent again when somebody comes back to it or loads it anew: its address is opened instead.
+history.replaceState(history.state, "", location.href);
+
+// Moments in the page's language and the reader's own time zone; the exact one on hover.
+const language = document.documentElement.lang;
+const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 const steps = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
-const medium = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const medium = new Intl.DateTimeFormat(language, {
+    day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short",
+});
 
 for (const time of document.querySelectorAll("time")) {
     const at = new Date(time.dateTime);
@@ -13,7 +19,7 @@ for (const time of document.querySelectorAll("time")) {
     const hour = parts.findIndex((part) => part.type === "hour");
     // A narrow column may break before the time of day, never within it.
     const exact = parts.map((part, index) => (index > hour ? part.value.replaceAll(" ", "\u00a0") : part.value)).join("");
-    time.title = at.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" });
+    time.title = at.toLocaleString(language, { dateStyle: "full", timeStyle: "long" });
     if (time.dataset.relative === undefined) {
         time.textContent = exact;
         continue;
@@ -86,4 +92,10 @@ for (const form of document.querySelectorAll("form[method=post]")) {
         form.dataset.sent = "";
     });
     window.addEventListener("pageshow", () => delete form.dataset.sent);
+}
+
+// Buttons that do nothing without scripts are shown by them.
+for (const button of document.querySelectorAll("button[data-print]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => window.print());
 }

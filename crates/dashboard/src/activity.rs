@@ -99,5 +99,7 @@ fn phrase(action: Action) -> &'static str {
         Action::KeyCreated => "created the key",
         Action::KeyReplaced => "created a replacement for the key",
         Action::KeyRevoked => "revoked the key",
+        Action::KeyRenamed => "renamed the key",
+        Action::KeyNoted => "changed the note about the key",
     }
 }

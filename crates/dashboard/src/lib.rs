@@ -18,7 +18,7 @@ use intake_http::TrustedProxies;
 
 pub use account::reset_password::reset_password_path;
 use account::{name, page as account_page, password, reset_password, second_factor, sessions, sign_in};
-use api_keys::{create, created, list as key_list, replace, revoke, usage};
+use api_keys::{create, created, first_steps, list as key_list, note, rename, replace, revoke, usage};
 pub use members::invitation::invitation_path;
 
 use docs::Documentation;
@@ -100,6 +100,8 @@ fn pages() -> Scope {
         .route("/invitations/{token}", web::post().to(invitation::submit))
         .route("/reset-password/{token}", web::get().to(reset_password::page))
         .route("/reset-password/{token}", web::post().to(reset_password::submit))
+        .route("/settings", web::get().to(key_list::home))
+        .route("/settings/first-steps", web::post().to(first_steps::hide))
         .route("/settings/api-keys", web::get().to(key_list::page))
         .route("/settings/api-keys", web::post().to(create::create))
         .route("/settings/api-keys/new", web::get().to(create::form))
@@ -107,6 +109,10 @@ fn pages() -> Scope {
         .route("/settings/api-keys/{key}/first-use", web::get().to(created::first_use))
         .route("/settings/api-keys/{key}/revoke", web::get().to(revoke::confirm))
         .route("/settings/api-keys/{key}/revoke", web::post().to(revoke::revoke))
+        .route("/settings/api-keys/{key}/rename", web::get().to(rename::page))
+        .route("/settings/api-keys/{key}/rename", web::post().to(rename::rename))
+        .route("/settings/api-keys/{key}/note", web::get().to(note::page))
+        .route("/settings/api-keys/{key}/note", web::post().to(note::write))
         .route("/settings/api-keys/{key}/replace", web::get().to(replace::page))
         .route("/settings/api-keys/{key}/replace", web::post().to(replace::submit))
         .route("/settings/members", web::get().to(member_list::page))

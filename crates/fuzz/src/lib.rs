@@ -11,8 +11,8 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::Dashboard;
 use intake_domain::{
-    AddKeyOutcome, EndOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog, MockKeyStore,
-    MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, Role, SessionStore,
+    AddKeyOutcome, ChangeKeyOutcome, EndOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog,
+    MockKeyStore, MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, Role, SessionStore,
     SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
@@ -81,7 +81,10 @@ fn call<B: MessageBody>(
 
 fn keys() -> Arc<dyn KeyStore> {
     let mut keys = MockKeyStore::new();
-    keys.expect_note_sent_in_clear().returning(|_, _| ());
+    keys.expect_note_sent_in_clear().returning(|_, _, _| ());
+    keys.expect_note_refusal().returning(|_, _| ());
+    keys.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
+    keys.expect_write_note().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
     keys.expect_note_answer().returning(|_, _, _, _| ());
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));

@@ -19,6 +19,7 @@ use crate::connection::progress::Progress;
 use crate::edge;
 use crate::patients::{bearer, body};
 use crate::problem::{self, Problem};
+use crate::refused::note_refusal;
 use crate::trusted_proxies::TrustedProxies;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -45,7 +46,7 @@ pub async fn envelope(
     let is_last = request.head().connection_type() == ConnectionType::Close;
     let is_after_close = progress.is_some_and(|progress| progress.request_begins(is_last));
     if !is_https {
-        note_key_sent_in_clear(&request);
+        note_key_sent_in_clear(&request, &request_id);
     }
     let refusal = if !is_https {
         Some(Problem::NotHttps)
@@ -67,6 +68,7 @@ pub async fn envelope(
     let called = AssertUnwindSafe(next.call(request)).catch_unwind().await;
     let mut failure = match called {
         Ok(Ok(mut response)) => {
+            note_refusal(&response, &request_id);
             if asks_for_upgrade {
                 // actix-http reads nothing more from a connection that asked for another protocol.
                 response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
@@ -145,13 +147,13 @@ fn is_https(request: &ServiceRequest, progress: Option<&Progress>) -> bool {
     nearest.is_some_and(|protocol| protocol.trim().eq_ignore_ascii_case("https"))
 }
 
-fn note_key_sent_in_clear(request: &ServiceRequest) {
+fn note_key_sent_in_clear(request: &ServiceRequest, request_id: &HeaderValue) {
     let format = request.app_data::<web::Data<KeyFormat>>();
     let keys = request.app_data::<web::Data<dyn KeyStore>>();
     if let (Some(format), Some(keys)) = (format, keys)
         && let Ok(key) = bearer::key(request.headers(), format)
     {
-        keys.note_sent_in_clear(&key.digest(), edge::now());
+        keys.note_sent_in_clear(&key.digest(), edge::now(), request_id.to_str().unwrap_or_default());
     }
 }
 

@@ -10,6 +10,7 @@ mod envelope;
 mod openapi;
 mod patients;
 mod problem;
+mod refused;
 mod trusted_proxies;
 
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub use connection::admission::{Connections, Slot};
 pub use connection::stream::Connection;
 pub use document::Document;
 pub use envelope::envelope;
-pub use openapi::{example_patient, fields_table, openapi};
+pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};
 pub use trusted_proxies::TrustedProxies;

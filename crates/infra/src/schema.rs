@@ -30,6 +30,7 @@ diesel::table! {
         revoked_by -> Nullable<Text>,
         replaces -> Nullable<Uuid>,
         replaced_ends_after -> Nullable<Interval>,
+        note -> Nullable<Text>,
     }
 }
 
@@ -132,6 +133,17 @@ diesel::table! {
         status -> Integer,
         field -> Text,
         count -> BigInt,
+    }
+}
+
+diesel::table! {
+    key_refusals (organisation_id, key_id, at, request_id) {
+        organisation_id -> Uuid,
+        key_id -> Uuid,
+        at -> Timestamptz,
+        request_id -> Text,
+        status -> Integer,
+        reason -> Text,
     }
 }
 

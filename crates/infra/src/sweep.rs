@@ -65,6 +65,7 @@ fn statements() -> Vec<String> {
         ("password_resets", "member_id", over("expires_at", time::Duration::ZERO)),
         ("familiar_networks", "member_id, network", over("last_used_at", FAMILIAR_LIFE)),
         ("key_answers", "organisation_id, key_id, day, status, field", answers_over),
+        ("key_refusals", "organisation_id, key_id, at, request_id", over("at", ANSWERS_KEPT)),
     ];
     let statement = |(table, key, is_over)| {
         format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_over} LIMIT {BATCH})")
@@ -98,6 +99,8 @@ mod tests {
             FROM members, generate_series(0, 9) AS n;
         INSERT INTO key_answers SELECT gen_random_uuid(), gen_random_uuid(), now()::date - n, 201, '', 1
             FROM generate_series(0, 99) AS n;
+        INSERT INTO key_refusals SELECT gen_random_uuid(), gen_random_uuid(), now() - n * interval '1 day', 'r', 401, 'revoked'
+            FROM generate_series(0, 99) AS n;
     ";
 
     #[test]
@@ -114,10 +117,17 @@ mod tests {
             assert!(before - database.count("sessions") <= 1_000, "in batches");
             steps += 1;
         }
-        assert_eq!(steps, 3 + 5, "three for the sessions, one for each of the others");
-        let left =
-            ["sessions", "waiting_sign_ins", "invitations", "password_resets", "familiar_networks", "key_answers"];
-        assert_eq!(left.map(|table| database.count(table)), [12, 3, 5, 0, 4, 32]);
+        assert_eq!(steps, 3 + 6, "three for the sessions, one for each of the others");
+        let left = [
+            "sessions",
+            "waiting_sign_ins",
+            "invitations",
+            "password_resets",
+            "familiar_networks",
+            "key_answers",
+            "key_refusals",
+        ];
+        assert_eq!(left.map(|table| database.count(table)), [12, 3, 5, 0, 4, 32, 30]);
         sweep.step(|_| panic!("nothing is due for an hour")).unwrap();
     }
 

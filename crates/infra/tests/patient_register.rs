@@ -246,7 +246,7 @@ async fn what_is_known_of_a_keys_use_is_written_at_the_end() {
     let (_, idle) = clinic.key(2, None).await;
     let writer = KeyUseWriter::start(clinic.database.service.clone(), clinic.uses.clone()).unwrap();
     clinic.register.create(registration(key, 1, None)).await.unwrap();
-    clinic.keys.note_sent_in_clear(&idle, NOW);
+    clinic.keys.note_sent_in_clear(&idle, NOW, "the-one");
     drop(writer);
     let keys = clinic.keys.keys(clinic.organisation).await.unwrap().expect("the organisation exists");
     assert_eq!((keys[0].last_used_at, keys[0].sent_in_clear_at), (Some(NOW), None));

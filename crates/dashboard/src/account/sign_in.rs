@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
-use actix_web::web::{Data, Form};
+use actix_web::web::{Data, Form, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
@@ -16,6 +16,7 @@ use intake_http::edge;
 use serde::Deserialize;
 
 use crate::account::page::PASSWORD_CHANGED;
+use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
 use crate::page::session_cookie;
@@ -32,12 +33,16 @@ struct SignInPage<'a> {
     email: &'a str,
     alert: Option<String>,
     is_password_changed: bool,
+    /// Whether the browser still has the cookie of a session that has ended.
+    is_session_ended: bool,
+    next: &'a Destination,
 }
 
 #[derive(Template)]
 #[template(path = "account/sign_in_code.html")]
 struct CodePage {
     form_token: String,
+    next: Destination,
     code_error: Option<&'static str>,
     alert: Option<String>,
 }
@@ -46,22 +51,31 @@ struct CodePage {
 pub(crate) struct CodeForm {
     form_token: String,
     code: String,
+    #[serde(default)]
+    next: Destination,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct SignInForm {
     email: String,
     password: String,
+    #[serde(default)]
+    next: Destination,
 }
 
-pub(crate) async fn page(request: HttpRequest, visitor: Option<Newcomer>) -> Result<HttpResponse, PageError> {
-    match visitor {
-        Some(_) => Ok(redirect("/settings/api-keys")),
-        None => {
-            let is_password_changed = request.query_string() == PASSWORD_CHANGED;
-            render(StatusCode::OK, &SignInPage { email: "", alert: None, is_password_changed })
-        }
+pub(crate) async fn page(
+    request: HttpRequest,
+    visitor: Option<Newcomer>,
+    next: Option<Query<Next>>,
+) -> Result<HttpResponse, PageError> {
+    let next = next.map(Query::into_inner).unwrap_or_default().next;
+    if visitor.is_some() {
+        return Ok(redirect(next.as_str()));
     }
+    let is_password_changed = request.query_string() == PASSWORD_CHANGED;
+    let is_session_ended = !is_password_changed && session_cookie::SESSION.token(request.headers()).is_some();
+    let page = SignInPage { email: "", alert: None, is_password_changed, is_session_ended, next: &next };
+    render(StatusCode::OK, &page)
 }
 
 pub(crate) async fn submit(
@@ -72,11 +86,14 @@ pub(crate) async fn submit(
     hasher: Data<dyn PasswordHasher>,
     throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
-    let SignInForm { email: typed, password } = form.into_inner();
+    let SignInForm { email: typed, password, next } = form.into_inner();
     let password = PresentedPassword::new(password);
     let (email, origin) = (typed.parse::<EmailAddress>().ok(), origin(&request));
-    let again =
-        |status, alert| render(status, &SignInPage { email: &typed, alert: Some(alert), is_password_changed: false });
+    let again = |status, alert| {
+        let (email, alert) = (typed.as_str(), Some(alert));
+        let page = SignInPage { email, alert, is_password_changed: false, is_session_ended: false, next: &next };
+        render(status, &page)
+    };
     let refuse = |alert| again(StatusCode::TOO_MANY_REQUESTS, alert);
     if let Some(wait) = throttle.wait(email.as_ref(), origin.address) {
         return refuse(too_many_attempts(wait));
@@ -89,10 +106,10 @@ pub(crate) async fn submit(
     }
     let token = Token::new(edge::random());
     match sign_in(sessions.as_ref(), hasher.as_ref(), candidate, &password, &token, origin).await {
-        Ok(SignIn::Complete) => Ok(signed_in_under(&token)),
+        Ok(SignIn::Complete) => Ok(signed_in_at(&next, &token)),
         Ok(SignIn::CodeNeeded) => {
             let mut response = HttpResponse::SeeOther();
-            response.insert_header((LOCATION, "/sign-in/code"));
+            response.insert_header((LOCATION, next.after("/sign-in/code")));
             Ok(response.insert_header((SET_COOKIE, session_cookie::WAITING.set(&token))).finish())
         }
         Err(SignInError::AlreadyInLine) => refuse(ALREADY_IN_LINE.to_owned()),
@@ -119,10 +136,12 @@ fn note_failure_later(sessions: Arc<dyn SessionStore>, member: Member, origin: O
 
 pub(crate) async fn code_page(
     request: HttpRequest,
+    next: Option<Query<Next>>,
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
-    let (waiting, _) = waiting(&request, sessions.as_ref()).await?;
-    render(StatusCode::OK, &CodePage { form_token: waiting.form_token(), code_error: None, alert: None })
+    let next = next.map(Query::into_inner).unwrap_or_default().next;
+    let (waiting, _) = waiting(&request, sessions.as_ref(), &next).await?;
+    render(StatusCode::OK, &CodePage { form_token: waiting.form_token(), next, code_error: None, alert: None })
 }
 
 pub(crate) async fn submit_code(
@@ -131,23 +150,24 @@ pub(crate) async fn submit_code(
     sessions: Data<dyn SessionStore>,
     throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
-    let (waiting, awaited) = waiting(&request, sessions.as_ref()).await?;
-    let page = CodePage { form_token: waiting.form_token(), code_error: None, alert: None };
-    if form.form_token != page.form_token {
+    let CodeForm { form_token, code, next } = form.into_inner();
+    let (waiting, awaited) = waiting(&request, sessions.as_ref(), &next).await?;
+    let page = CodePage { form_token: waiting.form_token(), next: next.clone(), code_error: None, alert: None };
+    if form_token != page.form_token {
         return Err(PageError::StaleForm);
     }
     if let Some(wait) = throttle.wait_for_code(awaited.member.id) {
         return render(StatusCode::TOO_MANY_REQUESTS, &CodePage { alert: Some(too_many_attempts(wait)), ..page });
     }
     let session = Token::new(edge::random());
-    let code = PresentedCode::new(form.into_inner().code);
+    let code = PresentedCode::new(code);
     match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &code, &session, origin(&request)).await {
-        Ok(()) => Ok(signed_in_under(&session)),
+        Ok(()) => Ok(signed_in_at(&next, &session)),
         Err(CodeError::WrongCode) => {
             let code_error = Some("The code is wrong or has been used before.");
             render(StatusCode::UNAUTHORIZED, &CodePage { code_error, ..page })
         }
-        Err(CodeError::Over) => Err(PageError::SignInFirst),
+        Err(CodeError::Over) => Err(PageError::SignInFirst(next)),
         Err(CodeError::Store(error)) => Err(error.into()),
     }
 }
@@ -163,16 +183,26 @@ pub(crate) async fn sign_out(
 }
 
 /// This browser's sign-in that is waiting for its code.
-async fn waiting(request: &HttpRequest, sessions: &dyn SessionStore) -> Result<(Token, AwaitedMember), PageError> {
-    let token = session_cookie::WAITING.token(request.headers()).ok_or(PageError::SignInFirst)?;
-    let awaited = sessions.awaited(&token.digest(), edge::now()).await?.ok_or(PageError::SignInFirst)?;
+async fn waiting(
+    request: &HttpRequest,
+    sessions: &dyn SessionStore,
+    next: &Destination,
+) -> Result<(Token, AwaitedMember), PageError> {
+    let sign_in_first = || PageError::SignInFirst(next.clone());
+    let token = session_cookie::WAITING.token(request.headers()).ok_or_else(sign_in_first)?;
+    let awaited = sessions.awaited(&token.digest(), edge::now()).await?.ok_or_else(sign_in_first)?;
     Ok((token, awaited))
 }
 
 /// Starts the browser's session, and redirects to the list of keys.
 pub(crate) fn signed_in_under(token: &Token) -> HttpResponse {
+    signed_in_at(&Destination::default(), token)
+}
+
+/// Starts the browser's session, and redirects to the page that was asked for.
+fn signed_in_at(next: &Destination, token: &Token) -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
-    response.insert_header((LOCATION, "/settings/api-keys"));
+    response.insert_header((LOCATION, next.as_str()));
     response.insert_header((SET_COOKIE, session_cookie::SESSION.set(token))).finish()
 }
 

@@ -15,6 +15,9 @@ use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
+/// Where the new key comes first.
+const LIST: &str = "/settings/api-keys";
+
 #[derive(Template)]
 #[template(path = "api_keys/new.html")]
 struct NewKeyPage<'a> {
@@ -69,5 +72,5 @@ pub(crate) async fn create(
     let request =
         KeyRequest { organisation_id, name, expires_at, replaces: None, id, secret: KeySecret::new(edge::random()) };
     let made = create_key(keys.as_ref(), &format, request, &deed).await;
-    show_made(&visitor, made, &base, &format)
+    show_made(&visitor, made, id, LIST, &base, &format)
 }

@@ -4,10 +4,11 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
-use intake_domain::{Environment, IssuedKey, KeyFormat, KeyStore, ManageKeysError};
+use intake_domain::{Environment, IssuedKey, KeyFormat, KeyId, KeyStore, ManageKeysError};
 use intake_http::example_patient;
 
 use crate::BaseUrl;
+use crate::api_keys::filter::{Done, Filter};
 use crate::api_keys::own_key;
 use crate::page::error::PageError;
 use crate::page::moment::exact;
@@ -25,24 +26,30 @@ struct CreatedKeyPage<'a> {
     name: &'a str,
     key: &'a str,
     expires_at: Option<String>,
+    /// Where to go from here.
+    next: &'a str,
     curl: String,
     fetch: String,
 }
 
-/// Shows a key that was just made, this one time.
+/// Shows a key that was just made under this id, this one time.
 pub(crate) fn show_made(
     visitor: &Visitor,
     made: Result<IssuedKey, ManageKeysError>,
+    id: KeyId,
+    next: &str,
     base: &BaseUrl,
     format: &KeyFormat,
 ) -> Result<HttpResponse, PageError> {
     match made {
         Ok(made) => {
             let shell = Shell::new("keys", visitor);
-            render(StatusCode::OK, &CreatedKeyPage::new(shell, &made, base, format.environment()))
+            render(StatusCode::OK, &CreatedKeyPage::new(shell, &made, next, base, format.environment()))
         }
-        // The form was sent before, or from another window: the list shows what was made.
-        Err(ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace) => Ok(redirect("/settings/api-keys")),
+        // The form was sent before, or from another window: the key's page shows what was made.
+        Err(ManageKeysError::AlreadyMade) => {
+            Ok(redirect(&Filter::default().on_key_page().back_after(Done::MadeBefore, id)))
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -59,7 +66,7 @@ pub(crate) async fn first_use(
 }
 
 impl<'a> CreatedKeyPage<'a> {
-    fn new(shell: Shell, made: &'a IssuedKey, base: &BaseUrl, environment: Environment) -> Self {
+    fn new(shell: Shell, made: &'a IssuedKey, next: &'a str, base: &BaseUrl, environment: Environment) -> Self {
         let (patient, url) = (example_patient(), format!("{}/api/v1/patients/validate", base.0));
         let authority = if environment == Environment::Development { AUTHORITY } else { "" };
         Self {
@@ -68,6 +75,7 @@ impl<'a> CreatedKeyPage<'a> {
             name: made.name.as_str(),
             key: made.key.expose(),
             expires_at: made.expires_at.map(exact),
+            next,
             curl: format!(
                 "curl {url}{authority} \\\n  -H \"Authorization: Bearer $INTAKE_KEY\" \\\n  -H \"Content-Type: application/json\" \\\n  \
                  -H \"Idempotency-Key: first-try\" \\\n  -d '{patient}'"

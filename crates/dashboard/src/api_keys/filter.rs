@@ -1,8 +1,9 @@
-//! Which keys the list shows, and in which order, as the address of the page says.
+//! Which keys the list shows, and in which order, as the address of the page says. The pages of one key carry the same in
+//! their addresses, so that whoever does something there comes back to where it was begun.
 
 use std::cmp::Reverse;
 
-use intake_domain::{KeyRecord, KeyStatus};
+use intake_domain::{KeyId, KeyRecord, KeyStatus};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use time::{Duration, OffsetDateTime};
@@ -22,8 +23,41 @@ pub(crate) struct Filter {
     show: Show,
     sort: Sort,
     page: usize,
-    /// The key that was just revoked, to be named in a message.
-    pub(crate) revoked: String,
+    /// The page that a deed was begun on, to which it leads back.
+    at: Place,
+    /// What was just done, to be told in a message.
+    pub(crate) done: Done,
+    /// The key that it was done to.
+    pub(crate) key: String,
+}
+
+/// A page on which something can be done to a key.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    #[default]
+    List,
+    Key,
+}
+
+/// What was just done to a key. It is told only of keys that the visitor's organisation has.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Done {
+    #[default]
+    Nothing,
+    /// It was revoked.
+    Revoked,
+    /// It has another name.
+    Renamed,
+    /// There is another note about it.
+    Noted,
+    /// It was to be changed, and is revoked.
+    KeptAsRevoked,
+    /// It was to be replaced, and is no longer active.
+    NotReplaced,
+    /// It was to be made by a form that had been sent before.
+    MadeBefore,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -67,7 +101,7 @@ pub(crate) struct Selection<'a> {
 }
 
 impl Filter {
-    pub(crate) fn query(&self) -> &str {
+    pub(crate) fn search(&self) -> &str {
         &self.q
     }
 
@@ -113,8 +147,8 @@ impl Filter {
         Selection {
             found: shown.len(),
             folded: fitting.len() - shown.len(),
-            previous: (page > 1).then(|| self.link(page - 1)),
-            next: (page < pages).then(|| self.link(page + 1)),
+            previous: (page > 1).then(|| self.link_to(page - 1)),
+            next: (page < pages).then(|| self.link_to(page + 1)),
             keys: shown.into_iter().skip((page - 1) * PAGE).take(PAGE).collect(),
             pages,
             page,
@@ -137,16 +171,95 @@ impl Filter {
         }
     }
 
+    /// The names and values by which an address says what is searched for, as far as that is not the usual.
+    pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
+        let chosen = |choices: &[Choice]| choices.iter().find(|(.., is_chosen)| *is_chosen).map(|(value, ..)| *value);
+        let show = chosen(&self.statuses()).filter(|_| self.show != Show::Current);
+        let sort = chosen(&self.orders()).filter(|_| self.sort != Sort::Newest);
+        let page = (self.page > 1).then(|| self.page.to_string());
+        let fields = [
+            ("q", Some(self.q.clone()).filter(|q| !q.is_empty())),
+            ("show", show.map(str::to_owned)),
+            ("sort", sort.map(str::to_owned)),
+            ("page", page),
+            ("at", (self.at == Place::Key).then(|| "key".to_owned())),
+        ];
+        fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// The same as the end of an address: empty, or with its question mark.
+    pub(crate) fn query(&self) -> String {
+        let fields = self.fields().into_iter();
+        let pairs = fields.map(|(name, value)| format!("{name}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC)));
+        let pairs: Vec<_> = pairs.collect();
+        if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+    }
+
+    /// The same search, for what is begun on the page of a key.
+    pub(crate) fn on_key_page(self) -> Self {
+        Self { at: Place::Key, done: Done::Nothing, key: String::new(), ..self }
+    }
+
+    /// The address of the list with this search.
+    pub(crate) fn list(&self) -> String {
+        let list = Self { q: self.q.clone(), show: self.show, sort: self.sort, page: self.page, ..Self::default() };
+        format!("/settings/api-keys{}", list.query())
+    }
+
+    /// The address of the page that something was begun on.
+    pub(crate) fn back(&self, key: KeyId) -> String {
+        match self.at {
+            Place::List => self.list(),
+            Place::Key => {
+                let list = self.list();
+                let query = list.split_once('?').map_or(String::new(), |(_, query)| format!("?{query}"));
+                format!("/settings/api-keys/{key}{query}")
+            }
+        }
+    }
+
+    /// The same, with a message that tells what was done.
+    pub(crate) fn back_after(&self, done: Done, key: KeyId) -> String {
+        let back = self.back(key);
+        let separator = if back.contains('?') { '&' } else { '?' };
+        format!("{back}{separator}done={}&key={key}", done.as_str())
+    }
+
     /// The address of another page of the same search.
-    fn link(&self, page: usize) -> String {
-        let chosen =
-            |choices: &[Choice]| choices.iter().find(|(.., is_chosen)| *is_chosen).map_or("", |(value, ..)| value);
-        format!(
-            "/settings/api-keys?q={}&show={}&sort={}&page={page}",
-            utf8_percent_encode(&self.q, NON_ALPHANUMERIC),
-            chosen(&self.statuses()),
-            chosen(&self.orders())
-        )
+    fn link_to(&self, page: usize) -> String {
+        Self { q: self.q.clone(), show: self.show, sort: self.sort, page, ..Self::default() }.list()
+    }
+}
+
+impl Done {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Revoked => "revoked",
+            Self::Renamed => "renamed",
+            Self::Noted => "noted",
+            Self::KeptAsRevoked => "kept-as-revoked",
+            Self::NotReplaced => "not-replaced",
+            Self::MadeBefore => "made-before",
+        }
+    }
+
+    /// What is told of it, with the name of the key.
+    pub(crate) fn message(self, key: &KeyRecord) -> Option<String> {
+        let name = &key.name;
+        match self {
+            Self::Revoked if key.revoked_at.is_some() => {
+                Some(format!("“{name}” is revoked. Every request with it is refused from now on."))
+            }
+            Self::Renamed => Some(format!("The key is called “{name}” from now on.")),
+            Self::Noted => Some(format!("The note about “{name}” is saved.")),
+            Self::KeptAsRevoked => Some(format!("“{name}” is revoked: its name and note stay as they are.")),
+            Self::NotReplaced => {
+                Some(format!("“{name}” is no longer active, so nothing can replace it. Create a new key instead."))
+            }
+            Self::MadeBefore => Some(format!("“{name}” was made before, and shown then. It cannot be shown again.")),
+            Self::Nothing | Self::Revoked => None,
+        }
     }
 }
 
@@ -172,6 +285,7 @@ mod tests {
             revoked_at: revoked_days_ago.map(|days| NOW - Duration::days(days)),
             revoked_by: None,
             replaces: None,
+            note: String::new(),
             sent_in_clear_at: None,
         }
     }
@@ -204,7 +318,35 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 9].map(at), [50, 50, 50, 20, 20]);
         let second = Filter { q: "a&b".to_owned(), page: 2, ..Filter::default() };
         let selection = second.select(&keys, NOW);
-        assert_eq!(selection.next.as_deref(), Some("/settings/api-keys?q=a%26b&show=current&sort=newest&page=3"));
-        assert!(selection.previous.is_some_and(|link| link.ends_with("page=1")));
+        assert_eq!(selection.next.as_deref(), Some("/settings/api-keys?q=a%26b&page=3"));
+        assert_eq!(selection.previous.as_deref(), Some("/settings/api-keys?q=a%26b"));
+    }
+
+    #[test]
+    fn a_deed_leads_back_to_where_it_was_begun_and_says_what_was_done() {
+        let id = key(1, "Booking", None).id;
+        let filter = Filter { q: "a&b".to_owned(), show: Show::All, page: 2, ..Filter::default() };
+        assert_eq!(filter.back(id), "/settings/api-keys?q=a%26b&show=all&page=2");
+        let expected = format!("/settings/api-keys?q=a%26b&show=all&page=2&done=revoked&key={id}");
+        assert_eq!(filter.back_after(Done::Revoked, id), expected);
+        let on_page = filter.on_key_page();
+        assert_eq!(on_page.query(), "?q=a%26b&show=all&page=2&at=key");
+        assert_eq!(on_page.back(id), format!("/settings/api-keys/{id}?q=a%26b&show=all&page=2"));
+        assert_eq!(on_page.list(), "/settings/api-keys?q=a%26b&show=all&page=2");
+        let plain = Filter::default().on_key_page();
+        assert_eq!(
+            plain.back_after(Done::NotReplaced, id),
+            format!("/settings/api-keys/{id}?done=not-replaced&key={id}")
+        );
+    }
+
+    #[test]
+    fn nobody_is_told_that_a_key_was_revoked_which_was_not() {
+        assert_eq!(Done::Revoked.message(&key(1, "Booking", None)), None);
+        assert!(
+            Done::Revoked
+                .message(&key(1, "Booking", Some(0)))
+                .is_some_and(|text| text.contains("“Booking” is revoked"))
+        );
     }
 }

@@ -1,14 +1,16 @@
 //! Settings → API keys: every key of the organisation, its status, and what can be done with it.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{KeyFormat, KeyRecord, KeyStatus, KeyStore, list_keys};
+use intake_domain::{KeyFormat, KeyRecord, KeyStatus, KeyStore, MemberStore, list_keys};
 use intake_http::edge;
 use time::{Duration, OffsetDateTime};
 
+use crate::BaseUrl;
 use crate::api_keys::filter::{Filter, Selection};
+use crate::api_keys::first_steps::{Step, first_steps};
 use crate::page::error::PageError;
 use crate::page::moment::{exact, relative};
 use crate::page::shell::{Shell, redirect, render};
@@ -24,7 +26,9 @@ struct KeysPage<'a> {
     keys: Vec<KeyRow>,
     /// How many keys there are, whatever is shown.
     total: usize,
-    revoked: Option<String>,
+    message: Option<String>,
+    first_steps: Option<[Step; 4]>,
+    base_url: &'a str,
     filter: &'a Filter,
     selection: Selection<'a>,
 }
@@ -53,22 +57,25 @@ pub(crate) async fn home(_: Visitor) -> HttpResponse {
 }
 
 pub(crate) async fn page(
+    request: HttpRequest,
     visitor: Visitor,
     filter: Option<Query<Filter>>,
     keys: Data<dyn KeyStore>,
-    format: Data<KeyFormat>,
+    (members, format, base): (Data<dyn MemberStore>, Data<KeyFormat>, Data<BaseUrl>),
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
     let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
     let filter = filter.map(Query::into_inner).unwrap_or_default();
     let selection = filter.select(&all, now);
     let rows = selection.keys.iter().map(|key| KeyRow::new(key, &all, &format, now)).collect();
-    let revoked = all.iter().find(|key| key.revoked_at.is_some() && key.id.to_string() == filter.revoked);
+    let subject = all.iter().find(|key| key.id.to_string() == filter.key);
     let page = KeysPage {
         shell: Shell::new("keys", &visitor),
         keys: rows,
         total: all.len(),
-        revoked: revoked.map(|key| key.name.clone()),
+        first_steps: first_steps(&request, &visitor, &all, members.as_ref()).await?,
+        base_url: &base.0,
+        message: subject.and_then(|key| filter.done.message(key)),
         filter: &filter,
         selection,
     };

@@ -2,9 +2,10 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Data, Form, Path, Query};
 use intake_domain::{KeyId, KeyStore, revoke_key};
 
+use crate::api_keys::filter::{Done, Filter};
 use crate::api_keys::own_key;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
@@ -15,19 +16,21 @@ use crate::page::visitor::Visitor;
 pub(crate) async fn confirm(
     visitor: Visitor,
     id: Path<String>,
+    filter: Option<Query<Filter>>,
     keys: Data<dyn KeyStore>,
 ) -> Result<HttpResponse, PageError> {
     let key = own_key(&visitor, &id, keys.as_ref()).await?;
+    let filter = filter.map(Query::into_inner).unwrap_or_default();
     if key.revoked_at.is_some() {
-        return Ok(redirect("/settings/api-keys"));
+        return Ok(redirect(&filter.back_after(Done::Revoked, key.id)));
     }
     let page = ConfirmPage {
         shell: Shell::new("keys", &visitor),
         title: format!("Revoke “{}”?", key.name),
         text: "Every request with this key will be refused from then on. This cannot be undone.",
-        action: format!("/settings/api-keys/{}/revoke", key.id),
+        action: format!("/settings/api-keys/{}/revoke{}", key.id, filter.query()),
         button: "Revoke key",
-        back: "/settings/api-keys",
+        back: &filter.back(key.id),
     };
     render(StatusCode::OK, &page)
 }
@@ -35,11 +38,13 @@ pub(crate) async fn confirm(
 pub(crate) async fn revoke(
     visitor: Visitor,
     id: Path<String>,
+    filter: Option<Query<Filter>>,
     form: Form<FormToken>,
     keys: Data<dyn KeyStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
     revoke_key(keys.as_ref(), id, Some(visitor.organisation()), &visitor.deed()).await?;
-    Ok(redirect(&format!("/settings/api-keys?revoked={id}")))
+    let filter = filter.map(Query::into_inner).unwrap_or_default();
+    Ok(redirect(&filter.back_after(Done::Revoked, id)))
 }

@@ -1,17 +1,19 @@
-//! How a key was used in the last 30 days: a bar for each day with accepted and refused requests, and why requests were
-//! refused.
+//! The page of a key: what is known about it, and how it was used in the last 30 days: a bar for each day with accepted and
+//! refused requests, why requests were refused, and the last refusals with their request ids.
 
 use std::collections::BTreeMap;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::{Data, Path, Query};
 use askama::Template;
 use intake_domain::{ANSWERS_KEPT, AnswerCount, KeyFormat, KeyId, KeyStore, list_keys};
 use intake_http::edge;
 use time::{Date, Duration, OffsetDateTime};
 
+use crate::api_keys::filter::Filter;
 use crate::api_keys::list::KeyRow;
+use crate::api_keys::refusals::RefusalRow;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
@@ -26,8 +28,13 @@ const REASONS: usize = 8;
 
 #[derive(Template)]
 #[template(path = "api_keys/usage.html")]
-struct UsagePage {
+struct UsagePage<'a> {
     shell: Shell,
+    message: Option<String>,
+    /// The list with the search that led here.
+    list: String,
+    /// What the forms of the page carry, so that they lead back to it.
+    fields: Vec<(&'static str, String)>,
     key: KeyRow,
     accepted: u64,
     refused: u64,
@@ -35,6 +42,9 @@ struct UsagePage {
     /// What the height of the chart stands for.
     most: u64,
     reasons: Vec<Reason>,
+    /// What people have written down about the key.
+    note: &'a str,
+    refusals: Vec<RefusalRow>,
 }
 
 /// A bar of the chart: refused requests on top of accepted ones.
@@ -58,6 +68,7 @@ struct Reason {
 pub(crate) async fn page(
     visitor: Visitor,
     id: Path<String>,
+    filter: Option<Query<Filter>>,
     keys: Data<dyn KeyStore>,
     format: Data<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
@@ -65,9 +76,12 @@ pub(crate) async fn page(
     let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
     let key = all.iter().find(|key| key.id == id).ok_or(PageError::NotFound)?;
+    let filter = filter.map(Query::into_inner).unwrap_or_default();
+    let message = filter.done.message(key).filter(|_| filter.key == key.id.to_string());
     let now = edge::now();
     let since = first_day(now);
     let answers = keys.answers(visitor.organisation(), key.id, since).await?;
+    let refusals = keys.refusals(visitor.organisation(), key.id).await?;
     let total = |accepted: bool| {
         let counted = answers.iter().filter(|answer| answer.field.is_none() && is_accepted(answer.status) == accepted);
         counted.map(|answer| answer.count).sum()
@@ -75,12 +89,17 @@ pub(crate) async fn page(
     let (days, most) = days(&answers, since);
     let page = UsagePage {
         shell: Shell::new("keys", &visitor),
+        message,
+        list: filter.list(),
+        fields: filter.on_key_page().fields(),
         key: KeyRow::new(key, &all, &format, now),
         accepted: total(true),
         refused: total(false),
         days,
         most,
         reasons: reasons(&answers),
+        note: &key.note,
+        refusals: refusals.into_iter().map(RefusalRow::from).collect(),
     };
     render(StatusCode::OK, &page)
 }

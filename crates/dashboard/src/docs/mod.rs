@@ -8,9 +8,10 @@ use actix_web::HttpResponse;
 use actix_web::http::header::IfNoneMatch;
 use actix_web::web::{Data, Header};
 use askama::Template;
-use intake_domain::{Environment, Field, KeyFormat};
-use intake_http::Document;
+use intake_domain::{Environment, KeyFormat};
+use intake_http::{Document, whole_example_patient};
 
+use crate::page::environment;
 use outline::Outline;
 
 /// The files in the order of the page, each with the name by which the others link to it.
@@ -70,12 +71,15 @@ impl Documentation {
             html: markdown::to_html(text, outline, &outlines),
         });
         let try_it = match environment {
-            Environment::Development => Some(TryIt { key_head: format.head(), example: example() }),
+            Environment::Development => Some(TryIt { key_head: format.head(), example: whole_example_patient() }),
             // A form for trying things out has no place where patients are real.
             Environment::Production => None,
         };
         let page = DocumentationPage { version: env!("CARGO_PKG_VERSION"), parts: parts.collect(), try_it };
-        Self(Document::new("text/html; charset=utf-8", page.render().unwrap_or_default()))
+        Self(Document::new(
+            "text/html; charset=utf-8",
+            environment::within_now(environment, || page.render()).unwrap_or_default(),
+        ))
     }
 }
 
@@ -83,12 +87,6 @@ impl Part {
     fn is_reference(&self) -> bool {
         self.outline.file == REFERENCE
     }
-}
-
-/// A patient with every field, a line for each.
-fn example() -> String {
-    let members = Field::ALL.map(|field| format!("  \"{}\": \"{}\"", field.name(), field.definition().example));
-    format!("{{\n{}\n}}", members.join(",\n"))
 }
 
 #[cfg(test)]
@@ -125,7 +123,18 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_a_patient() {
-        assert!(example().starts_with("{\n  \"firstName\": \"Ada\",\n") && example().ends_with("\"AU\"\n}"));
+    fn the_form_begins_with_a_patient_of_every_field_a_line_for_each() {
+        let page = page(Environment::Development);
+        let body = page.split_once("id=\"try-it-body\"").unwrap().1.split_once('>').unwrap().1;
+        let body = body.split("</textarea>").next().unwrap().replace("&#34;", "\"");
+        assert!(body.starts_with("{\n  \"firstName\": \"Ada\",\n") && body.ends_with("\"AU\"\n}"), "{body}");
+        assert_eq!(body.lines().count(), intake_domain::Field::COUNT + 2);
+        assert!(
+            intake_domain::JsonPatient::from_slice(body.as_bytes())
+                .unwrap()
+                .draft
+                .validate(intake_http::edge::now())
+                .is_ok()
+        );
     }
 }

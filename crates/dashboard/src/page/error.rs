@@ -7,14 +7,16 @@ use askama::Template;
 use intake_domain::{Source, StoreError};
 use intake_http::Cause;
 
+use crate::page::destination::Destination;
+
 /// Where a member turns on two-step sign-in.
 const SECOND_FACTOR: &str = "/settings/account/second-factor";
 
 /// Why a page cannot be shown.
 #[derive(Debug)]
 pub(crate) enum PageError {
-    /// Nobody is signed in.
-    SignInFirst,
+    /// Nobody is signed in. The page that was asked for is shown after signing in.
+    SignInFirst(Destination),
     /// The organisation requires two-step sign-in, and the member has yet to turn it on.
     SecondFactorFirst,
     /// The member is a key manager.
@@ -68,7 +70,7 @@ impl PageError {
 
     fn status_title_text(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
-            Self::SignInFirst => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
+            Self::SignInFirst(_) => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
             Self::SecondFactorFirst => {
                 (StatusCode::SEE_OTHER, "Turn on two-step sign-in", "Your organisation requires it.")
             }
@@ -141,7 +143,7 @@ impl ResponseError for PageError {
         let (status, title, text) = self.status_title_text();
         let mut response = HttpResponse::build(status);
         match self {
-            Self::SignInFirst => return response.insert_header((LOCATION, "/sign-in")).finish(),
+            Self::SignInFirst(next) => return response.insert_header((LOCATION, next.after("/sign-in"))).finish(),
             Self::SecondFactorFirst => return response.insert_header((LOCATION, SECOND_FACTOR)).finish(),
             Self::Full | Self::Unavailable(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}

@@ -1,5 +1,5 @@
-//! What surrounds every page: a policy that lets nothing foreign run, and a check that refuses changes sent from other
-//! sites. That a visitor is signed in, and that a form is of this session, is asserted where a handler takes a `Visitor`
+//! What surrounds every page: its environment, a policy that lets nothing foreign run, and a check that refuses changes sent
+//! from other sites. That a visitor is signed in, and that a form is of this session, is asserted where a handler takes a `Visitor`
 //! (`visitor.rs`).
 
 use actix_web::body::{BoxBody, MessageBody};
@@ -7,8 +7,11 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use actix_web::middleware::Next;
+use actix_web::web::Data;
 use actix_web::{Error, HttpMessage, ResponseError};
+use intake_domain::{Environment, KeyFormat};
 
+use crate::page::environment;
 use crate::page::error::PageError;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -35,11 +38,15 @@ pub(crate) async fn guard(
         let form = request.take_payload();
         request.set_payload(intake_http::in_time(form));
     }
-    let mut response = if is_change && !request.path().starts_with("/api/") && is_cross_site(request.headers()) {
-        request.into_response(PageError::CrossSite.error_response())
-    } else {
-        next.call(request).await?.map_into_boxed_body()
+    let format = request.app_data::<Data<KeyFormat>>();
+    let environment = format.map_or(Environment::Production, |format| format.environment());
+    let answer = async {
+        if is_change && !request.path().starts_with("/api/") && is_cross_site(request.headers()) {
+            return Ok(request.into_response(PageError::CrossSite.error_response()));
+        }
+        next.call(request).await.map(ServiceResponse::map_into_boxed_body)
     };
+    let mut response = environment::within(environment, answer).await?;
     for (name, value) in HEADERS {
         response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }

@@ -3,6 +3,8 @@
 pub(crate) mod assets;
 pub(crate) mod confirm;
 pub(crate) mod confirm_password;
+pub(crate) mod destination;
+pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod form_token;
 pub(crate) mod guard;

@@ -1,7 +1,8 @@
-//! How a page shows a moment: in UTC, which a script turns into the reader's own locale and time zone.
+//! How a page shows a moment: in UTC and the language of the page, which a script turns into the reader's own time zone.
 
 use intake_domain::timestamp;
-use time::OffsetDateTime;
+use time::macros::format_description;
+use time::{OffsetDateTime, UtcOffset};
 
 /// HTML that shows the moment. It holds nothing that a person typed, so templates insert it unescaped.
 pub(crate) fn exact(at: OffsetDateTime) -> String {
@@ -14,7 +15,22 @@ pub(crate) fn relative(at: OffsetDateTime) -> String {
 }
 
 fn shown(at: OffsetDateTime, attribute: &str) -> String {
-    let full = timestamp(at);
-    let text = full.get(..16).unwrap_or_default().replace('T', " ");
-    format!("<time datetime=\"{full}\"{attribute}>{text} UTC</time>")
+    let format = format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute] UTC");
+    let text = at.to_offset(UtcOffset::UTC).format(format).unwrap_or_default();
+    format!("<time datetime=\"{}\"{attribute}>{text}</time>", timestamp(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    #[test]
+    fn a_moment_is_shown_in_the_language_of_the_page_with_its_zone() {
+        assert_eq!(
+            exact(datetime!(2025-12-03 10:05:00.123 +11)),
+            "<time datetime=\"2025-12-02T23:05:00.123Z\">2 Dec 2025, 23:05 UTC</time>"
+        );
+    }
 }

@@ -18,9 +18,7 @@ pub(crate) const WAITING: TokenCookie = TokenCookie { name: "__Host-intake-waiti
 impl TokenCookie {
     /// The token in the request's cookies, if one has the shape of a token.
     pub(crate) fn token(&self, headers: &HeaderMap) -> Option<Token> {
-        let cookies = headers.get_all(COOKIE).filter_map(|value| value.to_str().ok());
-        let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.filter(|(name, _)| *name == self.name).find_map(|(_, value)| Token::parse(value))
+        values(headers, self.name).find_map(Token::parse)
     }
 
     /// The header that gives the token to the browser.
@@ -34,4 +32,11 @@ impl TokenCookie {
     pub(crate) fn clear(&self) -> String {
         format!("{}=; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=0", self.name)
     }
+}
+
+/// What the request's cookies of this name hold.
+pub(crate) fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let cookies = headers.get_all(COOKIE).filter_map(|value| value.to_str().ok());
+    let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(move |(known, _)| *known == name).map(|(_, value)| value)
 }

@@ -11,6 +11,7 @@ use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{AuditEntryId, Browser, Deed, OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit};
 use intake_http::{TrustedProxies, edge};
 
+use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::session_cookie;
 
@@ -122,12 +123,13 @@ impl Visitor {
     fn find(request: &HttpRequest, visit: Visit) -> Found<Self> {
         let request = request.clone();
         Box::pin(async move {
-            let token = session_cookie::SESSION.token(request.headers()).ok_or(PageError::SignInFirst)?;
+            let sign_in_first = || PageError::SignInFirst(Destination::asked_for(&request));
+            let token = session_cookie::SESSION.token(request.headers()).ok_or_else(sign_in_first)?;
             let sessions = request
                 .app_data::<Data<dyn SessionStore>>()
                 .ok_or_else(|| PageError::Unexpected("the application holds no sessions".into()))?;
             let signed_in = sessions.holder(&token.digest(), visit, edge::now()).await?;
-            let signed_in = signed_in.ok_or(PageError::SignInFirst)?;
+            let signed_in = signed_in.ok_or_else(sign_in_first)?;
             Ok(Self { signed_in, token, request })
         })
     }

@@ -86,6 +86,10 @@ actions! {
     KeyReplaced = "key_replaced",
     /// A key was revoked.
     KeyRevoked = "key_revoked",
+    /// A key was renamed: the subject is the old name and the new one.
+    KeyRenamed = "key_renamed",
+    /// The note about a key was changed.
+    KeyNoted = "key_noted",
 }
 
 /// What was done, as it was recorded.

@@ -2,18 +2,23 @@
 
 pub(crate) mod api_key;
 pub(crate) mod manage;
+pub(crate) mod note;
 pub(crate) mod organisation;
 pub(crate) mod record;
+pub(crate) mod refusal;
 pub(crate) mod standing;
 pub(crate) mod store;
 
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
 pub use manage::{IssuedKey, KeyRequest, ManageKeysError, create_key, list_keys, revoke_key};
+pub use note::{KeyNote, KeyNoteError};
 pub use organisation::Organisation;
 pub use record::{KeyRecord, KeyStatus};
+pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};
 pub use standing::{KeyHolder, KeyRefusal, KeyStanding};
 pub use store::{
-    ACTIVE_KEYS_MAX, ANSWERS_KEPT, AddKeyOutcome, AnswerCount, KeyStore, NewKey, Replacement, RevokeOutcome,
+    ACTIVE_KEYS_MAX, ANSWERS_KEPT, AddKeyOutcome, AnswerCount, ChangeKeyOutcome, KeyStore, NewKey, Replacement,
+    RevokeOutcome,
 };
 
 #[cfg(feature = "mocks")]

@@ -27,6 +27,8 @@ pub struct KeyRecord {
     pub revoked_by: Option<String>,
     /// The key that it replaces.
     pub replaces: Option<KeyId>,
+    /// What people have written down about it; empty: nothing.
+    pub note: String,
     /// When it was last seen on a connection that was not encrypted, where anybody may have read it.
     pub sent_in_clear_at: Option<OffsetDateTime>,
 }
@@ -93,6 +95,7 @@ mod tests {
             revoked_at,
             revoked_by: None,
             replaces: None,
+            note: String::new(),
             sent_in_clear_at: Some(EARLIER),
         }
     }

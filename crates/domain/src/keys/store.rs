@@ -6,8 +6,10 @@ use time::{Date, Duration, OffsetDateTime};
 use crate::audit::action::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::KeyDigest;
+use crate::keys::note::KeyNote;
 use crate::keys::organisation::Organisation;
 use crate::keys::record::KeyRecord;
+use crate::keys::refusal::Refusal;
 use crate::keys::standing::KeyHolder;
 use crate::name::Name;
 use crate::store_error::StoreError;
@@ -75,6 +77,19 @@ pub enum RevokeOutcome {
     NotFound,
 }
 
+/// What became of an attempt to change what people call a key or know about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKeyOutcome {
+    /// It is changed.
+    Changed,
+    /// It was so before; nothing was recorded.
+    Unchanged,
+    /// The key was revoked: it stays as it was then.
+    Revoked,
+    /// The organisation has no such key.
+    NotFound,
+}
+
 /// How long the counts of a key's answers are kept: the span of the usage chart.
 pub const ANSWERS_KEPT: Duration = Duration::days(30);
 
@@ -95,9 +110,15 @@ pub struct AnswerCount {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyStore: Send + Sync {
-    /// Notes that this key was seen on a connection that was not encrypted. Returns at
-    /// once; it is stored a little later.
-    fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime);
+    /// Notes that this key was seen in a request that was not encrypted, which was refused: counted with the other answers
+    /// and refusals. Returns at once; it is stored a little later.
+    fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime, request_id: &str);
+
+    /// Notes that a request with this key was refused. Returns at once; the last [`REFUSALS_KEPT`] of each key are stored a
+    /// little later.
+    ///
+    /// [`REFUSALS_KEPT`]: crate::REFUSALS_KEPT
+    fn note_refusal(&self, key: &KeyDigest, refusal: Refusal);
 
     /// Counts an answer to a request with this key: its status, and the fields that it named. Returns at once; the count
     /// is stored a little later.
@@ -110,6 +131,27 @@ pub trait KeyStore: Send + Sync {
         key: KeyId,
         since: Date,
     ) -> Result<Vec<AnswerCount>, StoreError>;
+
+    /// The last refusals of a key's requests, the newest first. Empty for another organisation's key.
+    async fn refusals(&self, organisation: OrganisationId, key: KeyId) -> Result<Vec<Refusal>, StoreError>;
+
+    /// Gives one of the organisation's keys another name, and records the deed with it.
+    async fn rename(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        name: &Name,
+        deed: &Deed,
+    ) -> Result<ChangeKeyOutcome, StoreError>;
+
+    /// Writes another note about one of the organisation's keys, and records the deed with it.
+    async fn write_note(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        note: &KeyNote,
+        deed: &Deed,
+    ) -> Result<ChangeKeyOutcome, StoreError>;
 
     /// Stores an organisation.
     async fn add_organisation(&self, organisation: &Organisation) -> Result<(), StoreError>;

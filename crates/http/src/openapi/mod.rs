@@ -85,6 +85,13 @@ pub fn example_patient() -> String {
     example(&required_fields(), ":", ",")
 }
 
+/// A patient with every field, a line for each.
+#[must_use]
+pub fn whole_example_patient() -> String {
+    let members = example(&Field::ALL, ": ", ",\n  ");
+    format!("{{\n  {}\n}}", members.trim_matches(['{', '}']))
+}
+
 fn required_fields() -> Vec<Field> {
     Field::ALL.into_iter().filter(|field| field.definition().is_required).collect()
 }

@@ -16,6 +16,7 @@ use crate::patients::prefer::{PREFERENCE_APPLIED, STRICT, is_strict};
 use crate::patients::rate_limit::{Allowance, RateLimiter};
 use crate::patients::{bearer, body, content_type, created};
 use crate::problem::Problem;
+use crate::refused::Refused;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -62,7 +63,13 @@ async fn answer(
         _ => serve(purpose, headers, payload, register.as_ref(), &digest).await,
     };
     let fields = answer.as_ref().err().map(Problem::fields).unwrap_or_default();
-    let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
+    let mut response = answer.unwrap_or_else(|problem| {
+        let mut response = problem.respond(headers);
+        if let Some(refused) = Refused::new(digest, &problem) {
+            response.extensions_mut().insert(refused);
+        }
+        response
+    });
     keys.note_answer(&digest, edge::now(), response.status().as_u16(), &fields);
     if let Some((policy, allowance)) = limited {
         add_header(&mut response, RATE_LIMIT_POLICY, policy);

@@ -20,13 +20,13 @@ const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 const GRANTS: [(&str, &str, &[&str]); 12] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "second_factor_required", &["organisations"]),
-    ("UPDATE", "revoked_at, revoked_by, expires_at", &["api_keys"]),
+    ("UPDATE", "revoked_at, revoked_by, expires_at, name, note", &["api_keys"]),
     (
         "SELECT, INSERT, UPDATE, DELETE",
         "",
         &["members", "sessions", "password_resets", "familiar_networks", "key_answers"],
     ),
-    ("SELECT, INSERT, DELETE", "", &["recovery_codes", "waiting_sign_ins", "invitations"]),
+    ("SELECT, INSERT, DELETE", "", &["recovery_codes", "waiting_sign_ins", "invitations", "key_refusals"]),
     ("UPDATE", "accepted_by", &["invitations"]),
     ("SELECT", "", &["audit_entries"]),
     ("INSERT", RECORDABLE, &["audit_entries"]),

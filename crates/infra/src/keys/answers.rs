@@ -53,10 +53,14 @@ impl KeyAnswers {
         known.insert(*key, holder);
     }
 
+    /// Whose the key is, if it is known to exist.
+    pub(crate) fn holder(&self, key: &KeyDigest) -> Option<KeyHolder> {
+        self.0.known.read().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+    }
+
     /// Counts an answer, if the key exists.
     pub(crate) fn note(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]) {
-        let holder = self.0.known.read().unwrap_or_else(PoisonError::into_inner).get(key).copied();
-        let (Some(holder), Some(shard)) = (holder, self.0.shards.get(own_shard())) else {
+        let (Some(holder), Some(shard)) = (self.holder(key), self.0.shards.get(own_shard())) else {
             return;
         };
         let day = at.to_offset(UtcOffset::UTC).date();

@@ -1,6 +1,8 @@
 //! Organisations, their keys, and what is noted of the keys' use.
 
 pub(crate) mod answers;
+pub(crate) mod description;
+pub(crate) mod refusals;
 pub(crate) mod store;
 pub(crate) mod use_writer;
 pub(crate) mod uses;

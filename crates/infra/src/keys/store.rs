@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Action, AddKeyOutcome, AnswerCount, Deed, KeyDigest, KeyHolder, KeyId, KeyRecord, KeyStore,
-    NewKey, Organisation, OrganisationId, RevokeOutcome, StoreError,
+    ACTIVE_KEYS_MAX, Action, AddKeyOutcome, AnswerCount, ChangeKeyOutcome, Deed, KeyDigest, KeyHolder, KeyId, KeyNote,
+    KeyRecord, KeyStore, Name, NewKey, Organisation, OrganisationId, REFUSALS_KEPT, Refusal, RefusalReason,
+    RevokeOutcome, StoreError,
 };
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -13,8 +14,9 @@ use uuid::Uuid;
 use crate::audit::log::{name_of, record};
 use crate::database::pool::Database;
 use crate::diesel_errors::is_foreign_key_violation;
+use crate::keys::description::{rename, write_note};
 use crate::keys::uses::KeyUses;
-use crate::schema::{api_keys, key_answers, key_uses, organisations};
+use crate::schema::{api_keys, key_answers, key_refusals, key_uses, organisations};
 
 /// The port [`KeyStore`] over PostgreSQL.
 pub struct PostgresKeyStore {
@@ -32,8 +34,12 @@ impl PostgresKeyStore {
 
 #[async_trait]
 impl KeyStore for PostgresKeyStore {
-    fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime) {
-        self.uses.note_sent_in_clear(key, at);
+    fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime, request_id: &str) {
+        self.uses.note_sent_in_clear(key, at, request_id);
+    }
+
+    fn note_refusal(&self, key: &KeyDigest, refusal: Refusal) {
+        self.uses.note_refusal(key, refusal);
     }
 
     fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]) {
@@ -62,6 +68,47 @@ impl KeyStore for PostgresKeyStore {
             count: u64::try_from(count).unwrap_or_default(),
         };
         Ok(found.await?.into_iter().map(answer).collect())
+    }
+
+    async fn refusals(&self, organisation: OrganisationId, key: KeyId) -> Result<Vec<Refusal>, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let found = self.database.run(move |connection| {
+            let newest_first = key_refusals::table
+                .filter(key_refusals::organisation_id.eq(organisation).and(key_refusals::key_id.eq(key)))
+                .order((key_refusals::at.desc(), key_refusals::request_id.desc()))
+                .limit(i64::try_from(REFUSALS_KEPT).unwrap_or(i64::MAX));
+            let columns = (key_refusals::at, key_refusals::status, key_refusals::reason, key_refusals::request_id);
+            newest_first.select(columns).load::<(OffsetDateTime, i32, String, String)>(connection)
+        });
+        let refusal = |(at, status, reason, request_id): (OffsetDateTime, i32, String, String)| {
+            let status = u16::try_from(status).unwrap_or_default();
+            Refusal { at, status, reason: RefusalReason::named(&reason), request_id }
+        };
+        Ok(found.await?.into_iter().map(refusal).collect())
+    }
+
+    async fn rename(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        name: &Name,
+        deed: &Deed,
+    ) -> Result<ChangeKeyOutcome, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let (name, deed) = (name.clone(), deed.clone());
+        self.database.run(move |connection| rename(connection, organisation, key, &name, &deed)).await
+    }
+
+    async fn write_note(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        note: &KeyNote,
+        deed: &Deed,
+    ) -> Result<ChangeKeyOutcome, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let (note, deed) = (note.clone(), deed.clone());
+        self.database.run(move |connection| write_note(connection, organisation, key, &note, &deed)).await
     }
 
     async fn add_organisation(&self, organisation: &Organisation) -> Result<(), StoreError> {
@@ -233,6 +280,7 @@ struct KeyRow {
     created_by: Option<String>,
     revoked_by: Option<String>,
     replaces: Option<Uuid>,
+    note: Option<String>,
     #[diesel(select_expression = key_uses::last_used_at.nullable())]
     last_used_at: Option<OffsetDateTime>,
     #[diesel(select_expression = key_uses::sent_in_clear_at.nullable())]
@@ -252,6 +300,7 @@ impl From<KeyRow> for KeyRecord {
             revoked_at: row.revoked_at,
             revoked_by: row.revoked_by,
             replaces: row.replaces.map(KeyId::from),
+            note: row.note.unwrap_or_default(),
             sent_in_clear_at: row.sent_in_clear_at,
         }
     }

@@ -1,6 +1,7 @@
 //! The thread that writes what [`KeyUses`] gathers, and sets the end of keys that have been replaced. It writes in parts,
 //! each small enough to finish in time, and never waits for a database that hangs.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,21 +11,24 @@ use anyhow::Context;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_query;
-use diesel::sql_types::{Array, BigInt, Binary, Date as SqlDate, Integer, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{KeyDigest, KeyHolder};
-use time::OffsetDateTime;
+use diesel::sql_types::{Array, BigInt, Date as SqlDate, Integer, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{KeyDigest, KeyHolder, Refusal};
+use time::{OffsetDateTime, UtcOffset};
+use uuid::Uuid;
 
 use crate::database::connect::connect;
 use crate::database::url::DatabaseUrl;
 use crate::keys::answers::Counted;
-use crate::keys::uses::{KeyUses, ids};
+use crate::keys::refusals::write_refusals;
+use crate::keys::uses::{KeyUses, SentInClear, UPGRADE_REQUIRED, ids};
 use crate::left_behind::LeftBehind;
+use crate::schema::api_keys;
 use crate::sweep::Sweep;
 use crate::vital_thread::spawn_vital;
 
 /// How often to look for what is due: a first use shows up this soon.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
-/// Counts of answers are written once in this many intervals: they are only shown by day.
+/// Counts of answers, and refusals, are written once in this many intervals: nobody waits for them.
 const ANSWERS_EVERY: u64 = 5;
 /// Rows in one statement: even a slow database writes them in a fraction of the time-out.
 const PART_MAX: usize = 1_000;
@@ -98,16 +102,24 @@ impl Writing {
             self.write(&mut outcome, move |connection| write_uses(connection, &rows), || uses.give_back(part));
         }
         let mut dropped = 0;
-        for part in uses.take_sent_in_clear().chunks(PART_MAX) {
-            let rows = part.to_vec();
-            let give_back = || dropped += uses.give_back_sent_in_clear(part);
-            self.write(&mut outcome, move |connection| write_sent_in_clear(connection, &rows), give_back);
+        let (sent, refused) = uses.take_sent_in_clear();
+        for part in sent.chunks(PART_MAX) {
+            let keys: HashSet<KeyDigest> = part.iter().map(|(key, _)| *key).collect();
+            let refused: Vec<_> = refused.iter().filter(|(key, _)| keys.contains(key)).cloned().collect();
+            let rows = (part.to_vec(), refused.clone());
+            let give_back = || dropped += uses.give_back_sent_in_clear(part, &refused);
+            self.write(&mut outcome, move |connection| write_sent_in_clear(connection, &rows.0, rows.1), give_back);
         }
         if has_answers {
             for part in uses.answers.take().chunks(PART_MAX) {
                 let rows = part.to_vec();
                 let give_back = || uses.answers.give_back(part);
                 self.write(&mut outcome, move |connection| write_answers(connection, &rows), give_back);
+            }
+            for part in uses.take_refused().chunks(PART_MAX) {
+                let rows = part.to_vec();
+                let give_back = || uses.give_back_refused(part);
+                self.write(&mut outcome, move |connection| write_refusals(connection, &rows), give_back);
             }
         }
         self.log(&outcome, dropped + uses.answers.take_dropped(), is_end);
@@ -215,17 +227,46 @@ fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)
     .map(drop)
 }
 
-fn write_sent_in_clear(connection: &mut PgConnection, sent: &[(KeyDigest, OffsetDateTime)]) -> QueryResult<()> {
-    let (digests, moments): (Vec<_>, Vec<_>) = sent.iter().map(|(key, at)| (key.as_bytes().as_slice(), *at)).unzip();
-    // Made-up keys are left out by the join.
+/// Marks the keys, counts the answers that the requests got, and stores their refusals: all of it or nothing, because
+/// counting twice would be wrong.
+fn write_sent_in_clear(
+    connection: &mut PgConnection,
+    sent: &[(KeyDigest, SentInClear)],
+    refused: Vec<(KeyDigest, Refusal)>,
+) -> QueryResult<()> {
+    let digests: Vec<&[u8]> = sent.iter().map(|(key, _)| key.as_bytes().as_slice()).collect();
+    connection.transaction(|connection| {
+        // Made-up keys are not among them.
+        let found = api_keys::table.filter(api_keys::digest.eq_any(&digests));
+        let found: Vec<(Vec<u8>, Uuid, Uuid)> =
+            found.select((api_keys::digest, api_keys::organisation_id, api_keys::id)).load(connection)?;
+        let holder = |(digest, organisation, key): (Vec<u8>, Uuid, Uuid)| {
+            (digest, KeyHolder { key_id: key.into(), organisation_id: organisation.into() })
+        };
+        let holders: HashMap<Vec<u8>, KeyHolder> = found.into_iter().map(holder).collect();
+        let of = |key: &KeyDigest| holders.get(key.as_bytes().as_slice()).copied();
+        let marks: Vec<_> = sent.iter().filter_map(|(key, sent)| Some((of(key)?, *sent))).collect();
+        mark_sent_in_clear(connection, &marks)?;
+        let counted = |(holder, sent): &(KeyHolder, SentInClear)| {
+            ((*holder, sent.at.to_offset(UtcOffset::UTC).date(), UPGRADE_REQUIRED, ""), sent.count)
+        };
+        write_answers(connection, &marks.iter().map(counted).collect::<Vec<_>>())?;
+        let refused = refused.into_iter().filter_map(|(key, refusal)| Some((of(&key)?, refusal)));
+        write_refusals(connection, &refused.collect::<Vec<_>>())
+    })
+}
+
+fn mark_sent_in_clear(connection: &mut PgConnection, sent: &[(KeyHolder, SentInClear)]) -> QueryResult<()> {
+    let (organisations, keys): (Vec<_>, Vec<_>) = sent.iter().map(|(holder, _)| ids(holder)).unzip();
+    let moments: Vec<_> = sent.iter().map(|(_, sent)| sent.at).collect();
     sql_query(
         "INSERT INTO key_uses (organisation_id, key_id, sent_in_clear_at)
-         SELECT api_keys.organisation_id, api_keys.id, sent.at
-         FROM unnest($1, $2) AS sent (digest, at) JOIN api_keys ON api_keys.digest = sent.digest ORDER BY 1, 2
+         SELECT * FROM unnest($1, $2, $3) ORDER BY 1, 2
          ON CONFLICT (organisation_id, key_id) DO UPDATE
          SET sent_in_clear_at = greatest(key_uses.sent_in_clear_at, excluded.sent_in_clear_at)",
     )
-    .bind::<Array<Binary>, _>(digests)
+    .bind::<Array<SqlUuid>, _>(organisations)
+    .bind::<Array<SqlUuid>, _>(keys)
     .bind::<Array<Timestamptz>, _>(moments)
     .execute(connection)
     .map(drop)

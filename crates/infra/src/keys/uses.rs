@@ -1,15 +1,16 @@
-//! When keys were last used, which were sent in clear, and how requests with them were answered: gathered in memory, never
+//! When keys were last used, which were sent in clear, and how requests with them were answered and refused: gathered in memory, never
 //! part of a request's transaction. All of it is bounded, however long the database is away and whatever strangers send.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use intake_domain::{KeyDigest, KeyHolder, KeyStanding};
+use intake_domain::{KeyDigest, KeyHolder, KeyStanding, Refusal, RefusalReason};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::keys::answers::KeyAnswers;
+use crate::keys::refusals::LastRefusals;
 
 /// One write for each key and minute, not one for each request: a hot row would slow every request with that key.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
@@ -17,6 +18,12 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(60);
 const USED_MAX: usize = 100_000;
 /// How many keys seen in clear are kept. They are not looked up, so strangers can send made-up ones.
 const SENT_IN_CLEAR_MAX: usize = 10_000;
+
+/// What is noted of keys that were sent in clear: each of them, and the refusals of those requests.
+pub(crate) type TakenInClear = (Vec<(KeyDigest, SentInClear)>, Vec<(KeyDigest, Refusal)>);
+
+/// The status of answers to requests that were not encrypted.
+pub(crate) const UPGRADE_REQUIRED: u16 = 426;
 
 /// Where uses are noted. Clones share what they gather.
 #[derive(Clone, Default)]
@@ -28,7 +35,16 @@ pub struct KeyUses {
 #[derive(Default)]
 struct Gathered {
     used: HashMap<KeyHolder, LastUse>,
-    sent_in_clear: HashMap<KeyDigest, OffsetDateTime>,
+    refused: LastRefusals<KeyHolder>,
+    sent_in_clear: HashMap<KeyDigest, SentInClear>,
+    refused_in_clear: LastRefusals<KeyDigest>,
+}
+
+/// How often a key was seen in clear since that was last written, and when last.
+#[derive(Clone, Copy)]
+pub(crate) struct SentInClear {
+    pub(crate) at: OffsetDateTime,
+    pub(crate) count: i64,
 }
 
 struct LastUse {
@@ -55,11 +71,26 @@ impl KeyUses {
         }
     }
 
-    pub(crate) fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime) {
-        let mut gathered = self.gathered();
-        if gathered.sent_in_clear.len() < SENT_IN_CLEAR_MAX {
-            gathered.sent_in_clear.insert(*key, at);
+    /// Notes that a request was refused, if its key is known to exist.
+    pub(crate) fn note_refusal(&self, key: &KeyDigest, refusal: Refusal) {
+        if let Some(holder) = self.answers.holder(key) {
+            self.gathered().refused.add(holder, refusal);
         }
+    }
+
+    /// Notes that a key was seen in clear, in a request that was refused for it.
+    pub(crate) fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime, request_id: &str) {
+        let request_id = request_id.to_owned();
+        let mut gathered = self.gathered();
+        if let Some(sent) = gathered.sent_in_clear.get_mut(key) {
+            *sent = SentInClear { at: sent.at.max(at), count: sent.count + 1 };
+        } else if gathered.sent_in_clear.len() < SENT_IN_CLEAR_MAX {
+            gathered.sent_in_clear.insert(*key, SentInClear { at, count: 1 });
+        } else {
+            return;
+        }
+        let reason = Some(RefusalReason::Unencrypted);
+        gathered.refused_in_clear.add(*key, Refusal { at, status: UPGRADE_REQUIRED, reason, request_id });
     }
 
     /// Takes the uses that are due: all of them at the end, else those of keys not written for a minute.
@@ -92,22 +123,40 @@ impl KeyUses {
         }
     }
 
-    /// Takes the keys that were sent in clear.
-    pub(crate) fn take_sent_in_clear(&self) -> Vec<(KeyDigest, OffsetDateTime)> {
-        self.gathered().sent_in_clear.drain().collect()
+    /// Takes the refusals of keys that are known.
+    pub(crate) fn take_refused(&self) -> Vec<(KeyHolder, Refusal)> {
+        self.gathered().refused.take()
+    }
+
+    /// Takes back refusals that could not be written, as far as there is room.
+    pub(crate) fn give_back_refused(&self, refused: &[(KeyHolder, Refusal)]) {
+        self.gathered().refused.give_back(refused);
+    }
+
+    /// Takes the keys that were sent in clear, and the refusals of those requests.
+    pub(crate) fn take_sent_in_clear(&self) -> TakenInClear {
+        let mut gathered = self.gathered();
+        (gathered.sent_in_clear.drain().collect(), gathered.refused_in_clear.take())
     }
 
     /// Takes back keys that could not be marked, as far as there is room. Returns how many were dropped.
-    pub(crate) fn give_back_sent_in_clear(&self, sent: &[(KeyDigest, OffsetDateTime)]) -> usize {
+    pub(crate) fn give_back_sent_in_clear(
+        &self,
+        sent: &[(KeyDigest, SentInClear)],
+        refused: &[(KeyDigest, Refusal)],
+    ) -> usize {
         let mut gathered = self.gathered();
         let mut dropped = 0;
-        for (key, at) in sent {
-            if gathered.sent_in_clear.len() < SENT_IN_CLEAR_MAX {
-                gathered.sent_in_clear.entry(*key).or_insert(*at);
+        for (key, earlier) in sent {
+            if let Some(later) = gathered.sent_in_clear.get_mut(key) {
+                later.count += earlier.count;
+            } else if gathered.sent_in_clear.len() < SENT_IN_CLEAR_MAX {
+                gathered.sent_in_clear.insert(*key, *earlier);
             } else {
                 dropped += 1;
             }
         }
+        gathered.refused_in_clear.give_back(refused);
         dropped
     }
 

@@ -1,24 +1,12 @@
 //! The dashboard in a real browser, the way a member uses it.
 
 use intake_http::edge;
-use intake_infra::embedded::Packages;
-use intake_test_support::{Browser, Prerequisite, Service, ServiceBuilder, leave_out, patient, wait_for};
+use intake_test_support::{Browser, Service, ServiceBuilder, patient, wait_for};
 use serde_json::json;
 
 use crate::assert_unauthorised;
 use crate::fixtures::{PASSWORD, TestApp, accept_invitation, create_key, shown_key};
-use crate::pages::{keys_of_every_kind, pages_without_ids, visit_every_page};
 
-/// The check of accessibility, which a test puts into each page.
-const AXE: Prerequisite = Prerequisite {
-    subject: "accessibility",
-    need: "axe-core",
-    packages: Packages {
-        apt: "apt-get install npm && npm install --no-save --prefix target/axe axe-core@4",
-        dnf: "dnf install npm && npm install --no-save --prefix target/axe axe-core@4",
-        brew: "brew install npm && npm install --no-save --prefix target/axe axe-core@4",
-    },
-};
 const TAB: &str = "\u{E004}";
 const ENTER: &str = "\u{E007}";
 
@@ -370,18 +358,6 @@ fn everything_works_without_scripts() {
 }
 
 #[test]
-fn no_page_is_wider_than_a_phone() {
-    let Some(browser) = Browser::start() else { return };
-    let phone = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
-    browser.tell("Emulation.setDeviceMetricsOverride", &phone);
-    let app = TestApp::start();
-    // A page is laid out anew some time after the window has changed.
-    visit_every_page(&app, &browser, &"Ada".repeat(33), &"Long".repeat(25), &|page| {
-        wait_for(&format!("a narrow page: {page}"), || page_width(&browser) <= 360);
-    });
-}
-
-#[test]
 fn the_first_start_prints_an_invitation_that_leads_to_the_dashboard() {
     let Some(browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -402,93 +378,4 @@ fn the_first_start_prints_an_invitation_that_leads_to_the_dashboard() {
     let service = start();
     wait_for("the greeting", || service.output().contains("intake is ready"));
     assert_eq!(link(&service), None, "there is a member by now");
-}
-
-/// Shows the page by day and by night.
-fn in_every_scheme(browser: &Browser, look: impl Fn(&str)) {
-    for scheme in ["light", "dark"] {
-        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        browser.tell("Emulation.setEmulatedMedia", &media);
-        look(scheme);
-    }
-}
-
-fn page_width(browser: &Browser) -> u64 {
-    browser.run("return document.documentElement.scrollWidth").as_u64().unwrap()
-}
-
-/// Shows the page as on a screen of that width.
-fn on_a_screen(browser: &Browser, width: u32) {
-    let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
-    browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
-}
-
-#[test]
-fn every_button_is_in_sight_on_every_screen_with_and_without_scripts() {
-    for (browser, name) in [(Browser::start(), "with scripts"), (Browser::without_scripts(), "without scripts")] {
-        let Some(browser) = browser else { return };
-        let app = TestApp::start();
-        app.join(&browser, &"Ada Lovelace ".repeat(8)[..100], &format!("{}@clinic.example", "a".repeat(60)));
-        keys_of_every_kind(&app, &browser);
-        // Others have more buttons than oneself.
-        drop(app.member(&format!("{}@clinic.example", "c".repeat(60))));
-        browser.open(&app.url("/settings/members"));
-        browser.fill("Email", &format!("{}@clinic.example", "b".repeat(60)));
-        browser.press("Create invitation link");
-        browser.wait_for("won't be shown again");
-        for width in [360, 641, 768, 1_024, 1_280, 1_920] {
-            on_a_screen(&browser, width);
-            for path in pages_without_ids() {
-                browser.open(&app.url(&path));
-                let place = format!("{path} at {width} px {name}");
-                wait_for(&format!("a page that does not scroll sideways: {place}"), || {
-                    page_width(&browser) <= u64::from(width)
-                });
-                let hidden = browser.run(
-                    "return [...document.querySelectorAll('.scroll button')].filter((button) => {
-                        const [inner, outer] = [button, button.closest('.scroll')].map((one) => one.getBoundingClientRect());
-                        return inner.width === 0 || inner.left < outer.left || inner.right > outer.right;
-                    }).length",
-                );
-                assert_eq!(hidden, 0, "{place}");
-            }
-        }
-    }
-}
-
-/// Pictures of every page, for whoever works on their looks: `INTAKE_SCREENSHOTS=folder cargo test pictures`.
-#[test]
-fn pictures() {
-    let Some(folder) = std::env::var_os("INTAKE_SCREENSHOTS") else { return };
-    let Some(browser) = Browser::start() else { return };
-    let app = TestApp::start();
-    visit_every_page(&app, &browser, "Ada Lovelace", "Reception", &|page| {
-        let name = page.replace(['{', '}'], "").trim_start_matches('/').replace(['/', ' '], "-");
-        in_every_scheme(&browser, |scheme| {
-            for width in [360, 768, 1_280, 1_920] {
-                on_a_screen(&browser, width);
-                let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
-                std::fs::write(file, browser.screenshot()).unwrap();
-            }
-        });
-    });
-}
-
-#[test]
-fn no_page_keeps_anybody_out() {
-    let Some(browser) = Browser::start() else { return };
-    let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/node_modules/axe-core/axe.min.js");
-    let Ok(axe) = std::fs::read_to_string(axe) else {
-        leave_out(&AXE);
-        return;
-    };
-    let app = TestApp::start();
-    visit_every_page(&app, &browser, "Ada", "Reception", &|page| {
-        in_every_scheme(&browser, |scheme| {
-            let _ = browser.run(&axe);
-            let _ = browser.run("window.found = null; axe.run().then((all) => { window.found = all.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html).join(' ')); })");
-            wait_for("axe", || !browser.run("return window.found").is_null());
-            assert_eq!(browser.run("return window.found"), json!([]), "{page} in {scheme}");
-        });
-    });
 }

@@ -9,7 +9,7 @@ use crate::pages::{fill, id_on_page, routes, walled_routes};
 
 /// A form with the fields of all forms. The password is not Ada's.
 fn everything(key: &KeyId) -> String {
-    format!("name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x&role=key-manager")
+    format!("name=k&note=n&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x&role=key-manager")
 }
 
 #[test]
@@ -82,7 +82,8 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
             let form = format!("form_token={}&{}", ada.form_token, everything(&key));
             let body = if method == "POST" { form.as_bytes() } else { b"" };
             let response = ada.client.send(&request(method, &path, &headers, body));
-            assert_eq!((response.status, response.header("location")), (303, Some("/sign-in")), "{method} {path}");
+            let location = response.header("location").unwrap();
+            assert!(response.status == 303 && location.split('?').next() == Some("/sign-in"), "{method} {path}");
         }
     }
     assert_eq!((app.database.count("api_keys"), app.database.count("invitations")), (1, 1), "nothing was changed");

@@ -88,7 +88,7 @@ fn needs(path: &str) -> Option<Needs> {
         "/settings/account/second-factor/turn-off"
         | "/settings/account/recovery-codes"
         | "/settings/members/require-two-step-sign-in" => Some(Needs::AMemberWithSecondFactor),
-        "/" | "/settings/api-keys/{key}/first-use" => None,
+        "/" | "/settings" | "/settings/api-keys/{key}/first-use" => None,
         _ if path.starts_with("/settings/") => Some(Needs::AMember),
         _ => panic!("{path} is a page that the tour does not know: say what it needs"),
     }

@@ -1,0 +1,57 @@
+//! What a new organisation has yet to do, above the list of its keys: it goes when all is done, or when a visitor hides it in
+//! this browser.
+
+use actix_web::http::header::{HeaderValue, SET_COOKIE};
+use actix_web::web::Form;
+use actix_web::{HttpRequest, HttpResponse};
+use intake_domain::{KeyRecord, MemberStore};
+
+use crate::page::error::PageError;
+use crate::page::form_token::FormToken;
+use crate::page::session_cookie;
+use crate::page::shell::redirect;
+use crate::page::visitor::Visitor;
+
+/// A year in this browser: longer than anybody takes over the first steps.
+const HIDDEN: &str = "__Host-intake-first-steps=hidden; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=31536000";
+const COOKIE: &str = "__Host-intake-first-steps";
+
+/// A thing to do, and where.
+pub(crate) struct Step {
+    pub(crate) is_done: bool,
+    pub(crate) text: &'static str,
+    pub(crate) link: &'static str,
+}
+
+/// The steps. None: all are done, or the visitor does not want to see them.
+pub(crate) async fn first_steps(
+    request: &HttpRequest,
+    visitor: &Visitor,
+    keys: &[KeyRecord],
+    members: &dyn MemberStore,
+) -> Result<Option<[Step; 4]>, PageError> {
+    if session_cookie::values(request.headers(), COOKIE).next().is_some() {
+        return Ok(None);
+    }
+    let members = members.members(visitor.organisation()).await?;
+    let me = visitor.signed_in.member.id;
+    let step = |is_done, text, link| Step { is_done, text, link };
+    let steps = [
+        step(!keys.is_empty(), "Make a key for the software that will send patients", "/settings/api-keys/new"),
+        step(keys.iter().any(|key| key.last_used_at.is_some()), "Send the first request with it", "/docs"),
+        step(members.len() > 1, "Invite a second person, so that nobody is locked out", "/settings/members"),
+        step(
+            members.iter().any(|member| member.id == me && member.has_second_factor),
+            "Turn on two-step sign-in",
+            "/settings/account/second-factor",
+        ),
+    ];
+    Ok(Some(steps).filter(|steps| steps.iter().any(|step| !step.is_done)))
+}
+
+pub(crate) async fn hide(visitor: Visitor, form: Form<FormToken>) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let mut response = redirect("/settings/api-keys");
+    response.headers_mut().append(SET_COOKIE, HeaderValue::from_static(HIDDEN));
+    Ok(response)
+}

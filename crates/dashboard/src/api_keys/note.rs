@@ -1,0 +1,82 @@
+//! Writing down what people know about a key.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Form, Path, Query};
+use askama::Template;
+use intake_domain::{KeyNote, KeyNoteError, KeyRecord, KeyStore};
+use serde::Deserialize;
+
+use crate::api_keys::filter::{Done, Filter};
+use crate::api_keys::own_key;
+use crate::api_keys::rename::after;
+use crate::page::error::PageError;
+use crate::page::shell::{Shell, redirect, render};
+use crate::page::visitor::Visitor;
+
+#[derive(Template)]
+#[template(path = "api_keys/note.html")]
+struct NotePage<'a> {
+    shell: Shell,
+    action: String,
+    back: String,
+    name: &'a str,
+    note: &'a str,
+    note_error: Option<KeyNoteError>,
+    characters_max: usize,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct NoteForm {
+    form_token: String,
+    note: String,
+}
+
+pub(crate) async fn page(
+    visitor: Visitor,
+    id: Path<String>,
+    filter: Option<Query<Filter>>,
+    keys: Data<dyn KeyStore>,
+) -> Result<HttpResponse, PageError> {
+    let key = own_key(&visitor, &id, keys.as_ref()).await?;
+    let filter = filter.map(Query::into_inner).unwrap_or_default();
+    if key.revoked_at.is_some() {
+        return Ok(redirect(&filter.back_after(Done::KeptAsRevoked, key.id)));
+    }
+    render(StatusCode::OK, &NotePage::new(&visitor, &key, &filter))
+}
+
+pub(crate) async fn write(
+    visitor: Visitor,
+    id: Path<String>,
+    filter: Option<Query<Filter>>,
+    form: Form<NoteForm>,
+    keys: Data<dyn KeyStore>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let key = own_key(&visitor, &id, keys.as_ref()).await?;
+    let filter = filter.map(Query::into_inner).unwrap_or_default();
+    let note = match KeyNote::new(&form.note) {
+        Ok(note) => note,
+        Err(error) => {
+            let page = NotePage { note: &form.note, note_error: Some(error), ..NotePage::new(&visitor, &key, &filter) };
+            return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
+        }
+    };
+    let outcome = keys.write_note(visitor.organisation(), key.id, &note, &visitor.deed()).await?;
+    after(outcome, Done::Noted, &filter, &key)
+}
+
+impl<'a> NotePage<'a> {
+    fn new(visitor: &Visitor, key: &'a KeyRecord, filter: &Filter) -> Self {
+        Self {
+            shell: Shell::new("keys", visitor),
+            action: format!("/settings/api-keys/{}/note{}", key.id, filter.query()),
+            back: filter.back(key.id),
+            name: &key.name,
+            note: &key.note,
+            note_error: None,
+            characters_max: KeyNote::MAX_CHARACTERS,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The page to which signing in leads: the one that was asked for before. It comes in an address that anyone can make up, so
+//! only pages of this dashboard are accepted.
+
+use actix_web::HttpRequest;
+use actix_web::http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+
+/// Where signing in leads to by itself.
+const HOME: &str = "/settings/api-keys";
+/// What the addresses of all pages for members begin with. No other host can be named behind it.
+const PAGES: &str = "/settings/";
+/// Longer than the address of any page with its filters.
+const LENGTH_MAX: usize = 2_000;
+
+/// The address of a page for members, with its query. A text that is none becomes the page where signing in leads to by
+/// itself.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(from = "String")]
+pub(crate) struct Destination(String);
+
+/// A query that may name a destination.
+#[derive(Default, Deserialize)]
+pub(crate) struct Next {
+    #[serde(default)]
+    pub(crate) next: Destination,
+}
+
+impl From<String> for Destination {
+    fn from(text: String) -> Self {
+        Self::new(&text).unwrap_or_default()
+    }
+}
+
+impl Destination {
+    fn new(text: &str) -> Option<Self> {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        let is_page = text.starts_with(PAGES) && is_plain && text.len() <= LENGTH_MAX;
+        is_page.then(|| Self(text.to_owned()))
+    }
+
+    /// The page that a request asks for. What changes something is not repeated: then it is the part of the menu.
+    pub(crate) fn asked_for(request: &HttpRequest) -> Self {
+        let asked = match *request.method() {
+            Method::GET | Method::HEAD => request.uri().path_and_query().map(|asked| asked.as_str().to_owned()),
+            _ => request.path().split('/').nth(2).map(|part| format!("{PAGES}{part}")),
+        };
+        asked.and_then(|asked| Self::new(&asked)).unwrap_or_default()
+    }
+
+    /// The address of the page.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A page on the way to this one, `/sign-in` or `/sign-in/code`, which keeps it in mind.
+    pub(crate) fn after(&self, page: &str) -> String {
+        if self.0 == HOME {
+            page.to_owned()
+        } else {
+            format!("{page}?next={}", utf8_percent_encode(&self.0, NON_ALPHANUMERIC))
+        }
+    }
+}
+
+impl Default for Destination {
+    fn default() -> Self {
+        Self(HOME.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn only_pages_of_the_dashboard_are_led_to() {
+        for page in ["/settings/members", "/settings/api-keys?q=a%26b&page=2", "/settings/activity?before=0"] {
+            assert_eq!(Destination::new(page).unwrap().as_str(), page);
+        }
+        for other in [
+            "",
+            "/",
+            "//evil.example",
+            "///evil.example",
+            "/\\evil.example",
+            "\\\\evil.example",
+            "https://evil.example/settings/",
+            "https:/settings/members",
+            "javascript:alert(1)//settings/",
+            "data:text/html,x",
+            "evil.example/settings/",
+            "settings/members",
+            " /settings/members",
+            "/settings/\\evil.example",
+            "/settings/members\r\nSet-Cookie: a=b",
+            "/settings/\t/evil.example",
+            "/settings/\0",
+            "/settings/\u{e9}",
+            "/settings",
+            "/sign-out",
+            "/settingsevil",
+        ] {
+            assert_eq!(Destination::new(other), None, "{other:?}");
+            assert_eq!(Destination::from(other.to_owned()), Destination::default(), "{other:?}");
+        }
+        assert_eq!(Destination::new(&format!("/settings/{}", "x".repeat(LENGTH_MAX))), None);
+    }
+
+    #[test]
+    fn a_page_is_kept_on_the_way_to_it_and_a_change_is_not_repeated() {
+        let asked = |request: TestRequest| Destination::asked_for(&request.to_http_request()).after("/sign-in");
+        assert_eq!(asked(TestRequest::get().uri("/settings/api-keys")), "/sign-in");
+        assert_eq!(asked(TestRequest::get().uri("/")), "/sign-in");
+        assert_eq!(
+            asked(TestRequest::get().uri("/settings/activity?before=1")),
+            "/sign-in?next=%2Fsettings%2Factivity%3Fbefore%3D1"
+        );
+        assert_eq!(asked(TestRequest::post().uri("/settings/members/x/remove")), "/sign-in?next=%2Fsettings%2Fmembers");
+        assert_eq!(asked(TestRequest::post().uri("/sign-out")), "/sign-in");
+        assert_eq!(asked(TestRequest::get().uri("//evil.example/settings/")), "/sign-in");
+    }
+}

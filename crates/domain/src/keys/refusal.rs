@@ -1,0 +1,94 @@
+//! Requests with a key that were refused: when, with which status, why in a word, and under which request id. Nothing of what
+//! was sent is among it.
+
+use time::OffsetDateTime;
+
+/// How many refusals of each key are kept, the last ones: enough to find a fault, and few enough for a page.
+pub const REFUSALS_KEPT: usize = 100;
+
+/// A request that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// When it was answered.
+    pub at: OffsetDateTime,
+    /// The HTTP status of the answer.
+    pub status: u16,
+    /// Why it was refused. None: a newer program wrote a reason that this one does not know.
+    pub reason: Option<RefusalReason>,
+    /// The id of the request, which the answer carried.
+    pub request_id: String,
+}
+
+/// Declares the reasons and the words that they are stored under: one without a word does not compile.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $reason:ident = $word:literal,)*) => {
+        /// Why a request was refused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum RefusalReason {
+            $($(#[$doc])* $reason,)*
+        }
+
+        impl RefusalReason {
+            /// The word it is stored under.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $word,)*
+                }
+            }
+
+            /// The reason that is stored under this word.
+            #[must_use]
+            pub fn named(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$reason),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The request was not encrypted.
+    Unencrypted = "unencrypted",
+    /// The key was revoked.
+    Revoked = "revoked",
+    /// The key had expired.
+    Expired = "expired",
+    /// The key's rate limit was exceeded.
+    RateExceeded = "rate-exceeded",
+    /// The body was not said to be JSON in UTF-8.
+    MediaType = "media-type",
+    /// The body was too large.
+    TooLarge = "too-large",
+    /// The body did not arrive in time.
+    TooSlow = "too-slow",
+    /// The body, or a header, was not well formed.
+    Malformed = "malformed",
+    /// Fields broke rules.
+    Invalid = "invalid",
+    /// The body had members that are no fields, which the request asked to refuse.
+    UnknownMembers = "unknown-members",
+    /// The idempotency key belongs to a different patient.
+    DifferentPatient = "different-patient",
+    /// More requests were waiting than the service accepts.
+    Full = "full",
+    /// The database could not be reached.
+    Unavailable = "unavailable",
+    /// Anything else.
+    Unexpected = "unexpected",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_found_by_its_word_and_nothing_else() {
+        for reason in [RefusalReason::Unencrypted, RefusalReason::Invalid, RefusalReason::Unexpected] {
+            assert_eq!(RefusalReason::named(reason.as_str()), Some(reason));
+        }
+        assert_eq!(RefusalReason::named("bored"), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! What people call a key and know about it. A revoked key stays as it was: the database lets nobody change it.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{Action, ChangeKeyOutcome, Deed, KeyNote, Name};
+use uuid::Uuid;
+
+use crate::audit::log::record;
+use crate::schema::api_keys;
+
+/// Gives the key another name. The record keeps both.
+pub(crate) fn rename(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    key: Uuid,
+    name: &Name,
+    deed: &Deed,
+) -> QueryResult<ChangeKeyOutcome> {
+    connection.transaction(|connection| {
+        let Some((old, _)) = locked(connection, organisation, key)? else {
+            return not_changed(connection, organisation, key);
+        };
+        if old == name.as_str() {
+            return Ok(ChangeKeyOutcome::Unchanged);
+        }
+        diesel::update(api_keys::table.find(key)).set(api_keys::name.eq(name.as_str())).execute(connection)?;
+        record(connection, organisation, Action::KeyRenamed, &format!("{old} → {name}"), deed)?;
+        Ok(ChangeKeyOutcome::Changed)
+    })
+}
+
+/// Writes another note about the key, or none.
+pub(crate) fn write_note(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    key: Uuid,
+    note: &KeyNote,
+    deed: &Deed,
+) -> QueryResult<ChangeKeyOutcome> {
+    connection.transaction(|connection| {
+        let Some((name, old)) = locked(connection, organisation, key)? else {
+            return not_changed(connection, organisation, key);
+        };
+        if old.unwrap_or_default() == note.as_str() {
+            return Ok(ChangeKeyOutcome::Unchanged);
+        }
+        let text = Some(note.as_str()).filter(|text| !text.is_empty());
+        diesel::update(api_keys::table.find(key)).set(api_keys::note.eq(text)).execute(connection)?;
+        record(connection, organisation, Action::KeyNoted, &name, deed)?;
+        Ok(ChangeKeyOutcome::Changed)
+    })
+}
+
+/// Name and note of the organisation's key, if it was not revoked; nobody else changes it until the end of the transaction.
+fn locked(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    key: Uuid,
+) -> QueryResult<Option<(String, Option<String>)>> {
+    let own = api_keys::table.find(key).filter(api_keys::organisation_id.eq(organisation));
+    let changeable = own.filter(api_keys::revoked_at.is_null());
+    changeable.select((api_keys::name, api_keys::note)).for_update().first(connection).optional()
+}
+
+/// Why there is nothing to change.
+fn not_changed(connection: &mut PgConnection, organisation: Uuid, key: Uuid) -> QueryResult<ChangeKeyOutcome> {
+    let own = api_keys::table.find(key).filter(api_keys::organisation_id.eq(organisation));
+    let exists = diesel::select(diesel::dsl::exists(own)).get_result::<bool>(connection)?;
+    Ok(if exists { ChangeKeyOutcome::Revoked } else { ChangeKeyOutcome::NotFound })
+}

@@ -1,0 +1,206 @@
+//! How pages look: nothing is cut off, on any screen and paper, whatever things are called; and a check of accessibility
+//! finds nothing on any page, by day, by night and in the colours that somebody needs.
+
+use diesel::connection::SimpleConnection;
+use intake_infra::embedded::Packages;
+use intake_test_support::{Browser, Prerequisite, leave_out, wait_for};
+use serde_json::json;
+
+use crate::fixtures::TestApp;
+use crate::pages::{keys_of_every_kind, pages_without_ids, visit_every_page};
+
+/// The check of accessibility, which a test puts into each page.
+const AXE: Prerequisite = Prerequisite {
+    subject: "accessibility",
+    need: "axe-core",
+    packages: Packages {
+        apt: "apt-get install npm && npm install --no-save --prefix target/axe axe-core@4",
+        dnf: "dnf install npm && npm install --no-save --prefix target/axe axe-core@4",
+        brew: "brew install npm && npm install --no-save --prefix target/axe axe-core@4",
+    },
+};
+/// Paper of the size A4 within its margins.
+const PAPER: u32 = 718;
+
+#[test]
+fn no_page_is_wider_than_a_phone() {
+    let Some(browser) = Browser::start() else { return };
+    let phone = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
+    browser.tell("Emulation.setDeviceMetricsOverride", &phone);
+    let app = TestApp::start();
+    // A page is laid out anew some time after the window has changed.
+    visit_every_page(&app, &browser, &"Ada".repeat(33), &"Long".repeat(25), &|page| {
+        wait_for(&format!("a narrow page: {page}"), || page_width(&browser) <= 360);
+    });
+}
+
+/// Shows the page by day, by night, and in the few colours that somebody has chosen.
+fn in_every_scheme(browser: &Browser, look: impl Fn(&str)) {
+    for scheme in ["light", "dark"] {
+        emulate(browser, "screen", &[("prefers-color-scheme", scheme)]);
+        look(scheme);
+    }
+    emulate(browser, "screen", &[("forced-colors", "active"), ("prefers-color-scheme", "dark")]);
+    look("forced");
+    emulate(browser, "screen", &[]);
+}
+
+fn page_width(browser: &Browser) -> u64 {
+    browser.run("return document.documentElement.scrollWidth").as_u64().unwrap()
+}
+
+/// Shows the page as on a screen of that width.
+fn on_a_screen(browser: &Browser, width: u32) {
+    let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
+    browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
+}
+
+/// Shows the page on this medium, to somebody who has chosen these features.
+fn emulate(browser: &Browser, medium: &str, features: &[(&str, &str)]) {
+    let features: Vec<_> = features.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    browser.tell("Emulation.setEmulatedMedia", &json!({ "media": medium, "features": features }));
+}
+
+/// Names as they come: of many words, of one, of other scripts.
+fn add_keys_with_odd_names(app: &TestApp) {
+    let arabic = "مفتاح الاستقبال في العيادة ".repeat(4).chars().take(100).collect();
+    let names: [String; 3] = ["Long".repeat(25), arabic, "🏥🩺💉".repeat(33)];
+    for name in names {
+        let insert = format!(
+            "INSERT INTO api_keys (id, organisation_id, name, digest, hint, created_at, expires_at, created_by)
+             SELECT gen_random_uuid(), id, '{name}', sha256('{name}'::bytea), 'aB3x', now(), now() + interval '5 days', '{name}'
+             FROM organisations;
+             INSERT INTO key_uses SELECT organisation_id, id, now() - interval '40 days', now() FROM api_keys WHERE name = '{name}';"
+        );
+        app.database.connect().batch_execute(&insert).unwrap();
+    }
+}
+
+/// What is cut off on the page: what can be pressed in a table and is not within it, a table that is wider than its
+/// place, and a word of usual length that is broken.
+const CUT_OFF: &str = "
+    const faults = [];
+    for (const place of document.querySelectorAll('.scroll')) {
+        if (place.scrollWidth > place.clientWidth) faults.push('a table of ' + place.scrollWidth + ' in ' + place.clientWidth);
+        const outer = place.getBoundingClientRect();
+        for (const button of place.querySelectorAll('button, a')) {
+            const inner = button.getBoundingClientRect();
+            if (matchMedia('print').matches && button.localName === 'button') continue;
+            if (inner.width === 0 || inner.left < outer.left || inner.right > outer.right) faults.push(button.textContent);
+        }
+    }
+    for (const one of document.querySelectorAll('button, .button, .wordmark, .environment')) {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        const lines = new Set([...range.getClientRects()].filter((line) => line.width > 0).map((line) => Math.round(line.top)));
+        if (lines.size > 1) faults.push('in two lines: ' + one.textContent);
+    }
+    const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+        if (text.parentElement.closest('pre, code, details:not([open]), .hidden')) continue;
+        for (const word of text.data.matchAll(/(?<![^\\s])[A-Za-z,.…]{2,18}(?![^\\s])/g)) {
+            const range = document.createRange();
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            const lines = new Set([...range.getClientRects()].filter((one) => one.width > 0).map((one) => Math.round(one.top)));
+            if (lines.size > 1) faults.push('broken: ' + word[0]);
+        }
+    }
+    return faults;";
+
+#[test]
+fn nothing_is_cut_off_on_any_screen_with_and_without_scripts() {
+    for (browser, name) in [(Browser::start(), "with scripts"), (Browser::without_scripts(), "without scripts")] {
+        let Some(browser) = browser else { return };
+        let app = TestApp::start();
+        app.join(&browser, &"Ada Lovelace ".repeat(8)[..100], &format!("{}@clinic.example", "a".repeat(60)));
+        keys_of_every_kind(&app, &browser);
+        add_keys_with_odd_names(&app);
+        browser.open(&app.url("/settings/members"));
+        browser.fill("Email", &format!("{}@clinic.example", "b".repeat(60)));
+        browser.press("Create invitation link");
+        browser.wait_for("won't be shown again");
+        let key = browser_key(&app, &browser);
+        for path in pages_without_ids().into_iter().chain([key]) {
+            browser.open(&app.url(&path));
+            // 320, 512 and 640 are screens of 640, 1,024 and 1,280 px at 200 %.
+            for width in [320, 360, 512, 640, 768, 1_024, 1_280, 1_920] {
+                on_a_screen(&browser, width);
+                for colours in ["none", "active"] {
+                    emulate(&browser, "screen", &[("forced-colors", colours)]);
+                    assert_whole(&browser, width, &format!("{path} at {width} px {name}, forced colours: {colours}"));
+                }
+            }
+            emulate(&browser, "print", &[]);
+            on_a_screen(&browser, PAPER);
+            assert_whole(&browser, PAPER, &format!("{path} on paper {name}"));
+        }
+    }
+}
+
+#[test]
+fn a_status_is_told_by_its_form_as_well_as_its_colour() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    keys_of_every_kind(&app, &browser);
+    browser.open(&app.url("/settings/api-keys?show=all"));
+    let forms = browser.run(
+        "const forms = {};
+         for (const one of document.querySelectorAll('td .status'))
+             forms[one.textContent.split(',')[0]] = getComputedStyle(one, '::before').content.split(' / ')[0];
+         return forms",
+    );
+    assert_eq!(forms, json!({ "Active": "\"●\"", "Expired": "\"○\"", "Revoked": "\"✕\"" }));
+}
+
+/// The page of the key with the longest name in words.
+fn browser_key(app: &TestApp, browser: &Browser) -> String {
+    browser.open(&app.url("/settings/api-keys?show=all&q=Integration"));
+    let link = browser.run("return document.querySelector('tbody th a').getAttribute('href')");
+    link.as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn assert_whole(browser: &Browser, width: u32, place: &str) {
+    // A page is laid out anew some time after the window has changed.
+    wait_for(&format!("a page that does not scroll sideways: {place}"), || page_width(browser) <= u64::from(width));
+    assert_eq!(browser.run(CUT_OFF), json!([]), "{place}");
+}
+
+/// Pictures of every page, for whoever works on their looks: `INTAKE_SCREENSHOTS=folder cargo test pictures`.
+#[test]
+fn pictures() {
+    let Some(folder) = std::env::var_os("INTAKE_SCREENSHOTS") else { return };
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    visit_every_page(&app, &browser, "Ada Lovelace", "Reception", &|page| {
+        let name = page.replace(['{', '}'], "").trim_start_matches('/').replace(['/', ' '], "-");
+        in_every_scheme(&browser, |scheme| {
+            for width in [360, 768, 1_280, 1_920] {
+                on_a_screen(&browser, width);
+                let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
+                std::fs::write(file, browser.screenshot()).unwrap();
+            }
+        });
+    });
+}
+
+#[test]
+fn no_page_keeps_anybody_out() {
+    let Some(browser) = Browser::start() else { return };
+    let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/node_modules/axe-core/axe.min.js");
+    let Ok(axe) = std::fs::read_to_string(axe) else {
+        leave_out(&AXE);
+        return;
+    };
+    let app = TestApp::start();
+    visit_every_page(&app, &browser, "Ada", "Reception", &|page| {
+        in_every_scheme(&browser, |scheme| {
+            let _ = browser.run(&axe);
+            let _ = browser.run("window.found = null; axe.run().then((all) => { window.found = all.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html).join(' ')); })");
+            wait_for("axe", || !browser.run("return window.found").is_null());
+            assert_eq!(browser.run("return window.found"), json!([]), "{page} in {scheme}");
+        });
+    });
+}
