@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use intake_http::edge;
 use intake_infra::spawn_vital;
+use intake_metrics::MetricsText;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -47,13 +48,10 @@ impl CurrentCertificate {
         let _ = self.wake.send(());
     }
 
-    /// When it ends, in the text format of Prometheus.
-    pub(crate) fn to_text(&self) -> String {
-        format!(
-            "# HELP intake_certificate_end_seconds When the TLS certificate ends, in seconds since 1970.\n\
-             # TYPE intake_certificate_end_seconds gauge\nintake_certificate_end_seconds {}\n",
-            self.read().ends_at.unix_timestamp()
-        )
+    /// Writes when it ends.
+    pub(crate) fn write_metrics(&self, text: &mut MetricsText) {
+        let help = "When the TLS certificate ends, in seconds since 1970.";
+        text.gauge("intake_certificate_end_seconds", help, self.read().ends_at.unix_timestamp());
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Certificate> {

@@ -14,6 +14,7 @@ mod install_offer;
 mod listeners;
 mod local_ca;
 mod private_file;
+mod process_metrics;
 mod readiness;
 mod serve;
 mod setting_values;

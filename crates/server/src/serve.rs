@@ -10,7 +10,7 @@ use actix_web::middleware::from_fn;
 use anyhow::anyhow;
 use intake_dashboard::Dashboard;
 use intake_domain::{Environment, KeyStore, MemberStore, OrganisationId};
-use intake_http::{AnswerCounts, Api, Connections, envelope};
+use intake_http::{Api, Connections, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyStore, PostgresMemberStore,
     PostgresPatientRegister, PostgresSessionStore,
@@ -115,16 +115,15 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let dashboard = open_dashboard(configuration, &database, keys, &members, &base)?.configure();
     let application = move || App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard);
 
-    let counts = Arc::new(AnswerCounts::default());
     let connections_max = listeners::connections_max();
-    let connections = Connections::new(connections_max, configuration.trusted_proxies.clone(), Arc::clone(&counts));
+    let connections = Connections::new(connections_max, configuration.trusted_proxies.clone());
     let key_format = configuration.key_format.clone();
     let last = LastCheck::default();
     let readiness = Readiness { database, register, connections: connections.clone(), environment, key_format, last };
     if let Some(certificate) = listeners.certificate.clone() {
         signals::at_hangup(move || certificate.read_again())?;
     }
-    let admin = admin::serve(listeners.admin, readiness, counts, connections.clone(), listeners.certificate)?;
+    let admin = admin::serve(listeners.admin, readiness, connections.clone(), listeners.certificate)?;
     let api = listeners::serve(listeners.api, connections_max, &connections, application)?;
     if environment == Environment::Development {
         greet(configuration, clinic, members.as_ref(), &base, admin_addr).await?;

@@ -14,11 +14,12 @@ use diesel::sql_types::{Array, BigInt, Binary, Date as SqlDate, Integer, Text, T
 use intake_domain::{KeyDigest, KeyHolder};
 use time::OffsetDateTime;
 
-use crate::database::connect::connect;
+use crate::database::connect::{OpenConnection, connect};
 use crate::database::url::DatabaseUrl;
 use crate::keys::answers::Counted;
 use crate::keys::uses::{KeyUses, ids};
 use crate::left_behind::LeftBehind;
+use crate::metrics::{RECONNECTS, note_error};
 use crate::sweep::Sweep;
 use crate::vital_thread::spawn_vital;
 
@@ -84,7 +85,7 @@ impl Drop for KeyUseWriter {
 
 struct Writing {
     url: DatabaseUrl,
-    connection: Option<PgConnection>,
+    connection: Option<OpenConnection>,
     left_behind: Arc<LeftBehind>,
     /// Logged once, not at every try. While it lasts, no replaced key ends.
     is_failing: bool,
@@ -136,12 +137,15 @@ impl Writing {
         anyhow::ensure!(self.left_behind.patience().is_some(), "too many statements hang in the database");
         let (url, connection) = (self.url.clone(), self.connection.take());
         let (answer, answered) = channel();
-        let run = move || -> Result<(PgConnection, T), anyhow::Error> {
+        let run = move || -> Result<(OpenConnection, T), anyhow::Error> {
             let mut connection = match connection {
                 Some(connection) => connection,
                 None => connect(&url, SETTINGS)?,
             };
-            let done = work(&mut connection)?;
+            let done = work(&mut connection).inspect_err(|error| {
+                note_error(error);
+                RECONNECTS.add_one();
+            })?;
             Ok((connection, done))
         };
         // The work and the end of the wait for it race; the second of them sees that the other came first.
@@ -156,6 +160,7 @@ impl Writing {
         let mut answer = answered.recv_timeout(PATIENCE);
         if answer.is_err() {
             self.left_behind.add();
+            RECONNECTS.add_one();
             if is_settled.swap(true, Ordering::AcqRel) {
                 self.left_behind.undo();
                 answer = answered.try_recv().map_err(|_| RecvTimeoutError::Disconnected);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use crate::metrics::RECONNECTS;
 use crate::patients::in_progress::InProgress;
 use crate::patients::shared::Shared;
 use crate::patients::writer::{Lane, Work, Writer};
@@ -77,6 +78,7 @@ fn replace(shared: &Arc<Shared>, old: &mut Watched) -> std::io::Result<Outcome> 
         shared.left_behind.undo();
         return Ok(Outcome::CameBack);
     };
+    RECONNECTS.add_one();
     old.in_progress = in_progress;
     // The new writer waits for it.
     let _ = hand_over.send(work);

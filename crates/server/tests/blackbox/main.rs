@@ -24,6 +24,7 @@ mod install_offer;
 mod invitations;
 mod key_life_cycle;
 mod listeners;
+mod metrics;
 mod order_of_checks;
 mod overload;
 mod pages;
