@@ -68,7 +68,6 @@ impl<const N: usize> Histogram<N> {
         family.part("_count", labels, None, count);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "Prometheus knows no other numbers than these")]
     fn shown(&self, value: u64) -> f64 {
         match self.unit {
             Unit::Seconds => value as f64 / NANOSECONDS,

@@ -8,6 +8,7 @@ mod command_line;
 mod commands;
 mod configuration;
 mod data_dir;
+mod database_addresses;
 mod first_run;
 mod greeting;
 mod install_offer;

@@ -16,7 +16,6 @@ const VIRTUAL_MEMORY: usize = 20;
 const RESIDENT_PAGES: usize = 21;
 
 /// Writes them. Where there is no `/proc`, none.
-#[expect(clippy::cast_precision_loss, reason = "Prometheus knows no other numbers than these")]
 pub(crate) fn write_metrics(text: &mut MetricsText) {
     let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return };
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);

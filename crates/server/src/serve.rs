@@ -31,6 +31,9 @@ const DATABASE_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn serve(configuration: Configuration) -> anyhow::Result<()> {
     telemetry::start(configuration.log.clone());
+    for file in &configuration.open_files {
+        tracing::warn!(file = %file.display(), "every user of this machine can read the database's password in a file");
+    }
     configuration.assert_can_serve()?;
     let system = actix_web::rt::System::new();
     let served = system.block_on(serve_until_stopped(Arc::new(configuration)));
