@@ -82,7 +82,7 @@ fn call<B: MessageBody>(
 fn keys() -> Arc<dyn KeyStore> {
     let mut keys = MockKeyStore::new();
     keys.expect_note_sent_in_clear().returning(|_, _| ());
-    keys.expect_note_answer().returning(|_, _, _, _| ());
+    keys.expect_note_answer().returning(|_, _, _, _| None);
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));

@@ -21,6 +21,7 @@ use crate::edge;
 use crate::metrics;
 use crate::patients::{bearer, body};
 use crate::problem::{self, Problem};
+use crate::request_log::Asked;
 use crate::route::Route;
 use crate::trusted_proxies::TrustedProxies;
 
@@ -45,7 +46,11 @@ pub async fn envelope(
     let exchange = Exchange {
         request_id: request_id(request.headers()),
         is_https,
-        request: Some(Begun { route: Route::of(&request), at: Instant::now() }),
+        request: Some(Begun {
+            route: Route::of(&request),
+            at: Instant::now(),
+            asked: Asked::of(request.method(), request.headers()),
+        }),
     };
     let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
     let media_type = problem::media_type(request.headers());
@@ -100,6 +105,8 @@ pub(crate) struct Exchange {
 struct Begun {
     route: Route,
     at: Instant,
+    /// None: requests are not logged.
+    asked: Option<Asked>,
 }
 
 impl Exchange {
@@ -118,10 +125,13 @@ pub(crate) fn finish<B>(response: &mut HttpResponse<B>, exchange: Exchange, prog
             response.head_mut().set_connection_type(ConnectionType::Close);
         }
     }
-    if let Some(Begun { route, at }) = &request {
-        metrics::note_answer(route, response.status(), at.elapsed());
+    let id = request_id.to_str().unwrap_or_default();
+    if let Some(Begun { route, at, asked }) = &request {
+        let time = at.elapsed();
+        metrics::note_answer(route, response.status(), time);
+        asked.iter().for_each(|asked| asked.log(route, id, response, time));
     }
-    log(&request_id, response);
+    log_failure(id, response);
     let is_public = response.extensions().contains::<Revalidated>();
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, request_id);
@@ -132,13 +142,12 @@ pub(crate) fn finish<B>(response: &mut HttpResponse<B>, exchange: Exchange, prog
     }
 }
 
-/// Logs one line for each 5xx answer, with its cause; at level debug, one for every answer.
-fn log<B>(request_id: &HeaderValue, response: &HttpResponse<B>) {
-    let (request_id, status) = (request_id.to_str().unwrap_or_default(), response.status().as_u16());
+/// Logs one line for each 5xx answer, with its cause.
+fn log_failure<B>(request_id: &str, response: &HttpResponse<B>) {
     if !response.status().is_server_error() {
-        tracing::debug!(request_id, status, "answered");
         return;
     }
+    let status = response.status().as_u16();
     let extensions = response.extensions();
     let cause = extensions.get::<Cause>().map_or("unknown", Cause::as_str);
     if status == StatusCode::INTERNAL_SERVER_ERROR.as_u16() {

@@ -11,6 +11,7 @@ mod metrics;
 mod openapi;
 mod patients;
 mod problem;
+mod request_log;
 mod request_times;
 mod route;
 mod trusted_proxies;

@@ -117,19 +117,19 @@ impl Writer {
         let attempt =
             |job: &mut Job| Attempt { task: job.task.clone(), is_repeated: std::mem::replace(&mut job.was_sent, true) };
         let attempts: Vec<Attempt> = batch.iter_mut().map(attempt).collect();
-        for job in batch.iter().zip(&attempts).filter(|(_, attempt)| !attempt.is_repeated).map(|(job, _)| job) {
-            QUEUE_WAIT.observe_time(now.saturating_duration_since(job.since));
-        }
+        let longest_wait = note_waits(&batch, &attempts, now);
         BATCH_ROWS.observe(attempts.len() as u64);
         work.push_front(batch);
         self.in_progress.begin(work, now, self.patience());
         let stored = self.store(&attempts);
-        STATEMENT.observe_time(now.elapsed());
+        let took = now.elapsed();
+        STATEMENT.observe_time(took);
+        tracing::debug!(rows = attempts.len(), is_stored = stored.is_ok(), ?longest_wait, ?took, "a batch was sent");
         let mut work = self.in_progress.finish()?;
         let mut batch = work.pop_front().unwrap_or_default();
         match stored {
             Ok(answers) => {
-                self.note_success(now.elapsed());
+                self.note_success(took);
                 self.answer(batch, answers);
             }
             Err(Interrupted { interruption, may_be_stored }) => {
@@ -258,6 +258,13 @@ impl Writer {
         }
         std::thread::sleep(RETRY_PAUSE);
     }
+}
+
+/// Counts how long the jobs waited that are sent for the first time, and returns the longest wait.
+fn note_waits(batch: &[Job], attempts: &[Attempt], now: Instant) -> Duration {
+    let first_sent = batch.iter().zip(attempts).filter(|(_, attempt)| !attempt.is_repeated);
+    let waits = first_sent.map(|(job, _)| now.saturating_duration_since(job.since));
+    waits.inspect(|wait| QUEUE_WAIT.observe_time(*wait)).max().unwrap_or_default()
 }
 
 /// There is no hurry if every row is known to be held.
