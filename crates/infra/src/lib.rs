@@ -25,7 +25,7 @@ pub use members::{Argon2Hasher, PostgresMemberStore};
 pub use metrics::write_metrics;
 pub use patients::PostgresPatientRegister;
 pub use sessions::PostgresSessionStore;
-pub use vital_thread::{is_vital_thread, spawn_vital};
+pub use vital_thread::{Pulse, is_vital_thread, spawn_vital, stuck_thread};
 
 // Named for its features alone: they decide how libpq is built.
 use pq_sys as _;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actix_web::dev::Server;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use intake_http::Connections;
+use intake_infra::stuck_thread;
 use intake_metrics::{Kind, MEDIA_TYPE, MetricsText};
 use serde_json::json;
 
@@ -36,7 +37,10 @@ pub(crate) fn serve(
 }
 
 async fn live() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/plain").body("ok\n")
+    match stuck_thread() {
+        None => HttpResponse::Ok().content_type("text/plain").body("ok\n"),
+        Some(name) => HttpResponse::ServiceUnavailable().content_type("text/plain").body(format!("stuck: {name}\n")),
+    }
 }
 
 async fn ready(readiness: web::Data<Readiness>) -> HttpResponse {

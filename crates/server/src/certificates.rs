@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
 use intake_http::edge;
-use intake_infra::spawn_vital;
+use intake_infra::{Pulse, spawn_vital};
 use intake_metrics::MetricsText;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -94,9 +94,10 @@ impl ResolvesServerCert for CurrentCertificate {
 
 fn watch(files: TlsFiles, current: Arc<CurrentCertificate>, woken: Receiver<()>) -> std::io::Result<()> {
     let mut seen = stamps(&files);
-    let check = move || {
+    let check = move |pulse: Pulse| {
         let mut warned_at = OffsetDateTime::UNIX_EPOCH;
         loop {
+            pulse.beat();
             let now = edge::now();
             if now > warned_at + WARN_INTERVAL {
                 current.warn(now);
@@ -117,7 +118,7 @@ fn watch(files: TlsFiles, current: Arc<CurrentCertificate>, woken: Receiver<()>)
             seen = found;
         }
     };
-    spawn_vital(std::thread::Builder::new().name("certificates".into()).stack_size(256 * 1024), check).map(drop)
+    spawn_vital("certificates", std::thread::Builder::new().stack_size(256 * 1024), check).map(drop)
 }
 
 /// The times of change and the lengths of the files, which differ from one version to the next.

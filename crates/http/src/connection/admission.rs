@@ -130,6 +130,12 @@ impl Connections {
         self.0.are_draining.load(Ordering::Relaxed)
     }
 
+    /// Whether there are connections over which no request has come yet.
+    #[must_use]
+    pub fn have_newcomers(&self) -> bool {
+        self.0.open.load(Ordering::Relaxed) as u64 > self.0.used.get()
+    }
+
     /// Writes how many are open, and what happens on them.
     pub fn write_metrics(&self, text: &mut MetricsText) {
         let open = self.0.open.load(Ordering::Relaxed);

@@ -21,7 +21,7 @@ use crate::keys::uses::{KeyUses, ids};
 use crate::left_behind::LeftBehind;
 use crate::metrics::{RECONNECTS, note_error};
 use crate::sweep::Sweep;
-use crate::vital_thread::spawn_vital;
+use crate::vital_thread::{Pulse, spawn_vital};
 
 /// How often to look for what is due: a first use shows up this soon.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
@@ -48,12 +48,13 @@ impl KeyUseWriter {
     pub fn start(url: DatabaseUrl, uses: KeyUses) -> std::io::Result<Self> {
         let (stop, stopped) = channel();
         let (alive, ended) = channel();
-        let work = move || {
+        let work = move |pulse| {
             let _alive = alive;
-            let mut writing = Writing { url, connection: None, left_behind: Arc::default(), is_failing: false };
+            let mut writing = Writing { url, pulse, connection: None, left_behind: Arc::default(), is_failing: false };
             let mut ticks = 0_u64;
             let mut sweep = Sweep::new();
             loop {
+                writing.pulse.beat();
                 let is_end = stopped.recv_timeout(WRITE_INTERVAL) != Err(RecvTimeoutError::Timeout);
                 ticks += 1;
                 writing.write_all(&uses, is_end, is_end || ticks.is_multiple_of(ANSWERS_EVERY));
@@ -66,7 +67,7 @@ impl KeyUseWriter {
                 }
             }
         };
-        spawn_vital(std::thread::Builder::new().name("key-uses".into()), work)?;
+        spawn_vital("key-uses", std::thread::Builder::new(), work)?;
         Ok(Self { stop, ended })
     }
 }
@@ -85,6 +86,7 @@ impl Drop for KeyUseWriter {
 
 struct Writing {
     url: DatabaseUrl,
+    pulse: Pulse,
     connection: Option<OpenConnection>,
     left_behind: Arc<LeftBehind>,
     /// Logged once, not at every try. While it lasts, no replaced key ends.
@@ -134,6 +136,7 @@ impl Writing {
         &mut self,
         work: impl FnOnce(&mut PgConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, anyhow::Error> {
+        self.pulse.beat();
         anyhow::ensure!(self.left_behind.patience().is_some(), "too many statements hang in the database");
         let (url, connection) = (self.url.clone(), self.connection.take());
         let (answer, answered) = channel();

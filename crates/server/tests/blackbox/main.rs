@@ -39,6 +39,7 @@ mod secrets;
 mod sign_in_line;
 mod slow_clients;
 mod stopping;
+mod systemd;
 mod torture;
 mod two_step_sign_in;
 mod values;
