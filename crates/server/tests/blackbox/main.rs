@@ -25,6 +25,7 @@ mod invitations;
 mod key_life_cycle;
 mod listeners;
 mod metrics;
+mod migrations;
 mod order_of_checks;
 mod overload;
 mod pages;
