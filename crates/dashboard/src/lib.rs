@@ -6,6 +6,7 @@ mod activity;
 mod api_keys;
 mod docs;
 mod members;
+mod metrics;
 mod page;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub use account::reset_password::reset_password_path;
 use account::{name, page as account_page, password, reset_password, second_factor, sessions, sign_in};
 use api_keys::{create, created, first_steps, list as key_list, note, rename, replace, revoke, usage};
 pub use members::invitation::invitation_path;
+pub use metrics::write_metrics;
 
 use docs::Documentation;
 use members::{

@@ -85,7 +85,7 @@ fn keys() -> Arc<dyn KeyStore> {
     keys.expect_note_refusal().returning(|_, _| ());
     keys.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
     keys.expect_write_note().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
-    keys.expect_note_answer().returning(|_, _, _, _| ());
+    keys.expect_note_answer().returning(|_, _, _, _| None);
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));

@@ -3,6 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
+use std::time::Instant;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -17,9 +18,12 @@ use intake_domain::{KeyFormat, KeyStore};
 use crate::cause::Cause;
 use crate::connection::progress::Progress;
 use crate::edge;
+use crate::metrics;
 use crate::patients::{bearer, body};
 use crate::problem::{self, Problem};
 use crate::refused::note_refusal;
+use crate::request_log::Asked;
+use crate::route::Route;
 use crate::trusted_proxies::TrustedProxies;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -39,14 +43,22 @@ pub async fn envelope(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let progress = request.conn_data::<Rc<Progress>>().cloned();
     let progress = progress.as_deref();
-    let request_id = request_id(request.headers());
     let is_https = is_https(&request, progress);
+    let exchange = Exchange {
+        request_id: request_id(request.headers()),
+        is_https,
+        request: Some(Begun {
+            route: Route::of(&request),
+            at: Instant::now(),
+            asked: Asked::of(request.method(), request.headers()),
+        }),
+    };
     let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
     let media_type = problem::media_type(request.headers());
     let is_last = request.head().connection_type() == ConnectionType::Close;
     let is_after_close = progress.is_some_and(|progress| progress.request_begins(is_last));
     if !is_https {
-        note_key_sent_in_clear(&request, &request_id);
+        note_key_sent_in_clear(&request, &exchange.request_id);
     }
     let refusal = if !is_https {
         Some(Problem::NotHttps)
@@ -61,42 +73,67 @@ pub async fn envelope(
         let (request, payload) = request.into_parts();
         body::discard(payload).await;
         let mut refusal = problem.respond(request.headers());
-        finish(&mut refusal, request_id, is_https, progress);
+        finish(&mut refusal, exchange, progress);
         return Ok(ServiceResponse::new(request, refusal).map_into_right_body());
     }
     // A panic must not end the connection, or the worker and its other requests.
     let called = AssertUnwindSafe(next.call(request)).catch_unwind().await;
     let mut failure = match called {
         Ok(Ok(mut response)) => {
-            note_refusal(&response, &request_id);
+            note_refusal(&response, &exchange.request_id);
             if asks_for_upgrade {
                 // actix-http reads nothing more from a connection that asked for another protocol.
                 response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
             }
-            finish(response.response_mut(), request_id, is_https, progress);
+            finish(response.response_mut(), exchange, progress);
             return Ok(response.map_into_left_body());
         }
         Ok(Err(error)) => error.error_response(),
         Err(_panic) => Problem::Unexpected("a part of the program panicked".into()).respond_as(media_type),
     };
-    finish(&mut failure, request_id, is_https, progress);
+    finish(&mut failure, exchange, progress);
     Err(InternalError::from_response("", failure).into())
 }
 
-/// Adds what every answer has, and logs it.
-pub(crate) fn finish<B>(
-    response: &mut HttpResponse<B>,
+/// What is known of a request when it is answered.
+pub(crate) struct Exchange {
     request_id: HeaderValue,
     is_https: bool,
-    progress: Option<&Progress>,
-) {
+    /// None: what came was no request.
+    request: Option<Begun>,
+}
+
+/// A request that is being served.
+struct Begun {
+    route: Route,
+    at: Instant,
+    /// None: requests are not logged.
+    asked: Option<Asked>,
+}
+
+impl Exchange {
+    /// The answer to something that is no request.
+    pub(crate) fn without_request(is_https: bool) -> Self {
+        Self { request_id: new_request_id(), is_https, request: None }
+    }
+}
+
+/// Adds what every answer has, counts it and logs it.
+pub(crate) fn finish<B>(response: &mut HttpResponse<B>, exchange: Exchange, progress: Option<&Progress>) {
+    let Exchange { request_id, is_https, request } = exchange;
     if let Some(progress) = progress {
         progress.request_ends(response.status());
         if progress.is_ending() {
             response.head_mut().set_connection_type(ConnectionType::Close);
         }
     }
-    log(&request_id, response);
+    let id = request_id.to_str().unwrap_or_default();
+    if let Some(Begun { route, at, asked }) = &request {
+        let time = at.elapsed();
+        metrics::note_answer(route, response.status(), time);
+        asked.iter().for_each(|asked| asked.log(route, id, response, time));
+    }
+    log_failure(id, response);
     let is_public = response.extensions().contains::<Revalidated>();
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, request_id);
@@ -107,13 +144,12 @@ pub(crate) fn finish<B>(
     }
 }
 
-/// Logs one line for each 5xx answer, with its cause; at level debug, one for every answer.
-fn log<B>(request_id: &HeaderValue, response: &HttpResponse<B>) {
-    let (request_id, status) = (request_id.to_str().unwrap_or_default(), response.status().as_u16());
+/// Logs one line for each 5xx answer, with its cause.
+fn log_failure<B>(request_id: &str, response: &HttpResponse<B>) {
     if !response.status().is_server_error() {
-        tracing::debug!(request_id, status, "answered");
         return;
     }
+    let status = response.status().as_u16();
     let extensions = response.extensions();
     let cause = extensions.get::<Cause>().map_or("unknown", Cause::as_str);
     if status == StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
@@ -153,6 +189,7 @@ fn note_key_sent_in_clear(request: &ServiceRequest, request_id: &HeaderValue) {
     if let (Some(format), Some(keys)) = (format, keys)
         && let Ok(key) = bearer::key(request.headers(), format)
     {
+        metrics::note_sent_in_clear();
         keys.note_sent_in_clear(&key.digest(), edge::now(), request_id.to_str().unwrap_or_default());
     }
 }
@@ -170,7 +207,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     new_request_id()
 }
 
-pub(crate) fn new_request_id() -> HeaderValue {
+fn new_request_id() -> HeaderValue {
     let id = format!("{:032x}", u128::from_be_bytes(edge::random()));
     HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }

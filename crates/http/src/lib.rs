@@ -7,10 +7,14 @@ mod connection;
 mod document;
 pub mod edge;
 mod envelope;
+mod metrics;
 mod openapi;
 mod patients;
 mod problem;
 mod refused;
+mod request_log;
+mod request_times;
+mod route;
 mod trusted_proxies;
 
 use std::sync::Arc;
@@ -20,12 +24,12 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, web};
 use intake_domain::{KeyFormat, KeyStore, PatientRegister};
 
-pub use answer_counts::AnswerCounts;
 pub use cause::Cause;
 pub use connection::admission::{Connections, Slot};
 pub use connection::stream::Connection;
 pub use document::Document;
 pub use envelope::envelope;
+pub use metrics::write_metrics;
 pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};

@@ -14,6 +14,7 @@ use intake_domain::{
 use serde::Serialize;
 
 use crate::cause::Cause;
+use crate::metrics;
 
 /// What the operations answer to.
 pub(crate) const POST_ONLY: &str = "POST, OPTIONS";
@@ -97,6 +98,7 @@ impl Problem {
     }
 
     pub(crate) fn respond_as(&self, media_type: &'static str) -> HttpResponse {
+        metrics::note_problem(self);
         let (status, title, detail) = self.status_title_detail();
         let (status_number, errors) = (status.as_u16(), self.errors());
         let body = Body { r#type: "about:blank", title, status: status_number, detail, instance: None, errors };

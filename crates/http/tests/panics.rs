@@ -44,7 +44,7 @@ fn register() -> Arc<dyn PatientRegister> {
 
 fn keys() -> Arc<dyn KeyStore> {
     let mut keys = MockKeyStore::new();
-    keys.expect_note_answer().returning(|_, _, _, _| ());
+    keys.expect_note_answer().returning(|_, _, _, _| None);
     keys.expect_note_refusal().returning(|_, _| ());
     Arc::new(keys)
 }

@@ -7,6 +7,7 @@ pub mod embedded;
 mod keys;
 mod left_behind;
 mod members;
+mod metrics;
 mod patients;
 mod schema;
 mod sessions;
@@ -21,9 +22,10 @@ pub use database::{
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use keys::{KeyUseWriter, KeyUses, PostgresKeyStore};
 pub use members::{Argon2Hasher, PostgresMemberStore};
+pub use metrics::write_metrics;
 pub use patients::PostgresPatientRegister;
 pub use sessions::PostgresSessionStore;
-pub use vital_thread::{is_vital_thread, spawn_vital};
+pub use vital_thread::{Pulse, is_vital_thread, spawn_vital, stuck_thread};
 
 // Named for its features alone: they decide how libpq is built.
 use pq_sys as _;

@@ -1,7 +1,7 @@
 //! The schema as PostgreSQL holds it: fit for being spread over nodes, and what Diesel believes it to be.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use diesel::prelude::*;
 use diesel::sql_types::Text;
@@ -154,4 +154,121 @@ fn who_is_a_member_when_roles_come_becomes_an_administrator() {
     connection.run_pending_migrations(migrations).unwrap();
     let roles = "SELECT role AS line FROM members UNION ALL SELECT role FROM invitations";
     assert_eq!(lines(&database, roles), ["administrator", "administrator"]);
+}
+
+/// What programs that were built for a schema may rely on, as far as a later migration could break it: tables, columns with
+/// their types, which columns an insert may leave out, and what values are refused.
+fn relied_on(database: &TestDatabase) -> BTreeSet<String> {
+    let facts = [
+        "SELECT 'table ' || tablename AS line FROM pg_tables WHERE schemaname = 'public'",
+        "SELECT 'column ' || attrelid::regclass || '.' || attname || ' ' || format_type(atttypid, atttypmod) AS line
+         FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+         WHERE attnum > 0 AND NOT attisdropped AND relkind IN ('r', 'v') AND relnamespace = 'public'::regnamespace",
+        "SELECT 'may be left out ' || attrelid::regclass || '.' || attname AS line
+         FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+         WHERE attnum > 0 AND NOT attisdropped AND relkind = 'r' AND relnamespace = 'public'::regnamespace
+            AND (atthasdef OR NOT attnotnull)",
+        "SELECT 'index ' || indexrelid::regclass || ' ' || indisunique AS line FROM pg_index
+         JOIN pg_class ON pg_class.oid = indexrelid WHERE relnamespace = 'public'::regnamespace",
+    ];
+    facts.iter().flat_map(|query| lines(database, query)).collect()
+}
+
+/// What may refuse a row, or hide it, of each table: rules that a later migration must not add to a table that was there.
+fn rules(database: &TestDatabase) -> BTreeSet<(String, String)> {
+    let rules = [
+        "SELECT conrelid::regclass || ' ' || conname AS line FROM pg_constraint
+         WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'x')",
+        "SELECT indrelid::regclass || ' ' || indexrelid::regclass AS line FROM pg_index
+         JOIN pg_class ON pg_class.oid = indexrelid WHERE indisunique AND relnamespace = 'public'::regnamespace",
+        "SELECT polrelid::regclass || ' ' || polname AS line FROM pg_policy",
+        "SELECT attrelid::regclass || ' ' || attname AS line FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+         WHERE attnum > 0 AND attnotnull AND NOT atthasdef AND relkind = 'r' AND relnamespace = 'public'::regnamespace",
+    ];
+    let found = rules.iter().flat_map(|query| lines(database, query));
+    found.map(|rule| rule.split_once(' ').map(|(table, rule)| (table.to_owned(), rule.to_owned())).unwrap()).collect()
+}
+
+/// What a change takes from programs that were built before it.
+fn broken_by(database: &TestDatabase, change: impl FnOnce()) -> Vec<String> {
+    let (relied_before, rules_before) = (relied_on(database), rules(database));
+    change();
+    let relied_after = relied_on(database);
+    let gone = relied_before.difference(&relied_after).map(|fact| format!("gone: {fact}"));
+    let was_there = |table: &str| relied_before.contains(&format!("table {table}"));
+    let rules_after = rules(database);
+    let added = rules_after.difference(&rules_before).filter(|(table, _)| was_there(table));
+    gone.chain(added.map(|(table, rule)| format!("added to {table}: {rule}"))).collect()
+}
+
+/// Before the first release, when there was no earlier program.
+const BEFORE_THE_FIRST_RELEASE: [&str; 7] = [
+    "20261121000000",
+    "20261121100000",
+    "20261121200000",
+    "20261122000000",
+    "20261122100000",
+    "20261122200000",
+    "20261123000000",
+];
+
+#[test]
+fn every_migration_leaves_the_programs_before_it_working() {
+    use diesel::migration::MigrationSource;
+    use diesel::pg::Pg;
+    use diesel_migrations::{FileBasedMigrations, MigrationHarness};
+
+    let database = TestDatabase::empty();
+    let source = FileBasedMigrations::find_migrations_directory_in_path("../../migrations").unwrap();
+    let mut migrations = MigrationSource::<Pg>::migrations(&source).unwrap();
+    migrations.sort_by_key(|migration| migration.name().version().to_string());
+    let mut connection = database.connect();
+    // Makes the table of what was applied.
+    assert!(connection.applied_migrations().unwrap().is_empty());
+    let mut broken = Vec::new();
+    for migration in migrations {
+        let version = migration.name().version().to_string();
+        let by_this = broken_by(&database, || drop(connection.run_migration(migration.as_ref()).unwrap()));
+        if !BEFORE_THE_FIRST_RELEASE.contains(&version.as_str()) {
+            broken.extend(by_this.into_iter().map(|what| format!("{version}: {what}")));
+        }
+    }
+    assert_eq!(broken, [""; 0], "docs/operations.md, Upgrades, says how a change is spread over releases");
+}
+
+/// Else the test above could not fail.
+#[test]
+fn a_change_that_breaks_earlier_programs_is_seen() {
+    use diesel::connection::SimpleConnection;
+
+    let database = TestDatabase::new();
+    let broken_by = |sql: &str| broken_by(&database, || database.connect().batch_execute(sql).unwrap());
+    for (sql, what) in [
+        ("ALTER TABLE patients DROP COLUMN email", "gone: column patients.email text"),
+        ("ALTER TABLE patients RENAME COLUMN state TO region", "gone: column patients.state text"),
+        ("ALTER TABLE patients ALTER postcode TYPE varchar(4)", "gone: column patients.postcode text"),
+        ("ALTER TABLE patients ALTER suburb SET NOT NULL", "gone: may be left out patients.suburb"),
+        ("ALTER TABLE patients ADD COLUMN sex text NOT NULL", "added to patients: sex"),
+        ("ALTER TABLE patients ADD CONSTRAINT adult CHECK (date_of_birth < '2000-01-01')", "added to patients: adult"),
+        (
+            "CREATE UNIQUE INDEX one_of_a_name ON patients (organisation_id, last_name)",
+            "added to patients: one_of_a_name",
+        ),
+        ("DROP INDEX patients_by_idempotency_key", "gone: index patients_by_idempotency_key true"),
+        ("CREATE POLICY none ON patients USING (false)", "added to patients: none"),
+        ("DROP TABLE sessions CASCADE", "gone: table sessions"),
+    ] {
+        let broken = broken_by(sql);
+        assert!(broken.iter().any(|found| found == what), "{sql}: {broken:?}");
+    }
+    for harmless in [
+        "ALTER TABLE patients ADD COLUMN nickname text",
+        "ALTER TABLE patients ADD COLUMN is_checked boolean NOT NULL DEFAULT false",
+        "CREATE INDEX patients_by_last_name ON patients (organisation_id, last_name)",
+        "CREATE TABLE notes (organisation_id uuid, id uuid, text text NOT NULL, PRIMARY KEY (organisation_id, id))",
+        "CREATE VIEW names AS SELECT last_name FROM patients",
+        "ALTER TABLE members ALTER name DROP NOT NULL",
+    ] {
+        assert_eq!(broken_by(harmless), [""; 0], "{harmless}");
+    }
 }

@@ -5,26 +5,27 @@ use std::sync::Arc;
 
 use actix_web::dev::Server;
 use actix_web::{App, HttpResponse, HttpServer, web};
-use intake_http::{AnswerCounts, Connections};
+use intake_http::Connections;
+use intake_infra::stuck_thread;
+use intake_metrics::{Kind, MEDIA_TYPE, MetricsText};
 use serde_json::json;
 
 use crate::certificates::CurrentCertificate;
+use crate::process_metrics;
 use crate::readiness::Readiness;
 
 /// Probes and metrics, on a listener of their own.
 pub(crate) fn serve(
     listener: TcpListener,
     readiness: Readiness,
-    counts: Arc<AnswerCounts>,
     connections: Connections,
     certificate: Option<Arc<CurrentCertificate>>,
 ) -> std::io::Result<Server> {
-    let (readiness, counts) = (web::Data::new(readiness), web::Data::from(counts));
+    let readiness = web::Data::new(readiness);
     let (connections, certificate) = (web::Data::new(connections), web::Data::new(certificate));
     let application = move || {
         App::new()
             .app_data(readiness.clone())
-            .app_data(counts.clone())
             .app_data(connections.clone())
             .app_data(certificate.clone())
             .route("/livez", web::get().to(live))
@@ -36,7 +37,10 @@ pub(crate) fn serve(
 }
 
 async fn live() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/plain").body("ok\n")
+    match stuck_thread() {
+        None => HttpResponse::Ok().content_type("text/plain").body("ok\n"),
+        Some(name) => HttpResponse::ServiceUnavailable().content_type("text/plain").body(format!("stuck: {name}\n")),
+    }
 }
 
 async fn ready(readiness: web::Data<Readiness>) -> HttpResponse {
@@ -47,11 +51,22 @@ async fn ready(readiness: web::Data<Readiness>) -> HttpResponse {
 }
 
 async fn metrics(
-    counts: web::Data<AnswerCounts>,
+    readiness: web::Data<Readiness>,
     connections: web::Data<Connections>,
     certificate: web::Data<Option<Arc<CurrentCertificate>>>,
 ) -> HttpResponse {
-    let end = certificate.as_ref().as_ref().map(|certificate| certificate.to_text()).unwrap_or_default();
-    let text = counts.to_text() + &connections.to_text() + &end;
-    HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(text)
+    let mut text = MetricsText::default();
+    let is_ready = u8::from(readiness.get().await.is_ok());
+    text.gauge("intake_ready", "Whether the service can store patients, as /readyz says.", is_ready);
+    intake_http::write_metrics(&mut text);
+    intake_dashboard::write_metrics(&mut text);
+    intake_infra::write_metrics(&mut text);
+    connections.write_metrics(&mut text);
+    if let Some(certificate) = certificate.as_ref() {
+        certificate.write_metrics(&mut text);
+    }
+    let build = [("version", env!("CARGO_PKG_VERSION"))];
+    text.family("intake_build_info", "The version of the program.", Kind::Gauge).sample(&build, 1);
+    process_metrics::write_metrics(&mut text);
+    HttpResponse::Ok().content_type(MEDIA_TYPE).body(text.into_text())
 }

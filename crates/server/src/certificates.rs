@@ -9,7 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
 use intake_http::edge;
-use intake_infra::spawn_vital;
+use intake_infra::{Pulse, spawn_vital};
+use intake_metrics::MetricsText;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -47,13 +48,10 @@ impl CurrentCertificate {
         let _ = self.wake.send(());
     }
 
-    /// When it ends, in the text format of Prometheus.
-    pub(crate) fn to_text(&self) -> String {
-        format!(
-            "# HELP intake_certificate_end_seconds When the TLS certificate ends, in seconds since 1970.\n\
-             # TYPE intake_certificate_end_seconds gauge\nintake_certificate_end_seconds {}\n",
-            self.read().ends_at.unix_timestamp()
-        )
+    /// Writes when it ends.
+    pub(crate) fn write_metrics(&self, text: &mut MetricsText) {
+        let help = "When the TLS certificate ends, in seconds since 1970.";
+        text.gauge("intake_certificate_end_seconds", help, self.read().ends_at.unix_timestamp());
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Certificate> {
@@ -96,9 +94,10 @@ impl ResolvesServerCert for CurrentCertificate {
 
 fn watch(files: TlsFiles, current: Arc<CurrentCertificate>, woken: Receiver<()>) -> std::io::Result<()> {
     let mut seen = stamps(&files);
-    let check = move || {
+    let check = move |pulse: Pulse| {
         let mut warned_at = OffsetDateTime::UNIX_EPOCH;
         loop {
+            pulse.beat();
             let now = edge::now();
             if now > warned_at + WARN_INTERVAL {
                 current.warn(now);
@@ -119,7 +118,7 @@ fn watch(files: TlsFiles, current: Arc<CurrentCertificate>, woken: Receiver<()>)
             seen = found;
         }
     };
-    spawn_vital(std::thread::Builder::new().name("certificates".into()).stack_size(256 * 1024), check).map(drop)
+    spawn_vital("certificates", std::thread::Builder::new().stack_size(256 * 1024), check).map(drop)
 }
 
 /// The times of change and the lengths of the files, which differ from one version to the next.

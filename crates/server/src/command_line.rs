@@ -39,6 +39,9 @@ pub(crate) enum OperatorCommand {
         /// Lets this role do what the service needs, and nothing else
         #[arg(long, value_name = "NAME")]
         service_role: Option<String>,
+        /// Says what would be done, and changes nothing
+        #[arg(long)]
+        check: bool,
         #[command(flatten)]
         output: Output,
     },

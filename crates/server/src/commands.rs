@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use intake_domain::{
     Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, Name,
     Organisation, OrganisationId, ResetSecondFactorError, Token, create_key, invite_member, issue_password_reset,
@@ -11,7 +11,7 @@ use intake_domain::{
 };
 use intake_infra::environment::assert_environment;
 use intake_infra::grants::{assert_service_role, grant_service_role};
-use intake_infra::migrations::{assert_not_newer, migrate};
+use intake_infra::migrations::{assert_not_newer, migrate, pending};
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -26,7 +26,10 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
-        OperatorCommand::Migrate { service_role, output } => {
+        OperatorCommand::Migrate { service_role, check: true, output } => {
+            check_migrations(configuration, service_role.as_deref(), &output)
+        }
+        OperatorCommand::Migrate { service_role, check: false, output } => {
             migrate_database(configuration, service_role.as_deref(), &output)
         }
         OperatorCommand::Organisation(command) => {
@@ -49,6 +52,28 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Fails wherever migrating would.
+fn check_migrations(configuration: &Configuration, role: Option<&str>, output: &Output) -> anyhow::Result<()> {
+    let Some(urls) = &configuration.database else {
+        bail!("--check: set DATABASE_URL; the embedded database is migrated whenever it starts");
+    };
+    assert_environment(&urls.owner, configuration.environment)?;
+    assert_not_newer(&urls.owner)?;
+    if let Some(role) = role {
+        assert_service_role(&urls.owner, role)?;
+    }
+    let pending = pending(&urls.owner)?;
+    let mut text = match pending.len() {
+        0 => "The schema is up to date.".to_owned(),
+        1 => format!("Would apply 1 migration: {}.", pending.join(", ")),
+        count => format!("Would apply {count} migrations: {}.", pending.join(", ")),
+    };
+    if let Some(role) = role {
+        text += &format!(" Would let the role {role} do what the service needs, and nothing else.");
+    }
+    print_result(output, &json!({ "pending": pending }), &text)
+}
+
 fn migrate_database(configuration: &Configuration, role: Option<&str>, output: &Output) -> anyhow::Result<()> {
     let backend = Backend::reach(configuration)?;
     // Before anything is changed.
@@ -60,6 +85,7 @@ fn migrate_database(configuration: &Configuration, role: Option<&str>, output: &
     let applied = migrate(&backend.owner)?;
     let mut text = match applied.len() {
         0 => "The schema is up to date.".to_owned(),
+        1 => format!("Applied 1 migration: {}.", applied.join(", ")),
         count => format!("Applied {count} migrations: {}.", applied.join(", ")),
     };
     if let Some(role) = role {

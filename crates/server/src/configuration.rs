@@ -10,16 +10,16 @@ use anyhow::bail;
 use intake_dashboard::{invitation_path, reset_password_path};
 use intake_domain::{Environment, KeyFormat, KeyPrefix, Token};
 use intake_http::{RateLimit, TrustedProxies};
-use intake_infra::{DatabaseUrl, Durability};
+use intake_infra::Durability;
 use tracing_subscriber::filter::Targets;
 
 use crate::certificate_files::TlsFiles;
 use crate::data_dir::DataDir;
-use crate::setting_values::{Address, Delay, Link, Log, Proxies, Span, Survival, Switched, Writers};
+use crate::database_addresses::{self, DatabaseUrls};
+use crate::setting_values::{Address, Delay, Link, Log, Proxies, Span, Switched, Writers};
 use crate::settings::{
-    ADMIN_ADDR, DATA_DIR, DATABASE_URL, DEADLINE, DRAIN_DELAY, DURABILITY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR,
-    KEY_PREFIX, LOG, MIGRATION_DATABASE_URL, POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT, Settings, TLS_CERT, TLS_KEY,
-    TRUSTED_PROXIES, WRITERS,
+    ADMIN_ADDR, DATA_DIR, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX, LOG, POSTGRES_BIN,
+    PUBLIC_URL, RATE_LIMIT, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES, WRITERS,
 };
 
 /// The port that links name if the service listens on any free port and the command cannot know which.
@@ -30,6 +30,8 @@ pub(crate) struct Configuration {
     pub(crate) environment: Environment,
     /// None: the embedded database.
     pub(crate) database: Option<DatabaseUrls>,
+    /// Files of addresses that every user of this machine can read.
+    pub(crate) open_files: Vec<PathBuf>,
     pub(crate) data_dir: DataDir,
     pub(crate) postgres_bin: Option<PathBuf>,
     pub(crate) https_addr: SocketAddr,
@@ -49,13 +51,6 @@ pub(crate) struct Configuration {
     pub(crate) log: Targets,
 }
 
-/// The two addresses of an external database.
-#[derive(Clone)]
-pub(crate) struct DatabaseUrls {
-    pub(crate) service: DatabaseUrl,
-    pub(crate) owner: DatabaseUrl,
-}
-
 impl Configuration {
     /// Reads every setting.
     pub(crate) fn read(settings: &Settings<'_>) -> anyhow::Result<Self> {
@@ -63,7 +58,8 @@ impl Configuration {
         let prefix: KeyPrefix = settings.get(&KEY_PREFIX)?;
         let configuration = Self {
             environment,
-            database: database(settings)?,
+            database: database_addresses::read(settings)?,
+            open_files: database_addresses::files_open_to_all(settings)?,
             data_dir: settings.get(&DATA_DIR)?,
             postgres_bin: settings.optional(&POSTGRES_BIN)?,
             https_addr: settings.get::<Address>(&HTTPS_ADDR)?.0,
@@ -133,19 +129,6 @@ impl Configuration {
             bail!("INTAKE_HTTP_ADDR must be set in production where only trusted proxies are served");
         }
         Ok(())
-    }
-}
-
-fn database(settings: &Settings<'_>) -> anyhow::Result<Option<DatabaseUrls>> {
-    let service: Option<DatabaseUrl> = settings.optional(&DATABASE_URL)?;
-    let owner = settings.optional(&MIGRATION_DATABASE_URL)?;
-    match (service, owner) {
-        (Some(service), owner) => {
-            let service = service.with_durability(settings.get::<Survival>(&DURABILITY)?.0);
-            Ok(Some(DatabaseUrls { owner: owner.unwrap_or_else(|| service.clone()), service }))
-        }
-        (None, Some(_)) => bail!("DATABASE_URL must be set where INTAKE_MIGRATION_DATABASE_URL is"),
-        (None, None) => Ok(None),
     }
 }
 

@@ -29,6 +29,7 @@ use crate::certificates::{self, CurrentCertificate};
 use crate::configuration::Configuration;
 use crate::local_ca;
 use crate::settings::{ADMIN_ADDR, HTTP_ADDR, HTTPS_ADDR, Setting};
+use crate::sockets::{ADMIN, HTTP, HTTPS, PassedSockets};
 
 /// Connections at the same time: far more than clinics' integrations need, and some 530 MiB if all of them stay idle
 /// (docs/reliability.md).
@@ -63,18 +64,23 @@ pub(crate) struct ApiListeners {
 }
 
 impl Listeners {
-    pub(crate) fn bind(configuration: &Configuration) -> anyhow::Result<Self> {
+    /// Opens the listeners, except those whose sockets were passed to the program.
+    pub(crate) fn bind(configuration: &Configuration, mut sockets: PassedSockets) -> anyhow::Result<Self> {
         let certificate = tls_files(configuration)?.map(CurrentCertificate::of).transpose()?;
         let https = match &certificate {
             Some(certificate) => {
                 let config = certificates::server_config(Arc::clone(certificate))?;
-                Some((listen("HTTPS", &HTTPS_ADDR, configuration.https_addr)?, config))
+                Some((listen("HTTPS", &HTTPS_ADDR, configuration.https_addr, sockets.take(HTTPS))?, config))
             }
             None => None,
         };
-        let http = configuration.http_addr.map(|address| listen("plain HTTP", &HTTP_ADDR, address));
-        let admin = listen("probes", &ADMIN_ADDR, configuration.admin_addr)?;
-        Ok(Self { api: ApiListeners { https, http: http.transpose()? }, admin, certificate })
+        let http = match configuration.http_addr {
+            Some(address) => Some(listen("plain HTTP", &HTTP_ADDR, address, sockets.take(HTTP))?),
+            None => None,
+        };
+        let admin = listen("probes", &ADMIN_ADDR, configuration.admin_addr, sockets.take(ADMIN))?;
+        sockets.assert_all_taken()?;
+        Ok(Self { api: ApiListeners { https, http }, admin, certificate })
     }
 
     /// None: a proxy in front serves HTTPS.
@@ -195,9 +201,18 @@ pub(crate) fn connections_max() -> usize {
     CONNECTIONS_MAX.min(files.saturating_sub(OTHER_FILES)).max(1)
 }
 
-fn listen(what: &str, setting: &Setting, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener =
-        TcpListener::bind(address).with_context(|| format!("{}: cannot listen on {address}", setting.variable))?;
+fn listen(
+    what: &str,
+    setting: &Setting,
+    address: SocketAddr,
+    passed: Option<TcpListener>,
+) -> anyhow::Result<TcpListener> {
+    let listener = match passed {
+        Some(listener) => listener,
+        None => {
+            TcpListener::bind(address).with_context(|| format!("{}: cannot listen on {address}", setting.variable))?
+        }
+    };
     rustix::net::listen(&listener, BACKLOG)?;
     // Connections inherit both. Without nodelay the second piece of an answer would wait until the first is
     // acknowledged.

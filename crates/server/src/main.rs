@@ -8,17 +8,21 @@ mod command_line;
 mod commands;
 mod configuration;
 mod data_dir;
+mod database_addresses;
 mod first_run;
 mod greeting;
 mod install_offer;
 mod listeners;
 mod local_ca;
 mod private_file;
+mod process_metrics;
 mod readiness;
 mod serve;
 mod setting_values;
 mod settings;
 mod signals;
+mod sockets;
+mod systemd;
 mod telemetry;
 
 use std::process::ExitCode;
@@ -55,7 +59,7 @@ fn run(command_line: CommandLine) -> anyhow::Result<()> {
         anyhow::Ok(configuration)
     };
     match command.unwrap_or(Command::Serve) {
-        Command::Serve => serve::serve(configuration()?),
+        Command::Serve => serve::serve(configuration),
         Command::Operator(command) => commands::run(command, &configuration()?),
         Command::Openapi { .. } => commands::print(intake_http::openapi("https://localhost:8443").trim_end()),
     }

@@ -10,10 +10,10 @@ use actix_web::middleware::from_fn;
 use anyhow::anyhow;
 use intake_dashboard::Dashboard;
 use intake_domain::{Environment, KeyStore, MemberStore, OrganisationId};
-use intake_http::{AnswerCounts, Api, Connections, envelope};
+use intake_http::{Api, Connections, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyStore, PostgresMemberStore,
-    PostgresPatientRegister, PostgresSessionStore,
+    PostgresPatientRegister, PostgresSessionStore, Pulse,
 };
 use tokio::task::JoinHandle;
 
@@ -22,28 +22,45 @@ use crate::configuration::Configuration;
 use crate::listeners::{self, Listeners};
 use crate::readiness::{LastCheck, Readiness};
 use crate::signals::{self, Signals};
-use crate::{admin, first_run, greeting, telemetry};
+use crate::sockets::PassedSockets;
+use crate::{admin, first_run, greeting, systemd, telemetry};
 
 /// How long a start that is interrupted may take to clean up; what takes longer hangs.
 const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long connections that have just been accepted may take to send a request: two round trips, and some rest for
+/// those far away.
+const NEWCOMERS_TIMEOUT: Duration = Duration::from_secs(1);
+/// Long enough for a worker to take what was accepted for it.
+const NEWCOMERS_INTERVAL: Duration = Duration::from_millis(50);
+/// Between two signs of life of a worker.
+const BEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the embedded database may take to stop before this is left to its guard.
 const DATABASE_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) fn serve(configuration: Configuration) -> anyhow::Result<()> {
-    telemetry::start(configuration.log.clone());
-    configuration.assert_can_serve()?;
+/// Reads the configuration and serves.
+pub(crate) fn serve(configuration: impl FnOnce() -> anyhow::Result<Configuration>) -> anyhow::Result<()> {
     let system = actix_web::rt::System::new();
-    let served = system.block_on(serve_until_stopped(Arc::new(configuration)));
+    // Before the configuration is read, which may take a while and ask a question.
+    system.block_on(async { signals::survive_hangup() })?;
+    // Before any other program is started, which would inherit them.
+    let sockets = PassedSockets::from_environment()?;
+    let configuration = configuration()?;
+    telemetry::start(configuration.log.clone());
+    for file in &configuration.open_files {
+        tracing::warn!(file = %file.display(), "every user of this machine can read the database's password in a file");
+    }
+    configuration.assert_can_serve()?;
+    let served = system.block_on(serve_until_stopped(Arc::new(configuration), sockets));
     // Dropping it would wait for its threads, one of which may hang inside the database. They end with the process.
     std::mem::forget(system);
     served
 }
 
-async fn serve_until_stopped(configuration: Arc<Configuration>) -> anyhow::Result<()> {
+async fn serve_until_stopped(configuration: Arc<Configuration>, sockets: PassedSockets) -> anyhow::Result<()> {
     // First, so that a service which is still starting can be stopped, too.
     let mut signals = Signals::listen()?;
     let Some(backend) = open(&configuration, &mut signals).await? else { return Ok(()) };
-    let served = start_and_run(&configuration, &backend, &mut signals).await;
+    let served = start_and_run(&configuration, &backend, sockets, &mut signals).await;
     close(backend, &mut signals).await;
     served
 }
@@ -89,23 +106,30 @@ async fn close(backend: Backend, signals: &mut Signals) {
     }
 }
 
-async fn start_and_run(configuration: &Configuration, backend: &Backend, signals: &mut Signals) -> anyhow::Result<()> {
+async fn start_and_run(
+    configuration: &Configuration,
+    backend: &Backend,
+    sockets: PassedSockets,
+    signals: &mut Signals,
+) -> anyhow::Result<()> {
     let running = tokio::select! {
-        running = start(configuration, backend) => running?,
+        running = start(configuration, backend, sockets) => running?,
         () = signals.next() => return Ok(()),
     };
+    systemd::note_ready();
+    systemd::keep_watchdog_quiet();
     running.until_stopped(signals).await
 }
 
 /// Starts everything, from the ports to the listeners.
-async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Result<Running> {
+async fn start(configuration: &Configuration, backend: &Backend, sockets: PassedSockets) -> anyhow::Result<Running> {
     let uses = KeyUses::default();
     let key_use_writer = KeyUseWriter::start(backend.service.clone(), uses.clone())?;
     let database = Database::new(&backend.service, configuration.deadline);
     let keys: Arc<dyn KeyStore> = Arc::new(PostgresKeyStore::new(database.clone(), uses.clone()));
     let members: Arc<dyn MemberStore> = Arc::new(PostgresMemberStore::new(database.clone()));
 
-    let (clinic, listeners) = prepare_and_listen(configuration, backend, keys.as_ref()).await?;
+    let (clinic, listeners) = prepare_and_listen(configuration, backend, sockets, keys.as_ref()).await?;
     let base = configuration.base_url(listeners.https_port());
     let admin_addr = listeners.admin.local_addr()?;
 
@@ -113,18 +137,23 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let register = Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &uses)?);
     let api = open_api(configuration, Arc::clone(&register), &keys, &base).configure();
     let dashboard = open_dashboard(configuration, &database, keys, &members, &base)?.configure();
-    let application = move || App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard);
+    let application = move || {
+        beat_with_this_worker();
+        App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard)
+    };
 
-    let counts = Arc::new(AnswerCounts::default());
     let connections_max = listeners::connections_max();
-    let connections = Connections::new(connections_max, configuration.trusted_proxies.clone(), Arc::clone(&counts));
+    let connections = Connections::new(connections_max, configuration.trusted_proxies.clone());
     let key_format = configuration.key_format.clone();
     let last = LastCheck::default();
     let readiness = Readiness { database, register, connections: connections.clone(), environment, key_format, last };
-    if let Some(certificate) = listeners.certificate.clone() {
-        signals::at_hangup(move || certificate.read_again())?;
-    }
-    let admin = admin::serve(listeners.admin, readiness, counts, connections.clone(), listeners.certificate)?;
+    let certificate = listeners.certificate.clone();
+    signals::at_hangup(move || {
+        systemd::note_reload();
+        certificate.iter().for_each(|certificate| certificate.read_again());
+        systemd::note_ready();
+    })?;
+    let admin = admin::serve(listeners.admin, readiness, connections.clone(), listeners.certificate)?;
     let api = listeners::serve(listeners.api, connections_max, &connections, application)?;
     if environment == Environment::Development {
         greet(configuration, clinic, members.as_ref(), &base, admin_addr).await?;
@@ -137,6 +166,7 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
 async fn prepare_and_listen(
     configuration: &Configuration,
     backend: &Backend,
+    sockets: PassedSockets,
     keys: &dyn KeyStore,
 ) -> anyhow::Result<(Option<OrganisationId>, Listeners)> {
     let _lock = match configuration.environment {
@@ -147,7 +177,7 @@ async fn prepare_and_listen(
         Some(_) => Some(first_run::ensure_demo(keys, &configuration.key_format, &configuration.data_dir).await?),
         None => None,
     };
-    Ok((clinic, Listeners::bind(configuration)?))
+    Ok((clinic, Listeners::bind(configuration, sockets)?))
 }
 
 fn open_api(
@@ -223,9 +253,14 @@ impl Running {
             () = signals.next() => {}
         }
         tracing::info!("stopping: accepted requests are finished first");
+        systemd::note_stopping();
         connections.drain();
         let finish = async {
             tokio::time::sleep(drain_delay).await;
+            // A server that stops drops connections which it has accepted and not read from. Those that come from here
+            // on wait in the socket, for the next instance if a supervisor keeps it open.
+            api_handle.pause().await;
+            let _ = tokio::time::timeout(NEWCOMERS_TIMEOUT, wait_for_newcomers(&connections)).await;
             api_handle.stop(true).await;
             admin_handle.stop(false).await;
             // On another thread, so that a second signal is still handled.
@@ -235,6 +270,27 @@ impl Running {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// Waits until every connection has sent its first request.
+async fn wait_for_newcomers(connections: &Connections) {
+    loop {
+        tokio::time::sleep(NEWCOMERS_INTERVAL).await;
+        if !connections.have_newcomers() {
+            return;
+        }
+    }
+}
+
+/// A worker whose loop no longer comes round serves nobody.
+fn beat_with_this_worker() {
+    let pulse = Pulse::named("api");
+    actix_web::rt::spawn(async move {
+        loop {
+            pulse.beat();
+            tokio::time::sleep(BEAT_INTERVAL).await;
+        }
+    });
 }
 
 fn unexpected_end<T>(what: &str, ended: Result<std::io::Result<()>, T>) -> anyhow::Error {

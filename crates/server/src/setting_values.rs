@@ -120,8 +120,9 @@ impl FromStr for Log {
         if !text.split(',').all(is_known) {
             return Err("must be a level like info, or levels by module like info,intake_infra=debug");
         }
-        // actix logs the start of every worker and every malformed request: only on demand.
-        let targets = format!("actix_server=warn,actix_http=off,{text}").parse();
+        // Only on demand: actix logs the start of every worker and every malformed request, and a line for each request
+        // costs much of what the request itself does (docs/performance.md).
+        let targets = format!("actix_server=warn,actix_http=off,intake::requests=off,{text}").parse();
         targets.map(Self).map_err(|_| "must be a level like info, or levels by module like info,intake_infra=debug")
     }
 }

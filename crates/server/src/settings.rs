@@ -33,10 +33,12 @@ enum DefaultValue {
 use DefaultValue::{Absent, ByEnvironment, Text};
 
 /// In the order of the help and of docs/operations.md.
-pub(crate) const SETTINGS: [&Setting; 19] = [
+pub(crate) const SETTINGS: [&Setting; 21] = [
     &ENVIRONMENT,
     &DATABASE_URL,
+    &DATABASE_URL_FILE,
     &MIGRATION_DATABASE_URL,
+    &MIGRATION_DATABASE_URL_FILE,
     &DATA_DIR,
     &HTTPS_ADDR,
     &TLS_CERT,
@@ -68,11 +70,23 @@ pub(crate) const DATABASE_URL: Setting = Setting {
     default: Absent("none"),
     help: "The service's connection. Without it, in development: an embedded PostgreSQL",
 };
+pub(crate) const DATABASE_URL_FILE: Setting = Setting {
+    variable: "DATABASE_URL_FILE",
+    value: "FILE",
+    default: Absent("none"),
+    help: "A file that holds the service's connection, instead of `DATABASE_URL`; read once, at the start",
+};
 pub(crate) const MIGRATION_DATABASE_URL: Setting = Setting {
     variable: "INTAKE_MIGRATION_DATABASE_URL",
     value: "URL",
     default: Absent("`DATABASE_URL`"),
     help: "The owner's connection, for migrations",
+};
+pub(crate) const MIGRATION_DATABASE_URL_FILE: Setting = Setting {
+    variable: "INTAKE_MIGRATION_DATABASE_URL_FILE",
+    value: "FILE",
+    default: Absent("none"),
+    help: "A file that holds the owner's connection, instead of `INTAKE_MIGRATION_DATABASE_URL`",
 };
 pub(crate) const DATA_DIR: Setting = Setting {
     variable: "INTAKE_DATA_DIR",
@@ -152,7 +166,8 @@ pub(crate) const LOG: Setting = Setting {
     variable: "INTAKE_LOG",
     value: "FILTER",
     default: Text("info"),
-    help: "A level, or levels by module (`info,intake_infra=debug`); text on a terminal, JSON lines elsewhere",
+    help: "A level, or levels by module (`info,intake_infra=debug`, and `info,intake::requests=info` for a line for each \
+           request); text on a terminal, JSON lines elsewhere",
 };
 pub(crate) const DURABILITY: Setting = Setting {
     variable: "INTAKE_DURABILITY",
@@ -174,8 +189,13 @@ pub(crate) const POSTGRES_BIN: Setting = Setting {
 };
 
 impl Setting {
+    /// As it is typed: `--https-addr`.
+    pub(crate) fn flag_name(&self) -> String {
+        format!("--{}", self.variable.trim_start_matches("INTAKE_").to_ascii_lowercase().replace('_', "-"))
+    }
+
     fn flag(&self) -> Arg {
-        let name = self.variable.trim_start_matches("INTAKE_").to_ascii_lowercase().replace('_', "-");
+        let name = self.flag_name().trim_start_matches('-').to_owned();
         let help = format!("{} [variable: {}] [default: {}]", self.help, self.variable, self.default);
         let help = help.replace('`', "");
         Arg::new(self.variable).long(name).value_name(self.value).help(help).help_heading("Settings").global(true)
@@ -238,6 +258,11 @@ impl Settings<'_> {
             None => self.default(setting)?.map(str::to_owned),
         };
         text.map(|text| text.parse().map_err(|reason| anyhow!("{} is wrong: {reason}", setting.variable))).transpose()
+    }
+
+    /// Whether the setting is given as a flag, which every user of the machine can read.
+    pub(crate) fn is_flag(&self, setting: &Setting) -> bool {
+        self.flags.0.contains_key(setting.variable)
     }
 
     fn given(&self, setting: &Setting) -> anyhow::Result<Option<String>> {

@@ -5,6 +5,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The exit status after a second signal.
 const STOPPED_AT_ONCE: i32 = 130;
 
+/// From here on SIGHUP ends the program no more, whether or not anybody waits for it yet.
+pub(crate) fn survive_hangup() -> std::io::Result<()> {
+    signal(SignalKind::hangup()).map(drop)
+}
+
 /// Does this at every SIGHUP, until the program ends.
 pub(crate) fn at_hangup(action: impl Fn() + 'static) -> std::io::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
@@ -23,9 +28,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on SIGHUP ends the program no more, whether or not anybody waits for it yet.
     pub(crate) fn listen() -> std::io::Result<Self> {
-        drop(signal(SignalKind::hangup())?);
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 

@@ -2,7 +2,8 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -26,6 +27,8 @@ pub struct ServiceBuilder {
     command: Command,
     data_dir: PathBuf,
     own_data_dir: Option<TempDir>,
+    /// Passed to the program as its standard input and output.
+    sockets: Option<[TcpListener; 2]>,
 }
 
 /// A running service, killed when dropped.
@@ -66,7 +69,7 @@ impl ServiceBuilder {
         for listener in ["INTAKE_HTTPS_ADDR", "INTAKE_HTTP_ADDR", "INTAKE_ADMIN_ADDR"] {
             command.env(listener, "127.0.0.1:0");
         }
-        Self { command, data_dir: data_dir.to_owned(), own_data_dir: None }
+        Self { command, data_dir: data_dir.to_owned(), own_data_dir: None, sockets: None }
     }
 
     /// Uses this database: with the service's role to serve, and the owner's to migrate.
@@ -103,17 +106,33 @@ impl ServiceBuilder {
     /// Limits the program's open files.
     #[must_use]
     pub fn open_files(mut self, max: usize) -> Self {
+        self.command = self.in_shell(&format!("ulimit -n {max}; exec \"$0\" \"$@\""));
+        self
+    }
+
+    /// Passes open sockets to the program by name, as systemd does. What it prints goes to standard error then.
+    #[must_use]
+    pub fn sockets(mut self, sockets: [(&str, &TcpListener); 2]) -> Self {
+        let [(first, _), (second, _)] = sockets;
+        self.sockets = Some(sockets.map(|(_, socket)| socket.try_clone().expect("a socket can be shared")));
+        // A parent can pass on only these two; the shell moves them to where they belong.
+        let take_places = "exec 3<&0 4<&1 0</dev/null 1>&2";
+        let names = format!("LISTEN_FDS=2 LISTEN_FDNAMES={first}:{second} LISTEN_PID=$$");
+        self.command = self.in_shell(&format!("{take_places}; export {names}; exec \"$0\" \"$@\""));
+        self
+    }
+
+    /// The command as the arguments of a shell that runs this first.
+    fn in_shell(&self, script: &str) -> Command {
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -n {max}; exec \"$0\" \"$@\"")]);
-        command.arg(self.command.get_program()).args(self.command.get_args());
+        command.args(["-c", script]).arg(self.command.get_program()).args(self.command.get_args());
         for (name, value) in self.command.get_envs() {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
         }
-        self.command = command;
-        self
+        command
     }
 
     /// Runs in this folder, to which a relative data folder refers.
@@ -134,7 +153,9 @@ impl ServiceBuilder {
     /// Runs the program to its end.
     #[must_use]
     pub fn run(mut self) -> std::process::Output {
-        self.command.stdin(Stdio::null()).output().expect("the program runs")
+        self.command.stdin(Stdio::null());
+        self.pass_sockets();
+        self.command.output().expect("the program runs")
     }
 
     /// Starts the program without waiting for anything.
@@ -150,13 +171,22 @@ impl ServiceBuilder {
         self.try_start().unwrap_or_else(|output| panic!("the service did not start:\n{output}"))
     }
 
+    fn pass_sockets(&mut self) {
+        if let Some([first, second]) = self.sockets.take() {
+            self.command.stdin(OwnedFd::from(first)).stdout(OwnedFd::from(second));
+        }
+    }
+
     /// Starts the service and waits until it listens, or returns its output.
     pub fn try_start(mut self) -> Result<Service, String> {
         // In a group of its own, as a shell would start it.
         self.command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.pass_sockets();
         let mut child = self.command.spawn().expect("the program runs");
         let output = Arc::new(Mutex::new(String::new()));
-        gather(child.stdout.take().expect("piped"), &output);
+        if let Some(stdout) = child.stdout.take() {
+            gather(stdout, &output);
+        }
         gather(child.stderr.take().expect("piped"), &output);
         let started = Instant::now();
         loop {

@@ -16,6 +16,7 @@ use intake_http::edge;
 use serde::Deserialize;
 
 use crate::account::page::PASSWORD_CHANGED;
+use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
@@ -94,7 +95,10 @@ pub(crate) async fn submit(
         let page = SignInPage { email, alert, is_password_changed: false, is_session_ended: false, next: &next };
         render(status, &page)
     };
-    let refuse = |alert| again(StatusCode::TOO_MANY_REQUESTS, alert);
+    let refuse = |alert| {
+        note_sign_in(SignInOutcome::Limited);
+        again(StatusCode::TOO_MANY_REQUESTS, alert)
+    };
     if let Some(wait) = throttle.wait(email.as_ref(), origin.address) {
         return refuse(too_many_attempts(wait));
     }
@@ -106,14 +110,19 @@ pub(crate) async fn submit(
     }
     let token = Token::new(edge::random());
     match sign_in(sessions.as_ref(), hasher.as_ref(), candidate, &password, &token, origin).await {
-        Ok(SignIn::Complete) => Ok(signed_in_at(&next, &token)),
+        Ok(SignIn::Complete) => {
+            note_sign_in(SignInOutcome::SignedIn);
+            Ok(signed_in_at(&next, &token))
+        }
         Ok(SignIn::CodeNeeded) => {
+            note_sign_in(SignInOutcome::CodeNeeded);
             let mut response = HttpResponse::SeeOther();
             response.insert_header((LOCATION, next.after("/sign-in/code")));
             Ok(response.insert_header((SET_COOKIE, session_cookie::WAITING.set(&token))).finish())
         }
         Err(SignInError::AlreadyInLine) => refuse(ALREADY_IN_LINE.to_owned()),
         Err(SignInError::WrongPair(member)) => {
+            note_sign_in(SignInOutcome::WrongPair);
             if let Some(member) = member {
                 note_failure_later(sessions.into_inner(), member, origin);
             }
@@ -157,13 +166,18 @@ pub(crate) async fn submit_code(
         return Err(PageError::StaleForm);
     }
     if let Some(wait) = throttle.wait_for_code(awaited.member.id) {
+        note_sign_in(SignInOutcome::Limited);
         return render(StatusCode::TOO_MANY_REQUESTS, &CodePage { alert: Some(too_many_attempts(wait)), ..page });
     }
     let session = Token::new(edge::random());
     let code = PresentedCode::new(code);
     match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &code, &session, origin(&request)).await {
-        Ok(()) => Ok(signed_in_at(&next, &session)),
+        Ok(()) => {
+            note_sign_in(SignInOutcome::SignedIn);
+            Ok(signed_in_at(&next, &session))
+        }
         Err(CodeError::WrongCode) => {
+            note_sign_in(SignInOutcome::WrongCode);
             let code_error = Some("The code is wrong or has been used before.");
             render(StatusCode::UNAUTHORIZED, &CodePage { code_error, ..page })
         }

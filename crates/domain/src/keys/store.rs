@@ -121,8 +121,14 @@ pub trait KeyStore: Send + Sync {
     fn note_refusal(&self, key: &KeyDigest, refusal: Refusal);
 
     /// Counts an answer to a request with this key: its status, and the fields that it named. Returns at once; the count
-    /// is stored a little later.
-    fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]);
+    /// is stored a little later. Returns whose key it is, if that is known here without a look into the store.
+    fn note_answer(
+        &self,
+        key: &KeyDigest,
+        at: OffsetDateTime,
+        status: u16,
+        fields: &[&'static str],
+    ) -> Option<KeyHolder>;
 
     /// How a key's requests were answered since that day, the oldest day first. Empty for another organisation's key.
     async fn answers(

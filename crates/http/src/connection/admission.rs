@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use actix_web::http::StatusCode;
+use intake_metrics::{Gauge, Kind, MetricsText};
 
-use crate::answer_counts::AnswerCounts;
 use crate::connection::eviction::{EvictionOrder, Reached, Signals};
+use crate::metrics::ANSWERS;
 use crate::trusted_proxies::TrustedProxies;
 
 /// The part of all connections that is kept free for newcomers while evicted connections are still closing.
@@ -31,10 +32,15 @@ pub struct Connections(Arc<Inner>);
 struct Inner {
     max: usize,
     open: AtomicUsize,
+    /// Those that have shaken hands and not sent a request yet.
+    secured: Gauge,
+    /// Those that have sent a request.
+    used: Gauge,
+    /// Those on which a request is being served.
+    busy: Gauge,
     unread: AtomicUsize,
     are_draining: AtomicBool,
     proxies: TrustedProxies,
-    counts: Arc<AnswerCounts>,
     evictable: Mutex<EvictionOrder>,
 }
 
@@ -51,17 +57,19 @@ pub struct Slot {
 pub(crate) struct Unread(Connections);
 
 impl Connections {
-    /// Allows up to `max` connections, not counting those of trusted proxies; answers are counted in `counts`.
+    /// Allows up to `max` connections, not counting those of trusted proxies.
     #[must_use]
-    pub fn new(max: usize, proxies: TrustedProxies, counts: Arc<AnswerCounts>) -> Self {
+    pub fn new(max: usize, proxies: TrustedProxies) -> Self {
         let max = max.saturating_sub((max / RESERVED_PART).clamp(1, RESERVED_MAX)).max(1);
         Self(Arc::new(Inner {
             max,
             open: AtomicUsize::new(0),
+            secured: Gauge::new(),
+            used: Gauge::new(),
+            busy: Gauge::new(),
             unread: AtomicUsize::new(0),
             are_draining: AtomicBool::new(false),
             proxies,
-            counts,
             evictable: Mutex::default(),
         }))
     }
@@ -122,13 +130,32 @@ impl Connections {
         self.0.are_draining.load(Ordering::Relaxed)
     }
 
-    /// How many are open, in the text format of Prometheus.
+    /// Whether there are connections over which no request has come yet.
     #[must_use]
-    pub fn to_text(&self) -> String {
+    pub fn have_newcomers(&self) -> bool {
+        self.0.open.load(Ordering::Relaxed) as u64 > self.0.used.get()
+    }
+
+    /// Writes how many are open, and what happens on them.
+    pub fn write_metrics(&self, text: &mut MetricsText) {
         let open = self.0.open.load(Ordering::Relaxed);
-        format!(
-            "# HELP intake_connections Connections of clients that are open.\n# TYPE intake_connections gauge\nintake_connections {open}\n"
-        )
+        text.gauge("intake_connections", "Connections of clients that are open.", open);
+        text.gauge("intake_connections_max", "Connections of clients that there may be.", self.0.max);
+        let help = "Connections of clients by what happens on them.";
+        let mut by_state = text.family("intake_connections_by_state", help, Kind::Gauge);
+        for (state, number) in self.by_state() {
+            by_state.sample(&[("state", state)], number);
+        }
+        text.gauge("intake_requests_in_flight", "Requests that are being served.", self.0.busy.get());
+    }
+
+    /// How many connections wait for a TLS handshake or a first request, have shaken hands and sent no request yet, wait
+    /// for another request, and have one that is being served.
+    fn by_state(&self) -> [(&'static str, u64); 4] {
+        let open = self.0.open.load(Ordering::Relaxed) as u64;
+        let (secured, used, busy) = (self.0.secured.get(), self.0.used.get(), self.0.busy.get());
+        let accepted = open.saturating_sub(secured + used);
+        [("accepted", accepted), ("secured", secured), ("idle", used.saturating_sub(busy)), ("busy", busy)]
     }
 
     fn evictable(&self) -> MutexGuard<'_, EvictionOrder> {
@@ -155,13 +182,21 @@ impl Slot {
 
     pub(crate) fn request_begins(&self) {
         self.promote(Reached::Request);
-        self.signals.is_busy.store(true, Ordering::Relaxed);
+        if !self.signals.is_busy.swap(true, Ordering::Relaxed) {
+            self.connections.0.busy.add(1);
+        }
         self.signals.was_used.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn request_ends(&self, status: StatusCode) {
-        self.signals.is_busy.store(false, Ordering::Relaxed);
-        self.connections.0.counts.add(status);
+        self.end_request();
+        ANSWERS.add(status);
+    }
+
+    fn end_request(&self) {
+        if self.signals.is_busy.swap(false, Ordering::Relaxed) {
+            self.connections.0.busy.subtract(1);
+        }
     }
 
     pub(crate) fn connections(&self) -> &Connections {
@@ -175,11 +210,25 @@ impl Slot {
     }
 
     fn promote(&self, reached: Reached) {
-        if self.reached.get() < reached
-            && let Some(number) = self.number
-        {
-            self.reached.set(reached);
+        let before = self.reached.get();
+        if before >= reached {
+            return;
+        }
+        self.reached.set(reached);
+        // Counted as further on first, so that it is never counted as neither.
+        self.count(reached).into_iter().for_each(|count| count.add(1));
+        self.count(before).into_iter().for_each(|count| count.subtract(1));
+        if let Some(number) = self.number {
             self.connections.evictable().move_back(number, reached);
+        }
+    }
+
+    /// The number of connections that have got just as far.
+    fn count(&self, reached: Reached) -> Option<&Gauge> {
+        match reached {
+            Reached::Accepted => None,
+            Reached::Handshake => Some(&self.connections.0.secured),
+            Reached::Request => Some(&self.connections.0.used),
         }
     }
 }
@@ -195,6 +244,8 @@ impl Drop for Slot {
         if let Some(number) = self.number {
             self.connections.evictable().remove(number);
         }
+        self.end_request();
+        self.count(self.reached.get()).into_iter().for_each(|count| count.subtract(1));
         self.connections.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -213,7 +264,7 @@ mod tests {
 
     /// With 16 slots, one of them reserved.
     fn connections() -> Connections {
-        Connections::new(16, TrustedProxies::new(vec!["10.9.0.0/16".parse().unwrap()]), Arc::default())
+        Connections::new(16, TrustedProxies::new(vec!["10.9.0.0/16".parse().unwrap()]))
     }
 
     fn from(connections: &Connections, address: [u8; 4]) -> Slot {
@@ -265,7 +316,25 @@ mod tests {
         assert!(connections.admit(Some([10, 0, 0, 2].into())).is_some());
         assert_eq!(evicted(&busy).len(), 0);
         drop(busy);
-        assert!(connections.to_text().ends_with("intake_connections 0\n"), "{}", connections.to_text());
+    }
+
+    #[test]
+    fn every_connection_is_counted_in_one_state() {
+        let connections = connections();
+        let counted = || connections.by_state().map(|(_, number)| number);
+        let slots: Vec<_> = (0..4).map(|host| from(&connections, [10, 0, 0, host])).collect();
+        let proxy = from(&connections, [10, 9, 0, 1]);
+        assert_eq!(counted(), [5, 0, 0, 0]);
+        slots.iter().skip(1).for_each(Slot::handshake_done);
+        slots.iter().skip(2).for_each(Slot::request_begins);
+        proxy.request_begins();
+        slots.iter().skip(3).for_each(|slot| slot.request_ends(StatusCode::OK));
+        assert_eq!(counted(), [1, 1, 1, 2]);
+        // The end of what was no request, and of a connection in the midst of one.
+        slots.iter().skip(3).for_each(|slot| slot.request_ends(StatusCode::BAD_REQUEST));
+        assert_eq!(counted(), [1, 1, 1, 2]);
+        drop((slots, proxy));
+        assert_eq!(counted(), [0, 0, 0, 0]);
     }
 
     #[test]

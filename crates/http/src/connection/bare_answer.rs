@@ -9,7 +9,7 @@ use actix_web::http::header::{HeaderMap, HttpDate};
 
 use crate::connection::progress::Progress;
 use crate::edge;
-use crate::envelope;
+use crate::envelope::{Exchange, finish};
 use crate::problem::Problem;
 
 /// Longer than any bare answer, shorter than any full one.
@@ -44,7 +44,7 @@ pub(crate) fn in_full(bare: &[u8], on: &Progress) -> Vec<u8> {
 /// The bytes of an answer that belongs to no request.
 pub(crate) fn write(problem: &Problem, on: &Progress) -> Vec<u8> {
     let mut response = problem.respond(&HeaderMap::new());
-    envelope::finish(&mut response, envelope::new_request_id(), on.is_secure, Some(on));
+    finish(&mut response, Exchange::without_request(on.is_secure), Some(on));
     let mut text = format!("HTTP/1.1 {} {}\r\n", response.status().as_u16(), response.head().reason()).into_bytes();
     for (name, value) in response.headers() {
         let _ = write!(text, "{name}: ");

@@ -118,14 +118,12 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::connection::admission::Connections;
     use crate::trusted_proxies::TrustedProxies;
 
     fn connections(max: usize) -> Connections {
-        Connections::new(max, TrustedProxies::default(), Arc::default())
+        Connections::new(max, TrustedProxies::default())
     }
 
     fn progress(connections: &Connections) -> Progress {

@@ -17,6 +17,7 @@ use crate::patients::rate_limit::{Allowance, RateLimiter};
 use crate::patients::{bearer, body, content_type, created};
 use crate::problem::Problem;
 use crate::refused::Refused;
+use crate::request_log;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -70,7 +71,10 @@ async fn answer(
         }
         response
     });
-    keys.note_answer(&digest, edge::now(), response.status().as_u16(), &fields);
+    let holder = keys.note_answer(&digest, edge::now(), response.status().as_u16(), &fields);
+    if let Some(holder) = holder.filter(|_| request_log::is_on()) {
+        response.extensions_mut().insert(holder);
+    }
     if let Some((policy, allowance)) = limited {
         add_header(&mut response, RATE_LIMIT_POLICY, policy);
         add_header(&mut response, RATE_LIMIT, &allowance.header());

@@ -2,6 +2,7 @@
 //! answer, and with durability set and checked. The settings of a role or a database may change at any time and take
 //! effect with the next connection, so every connection is checked.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use diesel::sql_types::Text;
 use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
+use crate::metrics::{CONNECTIONS, note_unreachable};
 
 /// Between two tries while the database is away: short enough that nobody notices it once the database is back.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -54,9 +56,47 @@ pub(crate) enum ConnectError {
     Hangs,
 }
 
+/// A connection that is counted while it is open.
+pub(crate) struct OpenConnection(PgConnection);
+
+impl OpenConnection {
+    fn new(connection: PgConnection) -> Self {
+        CONNECTIONS.add(1);
+        Self(connection)
+    }
+}
+
+impl Deref for OpenConnection {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.0
+    }
+}
+
+impl DerefMut for OpenConnection {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.0
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        CONNECTIONS.subtract(1);
+    }
+}
+
 /// Connects so that a commit that has returned survives any crash, and runs the statements in `settings`. Never waits
 /// for long: an attempt that hangs is left to its thread.
-pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectError> {
+pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {
+    let connected = try_connect(url, settings);
+    if connected.is_err() {
+        note_unreachable();
+    }
+    connected
+}
+
+fn try_connect(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {
     static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
     if ATTEMPTS.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
         ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
@@ -77,12 +117,12 @@ pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<PgConnection,
     answered.recv_timeout(CONNECT_TIMEOUT).unwrap_or(Err(ConnectError::Hangs))
 }
 
-fn set_up(url: &DatabaseUrl, settings: &str) -> Result<PgConnection, ConnectError> {
+fn set_up(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {
     let failed = |error| ConnectError::Failed(without_row_values(error));
-    let mut connection = establish(url)?;
+    let mut connection = OpenConnection::new(establish(url)?);
     if url.durability() == Durability::Full {
         connection.batch_execute(SET_DURABILITY).map_err(failed)?;
-        let off: Vec<Setting> = diesel::sql_query(NOT_DURABLE).load(&mut connection).map_err(failed)?;
+        let off: Vec<Setting> = diesel::sql_query(NOT_DURABLE).load(&mut *connection).map_err(failed)?;
         if !off.is_empty() {
             let names: Vec<_> = off.into_iter().map(|setting| setting.name).collect();
             return Err(ConnectError::NotDurable(names.join(", ")));
@@ -165,7 +205,7 @@ mod tests {
             let mut connection = connect(&url(database.service.expose()), "").unwrap();
             assert_eq!(setting(&mut connection, "synchronous_commit"), expected, "{drifted}");
             let source = "SELECT source AS name FROM pg_settings WHERE name = 'synchronous_commit'";
-            let source = diesel::sql_query(source).get_result::<Setting>(&mut connection).unwrap().name;
+            let source = diesel::sql_query(source).get_result::<Setting>(&mut *connection).unwrap().name;
             assert_eq!(source, "session", "a reload of the configuration changes nothing");
         }
     }

@@ -1,5 +1,7 @@
 //! The schema: migrated by the owner, checked by the service.
 
+use std::time::{Duration, Instant};
+
 use diesel::connection::SimpleConnection;
 use diesel::migration::MigrationSource;
 use diesel::pg::{Pg, PgConnection};
@@ -16,13 +18,50 @@ const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
 /// The advisory lock that is held while migrating, so that services that start together migrate one after the other.
 const MIGRATION_LOCK: i64 = 0x696E_7461_6B65;
 
+/// How long a migration waits for a table that others use. Whatever they do next with that table waits behind it, so this is
+/// less than a request waits for the database.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Between two tries: enough for all that had to wait.
+const LOCK_PAUSE: Duration = Duration::from_secs(3);
+/// About a minute in all: longer than any ordinary transaction.
+const LOCK_TRIES: usize = 12;
+
 /// Applies the migrations that are missing, as the owner, and returns their names.
 pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
     let mut connection = connect(url)?;
     connection.batch_execute(&format!("SELECT pg_advisory_lock({MIGRATION_LOCK})")).map_err(failed)?;
-    let applied = connection.run_pending_migrations(MIGRATIONS).map_err(SchemaError::Failed)?;
+    // From here on, since whoever migrates at the same time may take longer.
+    let limit = format!("SET lock_timeout = {}", LOCK_TIMEOUT.as_millis());
+    connection.batch_execute(&limit).map_err(failed)?;
+    let missing = missing(&mut connection).map_err(failed)?;
+    run_pending(&mut connection)?;
     // The lock ends with the connection.
-    Ok(applied.iter().map(ToString::to_string).collect())
+    Ok(missing)
+}
+
+fn run_pending(connection: &mut PgConnection) -> Result<(), SchemaError> {
+    for tries_left in (0..LOCK_TRIES).rev() {
+        let started = Instant::now();
+        match connection.run_pending_migrations(MIGRATIONS) {
+            Ok(_) => break,
+            // Diesel does not distinguish a lock timeout from other errors: it shows in the time that the try took.
+            Err(error) if started.elapsed() < LOCK_TIMEOUT => return Err(SchemaError::Failed(error)),
+            Err(error) if tries_left == 0 => return Err(SchemaError::Locked(error)),
+            // Whatever was applied before it stays applied.
+            Err(_) => std::thread::sleep(LOCK_PAUSE),
+        }
+    }
+    Ok(())
+}
+
+/// The migrations that [`migrate`] would apply, in their order. Changes nothing.
+pub fn pending(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
+    missing(&mut connect(url)?).map_err(failed)
+}
+
+fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+    let applied = if has_versions(connection)? { applied(connection)? } else { Vec::new() };
+    Ok(known()?.into_iter().filter(|version| !applied.contains(version)).collect())
 }
 
 /// Refuses a schema that is older than the program.
@@ -58,10 +97,12 @@ pub(crate) fn has_all_known(connection: &mut PgConnection) -> QueryResult<bool> 
     Ok(known()?.iter().all(|version| applied.contains(version)))
 }
 
-/// The versions that are built into the program.
+/// The versions that are built into the program, the oldest first.
 fn known() -> QueryResult<Vec<String>> {
     let known = MigrationSource::<Pg>::migrations(&MIGRATIONS).map_err(Error::QueryBuilderError)?;
-    Ok(known.iter().map(|migration| migration.name().version().to_string()).collect())
+    let mut versions: Vec<_> = known.iter().map(|migration| migration.name().version().to_string()).collect();
+    versions.sort();
+    Ok(versions)
 }
 
 /// The versions that were applied to the database.

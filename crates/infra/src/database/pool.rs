@@ -14,11 +14,12 @@ use r2d2::{ManageConnection, Pool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep_until, timeout_at};
 
-use crate::database::connect::{CONNECTION_AGE_MAX, ConnectError, RETRY_PAUSE, connect};
+use crate::database::connect::{CONNECTION_AGE_MAX, ConnectError, OpenConnection, RETRY_PAUSE, connect};
 use crate::database::grants::missing_grants;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure, store_error};
 use crate::left_behind::LeftBehind;
+use crate::metrics::{RECONNECTS, note_error};
 
 /// Lookups are short: a few connections carry thousands of them a second.
 const POOL_SIZE: u32 = 4;
@@ -133,6 +134,7 @@ impl Drop for Caller<'_> {
         if take(permit).is_none() {
             return left_behind.undo();
         }
+        RECONNECTS.add_one();
         // Where one connection hangs, the others would, too. They are closed with their pool.
         *pool.write().unwrap_or_else(PoisonError::into_inner) = self::pool(url, *deadline);
     }
@@ -158,12 +160,13 @@ fn try_work<T>(pool: &Pool<Connections>, work: impl Fn(&mut PgConnection) -> Que
         Ok(connection) => connection,
         Err(error) => return Tried::Failed(unavailable(error)),
     };
-    match work(&mut connection.connection) {
+    match work(&mut connection.connection).inspect_err(note_error) {
         Ok(value) => Tried::Done(value),
         Err(error) if failure(&error) == Failure::Refused => Tried::Refused(store_error(error)),
         Err(error) => {
             // Not returned to the pool, which would hand it to the next caller.
             connection.is_broken = true;
+            RECONNECTS.add_one();
             let missing = match failure(&error) {
                 Failure::Unknown => missing_grants(&mut connection.connection),
                 _ => None,
@@ -185,7 +188,7 @@ fn unavailable(error: impl Into<Source>) -> StoreError {
 struct Connections(DatabaseUrl);
 
 struct Pooled {
-    connection: PgConnection,
+    connection: OpenConnection,
     is_broken: bool,
 }
 
@@ -204,7 +207,7 @@ impl ManageConnection for Connections {
 
     fn has_broken(&self, pooled: &mut Pooled) -> bool {
         type Manager = <PgConnection as diesel::Connection>::TransactionManager;
-        let is_in_doubt = Manager::is_broken_transaction_manager(&mut pooled.connection);
+        let is_in_doubt = Manager::is_broken_transaction_manager(&mut *pooled.connection);
         pooled.is_broken || std::thread::panicking() || is_in_doubt
     }
 }

@@ -36,6 +36,9 @@ pub enum SchemaError {
     /// The schema is newer than the program.
     #[error("the database was migrated by a newer intake ({0}): use that one")]
     Newer(String),
+    /// Others use a table all the time that a migration changes.
+    #[error("a table that is to be changed was in use by a long transaction at every try: nothing of it was changed")]
+    Locked(#[source] intake_domain::Source),
     /// The role lacks privileges that the service needs.
     #[error("its role lacks {0}")]
     MissingGrants(String),

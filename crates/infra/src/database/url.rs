@@ -19,6 +19,9 @@ const LIMITS: [(&str, &str); 5] = [
     ("keepalives_count", "2"),
 ];
 
+/// What PostgreSQL's views and log call the service, unless the address or `PGAPPNAME` says otherwise.
+const NAME: (&str, &str) = ("fallback_application_name", "intake");
+
 /// The values of `target_session_attrs` that at most one host fits, so that the first host that answers is the right
 /// one.
 const ONE_SERVER: [&str; 2] = ["read-write", "primary"];
@@ -36,7 +39,7 @@ impl DatabaseUrl {
     /// A database on a unix socket in this folder.
     #[must_use]
     pub fn on_socket(folder: &str, role: &str, database: &str) -> Self {
-        Self::new(format!("host={} user={} dbname={}", quoted(folder), quoted(role), quoted(database))).with_limits()
+        Self::new(format!("host={} user={} dbname={}", quoted(folder), quoted(role), quoted(database))).with_defaults()
     }
 
     fn new(text: String) -> Self {
@@ -103,12 +106,22 @@ impl DatabaseUrl {
         &self.text
     }
 
+    /// Whether it holds a password, which then must not be seen.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        let rest = if self.is_uri() { self.text.split_once("://").map_or("", |(_, rest)| rest) } else { "" };
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        let in_authority = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+        in_authority.is_some_and(|(_, password)| !password.is_empty())
+            || ["password", "sslpassword"].iter().any(|name| !self.parameter(name).is_empty())
+    }
+
     fn is_uri(&self) -> bool {
         self.text.starts_with("postgres://") || self.text.starts_with("postgresql://")
     }
 
-    fn with_limits(mut self) -> Self {
-        for (name, value) in LIMITS {
+    fn with_defaults(mut self) -> Self {
+        for (name, value) in LIMITS.into_iter().chain([NAME]) {
             self = self.with_default(name, value);
         }
         self
@@ -170,13 +183,13 @@ impl FromStr for DatabaseUrl {
             return Err(DatabaseUrlError::Form);
         }
         if !url.leads_off_this_machine(|name| std::env::var(name).ok()) {
-            return Ok(url.with_limits());
+            return Ok(url.with_defaults());
         }
         if cfg!(not(feature = "tls")) {
             return Err(DatabaseUrlError::NeedsTls);
         }
         // libpq's default, prefer, would fall back to clear text.
-        Ok(url.with_limits().with_default("sslmode", "require"))
+        Ok(url.with_defaults().with_default("sslmode", "require"))
     }
 }
 
@@ -357,6 +370,23 @@ mod tests {
     fn a_socket_folder_with_odd_characters_is_quoted() {
         let url = DatabaseUrl::on_socket(r"/tmp/it's \ here", "owner", "intake");
         assert_eq!(url.hosts(), [r"/tmp/it's \ here"]);
+    }
+
+    #[test]
+    fn a_password_is_found_wherever_it_stands() {
+        for (url, has_password) in [
+            ("postgres://u:p@localhost/i", true),
+            ("postgres://u:p%40:@localhost/i", true),
+            ("postgres:///i?password=p", true),
+            ("postgres:///i?sslpassword=p", true),
+            ("host=localhost password='p w'", true),
+            ("postgres://u@localhost:5432/i", false),
+            ("postgres://u:@localhost/i", false),
+            ("postgres://localhost:5432/i", false),
+            ("host=localhost user=password", false),
+        ] {
+            assert_eq!(DatabaseUrl::new(url.to_owned()).has_password(), has_password, "{url}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
-use crate::vital_thread::spawn_vital;
+use crate::vital_thread::{Pulse, spawn_vital};
 pub use install::{InstallCommand, Packages};
 use programs::Programs;
 use server::Server;
@@ -118,7 +118,7 @@ impl EmbeddedPostgres {
     pub fn keep_alive(&mut self) -> io::Result<()> {
         let (stop, stopped) = channel();
         let (server, users, user) = (Arc::clone(&self.server), Arc::clone(&self.users), self.user);
-        let watch = move || {
+        let watch = move |_: Pulse| {
             let mut is_down = false;
             let mut pause = WATCH_INTERVAL;
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
@@ -142,7 +142,7 @@ impl EmbeddedPostgres {
                 }
             }
         };
-        let thread = spawn_vital(std::thread::Builder::new().name("embedded-postgres".into()), watch)?;
+        let thread = spawn_vital("embedded-postgres", std::thread::Builder::new(), watch)?;
         self.watcher = Some((stop, thread));
         Ok(())
     }

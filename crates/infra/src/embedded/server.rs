@@ -214,7 +214,9 @@ impl Server {
             .current_dir(&self.folder)
             .env("LC_ALL", "C")
             .env_remove("PGDATA")
-            .env_remove("PGOPTIONS");
+            .env_remove("PGOPTIONS")
+            // It would tell systemd that the service is ready.
+            .env_remove("NOTIFY_SOCKET");
     }
 
     fn open_log(&self) -> io::Result<File> {

@@ -58,16 +58,22 @@ impl KeyAnswers {
         self.0.known.read().unwrap_or_else(PoisonError::into_inner).get(key).copied()
     }
 
-    /// Counts an answer, if the key exists.
-    pub(crate) fn note(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]) {
-        let (Some(holder), Some(shard)) = (self.holder(key), self.0.shards.get(own_shard())) else {
-            return;
-        };
+    /// Counts an answer, if the key exists, and returns whose it is.
+    pub(crate) fn note(
+        &self,
+        key: &KeyDigest,
+        at: OffsetDateTime,
+        status: u16,
+        fields: &[&'static str],
+    ) -> Option<KeyHolder> {
+        let holder = self.holder(key)?;
+        let shard = self.0.shards.get(own_shard())?;
         let day = at.to_offset(UtcOffset::UTC).date();
         let mut counts = shard.lock().unwrap_or_else(PoisonError::into_inner);
         for field in std::iter::once(&"").chain(fields) {
             self.add(&mut counts, (holder, day, status, field), 1);
         }
+        Some(holder)
     }
 
     /// Takes everything that was counted.

@@ -42,8 +42,14 @@ impl KeyStore for PostgresKeyStore {
         self.uses.note_refusal(key, refusal);
     }
 
-    fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, status: u16, fields: &[&'static str]) {
-        self.uses.answers.note(key, at, status, fields);
+    fn note_answer(
+        &self,
+        key: &KeyDigest,
+        at: OffsetDateTime,
+        status: u16,
+        fields: &[&'static str],
+    ) -> Option<KeyHolder> {
+        self.uses.answers.note(key, at, status, fields)
     }
 
     async fn answers(

@@ -16,15 +16,16 @@ use intake_domain::{KeyDigest, KeyHolder, Refusal};
 use time::{OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 
-use crate::database::connect::connect;
+use crate::database::connect::{OpenConnection, connect};
 use crate::database::url::DatabaseUrl;
 use crate::keys::answers::Counted;
 use crate::keys::refusals::write_refusals;
 use crate::keys::uses::{KeyUses, SentInClear, UPGRADE_REQUIRED, ids};
 use crate::left_behind::LeftBehind;
+use crate::metrics::{RECONNECTS, note_error};
 use crate::schema::api_keys;
 use crate::sweep::Sweep;
-use crate::vital_thread::spawn_vital;
+use crate::vital_thread::{Pulse, spawn_vital};
 
 /// How often to look for what is due: a first use shows up this soon.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
@@ -51,12 +52,13 @@ impl KeyUseWriter {
     pub fn start(url: DatabaseUrl, uses: KeyUses) -> std::io::Result<Self> {
         let (stop, stopped) = channel();
         let (alive, ended) = channel();
-        let work = move || {
+        let work = move |pulse| {
             let _alive = alive;
-            let mut writing = Writing { url, connection: None, left_behind: Arc::default(), is_failing: false };
+            let mut writing = Writing { url, pulse, connection: None, left_behind: Arc::default(), is_failing: false };
             let mut ticks = 0_u64;
             let mut sweep = Sweep::new();
             loop {
+                writing.pulse.beat();
                 let is_end = stopped.recv_timeout(WRITE_INTERVAL) != Err(RecvTimeoutError::Timeout);
                 ticks += 1;
                 writing.write_all(&uses, is_end, is_end || ticks.is_multiple_of(ANSWERS_EVERY));
@@ -69,7 +71,7 @@ impl KeyUseWriter {
                 }
             }
         };
-        spawn_vital(std::thread::Builder::new().name("key-uses".into()), work)?;
+        spawn_vital("key-uses", std::thread::Builder::new(), work)?;
         Ok(Self { stop, ended })
     }
 }
@@ -88,7 +90,8 @@ impl Drop for KeyUseWriter {
 
 struct Writing {
     url: DatabaseUrl,
-    connection: Option<PgConnection>,
+    pulse: Pulse,
+    connection: Option<OpenConnection>,
     left_behind: Arc<LeftBehind>,
     /// Logged once, not at every try. While it lasts, no replaced key ends.
     is_failing: bool,
@@ -145,15 +148,19 @@ impl Writing {
         &mut self,
         work: impl FnOnce(&mut PgConnection) -> QueryResult<T> + Send + 'static,
     ) -> Result<T, anyhow::Error> {
+        self.pulse.beat();
         anyhow::ensure!(self.left_behind.patience().is_some(), "too many statements hang in the database");
         let (url, connection) = (self.url.clone(), self.connection.take());
         let (answer, answered) = channel();
-        let run = move || -> Result<(PgConnection, T), anyhow::Error> {
+        let run = move || -> Result<(OpenConnection, T), anyhow::Error> {
             let mut connection = match connection {
                 Some(connection) => connection,
                 None => connect(&url, SETTINGS)?,
             };
-            let done = work(&mut connection)?;
+            let done = work(&mut connection).inspect_err(|error| {
+                note_error(error);
+                RECONNECTS.add_one();
+            })?;
             Ok((connection, done))
         };
         // The work and the end of the wait for it race; the second of them sees that the other came first.
@@ -168,6 +175,7 @@ impl Writing {
         let mut answer = answered.recv_timeout(PATIENCE);
         if answer.is_err() {
             self.left_behind.add();
+            RECONNECTS.add_one();
             if is_settled.swap(true, Ordering::AcqRel) {
                 self.left_behind.undo();
                 answer = answered.try_recv().map_err(|_| RecvTimeoutError::Disconnected);

@@ -7,6 +7,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use intake_domain::Waiter;
 
+use crate::metrics::HASHING_QUEUE_LENGTH;
+
 /// Places for strangers, and as many again for those who go first: a second or two of work.
 const PLACES: usize = 64;
 
@@ -58,6 +60,7 @@ impl<Job> FairLine<Job> {
             return Entered::Full;
         }
         queue.push_back((waiter, job));
+        HASHING_QUEUE_LENGTH.add(1);
         state.waiters.insert(waiter);
         self.arrived.notify_one();
         Entered::Waits
@@ -73,6 +76,7 @@ impl<Job> FairLine<Job> {
             let next = state.first.pop_front();
             if let Some((waiter, job)) = next.or_else(|| state.strangers.pop_front()) {
                 state.waiters.remove(&waiter);
+                HASHING_QUEUE_LENGTH.subtract(1);
                 return Some(job);
             }
             state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -83,6 +87,7 @@ impl<Job> FairLine<Job> {
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
+        HASHING_QUEUE_LENGTH.subtract(state.first.len() + state.strangers.len());
         state.first.clear();
         state.strangers.clear();
         self.arrived.notify_all();

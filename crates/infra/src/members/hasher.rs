@@ -38,11 +38,13 @@ impl Argon2Hasher {
         let nobody = hash("nobody's password", b"nobody's own salt").map_err(std::io::Error::other)?;
         let line = Arc::new(FairLine::<Job>::new());
         let taker = Taker(Arc::clone(&line));
-        spawn_vital(Builder::new().name("password-hasher".to_owned()), move || {
+        spawn_vital("password-hasher", Builder::new(), move |pulse| {
             // Best effort: without it, hashing takes one core as any other work would.
             let _ = rustix::process::nice(NICENESS);
             while let Some(job) = taker.0.next() {
+                pulse.beat();
                 job();
+                pulse.rest();
             }
         })?;
         Ok(Self { line, nobody })

@@ -7,6 +7,7 @@ use intake_domain::{Source, StoreError};
 
 use crate::database::schema_error::SchemaError;
 use crate::diesel_errors::{Failure, failure, without_row_values};
+use crate::metrics::note_error;
 use crate::patients::batch::{self, Attempt, Failed, Fault, fault};
 use crate::patients::job::Answer;
 
@@ -47,6 +48,7 @@ pub(crate) fn store(
         // Diesel does not distinguish a lock timeout from other errors: it shows in the time that the statement took.
         let took_long = started.elapsed() >= lock_timeout;
         let is_locked = took_long && attempts.iter().any(Attempt::may_be_held);
+        note_error(&error);
         let interruption = match failure(&error) {
             Failure::Transient => {
                 return Interrupted {

@@ -58,6 +58,8 @@ pub(crate) struct Answer {
 /// One request on its way through the queue.
 pub(crate) struct Job {
     pub(crate) task: Task,
+    /// When it entered the queue.
+    pub(crate) since: Instant,
     pub(crate) deadline: Instant,
     pub(crate) answer: oneshot::Sender<Result<Answer, StoreError>>,
     /// It was sent to the database, and no answer has come back.

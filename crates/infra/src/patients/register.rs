@@ -48,20 +48,22 @@ impl PostgresPatientRegister {
     /// Whether a writer carries out the statement within this time: with a key that nobody has, so that nothing is stored,
     /// and before all requests that wait, so that a long queue does not look like a writer that hangs.
     pub async fn is_storing(&self, unknown_key: KeyDigest, now: OffsetDateTime, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
+        let since = Instant::now();
+        let deadline = since + limit;
         let (answer, answered) = oneshot::channel();
         let task = Task::Check { moment: now, key: unknown_key };
-        let job = Job { task, deadline, answer, was_sent: false, is_held: false };
-        let is_accepted = self.shared.queue.push_first(job).is_ok();
+        let job = Job { task, since, deadline, answer, was_sent: false, is_held: false };
+        let is_accepted = self.shared.push_first(job).is_ok();
         is_accepted && matches!(tokio::time::timeout_at(deadline.into(), answered).await, Ok(Ok(Ok(_))))
     }
 
     async fn ask(&self, task: Task) -> Result<Answer, StoreError> {
         let _waiting = self.shared.backlog.enter(self.deadline)?;
-        let deadline = Instant::now() + self.deadline;
+        let since = Instant::now();
+        let deadline = since + self.deadline;
         let (answer, answered) = oneshot::channel();
-        let job = Job { task, deadline, answer, was_sent: false, is_held: false };
-        self.shared.queue.push(job).map_err(|_| StoreError::Overloaded)?;
+        let job = Job { task, since, deadline, answer, was_sent: false, is_held: false };
+        self.shared.push(job).map_err(|_| StoreError::Overloaded)?;
         match tokio::time::timeout_at(deadline.into(), answered).await {
             Ok(Ok(answer)) => answer,
             // The writer dropped it because its deadline has passed: it may notice a moment earlier than this timer.

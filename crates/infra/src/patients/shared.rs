@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use crate::database::url::DatabaseUrl;
 use crate::keys::uses::KeyUses;
 use crate::left_behind::LeftBehind;
+use crate::metrics::WAITING;
 use crate::patients::backlog::Backlog;
 use crate::patients::job::{Job, QUEUE_LENGTH};
 use crate::patients::queue::Queue;
@@ -15,9 +16,9 @@ pub(crate) struct Shared {
     pub(crate) uses: KeyUses,
     pub(crate) backlog: Backlog,
     /// Jobs that have not been tried yet.
-    pub(crate) queue: Queue<Job>,
+    queue: Queue<Job>,
     /// Rows that may have to wait for another transaction: they are tried separately, so that they delay no others.
-    pub(crate) held: Queue<Job>,
+    held: Queue<Job>,
     pub(crate) suspects: Suspects,
     pub(crate) left_behind: LeftBehind,
     /// Whether the last try found the database away: logged when it changes, not at every try.
@@ -38,9 +39,40 @@ impl Shared {
         }
     }
 
+    /// Puts a job at the end of the queue. Gives it back if there is no room.
+    pub(crate) fn push(&self, job: Job) -> Result<(), Job> {
+        counted(|| self.queue.push(job))
+    }
+
+    /// Puts a job before all others that wait.
+    pub(crate) fn push_first(&self, job: Job) -> Result<(), Job> {
+        counted(|| self.queue.push_first(job))
+    }
+
+    /// Puts a held row into the queue of those: at its end if the row is known to be held, else before the others.
+    pub(crate) fn push_held(&self, job: Job) -> Result<(), Job> {
+        counted(|| if job.is_held { self.held.push(job) } else { self.held.push_first(job) })
+    }
+
+    /// Waits for jobs that have not been tried, and takes up to so many. None: the queue is closed and empty.
+    pub(crate) fn take(&self, max: usize) -> Option<Vec<Job>> {
+        self.queue.take(max).inspect(|jobs| WAITING.subtract(jobs.len()))
+    }
+
+    /// The same for held rows.
+    pub(crate) fn take_held(&self, max: usize) -> Option<Vec<Job>> {
+        self.held.take(max).inspect(|jobs| WAITING.subtract(jobs.len()))
+    }
+
     /// Accepts no more jobs; those that wait are still stored.
     pub(crate) fn close(&self) {
         self.queue.close();
         self.held.close();
     }
+}
+
+/// Counted before it can be taken.
+fn counted(push: impl FnOnce() -> Result<(), Job>) -> Result<(), Job> {
+    WAITING.add(1);
+    push().inspect_err(|_| WAITING.subtract(1))
 }

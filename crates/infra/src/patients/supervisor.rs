@@ -5,10 +5,11 @@ use std::sync::{Arc, Weak};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use crate::metrics::RECONNECTS;
 use crate::patients::in_progress::InProgress;
 use crate::patients::shared::Shared;
 use crate::patients::writer::{Lane, Work, Writer};
-use crate::vital_thread::spawn_vital;
+use crate::vital_thread::{Pulse, spawn_vital};
 
 /// How often to check whether a writer hangs.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -27,17 +28,18 @@ pub(crate) fn start(shared: &Arc<Shared>, writers: usize) -> std::io::Result<()>
     let started = names.map(|(name, lane)| {
         let in_progress = Arc::new(InProgress::new());
         let writer = Writer::new(Arc::clone(shared), lane, Arc::clone(&in_progress));
-        spawn_vital(Builder::new().name(name.clone()), move || writer.run(Work::new()))?;
+        spawn_vital(&name, Builder::new(), move |_| writer.run(Work::new()))?;
         Ok(Watched { name, lane, in_progress })
     });
     let writers = started.collect::<std::io::Result<Vec<_>>>()?;
     let weak = Arc::downgrade(shared);
-    spawn_vital(Builder::new().name("writer-watch".into()), move || watch(&weak, writers)).map(drop)
+    spawn_vital("writer-watch", Builder::new(), move |pulse| watch(&weak, writers, &pulse)).map(drop)
 }
 
 /// Runs until the register is gone.
-fn watch(shared: &Weak<Shared>, mut writers: Vec<Watched>) {
+fn watch(shared: &Weak<Shared>, mut writers: Vec<Watched>, pulse: &Pulse) {
     loop {
+        pulse.beat();
         std::thread::sleep(CHECK_INTERVAL);
         let Some(shared) = shared.upgrade() else { return };
         let now = Instant::now();
@@ -67,7 +69,7 @@ fn replace(shared: &Arc<Shared>, old: &mut Watched) -> std::io::Result<Outcome> 
     let (hand_over, handed_over) = std::sync::mpsc::channel();
     let in_progress = Arc::new(InProgress::new());
     let writer = Writer::new(Arc::clone(shared), old.lane, Arc::clone(&in_progress));
-    spawn_vital(Builder::new().name(old.name.clone()), move || {
+    spawn_vital(&old.name, Builder::new(), move |_| {
         if let Ok(work) = handed_over.recv() {
             writer.run(work);
         }
@@ -77,6 +79,7 @@ fn replace(shared: &Arc<Shared>, old: &mut Watched) -> std::io::Result<Outcome> 
         shared.left_behind.undo();
         return Ok(Outcome::CameBack);
     };
+    RECONNECTS.add_one();
     old.in_progress = in_progress;
     // The new writer waits for it.
     let _ = hand_over.send(work);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use diesel::pg::PgConnection;
 use intake_domain::{Source, StoreError};
 
-use crate::database::connect::{CONNECTION_AGE_MAX, RETRY_PAUSE, connect};
+use crate::database::connect::{CONNECTION_AGE_MAX, OpenConnection, RETRY_PAUSE, connect};
 use crate::diesel_errors::without_row_values;
+use crate::metrics::{BATCH_ROWS, QUEUE_WAIT, RECONNECTS, STATEMENT};
 use crate::patients::batch::Attempt;
 use crate::patients::in_progress::InProgress;
 use crate::patients::interruption::{self, Interrupted, Interruption};
@@ -54,7 +54,7 @@ pub(crate) struct Writer {
 }
 
 struct Connected {
-    connection: PgConnection,
+    connection: OpenConnection,
     since: Instant,
     lock_timeout: Duration,
 }
@@ -84,8 +84,8 @@ impl Writer {
     /// Waits for the next batch. None: the queue is closed and empty.
     fn take(&self) -> Option<Work> {
         match self.lane {
-            Lane::Usual => self.shared.queue.take(BATCH_MAX).map(|jobs| self.without_suspects(jobs)),
-            Lane::Held => self.shared.held.take(self.held_batch).map(after_a_pause_if_all_are_held),
+            Lane::Usual => self.shared.take(BATCH_MAX).map(|jobs| self.without_suspects(jobs)),
+            Lane::Held => self.shared.take_held(self.held_batch).map(after_a_pause_if_all_are_held),
         }
     }
 
@@ -117,14 +117,19 @@ impl Writer {
         let attempt =
             |job: &mut Job| Attempt { task: job.task.clone(), is_repeated: std::mem::replace(&mut job.was_sent, true) };
         let attempts: Vec<Attempt> = batch.iter_mut().map(attempt).collect();
+        let longest_wait = note_waits(&batch, &attempts, now);
+        BATCH_ROWS.observe(attempts.len() as u64);
         work.push_front(batch);
         self.in_progress.begin(work, now, self.patience());
         let stored = self.store(&attempts);
+        let took = now.elapsed();
+        STATEMENT.observe_time(took);
+        tracing::debug!(rows = attempts.len(), is_stored = stored.is_ok(), ?longest_wait, ?took, "a batch was sent");
         let mut work = self.in_progress.finish()?;
         let mut batch = work.pop_front().unwrap_or_default();
         match stored {
             Ok(answers) => {
-                self.note_success(now.elapsed());
+                self.note_success(took);
                 self.answer(batch, answers);
             }
             Err(Interrupted { interruption, may_be_stored }) => {
@@ -194,6 +199,7 @@ impl Writer {
             // The error may be one of the session, so that a new connection helps.
             Interruption::Away(error) | Interruption::Unable(error) => {
                 self.connection = None;
+                RECONNECTS.add_one();
                 work.push_front(batch);
                 self.pause(&error);
             }
@@ -238,11 +244,9 @@ impl Writer {
         }
     }
 
-    /// Adds a row to the queue of held rows: at the end if it is known to be held, else at the front.
+    /// Adds a row to the queue of held rows, or refuses it if there is no room.
     fn push_held(&self, job: Job) {
-        let queue = &self.shared.held;
-        let pushed = if job.is_held { queue.push(job) } else { queue.push_first(job) };
-        if let Err(job) = pushed {
+        if let Err(job) = self.shared.push_held(job) {
             let _ = job.answer.send(Err(StoreError::Overloaded));
         }
     }
@@ -254,6 +258,13 @@ impl Writer {
         }
         std::thread::sleep(RETRY_PAUSE);
     }
+}
+
+/// Counts how long the jobs waited that are sent for the first time, and returns the longest wait.
+fn note_waits(batch: &[Job], attempts: &[Attempt], now: Instant) -> Duration {
+    let first_sent = batch.iter().zip(attempts).filter(|(_, attempt)| !attempt.is_repeated);
+    let waits = first_sent.map(|(job, _)| now.saturating_duration_since(job.since));
+    waits.inspect(|wait| QUEUE_WAIT.observe_time(*wait)).max().unwrap_or_default()
 }
 
 /// There is no hurry if every row is known to be held.

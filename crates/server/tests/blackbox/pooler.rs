@@ -35,17 +35,23 @@ struct Pooler {
 impl Pooler {
     /// None, where there is none: the test is left out then; under CI it fails.
     fn start(database: &TestDatabase, mode: &str) -> Option<Self> {
+        Self::start_with(database, mode, "")
+    }
+
+    /// An empty password: none is asked for.
+    fn start_with(database: &TestDatabase, mode: &str, password: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let socket = database.socket_folder();
+        let authentication = if password.is_empty() { "trust" } else { "plain" };
         let settings = format!(
             "[databases]\n* = host={} port=5432\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-             unix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = {mode}\ndefault_pool_size = 20\n",
+             unix_socket_dir =\nauth_type = {authentication}\nauth_file = {}\npool_mode = {mode}\ndefault_pool_size = 20\n",
             socket.display(),
             folder.path().join("users").display()
         );
-        fs::write(folder.path().join("users"), format!("\"{SERVICE_ROLE}\" \"\"\n")).unwrap();
+        fs::write(folder.path().join("users"), format!("\"{SERVICE_ROLE}\" \"{password}\"\n")).unwrap();
         fs::write(folder.path().join("pgbouncer.ini"), settings).unwrap();
         // The server's socket is for its own account alone, and PgBouncer does not run as root.
         let account = fs::metadata(&socket).unwrap();
@@ -113,4 +119,23 @@ fn a_pooler_that_shares_connections_is_refused_by_name() {
         let line = complaint(program().database_urls(&pooler.url(&database), &database.owner));
         assert!(line.contains("PgBouncer") && line.contains("pool_mode = session"), "{mode}: {line}");
     }
+}
+
+/// A pooler asks for the password, because the server of the tests asks nobody.
+#[test]
+fn a_password_is_found_in_the_file_that_libpq_reads_it_from() {
+    let database = TestDatabase::new();
+    let Some(pooler) = Pooler::start_with(&database, "session", "Canary-Bird") else { return };
+    let url = pooler.url(&database);
+    let without = complaint(program().database_urls(&url, &database.owner).setting("HOME", "/nonexistent"));
+    assert!(without.starts_with("intake: DATABASE_URL") && !without.contains("Canary"), "{without}");
+
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join(".pgpass");
+    fs::write(&file, format!("127.0.0.1:{}:*:{SERVICE_ROLE}:Canary-Bird\n", pooler.port)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let service = program().database_urls(&url, &database.owner).setting("PGPASSFILE", &file).start();
+    let clinic = Clinic::open(&database.service, Environment::Development);
+    assert_eq!(service.create(&clinic.key().1, &patient()).status, 201);
+    assert!(!service.output().contains("Canary"), "{}", service.output());
 }

@@ -3,7 +3,7 @@
 use diesel::Connection;
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
-use intake_test_support::{TestDatabase, patient};
+use intake_test_support::{TestDatabase, patient, request};
 use serde_json::{Value, json};
 
 use crate::fixtures::{TestApp, demo_key, program};
@@ -14,7 +14,7 @@ const CANARY: &str = "Canary-Bird";
 
 #[test]
 fn what_was_sent_is_in_no_log_and_in_no_error() {
-    let service = program().setting("INTAKE_LOG", "trace").start();
+    let service = program().setting("INTAKE_LOG", "trace,intake::requests=trace").start();
     let key = demo_key(&std::fs::read_to_string(service.data_dir().join("demo-key")).unwrap());
     let mut refusals = Vec::new();
     for field in fields() {
@@ -35,10 +35,17 @@ fn what_was_sent_is_in_no_log_and_in_no_error() {
         whole[field] = json!(CANARY);
     }
     assert_eq!(service.create(&key, &whole).status, 201);
+    let paths = ["/invitations/Canary-Bird", "/reset-password/Canary-Bird", "/Canary-Bird?Canary-Bird"];
+    for (method, path) in paths.map(|path| ("GET", path)).into_iter().chain([("CANARY-BIRD", "/sign-in")]) {
+        let header = [("traceparent", "00-Canary-Bird-00f067aa0ba902b7-01")];
+        let _ = service.client().send(&request(method, path, &header, b""));
+    }
+    assert!(service.output().contains("\"route\":\"/api/v1/patients\""), "every request has a line");
+    assert!(service.output().contains("a batch was sent"), "{}", service.output());
 
     let database_log = std::fs::read_to_string(service.data_dir().join("postgres/postgres.log")).unwrap();
     for text in [service.output(), database_log] {
-        assert!(!text.contains(CANARY), "{text}");
+        assert!(!text.contains(CANARY) && !text.contains("CANARY-BIRD"), "{text}");
         assert!(!text.contains(&key.expose()[12..]), "{text}");
     }
 }

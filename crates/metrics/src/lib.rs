@@ -1,0 +1,62 @@
+//! Counters, gauges and histograms for the crates that have something to measure, and the text in which Prometheus reads
+//! them. Each is a few atomic numbers in a `static`: to count costs no lock and no allocation. A label never names a key,
+//! an organisation or a person.
+
+mod histogram;
+mod text;
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+pub use histogram::{Histogram, Unit};
+pub use text::{Family, Kind, MEDIA_TYPE, MetricsText};
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Zero.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Counts one more.
+    pub fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number so far.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How many there are at the moment.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicI64);
+
+impl Gauge {
+    /// Zero.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicI64::new(0))
+    }
+
+    /// There are so many more.
+    pub fn add(&self, count: usize) {
+        self.0.fetch_add(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    /// There are so many fewer.
+    pub fn subtract(&self, count: usize) {
+        self.0.fetch_sub(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    /// How many there are. Two threads may be seen in the wrong order for a moment; there are never fewer than none.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        u64::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default()
+    }
+}

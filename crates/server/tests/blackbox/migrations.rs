@@ -1,0 +1,128 @@
+//! Upgrades: what a migration would do can be asked first, it never makes the service wait for long, and the programs
+//! before and after it serve together.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use diesel::connection::SimpleConnection;
+use intake_domain::Environment;
+use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, patient};
+use serde_json::{Value, json};
+
+use crate::complaint;
+use crate::fixtures::{program, service};
+
+/// The names of all migrations, the oldest first.
+fn migrations() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+    let mut names: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// As it is stored: the digits of the name.
+fn version(name: &str) -> String {
+    name.split('_').next().unwrap().replace('-', "")
+}
+
+fn migrate(database: &TestDatabase, arguments: &[&str]) -> ServiceBuilder {
+    let builder = service(database).argument("migrate");
+    arguments.iter().fold(builder, |builder, argument| builder.argument(argument))
+}
+
+fn json_of(builder: ServiceBuilder) -> Value {
+    let output = builder.run();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text_of(builder: ServiceBuilder) -> String {
+    String::from_utf8(builder.run().stdout).unwrap()
+}
+
+#[test]
+fn a_check_says_what_would_be_done_and_does_nothing() {
+    let database = TestDatabase::empty();
+    let versions: Vec<_> = migrations().iter().map(|name| version(name)).collect();
+    assert_eq!(json_of(migrate(&database, &["--check", "--json"])), json!({ "pending": versions }));
+    let text = text_of(migrate(&database, &["--check", "--service-role", "intake_service"]));
+    let count = versions.len();
+    assert!(text.starts_with(&format!("Would apply {count} migrations: {}, ", versions[0])), "{text}");
+    assert!(text.contains("Would let the role intake_service do"), "{text}");
+    assert_eq!(database.count("pg_tables WHERE schemaname = 'public'"), 0);
+
+    assert_eq!(json_of(migrate(&database, &["--json"])), json!({ "applied": versions }));
+    assert_eq!(json_of(migrate(&database, &["--check", "--json"])), json!({ "pending": [] }));
+    assert_eq!(text_of(migrate(&database, &["--check"])), "The schema is up to date.\n");
+}
+
+#[test]
+fn a_check_fails_where_migrating_would() {
+    let database = TestDatabase::new();
+    let no_role = complaint(migrate(&database, &["--check", "--service-role", "nobody"]));
+    assert!(no_role.contains("has no role nobody"), "{no_role}");
+    let newer = "INSERT INTO __diesel_schema_migrations VALUES ('29990101000000')";
+    database.connect().batch_execute(newer).unwrap();
+    let older = complaint(migrate(&database, &["--check"]));
+    assert!(older.contains("migrated by a newer intake"), "{older}");
+    let embedded = complaint(program().argument("migrate").argument("--check"));
+    assert!(embedded.starts_with("intake: --check: set DATABASE_URL"), "{embedded}");
+}
+
+#[test]
+fn a_migration_that_waits_for_a_table_lets_others_pass_and_tries_again() {
+    let database = TestDatabase::empty();
+    let all = migrations();
+    // As an older program left it.
+    let (old, new) = all.split_at(2);
+    let mut owner = database.connect();
+    owner.batch_execute("CREATE TABLE __diesel_schema_migrations (version varchar(50) PRIMARY KEY, run_on timestamp NOT NULL DEFAULT now())").unwrap();
+    for name in old {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations").join(name);
+        owner.batch_execute(&fs::read_to_string(folder.join("up.sql")).unwrap()).unwrap();
+        let note = format!("INSERT INTO __diesel_schema_migrations VALUES ('{}')", version(name));
+        owner.batch_execute(&note).unwrap();
+    }
+    let mut reader = database.connect();
+    reader.batch_execute("BEGIN; SELECT 1 FROM api_keys; SELECT 1 FROM members").unwrap();
+    let (applied, longest) = std::thread::scope(|scope| {
+        let migrating = scope.spawn(|| json_of(migrate(&database, &["--json"])));
+        let (started, mut longest) = (Instant::now(), Duration::ZERO);
+        // Past the first try.
+        while started.elapsed() < Duration::from_secs(4) {
+            let asked = Instant::now();
+            owner.batch_execute("SELECT 1 FROM api_keys; SELECT 1 FROM members").unwrap();
+            longest = longest.max(asked.elapsed());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(!migrating.is_finished(), "somebody reads the tables");
+        reader.batch_execute("COMMIT").unwrap();
+        (migrating.join().unwrap(), longest)
+    });
+    let expected: Vec<_> = new.iter().map(|name| version(name)).collect();
+    assert_eq!(applied, json!({ "applied": expected }));
+    assert!(longest > Duration::from_millis(500), "the migration asked for no lock: {longest:?}");
+    assert!(longest < Duration::from_secs(4), "{longest:?}");
+}
+
+/// Which is also how an upgrade is taken back: the earlier program starts on the schema of the later one.
+#[test]
+fn the_programs_before_and_after_a_migration_serve_together() {
+    let database = TestDatabase::new();
+    let before = service(&database).start();
+    let (_, key) = Clinic::open(&database.service, Environment::Development).key();
+    assert_eq!(before.create(&key, &patient()).status, 201);
+    let later = "ALTER TABLE patients ADD COLUMN nickname text;
+        ALTER TABLE api_keys ADD COLUMN is_watched boolean NOT NULL DEFAULT false;
+        CREATE INDEX patients_by_nickname ON patients (organisation_id, nickname);
+        INSERT INTO __diesel_schema_migrations VALUES ('29990101000000')";
+    database.connect().batch_execute(later).unwrap();
+    assert_eq!(before.create(&key, &patient()).status, 201, "over the connection from before");
+    let again = service(&database).start();
+    for running in [&before, &again] {
+        assert_eq!(running.create(&key, &patient()).status, 201);
+        assert_eq!(running.probe("/readyz").status, 200);
+    }
+}
