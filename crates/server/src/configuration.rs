@@ -138,11 +138,12 @@ impl Configuration {
 
 fn database(settings: &Settings<'_>) -> anyhow::Result<Option<DatabaseUrls>> {
     let service: Option<DatabaseUrl> = settings.optional(&DATABASE_URL)?;
-    let owner = settings.optional(&MIGRATION_DATABASE_URL)?;
+    let owner: Option<DatabaseUrl> = settings.optional(&MIGRATION_DATABASE_URL)?;
     match (service, owner) {
         (Some(service), owner) => {
-            let service = service.with_durability(settings.get::<Survival>(&DURABILITY)?.0);
-            Ok(Some(DatabaseUrls { owner: owner.unwrap_or_else(|| service.clone()), service }))
+            let durability = settings.get::<Survival>(&DURABILITY)?.0;
+            let owner = owner.unwrap_or_else(|| service.clone()).with_durability(durability);
+            Ok(Some(DatabaseUrls { owner, service: service.with_durability(durability) }))
         }
         (None, Some(_)) => bail!("DATABASE_URL must be set where INTAKE_MIGRATION_DATABASE_URL is"),
         (None, None) => Ok(None),

@@ -17,7 +17,7 @@ pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request
 const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
-const GRANTS: [(&str, &str, &[&str]); 11] = [
+const GRANTS: [(&str, &str, &[&str]); 13] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "revoked_at, revoked_by, expires_at", &["api_keys"]),
     (
@@ -32,6 +32,8 @@ const GRANTS: [(&str, &str, &[&str]); 11] = [
     ("SELECT, INSERT, UPDATE", "", &["key_uses"]),
     ("INSERT", "", &["patients"]),
     ("SELECT", READABLE, &["patients"]),
+    ("SELECT", "organisation_id, idempotency_digest", &["erasures"]),
+    ("SELECT, DELETE", "", &["feed_marks"]),
     ("SELECT", "", &["__diesel_schema_migrations"]),
 ];
 
