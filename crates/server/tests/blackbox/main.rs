@@ -35,6 +35,7 @@ mod privacy;
 mod rate_limit;
 mod readers;
 mod readiness;
+mod replication;
 mod round_trips;
 mod sign_in_line;
 mod slow_clients;
