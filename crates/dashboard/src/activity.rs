@@ -101,5 +101,6 @@ fn phrase(action: Action) -> &'static str {
         Action::KeyRevoked => "revoked the key",
         Action::KeyRenamed => "renamed the key",
         Action::KeyNoted => "changed the note about the key",
+        Action::PatientErased => "erased the patient",
     }
 }

@@ -6,6 +6,8 @@ mod audit;
 mod email_address;
 #[cfg(feature = "access")]
 mod environment;
+#[cfg(feature = "access")]
+mod feed;
 mod ids;
 #[cfg(feature = "access")]
 mod keys;
@@ -31,6 +33,7 @@ pub use {
     audit::*,
     email_address::{EmailAddress, EmailAddressError},
     environment::{Environment, UnknownEnvironment},
+    feed::*,
     keys::*,
     members::*,
     name::{Name, NameError},

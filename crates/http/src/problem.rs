@@ -66,6 +66,8 @@ pub(crate) enum Problem {
     UnknownMembers(Option<FieldFaults>, Vec<UnknownField>),
     /// The idempotency key belongs to a different patient.
     DifferentPatient,
+    /// The patient of the idempotency key was erased.
+    Erased,
     /// More requests are waiting than the service accepts.
     Full,
     /// The database cannot be reached.
@@ -193,6 +195,9 @@ impl Problem {
             Self::Invalid(_) | Self::UnknownMembers(..) | Self::DifferentPatient => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "Validation Error", "Validation failed")
             }
+            Self::Erased => {
+                (StatusCode::GONE, "Gone", "The patient that was created with this Idempotency-Key has been erased")
+            }
             Self::Full => {
                 (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", "The service is full; try again shortly")
             }
@@ -240,6 +245,7 @@ impl Problem {
             | Self::Invalid(_)
             | Self::UnknownMembers(..)
             | Self::DifferentPatient
+            | Self::Erased
             | Self::Unexpected(_) => {}
         }
     }
@@ -252,6 +258,7 @@ impl From<CreatePatientError> for Problem {
             CreatePatientError::KeyRefused(refusal) => Self::KeyRefused(refusal),
             CreatePatientError::Invalid(faults) => Self::Invalid(faults),
             CreatePatientError::DifferentPatient => Self::DifferentPatient,
+            CreatePatientError::Erased => Self::Erased,
             CreatePatientError::Store(StoreError::Overloaded) => Self::Full,
             CreatePatientError::Store(StoreError::Unavailable(source)) => Self::Unavailable(source),
             CreatePatientError::Store(StoreError::Unexpected(source)) => Self::Unexpected(source),

@@ -42,6 +42,7 @@ impl Refused {
             Problem::Invalid(_) => RefusalReason::Invalid,
             Problem::UnknownMembers(..) => RefusalReason::UnknownMembers,
             Problem::DifferentPatient => RefusalReason::DifferentPatient,
+            Problem::Erased => RefusalReason::Erased,
             Problem::Full => RefusalReason::Full,
             Problem::Unavailable(_) => RefusalReason::Unavailable,
             Problem::Unexpected(_) => RefusalReason::Unexpected,

@@ -4,6 +4,7 @@ mod audit;
 mod database;
 mod diesel_errors;
 pub mod embedded;
+mod feed;
 mod keys;
 mod left_behind;
 mod members;
@@ -20,10 +21,11 @@ pub use database::{
     production,
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
+pub use feed::{PostgresPatientFeed, readers};
 pub use keys::{KeyUseWriter, KeyUses, PostgresKeyStore};
 pub use members::{Argon2Hasher, PostgresMemberStore};
 pub use metrics::write_metrics;
-pub use patients::PostgresPatientRegister;
+pub use patients::{PostgresPatientRegister, PostgresPatientRights};
 pub use sessions::PostgresSessionStore;
 pub use vital_thread::{Pulse, is_vital_thread, spawn_vital, stuck_thread};
 

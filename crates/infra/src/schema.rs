@@ -166,6 +166,47 @@ diesel::table! {
         updated_at -> Timestamptz,
         idempotency_key -> Nullable<Text>,
         request_digest -> Nullable<Binary>,
+        created_in -> BigInt,
+        key_id -> Nullable<Uuid>,
+    }
+}
+
+diesel::table! {
+    erasures (organisation_id, patient_id) {
+        organisation_id -> Uuid,
+        patient_id -> Uuid,
+        erased_at -> Timestamptz,
+        erased_in -> BigInt,
+        key_id -> Nullable<Uuid>,
+        idempotency_digest -> Nullable<Binary>,
+    }
+}
+
+diesel::table! {
+    feed_origin (is_only_row) {
+        is_only_row -> Bool,
+        system_identifier -> BigInt,
+        added -> BigInt,
+    }
+}
+
+diesel::table! {
+    feed_marks (organisation_id, id) {
+        organisation_id -> Uuid,
+        id -> Uuid,
+        key_id -> Nullable<Uuid>,
+        system_identifier -> BigInt,
+        next -> BigInt,
+        running -> Array<BigInt>,
+        made_at -> Timestamptz,
+        is_superseded -> Bool,
+    }
+}
+
+diesel::table! {
+    readers (role) {
+        role -> Text,
+        organisation_id -> Nullable<Uuid>,
     }
 }
 

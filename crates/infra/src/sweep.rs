@@ -15,6 +15,12 @@ const BATCH: usize = 1_000;
 /// How long a network stays familiar when the member no longer signs in from there.
 const FAMILIAR_LIFE: time::Duration = time::Duration::days(180);
 
+/// How long the token of a feed is good after its run. Whoever comes back later exports everything once.
+const TOKEN_LIFE: time::Duration = time::Duration::days(400);
+/// The same for a token after which the same run has handed out another: time enough for a reader that stores the latest one
+/// only now and then.
+const SUPERSEDED_TOKEN_LIFE: time::Duration = time::Duration::days(1);
+
 /// The statements of a sweep, and where it has got to.
 pub(crate) struct Sweep {
     statements: Vec<String>,
@@ -57,6 +63,8 @@ fn statements() -> Vec<String> {
     let session_over = format!("{} OR {}", over("started_at", SESSION_LIMIT), over("last_used_at", SESSION_IDLE_LIMIT));
     // A day more than is shown, because a day does not end everywhere at once.
     let answers_over = format!("day < (now() AT TIME ZONE 'UTC')::date - {}", ANSWERS_KEPT.whole_days() + 1);
+    let marks_over =
+        format!("{} OR (is_superseded AND {})", over("made_at", TOKEN_LIFE), over("made_at", SUPERSEDED_TOKEN_LIFE));
     let batches = [
         ("sessions", "token_digest", session_over),
         ("waiting_sign_ins", "token_digest", over("started_at", CODE_LIMIT)),
@@ -66,6 +74,7 @@ fn statements() -> Vec<String> {
         ("familiar_networks", "member_id, network", over("last_used_at", FAMILIAR_LIFE)),
         ("key_answers", "organisation_id, key_id, day, status, field", answers_over),
         ("key_refusals", "organisation_id, key_id, at, request_id", over("at", ANSWERS_KEPT)),
+        ("feed_marks", "organisation_id, id", marks_over),
     ];
     let statement = |(table, key, is_over)| {
         format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_over} LIMIT {BATCH})")
@@ -101,6 +110,9 @@ mod tests {
             FROM generate_series(0, 99) AS n;
         INSERT INTO key_refusals SELECT gen_random_uuid(), gen_random_uuid(), now() - n * interval '1 day', 'r', 401, 'revoked'
             FROM generate_series(0, 99) AS n;
+        INSERT INTO feed_marks (organisation_id, system_identifier, next, running, made_at, is_superseded)
+            SELECT gen_random_uuid(), 7, 7, '{}', now() - n * interval '13 hours', s
+            FROM generate_series(0, 799) AS n, unnest(ARRAY[false, true]) AS s;
     ";
 
     #[test]
@@ -126,8 +138,9 @@ mod tests {
             "familiar_networks",
             "key_answers",
             "key_refusals",
+            "feed_marks",
         ];
-        assert_eq!(left.map(|table| database.count(table)), [12, 3, 5, 0, 4, 32, 30]);
+        assert_eq!(left.map(|table| database.count(table)), [12, 3, 5, 0, 4, 32, 30, 739 + 2]);
         sweep.step(|_| panic!("nothing is due for an hour")).unwrap();
     }
 

@@ -19,6 +19,8 @@ const SMALL_TABLES: &[&str] = &[
     "waiting_sign_ins",
     "familiar_networks",
     "environment_stamp",
+    "feed_origin",
+    "readers",
     "__diesel_schema_migrations",
 ];
 
@@ -86,7 +88,9 @@ fn diesel_knows_the_tables_as_they_are() {
     let columns = lines(
         &database,
         "SELECT table_name || ' ' || column_name || ' ' || udt_name || ' ' || is_nullable AS line
-         FROM information_schema.columns WHERE table_schema = 'public' AND table_name NOT LIKE '\\_\\_%' ORDER BY table_name, ordinal_position",
+         FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+         WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND table_name NOT LIKE '\\_\\_%'
+         ORDER BY table_name, ordinal_position",
     );
     let mut tables: BTreeMap<&str, String> = BTreeMap::new();
     for column in &columns {
@@ -99,6 +103,7 @@ fn diesel_knows_the_tables_as_they_are() {
             "bytea" => "Binary",
             "int4" => "Integer",
             "int8" => "BigInt",
+            "_int8" => "Array<BigInt>",
             "date" => "Date",
             "interval" => "Interval",
             "text" => "Text",

@@ -1,9 +1,10 @@
 //! The program's commands and their arguments.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand};
-use intake_domain::{EmailAddress, KeyId, OrganisationId, Role};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use intake_domain::{EmailAddress, KeyId, OrganisationId, PatientId, Role};
 
 use crate::settings::Flags;
 
@@ -42,6 +43,12 @@ pub(crate) enum OperatorCommand {
         /// Says what would be done, and changes nothing
         #[arg(long)]
         check: bool,
+        /// Lets this role read patients through the view `patients_v1`, and nothing else
+        #[arg(long, value_name = "NAME")]
+        reader_role: Option<String>,
+        /// Lets the reader's role read this organisation's patients only
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>, requires = "reader_role")]
+        organisation: Option<OrganisationId>,
         #[command(flatten)]
         output: Output,
     },
@@ -54,6 +61,65 @@ pub(crate) enum OperatorCommand {
     /// Invites people to an organisation's dashboard
     #[command(subcommand)]
     Member(MemberCommand),
+    /// Writes an organisation's patients, or what was committed since an earlier export, as a reader
+    Export(ExportArguments),
+    /// Shows or erases what is held of a patient, as the owner of the database
+    #[command(subcommand)]
+    Patient(PatientCommand),
+}
+
+/// What to export, and to where.
+#[derive(Args)]
+pub(crate) struct ExportArguments {
+    /// The organisation whose patients are exported
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: OrganisationId,
+    /// The form of the output
+    #[arg(long)]
+    pub(crate) format: Format,
+    /// Only what was committed since the run that told this token
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) since: Option<String>,
+    /// The file to write instead of standard output; it appears when it is complete
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Only patients that this API key created
+    #[arg(long, value_name = "ID", value_parser = parse_id::<KeyId>)]
+    pub(crate) key: Option<KeyId>,
+    /// Goes on with whatever is committed, until SIGTERM or Ctrl-C
+    #[arg(long)]
+    pub(crate) follow: bool,
+}
+
+/// The form of an export.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Format {
+    /// A JSON object in each line, as the API returned it
+    Jsonl,
+    /// A table that spreadsheets open safely and intake-import reads back
+    Csv,
+    /// FHIR R4 Patient resources, one in each line
+    Fhir,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum PatientCommand {
+    /// Prints everything that is held of a patient
+    Show(PatientArguments),
+    /// Erases a patient for good
+    Erase(PatientArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct PatientArguments {
+    /// The patient's organisation
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: OrganisationId,
+    /// The patient
+    #[arg(long, value_name = "ID", value_parser = parse_id::<PatientId>)]
+    pub(crate) patient: PatientId,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Subcommand)]

@@ -12,6 +12,7 @@ use intake_domain::{
 use intake_infra::environment::assert_environment;
 use intake_infra::grants::{assert_service_role, grant_service_role};
 use intake_infra::migrations::{assert_not_newer, migrate, pending};
+use intake_infra::readers::Reader;
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -19,6 +20,8 @@ use time::OffsetDateTime;
 use crate::backend::Backend;
 use crate::command_line::{KeyCommand, MemberArguments, MemberCommand, OperatorCommand, OrganisationCommand, Output};
 use crate::configuration::Configuration;
+use crate::export;
+use crate::patient::patient;
 use intake_http::edge;
 
 /// Operators wait longer than requests: a database may be starting.
@@ -26,12 +29,16 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
-        OperatorCommand::Migrate { service_role, check: true, output } => {
-            check_migrations(configuration, service_role.as_deref(), &output)
+        OperatorCommand::Migrate { service_role, reader_role, organisation, check, output } => {
+            let reader = reader_role.map(|role| Reader { role, organisation });
+            if check {
+                check_migrations(configuration, service_role.as_deref(), reader.as_ref(), &output)
+            } else {
+                migrate_database(configuration, service_role.as_deref(), reader.as_ref(), &output)
+            }
         }
-        OperatorCommand::Migrate { service_role, check: false, output } => {
-            migrate_database(configuration, service_role.as_deref(), &output)
-        }
+        OperatorCommand::Export(arguments) => export::run(&arguments, configuration),
+        OperatorCommand::Patient(command) => patient(command, configuration),
         OperatorCommand::Organisation(command) => {
             with_database(configuration, async |database| organisation(command, &key_store(database)).await)
         }
@@ -53,7 +60,12 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Fails wherever migrating would.
-fn check_migrations(configuration: &Configuration, role: Option<&str>, output: &Output) -> anyhow::Result<()> {
+fn check_migrations(
+    configuration: &Configuration,
+    role: Option<&str>,
+    reader: Option<&Reader>,
+    output: &Output,
+) -> anyhow::Result<()> {
     let Some(urls) = &configuration.database else {
         bail!("--check: set DATABASE_URL; the embedded database is migrated whenever it starts");
     };
@@ -61,6 +73,9 @@ fn check_migrations(configuration: &Configuration, role: Option<&str>, output: &
     assert_not_newer(&urls.owner)?;
     if let Some(role) = role {
         assert_service_role(&urls.owner, role)?;
+    }
+    if let Some(reader) = reader {
+        reader.assert_can_be(&urls.owner)?;
     }
     let pending = pending(&urls.owner)?;
     let mut text = match pending.len() {
@@ -71,16 +86,27 @@ fn check_migrations(configuration: &Configuration, role: Option<&str>, output: &
     if let Some(role) = role {
         text += &format!(" Would let the role {role} do what the service needs, and nothing else.");
     }
+    if let Some(reader) = reader {
+        text += &format!(" Would let the role {} read patients, and nothing else.", reader.role);
+    }
     print_result(output, &json!({ "pending": pending }), &text)
 }
 
-fn migrate_database(configuration: &Configuration, role: Option<&str>, output: &Output) -> anyhow::Result<()> {
+fn migrate_database(
+    configuration: &Configuration,
+    role: Option<&str>,
+    reader: Option<&Reader>,
+    output: &Output,
+) -> anyhow::Result<()> {
     let backend = Backend::reach(configuration)?;
     // Before anything is changed.
     assert_environment(&backend.owner, configuration.environment)?;
     assert_not_newer(&backend.owner)?;
     if let Some(role) = role {
         assert_service_role(&backend.owner, role)?;
+    }
+    if let Some(reader) = reader {
+        reader.assert_can_be(&backend.owner)?;
     }
     let applied = migrate(&backend.owner)?;
     let mut text = match applied.len() {
@@ -91,6 +117,11 @@ fn migrate_database(configuration: &Configuration, role: Option<&str>, output: &
     if let Some(role) = role {
         grant_service_role(&backend.owner, role)?;
         text += &format!(" The role {role} may do what the service needs, and nothing else.");
+    }
+    if let Some(reader) = reader {
+        reader.grant(&backend.owner)?;
+        let whose = reader.organisation.map_or("all organisations".to_owned(), |id| format!("the organisation {id}"));
+        text += &format!(" The role {} may read the patients of {whose}, and nothing else.", reader.role);
     }
     print_result(output, &json!({ "applied": applied }), &text)
 }
@@ -237,6 +268,6 @@ fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
     format!("{}  …{}  {}  {status}, {used}{warning}", key.id, key.hint, key.name)
 }
 
-fn print_result(output: &Output, value: &Value, text: &str) -> anyhow::Result<()> {
+pub(crate) fn print_result(output: &Output, value: &Value, text: &str) -> anyhow::Result<()> {
     if output.json { print(&value.to_string()) } else { print(text) }
 }

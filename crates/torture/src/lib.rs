@@ -18,6 +18,7 @@ mod proxy;
 mod pulse;
 mod races;
 mod random;
+mod reader;
 mod route;
 mod scene;
 mod traffic;

@@ -2,13 +2,17 @@
 //! end.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
 
 use crate::arena::{Arena, ArenaPlan};
 use crate::audit::{Findings, audit};
 use crate::ground::Ground;
 use crate::journal::Journal;
 use crate::random::Random;
+use crate::reader::{self, Reader};
 use crate::traffic::Traffic;
 
 /// Enough clients for batches of some size, few enough for two cores.
@@ -79,11 +83,21 @@ impl Scene<'_> {
         };
         let (random, found) = (Random::new(self.seed, 5_000), Findings::default());
         let mut act = Act { arena, journal: &journal, traffic: &traffic, random, found };
-        let struck = traffic.during(CLIENTS, || strike(&mut act))?;
+        let is_over = AtomicBool::new(false);
+        let readers = Reader::all(arena, self.program);
+        let (struck, readers) = std::thread::scope(|scope| {
+            let readers: Vec<_> = readers.into_iter().map(|reader| scope.spawn(|| reader.follow(&is_over))).collect();
+            let struck = traffic.during(CLIENTS, || strike(&mut act));
+            is_over.store(true, Ordering::SeqCst);
+            let readers = readers.into_iter().map(|reader| reader.join().map_err(|_| anyhow!("a reader panicked"))?);
+            (struck, readers.collect::<anyhow::Result<Vec<_>>>())
+        });
+        let (struck, readers) = (struck?, readers?);
         let mut found = act.found;
         // A line of the log says more than another example.
         found.examples.extend(arena.unexpected());
         found += audit(&journal, &mut arena.register()?)?;
+        reader::audit(&readers, &mut arena.register()?, &mut found)?;
         Ok((struck, found))
     }
 }

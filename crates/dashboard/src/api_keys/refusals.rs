@@ -33,6 +33,7 @@ fn phrase(reason: RefusalReason) -> &'static str {
         RefusalReason::Invalid => "Fields break rules",
         RefusalReason::UnknownMembers => "Unknown members, in strict mode",
         RefusalReason::DifferentPatient => "Idempotency-Key of a different patient",
+        RefusalReason::Erased => "Idempotency-Key of an erased patient",
         RefusalReason::Full => "The service was full",
         RefusalReason::Unavailable => "The database could not be reached",
         RefusalReason::Unexpected => "An unexpected error",

@@ -90,6 +90,8 @@ actions! {
     KeyRenamed = "key_renamed",
     /// The note about a key was changed.
     KeyNoted = "key_noted",
+    /// A patient was erased: the subject is the patient's id.
+    PatientErased = "patient_erased",
 }
 
 /// What was done, as it was recorded.
@@ -166,7 +168,7 @@ pub struct AuditEntry {
     pub action: RecordedAction,
     /// The name of the member who did it; none: an operator or a stranger did.
     pub actor: Option<String>,
-    /// What it was done to: a key's name, or a member's email address or new name.
+    /// What it was done to: a key's name, a member's email address or new name, a patient's id.
     pub subject: String,
     /// The client's address; none: it was done on the command line.
     pub address: Option<String>,

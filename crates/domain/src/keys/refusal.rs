@@ -72,6 +72,8 @@ reasons! {
     UnknownMembers = "unknown-members",
     /// The idempotency key belongs to a different patient.
     DifferentPatient = "different-patient",
+    /// The patient that was created with the idempotency key has been erased.
+    Erased = "erased",
     /// More requests were waiting than the service accepts.
     Full = "full",
     /// The database could not be reached.

@@ -70,6 +70,9 @@ pub enum CreatePatientError {
     /// The idempotency key belongs to a different patient.
     #[error("the idempotency key was used for a different patient")]
     DifferentPatient,
+    /// The patient that was created with the idempotency key was erased, and is not created again.
+    #[error("the patient of the idempotency key was erased")]
+    Erased,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -122,6 +125,7 @@ pub async fn create_patient(
             }
             Ok(CreatedPatient { registration, id, organisation_id, created_at, replayed: true })
         }
+        Registered::Erased => Err(CreatePatientError::Erased),
         Registered::Refused(refusal) => Err(CreatePatientError::KeyRefused(refusal)),
     }
 }

@@ -9,6 +9,8 @@ pub(crate) mod json;
 pub(crate) mod patient;
 #[cfg(feature = "access")]
 pub(crate) mod register;
+#[cfg(feature = "access")]
+pub(crate) mod rights;
 pub(crate) mod rules;
 #[cfg(feature = "access")]
 pub(crate) mod safe_retry;
@@ -27,6 +29,7 @@ pub use json::{JsonError, JsonPatient};
 pub use {
     create::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient, validate_patient},
     register::{PatientRegister, Registered, Registration, SafeRetry},
+    rights::{EraseOutcome, Held, HeldPatient, PatientRights},
     safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest},
 };
 

@@ -53,6 +53,8 @@ pub enum Registered {
         /// Of the details it was created with, under its own id.
         digest: [u8; 32],
     },
+    /// The patient that the organisation created under this idempotency key was erased.
+    Erased,
     /// The key may not create anything.
     Refused(KeyRefusal),
 }

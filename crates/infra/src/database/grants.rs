@@ -17,7 +17,7 @@ pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request
 const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
-const GRANTS: [(&str, &str, &[&str]); 12] = [
+const GRANTS: [(&str, &str, &[&str]); 14] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "second_factor_required", &["organisations"]),
     ("UPDATE", "revoked_at, revoked_by, expires_at, name, note", &["api_keys"]),
@@ -33,6 +33,8 @@ const GRANTS: [(&str, &str, &[&str]); 12] = [
     ("SELECT, INSERT, UPDATE", "", &["key_uses"]),
     ("INSERT", "", &["patients"]),
     ("SELECT", READABLE, &["patients"]),
+    ("SELECT", "organisation_id, idempotency_digest", &["erasures"]),
+    ("SELECT, DELETE", "", &["feed_marks"]),
     ("SELECT", "", &["__diesel_schema_migrations"]),
 ];
 

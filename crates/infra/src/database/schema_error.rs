@@ -2,7 +2,7 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::Environment;
+use intake_domain::{Environment, OrganisationId};
 
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
@@ -20,8 +20,22 @@ pub enum SchemaError {
     #[error("the database has no role {0}: create it first, with CREATE ROLE")]
     NoSuchRole(String),
     /// The role could do more than the service needs.
-    #[error("the role {0} owns the schema or is a superuser: the service needs a role of its own")]
+    #[error("the role {0} owns the schema or is a superuser: the service, and each reader, needs a role of its own")]
     PrivilegedRole(String),
+    /// The role may do more than read patients, by other grants.
+    #[error("the role {role} may also use {tables}: a reader needs a role of its own")]
+    MoreThanReader {
+        /// The role.
+        role: String,
+        /// What else it may use.
+        tables: String,
+    },
+    /// No organisation has this id.
+    #[error("there is no organisation {0}")]
+    NoSuchOrganisation(OrganisationId),
+    /// The role may not read patients.
+    #[error("its role may not read patients")]
+    NoReader,
     /// The database was first used in the other environment.
     #[error("the database belongs to the {stamped} environment and cannot be used in {asked}")]
     OtherEnvironment {

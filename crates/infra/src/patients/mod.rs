@@ -7,6 +7,7 @@ pub(crate) mod interruption;
 pub(crate) mod job;
 pub(crate) mod queue;
 pub(crate) mod register;
+pub(crate) mod rights;
 pub(crate) mod shared;
 pub(crate) mod statement;
 pub(crate) mod stored_before;
@@ -16,3 +17,4 @@ pub(crate) mod sync;
 pub(crate) mod writer;
 
 pub use register::PostgresPatientRegister;
+pub use rights::PostgresPatientRights;

@@ -1,5 +1,5 @@
 //! Looks up patients that the insert did not store because an earlier statement may have: by their own ids and by their
-//! idempotency keys. One statement for all of them, separate from the insert because it must see what was committed
+//! idempotency keys, under which a patient may also have been erased. One statement for all of them, separate from the insert because it must see what was committed
 //! while the insert ran.
 
 use diesel::pg::Pg;
@@ -56,8 +56,9 @@ impl<'a> StoredBefore<'a> {
 struct Row {
     number: i64,
     is_same_id: bool,
-    id: Uuid,
-    created_at: OffsetDateTime,
+    /// None: it was erased.
+    id: Option<Uuid>,
+    created_at: Option<OffsetDateTime>,
     digest: Option<Vec<u8>>,
 }
 
@@ -66,8 +67,9 @@ impl Row {
         if self.is_same_id {
             return Registered::Created(organisation_id);
         }
+        let (Some(id), Some(created_at)) = (self.id, self.created_at) else { return Registered::Erased };
         let digest = self.digest.and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
-        Registered::Before { organisation_id, id: self.id.into(), created_at: self.created_at, digest }
+        Registered::Before { organisation_id, id: id.into(), created_at, digest }
     }
 }
 
@@ -86,7 +88,11 @@ impl QueryFragment<Pg> for StoredBefore<'_> {
             UNION ALL
             SELECT number, false, id, created_at, request_digest
             FROM asked JOIN patients ON patients.organisation_id = asked.organisation_id
-                AND patients.idempotency_key = asked.idempotency_key",
+                AND patients.idempotency_key = asked.idempotency_key
+            UNION ALL
+            SELECT number, false, NULL, NULL, NULL
+            FROM asked JOIN erasures ON erasures.organisation_id = asked.organisation_id
+                AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))",
         );
         Ok(())
     }
@@ -99,7 +105,7 @@ impl QueryId for StoredBefore<'_> {
 }
 
 impl Query for StoredBefore<'_> {
-    type SqlType = (BigInt, Bool, SqlUuid, Timestamptz, Nullable<Binary>);
+    type SqlType = (BigInt, Bool, Nullable<SqlUuid>, Nullable<Timestamptz>, Nullable<Binary>);
 }
 
 impl RunQueryDsl<PgConnection> for StoredBefore<'_> {}

@@ -262,6 +262,6 @@ fn the_openapi_document_describes_the_interface() {
     assert_eq!(schemas["NewPatient"]["required"], json!(REQUIRED));
     let answers = document["paths"]["/patients"]["post"]["responses"].as_object().unwrap();
     let statuses: Vec<_> = answers.keys().map(String::as_str).collect();
-    assert_eq!(statuses, ["201", "400", "401", "408", "413", "415", "422", "426", "429", "500", "503"]);
+    assert_eq!(statuses, ["201", "400", "401", "408", "410", "413", "415", "422", "426", "429", "500", "503"]);
     assert_eq!(json_of(&run(program(), &["openapi", "--json"])), document);
 }

@@ -9,7 +9,9 @@ use crate::pages::{fill, id_on_page, routes, walled_routes};
 
 /// A form with the fields of all forms. The password is not Ada's.
 fn everything(key: &KeyId) -> String {
-    format!("name=k&note=n&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x&role=key-manager")
+    format!(
+        "name=k&note=n&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x&role=key-manager"
+    )
 }
 
 #[test]

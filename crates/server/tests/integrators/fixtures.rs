@@ -14,6 +14,7 @@ use crate::tools;
 pub(crate) struct Integration {
     pub(crate) service: Service,
     pub(crate) key: ApiKey,
+    clinic: Clinic,
     database: TestDatabase,
 }
 
@@ -25,8 +26,8 @@ impl Integration {
     pub(crate) fn start_with(settings: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> Self {
         let database = TestDatabase::new();
         let service = settings(program().database(&database)).start();
-        let key = Clinic::open(&database.service, Environment::Development).key().1;
-        Self { service, key, database }
+        let clinic = Clinic::open(&database.service, Environment::Development);
+        Self { service, key: clinic.key().1, clinic, database }
     }
 
     /// The base address, as a guide gives it.
@@ -45,6 +46,24 @@ impl Integration {
 
     pub(crate) fn create(&self, body: &str) -> Response {
         self.service.client().send(&create_request(&self.key, &[], body.as_bytes()))
+    }
+
+    /// Writes an export of the organisation's patients into this file, as the owner.
+    pub(crate) fn export(&self, format: &str, file: &Path) {
+        let organisation = self.clinic.organisation.to_string();
+        let owner = self.database.owner.clone().with_durability(self.database.service.durability());
+        let arguments = ["export", "--organisation", &organisation, "--format", format, "--output"];
+        let command = arguments.iter().fold(program().database_urls(&owner, &owner), |all, one| all.argument(one));
+        let output = command.argument(file.to_str().unwrap()).run();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Erases a patient, as the owner.
+    pub(crate) fn erase(&self, id: &str) {
+        let organisation = self.clinic.organisation.to_string();
+        let arguments = ["patient", "erase", "--organisation", &organisation, "--patient", id];
+        let command = program().database(&self.database);
+        assert!(arguments.iter().fold(command, |all, one| all.argument(one)).run().status.success());
     }
 
     pub(crate) fn patients(&self) -> i64 {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking and say why")]
 
 mod examples;
+mod fhir;
 mod fixtures;
 mod generated_clients;
 mod guide;

@@ -1,0 +1,118 @@
+//! The port to the change feed, and what comes out of it.
+
+use std::fmt;
+
+use time::OffsetDateTime;
+
+use crate::feed::mark::{FeedRefusal, FeedScope, FeedToken, Mark, Span};
+use crate::ids::{KeyId, OrganisationId, PatientId};
+use crate::patients::field::ByField;
+use crate::store_error::StoreError;
+
+/// A patient as it is stored. Prints none of its values.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredPatient {
+    /// Given by the service.
+    pub id: PatientId,
+    /// The organisation it belongs to.
+    pub organisation_id: OrganisationId,
+    /// The text of each field.
+    pub values: ByField<Option<String>>,
+    /// When it was created.
+    pub created_at: OffsetDateTime,
+    /// When it was last changed.
+    pub updated_at: OffsetDateTime,
+    /// The API key by which it came. None: it was stored before this was kept.
+    pub key_id: Option<KeyId>,
+}
+
+impl fmt::Debug for StoredPatient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoredPatient({}, …)", self.id)
+    }
+}
+
+/// A patient that was erased: whoever keeps a copy deletes it. It may never have been told of, and is ignored then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Erasure {
+    /// The id that the patient had.
+    pub id: PatientId,
+    /// When it was erased.
+    pub erased_at: OffsetDateTime,
+}
+
+/// One thing that happened to the register.
+#[derive(Debug)]
+pub enum Change {
+    /// A patient was stored.
+    Stored(Box<StoredPatient>),
+    /// A patient was erased.
+    Erased(Erasure),
+}
+
+/// Which patients a span holds.
+#[derive(Clone, Debug)]
+pub enum Selection {
+    /// So many that they are looked for page by page.
+    Many,
+    /// These, the smallest id first.
+    These(Vec<PatientId>),
+}
+
+/// Some of the patients or erasures of a span, the smallest id first.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    /// What it holds: perhaps nothing, although there are further pages.
+    pub items: Vec<T>,
+    /// The id after which the next page begins. None: this was the last one.
+    pub continued_after: Option<PatientId>,
+}
+
+/// Why a feed gives nothing out.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    /// It cannot be read, or not from there on.
+    #[error(transparent)]
+    Refused(#[from] FeedRefusal),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The change feed over one connection. What is asked for is stated by marks, so that every call may run again, over another
+/// connection too, and gives the same.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+pub trait PatientFeed {
+    /// The mark of a token, or the beginning, if the feed can be read from there on.
+    fn open(&mut self, scope: &FeedScope, since: Option<FeedToken>) -> Result<Mark, FeedError>;
+
+    /// Makes a mark of this moment, and returns when it survives any crash. Nothing may be given out before. A mark that the
+    /// same run made before is `superseded` and is not kept for long.
+    fn mark(&mut self, scope: &FeedScope, superseded: Option<FeedToken>) -> Result<Mark, StoreError>;
+
+    /// Whether anything was committed that the mark did not see. Writes nothing.
+    fn has_news(&mut self, scope: &FeedScope, since: &Mark) -> Result<bool, StoreError>;
+
+    /// Which patients are in the span.
+    fn select(&mut self, scope: &FeedScope, span: &Span) -> Result<Selection, StoreError>;
+
+    /// How many patients there are in all.
+    fn count(&mut self, scope: &FeedScope) -> Result<u64, StoreError>;
+
+    /// The selected patients after this id that are still there.
+    fn patients(
+        &mut self,
+        scope: &FeedScope,
+        span: &Span,
+        selection: &Selection,
+        after: Option<PatientId>,
+    ) -> Result<Page<StoredPatient>, StoreError>;
+
+    /// The erasures of the span after this id.
+    fn erasures(
+        &mut self,
+        scope: &FeedScope,
+        span: &Span,
+        after: Option<PatientId>,
+    ) -> Result<Page<Erasure>, StoreError>;
+}

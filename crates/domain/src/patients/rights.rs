@@ -1,0 +1,74 @@
+//! The port to what people may ask of a register that holds their details: to see them, and to have them erased. For the owner
+//! of the database; the service cannot do it.
+
+use std::fmt;
+
+use time::OffsetDateTime;
+
+use crate::audit::action::Deed;
+use crate::feed::patient_feed::StoredPatient;
+use crate::ids::{OrganisationId, PatientId};
+use crate::store_error::StoreError;
+
+/// Everything that is held of a patient. Prints none of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HeldPatient {
+    /// The details.
+    pub patient: StoredPatient,
+    /// The caller's name for the creation.
+    pub idempotency_key: Option<String>,
+    /// The name of the API key by which the patient came.
+    pub key_name: Option<String>,
+}
+
+impl fmt::Debug for HeldPatient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HeldPatient({}, …)", self.patient.id)
+    }
+}
+
+/// What is held under a patient's id.
+#[derive(Debug)]
+pub enum Held {
+    /// A patient.
+    Patient(Box<HeldPatient>),
+    /// Only that the patient was erased.
+    Erased {
+        /// When.
+        at: OffsetDateTime,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// What became of an attempt to erase a patient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EraseOutcome {
+    /// The patient is gone.
+    Erased {
+        /// Since when, by the database's clock.
+        at: OffsetDateTime,
+    },
+    /// The patient was erased before; nothing was changed or recorded.
+    AlreadyErased {
+        /// When.
+        at: OffsetDateTime,
+    },
+    /// The organisation has no such patient.
+    NotFound,
+}
+
+/// What is held of a patient, and its end.
+pub trait PatientRights {
+    /// What is held under this id.
+    fn show(&mut self, organisation: OrganisationId, patient: PatientId) -> Result<Held, StoreError>;
+
+    /// Erases the patient for good, and records the deed, which names only the id. Once this has returned, no repetition of the
+    /// creation with its idempotency key brings the patient back.
+    fn erase(
+        &mut self,
+        organisation: OrganisationId,
+        patient: PatientId,
+        deed: &Deed,
+    ) -> Result<EraseOutcome, StoreError>;
+}

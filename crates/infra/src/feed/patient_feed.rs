@@ -1,0 +1,202 @@
+//! The port [`PatientFeed`] over one connection, made again when it is lost. Every call is one short transaction: nothing
+//! stays open while a reader takes its time.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use diesel::prelude::*;
+use diesel::sql_types::{Array, BigInt, Bool, Nullable, Text, Uuid as SqlUuid};
+use intake_domain::{
+    Erasure, FeedError, FeedRefusal, FeedScope, FeedToken, Mark, Page, PatientFeed, PatientId, Selection, Span,
+    StoreError, StoredPatient,
+};
+use uuid::Uuid;
+
+use crate::database::connect::{ConnectError, OpenConnection, RETRY_PAUSE, connect};
+use crate::database::url::DatabaseUrl;
+use crate::diesel_errors::{Failure, failure, store_error};
+use crate::feed::page;
+
+/// The planner guesses how many rows are beyond its statistics, which are always behind the end of the register. With guesses
+/// it would read all of it, and compile the statement.
+const SETTINGS: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_custom_plan; SET jit = off;
+    SET default_transaction_read_only = off";
+
+/// The change feed over PostgreSQL.
+pub struct PostgresPatientFeed {
+    url: DatabaseUrl,
+    connection: Option<OpenConnection>,
+    keeps_trying: Box<dyn Fn(Duration) -> bool>,
+    /// Up to where nothing has happened since the mark of this token. Kept for a connection: after a crash PostgreSQL may give
+    /// numbers out again.
+    looked: Option<(Option<FeedToken>, Snapshot)>,
+}
+
+/// What a statement does not see, as `feed_now` tells it.
+#[derive(Clone, QueryableByName)]
+struct Snapshot {
+    #[diesel(sql_type = BigInt)]
+    next: i64,
+    #[diesel(sql_type = Array<BigInt>)]
+    running: Vec<i64>,
+}
+
+impl PostgresPatientFeed {
+    /// A feed that connects when it is first used. While the database is away it keeps trying for as long as it is told to,
+    /// given for how long it has tried.
+    #[must_use]
+    pub fn new(url: &DatabaseUrl, keeps_trying: impl Fn(Duration) -> bool + 'static) -> Self {
+        Self { url: url.clone(), connection: None, keeps_trying: Box::new(keeps_trying), looked: None }
+    }
+
+    fn run<T>(&mut self, work: impl Fn(&mut PgConnection) -> QueryResult<T>) -> Result<T, StoreError> {
+        let started = Instant::now();
+        loop {
+            let error = match self.try_once(&work) {
+                Err(error @ StoreError::Unavailable(_)) => error,
+                done => return done,
+            };
+            (self.connection, self.looked) = (None, None);
+            if !(self.keeps_trying)(started.elapsed()) {
+                return Err(error);
+            }
+            sleep(RETRY_PAUSE);
+        }
+    }
+
+    fn try_once<T>(&mut self, work: impl Fn(&mut PgConnection) -> QueryResult<T>) -> Result<T, StoreError> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(connect(&self.url, SETTINGS).map_err(|error| match error {
+                ConnectError::NotDurable(_) => StoreError::Unexpected(error.into()),
+                other => StoreError::Unavailable(other.into()),
+            })?),
+        };
+        work(connection).map_err(|error| match failure(&error) {
+            Failure::Transient => store_error(error),
+            // Diesel cannot tell a server that shuts down from a statement that is at fault: the next one tells.
+            Failure::Unknown if diesel::sql_query("SELECT 1").execute(&mut **connection).is_err() => store_error(error),
+            Failure::Unknown | Failure::Refused => {
+                StoreError::Unexpected(crate::diesel_errors::without_row_values(error))
+            }
+        })
+    }
+}
+
+impl PatientFeed for PostgresPatientFeed {
+    fn open(&mut self, scope: &FeedScope, since: Option<FeedToken>) -> Result<Mark, FeedError> {
+        #[derive(QueryableByName)]
+        struct Opened {
+            #[diesel(sql_type = Nullable<Text>)]
+            refusal: Option<String>,
+            #[diesel(embed)]
+            seen: Snapshot,
+        }
+
+        let scope = *scope;
+        let opened: Opened = self.run(move |connection| {
+            let query = diesel::sql_query("SELECT refusal, next, running FROM feed_open($1, $2, $3)");
+            let query = query.bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
+            let query = query.bind::<Nullable<SqlUuid>, _>(scope.key_id.map(|key| *key.as_uuid()));
+            query.bind::<Nullable<SqlUuid>, _>(since.map(|token| *token.as_uuid())).get_result(connection)
+        })?;
+        match opened.refusal {
+            Some(word) => Err(refusal(word)),
+            None => Ok(Mark { token: since, next: opened.seen.next, running: opened.seen.running }),
+        }
+    }
+
+    fn mark(&mut self, scope: &FeedScope, superseded: Option<FeedToken>) -> Result<Mark, StoreError> {
+        #[derive(QueryableByName)]
+        struct Made {
+            #[diesel(sql_type = SqlUuid)]
+            token: Uuid,
+            #[diesel(embed)]
+            seen: Snapshot,
+        }
+
+        let scope = *scope;
+        let made: Made = self.run(move |connection| {
+            connection.build_transaction().repeatable_read().read_write().run(|connection| {
+                let query = diesel::sql_query("SELECT token, next, running FROM feed_mark($1, $2, $3)");
+                let query = query.bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
+                let query = query.bind::<Nullable<SqlUuid>, _>(scope.key_id.map(|key| *key.as_uuid()));
+                query.bind::<Nullable<SqlUuid>, _>(superseded.map(|token| *token.as_uuid())).get_result(connection)
+            })
+        })?;
+        Ok(Mark { token: Some(made.token.into()), next: made.seen.next, running: made.seen.running })
+    }
+
+    fn has_news(&mut self, scope: &FeedScope, since: &Mark) -> Result<bool, StoreError> {
+        #[derive(QueryableByName)]
+        struct Look {
+            #[diesel(sql_type = Bool)]
+            has_news: bool,
+            #[diesel(embed)]
+            seen: Snapshot,
+        }
+
+        let from_mark = Snapshot { next: since.next, running: since.running.clone() };
+        let known = self.looked.as_ref().filter(|(token, _)| *token == since.token);
+        let from = known.map_or(from_mark, |(_, seen)| seen.clone());
+        let scope = *scope;
+        let look: Look = self.run(move |connection| {
+            let query = diesel::sql_query(page::LOOK).bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
+            let query = query.bind::<Nullable<SqlUuid>, _>(scope.key_id.map(|key| *key.as_uuid()));
+            let query = query.bind::<BigInt, _>(from.next).bind::<Array<BigInt>, _>(&from.running);
+            query.get_result(connection)
+        })?;
+        if !look.has_news {
+            self.looked = Some((since.token, look.seen));
+        }
+        Ok(look.has_news)
+    }
+
+    fn select(&mut self, scope: &FeedScope, span: &Span) -> Result<Selection, StoreError> {
+        if span.since.token.is_none() {
+            return Ok(Selection::Many);
+        }
+        self.run(|connection| page::select(connection, scope, span))
+    }
+
+    fn count(&mut self, scope: &FeedScope) -> Result<u64, StoreError> {
+        self.run(|connection| page::count(connection, scope))
+    }
+
+    fn patients(
+        &mut self,
+        scope: &FeedScope,
+        span: &Span,
+        selection: &Selection,
+        after: Option<PatientId>,
+    ) -> Result<Page<StoredPatient>, StoreError> {
+        self.run(|connection| match selection {
+            Selection::Many => page::patients(connection, scope, span, after),
+            Selection::These(ids) => page::these(connection, scope, ids, after),
+        })
+    }
+
+    fn erasures(
+        &mut self,
+        scope: &FeedScope,
+        span: &Span,
+        after: Option<PatientId>,
+    ) -> Result<Page<Erasure>, StoreError> {
+        self.run(|connection| page::erasures(connection, scope, span, after))
+    }
+}
+
+/// The refusals by the words of `feed_open`.
+fn refusal(word: String) -> FeedError {
+    FeedError::Refused(match word.as_str() {
+        "unreadable" => FeedRefusal::Unreadable,
+        "distributed" => FeedRefusal::Distributed,
+        "standby" => FeedRefusal::Standby,
+        "restored" => FeedRefusal::Restored,
+        "unknown" => FeedRefusal::UnknownToken,
+        "cluster" => FeedRefusal::OtherCluster,
+        "organisation" => FeedRefusal::OtherOrganisation,
+        "key" => FeedRefusal::OtherKey,
+        _ => return FeedError::Store(StoreError::Unexpected(word.into())),
+    })
+}

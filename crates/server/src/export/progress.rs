@@ -1,0 +1,41 @@
+//! How far an export has got, on a terminal; nothing anywhere else.
+
+use std::io::{IsTerminal, stderr};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar on standard error, gone when dropped.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    pub(crate) fn start() -> Self {
+        if !stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::no_length();
+        let form = "{wide_bar} {human_pos} of {human_len} patients, {per_sec}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(form) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    pub(crate) fn is_shown(&self) -> bool {
+        !self.0.is_hidden()
+    }
+
+    /// How many steps there will be.
+    pub(crate) fn expect(&self, steps: u64) {
+        self.0.set_length(steps);
+    }
+
+    pub(crate) fn step(&self) {
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

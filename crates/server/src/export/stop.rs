@@ -1,0 +1,49 @@
+//! A request to stop, for work that nobody may interrupt in the middle.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::signals::Signals;
+
+/// Whether somebody has asked the program to stop, and whether it has said that the database is away.
+#[derive(Clone, Default)]
+pub(crate) struct Stop {
+    is_asked: Arc<AtomicBool>,
+    has_said: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// Listens for SIGTERM and Ctrl-C from here on. A second one ends the program at once.
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        let stop = Self::default();
+        let is_asked = Arc::clone(&stop.is_asked);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let mut signals = runtime.block_on(async { Signals::listen() })?;
+        let wait = move || {
+            runtime.block_on(async {
+                signals.next().await;
+                is_asked.store(true, Ordering::SeqCst);
+                signals.or_stop_at_once(std::future::pending::<()>()).await;
+            });
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(wait)?;
+        Ok(stop)
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::SeqCst)
+    }
+
+    /// Says something on standard error, unless it was said before.
+    #[expect(clippy::print_stderr, reason = "standard output holds patients")]
+    pub(crate) fn say_once(&self, text: &str) {
+        if !self.has_said.swap(true, Ordering::SeqCst) {
+            eprintln!("intake: {text}");
+        }
+    }
+
+    /// From here on it may be said again.
+    pub(crate) fn forget_what_was_said(&self) {
+        self.has_said.store(false, Ordering::SeqCst);
+    }
+}

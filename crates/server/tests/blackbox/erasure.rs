@@ -1,0 +1,180 @@
+//! A person's rights: what is held of them is shown, and what was erased is gone and does not come back.
+
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use intake_domain::{Actor, AuditEntryId, Deed, EraseOutcome, PatientId, PatientRights};
+use intake_http::edge;
+use intake_infra::PostgresPatientRights;
+use intake_test_support::{HeldRow, Response, create_request, patient};
+use serde_json::{Value, json};
+
+use crate::fixtures::{TestApp, service};
+use crate::{assert_problem, patient_with};
+
+const ERASED: &str = "The patient that was created with this Idempotency-Key has been erased";
+
+/// Runs `intake patient` in this app's database.
+pub(crate) fn run(app: &TestApp, command: &str, id: &str, more: &[&str]) -> Output {
+    let organisation = app.clinic.organisation.to_string();
+    let arguments = ["patient", command, "--organisation", &organisation, "--patient", id];
+    arguments.iter().chain(more).fold(service(&app.database), |all, one| all.argument(one)).run()
+}
+
+#[track_caller]
+fn text_of(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn send(app: &TestApp, key: &str, patient: &Value) -> Response {
+    app.service.create_with(app.key(), &[("Idempotency-Key", key)], patient.to_string().as_bytes())
+}
+
+fn id_of(created: &Response) -> String {
+    assert_eq!(created.status, 201, "{}", created.text());
+    created.json()["data"]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn everything_that_is_held_is_shown() {
+    let app = TestApp::start();
+    let (key_id, key) = app.clinic.key();
+    let sent = patient_with("suburb", "");
+    let created = app.service.create_with(&key, &[("Idempotency-Key", "acme-1")], sent.to_string().as_bytes());
+    let id = id_of(&created);
+    let shown: Value = serde_json::from_str(&text_of(run(&app, "show", &id, &["--json"]))).unwrap();
+    let mut expected = created.json()["data"].clone();
+    expected["keyId"] = json!(key_id.to_string());
+    expected["keyName"] = json!("Test key");
+    expected["idempotencyKey"] = json!("acme-1");
+    assert_eq!(shown, expected);
+    let text = text_of(run(&app, "show", &id, &[]));
+    for part in [id.as_str(), "Lovelace", "+61412345678", "acme-1", "Test key", shown["createdAt"].as_str().unwrap()] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let other = app.other_clinic().organisation.to_string();
+    let arguments = ["patient", "show", "--organisation", &other, "--patient", &id];
+    let nothing = arguments.iter().fold(service(&app.database), |all, one| all.argument(one)).run();
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("has no patient"));
+}
+
+#[test]
+fn a_patient_of_before_the_key_was_kept_is_shown_too() {
+    let app = TestApp::start();
+    let id = id_of(&app.create(&patient()));
+    let forget = diesel::sql_query("UPDATE patients SET key_id = NULL");
+    diesel::RunQueryDsl::execute(forget, &mut app.database.connect()).unwrap();
+    assert!(text_of(run(&app, "show", &id, &[])).contains("by an API key that was not kept at that time"));
+}
+
+#[test]
+fn an_erased_patient_is_gone_and_a_repetition_brings_nobody_back() {
+    let app = TestApp::start();
+    let id = id_of(&send(&app, "acme-1", &patient()));
+    let kept = id_of(&send(&app, "acme-2", &patient()));
+    let text = text_of(run(&app, "erase", &id, &[]));
+    assert!(text.contains(&id) && text.contains("backups") && text.contains("standbys") && text.contains("exports"));
+    assert_eq!(app.database.count(&format!("patients WHERE id = '{id}'")), 0);
+
+    assert_problem(&send(&app, "acme-1", &patient()), 410, "Gone", ERASED);
+    let (_, rotated) = app.clinic.key();
+    let headers = [("Idempotency-Key", "acme-1")];
+    let again = app.service.create_with(&rotated, &headers, patient().to_string().as_bytes());
+    assert_problem(&again, 410, "Gone", ERASED);
+    // What it was created with is forgotten, so this may be another patient or not.
+    assert_problem(&send(&app, "acme-1", &patient_with("lastName", "Hopper")), 410, "Gone", ERASED);
+    assert_eq!(id_of(&send(&app, "acme-2", &patient())), kept);
+    assert_eq!(app.database.tables_that_hold("acme-1"), [""; 0]);
+    let elsewhere = app.other_clinic();
+    let elsewhere = app.service.create_with(&elsewhere.key().1, &headers, patient().to_string().as_bytes());
+    assert_eq!(elsewhere.status, 201, "another organisation's key is another key");
+    assert_eq!(app.patients(), 2);
+
+    let first: Value = serde_json::from_str(&text_of(run(&app, "erase", &id, &["--json"]))).unwrap();
+    let second: Value = serde_json::from_str(&text_of(run(&app, "erase", &id, &["--json"]))).unwrap();
+    assert_eq!((&first, &first["id"]), (&second, &json!(id)), "once is for good");
+    let gone = run(&app, "show", &id, &[]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("was erased at"));
+    let recorded =
+        app.database.texts("SELECT action || ' ' || subject FROM audit_entries WHERE action LIKE 'patient%'");
+    assert_eq!(recorded, [format!("patient_erased {id}")]);
+}
+
+#[test]
+fn in_a_batch_the_erased_are_told_apart_from_the_rest() {
+    let app = TestApp::start();
+    let erased: Vec<_> = (0..16).map(|number| id_of(&send(&app, &format!("key-{number}"), &patient()))).collect();
+    for id in erased.iter().step_by(2) {
+        text_of(run(&app, "erase", id, &[]));
+    }
+    let answers: Vec<u16> = std::thread::scope(|scope| {
+        let send = |number| {
+            let app = &app;
+            scope.spawn(move || send(app, &format!("key-{number}"), &patient()).status)
+        };
+        (0..32).map(send).collect::<Vec<_>>().into_iter().map(|sender| sender.join().unwrap()).collect()
+    });
+    for (number, status) in answers.into_iter().enumerate() {
+        let is_erased = number < 16 && number % 2 == 0;
+        assert_eq!(status, if is_erased { 410 } else { 201 }, "{number}");
+    }
+    assert_eq!(app.patients(), 24);
+}
+
+/// A repetition that has begun when the erasure is committed does not see it.
+#[test]
+fn an_erasure_wins_against_repetitions_at_the_same_moment() {
+    let app = TestApp::start();
+    let mut rights =
+        PostgresPatientRights::new(&app.database.owner.clone().with_durability(app.database.service.durability()));
+    for round in 0..40 {
+        let key = format!("race-{round}");
+        let created = id_of(&send(&app, &key, &patient()));
+        let bytes = create_request(app.key(), &[("Idempotency-Key", &key)], patient().to_string().as_bytes());
+        let is_over = AtomicBool::new(false);
+        let ids: Vec<String> = std::thread::scope(|scope| {
+            let repeat = || {
+                let client = app.service.client();
+                let mut ids = Vec::new();
+                while !is_over.load(Ordering::SeqCst) {
+                    let answer = client.send(&bytes);
+                    assert!([201, 410].contains(&answer.status), "{}", answer.text());
+                    if answer.status == 201 {
+                        ids.push(id_of(&answer));
+                    }
+                }
+                ids
+            };
+            let repeaters: Vec<_> = (0..4).map(|_| scope.spawn(repeat)).collect();
+            let id: PatientId = created.parse().unwrap();
+            let entry_id = AuditEntryId::new(edge::now(), edge::random());
+            let deed = Deed { entry_id, actor: Actor::Operator, address: None, at: edge::now() };
+            let outcome = rights.erase(app.clinic.organisation, id, &deed);
+            is_over.store(true, Ordering::SeqCst);
+            assert!(matches!(outcome, Ok(EraseOutcome::Erased { .. })), "{outcome:?}");
+            repeaters.into_iter().flat_map(|repeater| repeater.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == created), "somebody came back");
+        assert_eq!(app.patients(), 0);
+    }
+}
+
+#[test]
+fn an_erasure_waits_for_an_open_transaction_and_holds_nobody_up_for_long() {
+    let app = TestApp::start();
+    let id = id_of(&send(&app, "erase-me", &patient()));
+    let held = HeldRow::insert(&app.database.owner, app.clinic.organisation, "held", &patient()).unwrap();
+    std::thread::scope(|scope| {
+        let erasing = scope.spawn(|| run(&app, "erase", &id, &[]));
+        for _ in 0..5 {
+            assert_eq!(app.create(&patient()).status, 201);
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
+        held.commit().unwrap();
+        text_of(erasing.join().unwrap());
+    });
+    assert_eq!(app.database.count(&format!("patients WHERE id = '{id}'")), 0);
+}

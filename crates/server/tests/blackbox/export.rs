@@ -1,0 +1,500 @@
+//! The change feed: whatever commits when, each patient is told once, and a token that does not fit is refused.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use diesel::connection::SimpleConnection;
+use intake_domain::OrganisationId;
+use intake_infra::{DatabaseUrl, Durability};
+use intake_test_support::processes::send as signal;
+use intake_test_support::{HeldRow, ServiceBuilder, TestDatabase, patient, wait_for};
+use serde_json::{Value, json};
+
+use crate::fixtures::{OverWhenDropped, TestApp, demo_key, program, service};
+use crate::readers::ReaderRole;
+use crate::{erasure, patient_with};
+
+/// What an export gave.
+struct Given {
+    text: String,
+    token: String,
+    said: String,
+}
+
+impl Given {
+    fn lines(&self) -> Vec<Value> {
+        self.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.lines().iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn export(builder: ServiceBuilder, organisation: OrganisationId, more: &[&str]) -> Output {
+    let organisation = organisation.to_string();
+    let arguments = ["export", "--organisation", &organisation];
+    arguments.iter().chain(more).fold(builder, |all, one| all.argument(one)).run()
+}
+
+#[track_caller]
+fn given(output: Output) -> Given {
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let token = said.lines().last().unwrap().strip_prefix("next: ").unwrap().to_owned();
+    Given { text: String::from_utf8(output.stdout).unwrap(), token, said }
+}
+
+#[track_caller]
+fn refused(output: Output) -> String {
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(output.stdout.is_empty());
+    said
+}
+
+/// As the owner, who may read everything.
+fn all(app: &TestApp, more: &[&str]) -> Output {
+    let owner = app.database.owner.clone().with_durability(Durability::None);
+    export(program().database_urls(&owner, &owner), app.clinic.organisation, more)
+}
+
+#[track_caller]
+fn since(app: &TestApp, token: &str) -> Given {
+    given(all(app, &["--format", "jsonl", "--since", token]))
+}
+
+fn id_of(app: &TestApp, patient: &Value) -> String {
+    app.create(patient).json()["data"]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_reader_gets_what_the_api_answered_and_later_what_came_since() {
+    let app = TestApp::start();
+    let reader = ReaderRole::make(&app.database, "feed", Some(app.clinic.organisation));
+    let as_reader = |url: &DatabaseUrl| program().database_urls(url, url);
+    let jsonl = |more: &[&str]| {
+        let arguments = [&["--format", "jsonl"], more].concat();
+        export(as_reader(&reader.url), app.clinic.organisation, &arguments)
+    };
+    let none = given(jsonl(&[]));
+    assert_eq!(none.text, "");
+    let whole = json!({
+        "firstName": "Zoë", "lastName": "O'Brien, \"Z\"", "phoneNumber": "+61412345678", "dateOfBirth": "1985-03-21",
+        "email": "zoe@example.com", "addressLine1": "", "suburb": "Carlton", "country": "AU",
+    });
+    let answers = [app.create(&patient()), app.create(&whole)];
+    let first = given(jsonl(&["--since", &none.token]));
+    let expected: String = answers
+        .iter()
+        .map(|answer| answer.text().trim().strip_prefix("{\"data\":").unwrap().replace(",\"meta\":{}}", "\n"))
+        .collect();
+    assert_eq!(first.text, expected, "byte for byte");
+    assert_eq!(given(jsonl(&["--since", &first.token])).text, "");
+    assert_eq!(given(jsonl(&["--since", &none.token])).text, first.text, "a token can be used again");
+    assert_eq!(given(jsonl(&[])).ids(), first.ids());
+
+    let others = app.other_clinic().organisation;
+    let refusal = refused(export(as_reader(&reader.url), others, &["--format", "jsonl"]));
+    assert!(refusal.contains("this role may not read its patients"), "{refusal}");
+    let powerless = refused(export(service(&app.database), app.clinic.organisation, &["--format", "jsonl"]));
+    assert!(powerless.contains("intake migrate --reader-role"), "{powerless}");
+    let empty = TestDatabase::empty();
+    let unmigrated = refused(export(
+        as_reader(&empty.owner.clone().with_durability(Durability::None)),
+        others,
+        &["--format", "jsonl"],
+    ));
+    assert!(unmigrated.contains("run `intake migrate` first"), "{unmigrated}");
+}
+
+#[test]
+fn whoever_commits_late_is_told_late_and_once() {
+    let app = TestApp::start();
+    let organisation = app.clinic.organisation;
+    let held = |key: &str| HeldRow::insert(&app.database.owner, organisation, key, &patient()).unwrap();
+    let (late, never) = (held("late"), held("never"));
+    let early = id_of(&app, &patient());
+    let first = given(all(&app, &["--format", "jsonl"]));
+    assert_eq!(first.ids(), std::slice::from_ref(&early), "the two that are open are not told");
+    never.roll_back().unwrap();
+    // A sub-transaction has a number of its own.
+    let mut nested = app.database.connect();
+    let insert = "INSERT INTO patients
+        (organisation_id, id, first_name, last_name, phone_number, date_of_birth, created_at, updated_at)
+        SELECT organisation_id, gen_random_uuid(), first_name, last_name, phone_number, date_of_birth, created_at, updated_at
+        FROM patients LIMIT 1";
+    nested.batch_execute(&format!("BEGIN; SAVEPOINT one; {insert}; SAVEPOINT two; {insert}; ROLLBACK TO two")).unwrap();
+    let second = since(&app, &first.token);
+    assert_eq!(second.text, "");
+    late.commit().unwrap();
+    let third = since(&app, &second.token);
+    assert_eq!(third.ids().len(), 1);
+    nested.batch_execute("COMMIT").unwrap();
+    let fourth = since(&app, &third.token);
+    assert_eq!(fourth.ids().len(), 1);
+    assert_eq!(since(&app, &fourth.token).text, "");
+    let told: BTreeSet<_> = [first, third, fourth].iter().flat_map(Given::ids).collect();
+    let stored: BTreeSet<_> = app.database.texts("SELECT id::text FROM patients").into_iter().collect();
+    assert_eq!((told.len(), told), (3, stored));
+}
+
+#[test]
+fn while_many_write_each_patient_is_told_once() {
+    let app = TestApp::start();
+    let second = service(&app.database).start();
+    let is_over = AtomicBool::new(false);
+    let told: Vec<String> = std::thread::scope(|scope| {
+        let _over = OverWhenDropped(&is_over);
+        for number in 0..6 {
+            let (is_over, app, second) = (&is_over, &app, &second);
+            scope.spawn(move || {
+                let client = if number % 2 == 0 { app.service.client() } else { second.client() };
+                for count in 0.. {
+                    if is_over.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    // Every third is a replay.
+                    let key = format!("{number}-{}", count - count % 3 / 2);
+                    let headers = [("Idempotency-Key", key.as_str())];
+                    let bytes =
+                        intake_test_support::create_request(app.key(), &headers, patient().to_string().as_bytes());
+                    assert_eq!(client.send(&bytes).status, 201);
+                }
+            });
+        }
+        for number in 0..2 {
+            let (is_over, app) = (&is_over, &app);
+            scope.spawn(move || {
+                for count in 0.. {
+                    if is_over.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    let key = format!("held-{number}-{count}");
+                    let held = HeldRow::insert(&app.database.owner, app.clinic.organisation, &key, &patient()).unwrap();
+                    std::thread::sleep(Duration::from_millis(150 + 100 * number));
+                    if count % 4 == 3 { held.roll_back() } else { held.commit() }.unwrap();
+                }
+            });
+        }
+        let mut given_out = given(all(&app, &["--format", "jsonl"]));
+        let mut told = given_out.ids();
+        for _ in 0..25 {
+            given_out = since(&app, &given_out.token);
+            told.extend(given_out.ids());
+        }
+        is_over.store(true, Ordering::SeqCst);
+        // Whoever is still writing ends first.
+        wait_for("the writers", || {
+            app.database
+                .count("pg_stat_activity WHERE backend_type = 'client backend' AND state = 'idle in transaction'")
+                == 0
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        told.extend(since(&app, &given_out.token).ids());
+        told
+    });
+    let stored: BTreeSet<_> = app.database.texts("SELECT id::text FROM patients").into_iter().collect();
+    assert!(stored.len() > 100, "{}", stored.len());
+    assert_eq!(told.len(), stored.len(), "once");
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), stored);
+}
+
+/// Replays take numbers of transactions and write nothing that is flushed: after a crash PostgreSQL gives these numbers out
+/// again, to patients.
+#[test]
+fn a_token_stays_true_when_postgresql_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_folder = || ServiceBuilder::in_folder(env!("CARGO_BIN_EXE_intake"), folder.path());
+    let running = in_folder().start();
+    let key = demo_key(&fs::read_to_string(folder.path().join("demo-key")).unwrap());
+    let create = |idempotency_key: &str| {
+        running.create_with(&key, &[("Idempotency-Key", idempotency_key)], patient().to_string().as_bytes())
+    };
+    let first = create("0").json();
+    let organisation: OrganisationId = first["data"]["organisationId"].as_str().unwrap().parse().unwrap();
+    let mut told = Vec::new();
+    let mut token: Option<String> = None;
+    for round in 1..=4 {
+        assert_eq!(create(&round.to_string()).status, 201);
+        let mut arguments = vec!["--format", "jsonl"];
+        if let Some(token) = &token {
+            arguments.extend(["--since", token]);
+        }
+        for _ in 0..20 {
+            assert_eq!(create("0").status, 201);
+        }
+        let given_out = given(export(in_folder(), organisation, &arguments));
+        told.extend(given_out.ids());
+        token = Some(given_out.token);
+        for _ in 0..20 {
+            assert_eq!(create("0").status, 201);
+        }
+        let postmaster = fs::read_to_string(folder.path().join("postgres/data/postmaster.pid")).unwrap();
+        signal("KILL", postmaster.lines().next().unwrap());
+        wait_for("PostgreSQL to come back", || create(&format!("after-{round}")).status == 201);
+    }
+    let token = token.unwrap();
+    told.extend(given(export(in_folder(), organisation, &["--format", "jsonl", "--since", &token])).ids());
+    let everything: BTreeSet<_> =
+        given(export(in_folder(), organisation, &["--format", "jsonl"])).ids().into_iter().collect();
+    assert_eq!((told.len(), everything.len()), (9, 9));
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), everything);
+}
+
+#[test]
+fn a_token_that_does_not_fit_is_refused_with_what_to_do() {
+    let app = TestApp::start();
+    let (key, _) = app.clinic.key();
+    let key = key.to_string();
+    let token = given(all(&app, &["--format", "jsonl"])).token;
+    let with_key = given(all(&app, &["--format", "jsonl", "--key", &key])).token;
+    let refusal = |more: &[&str]| refused(all(&app, &[&["--format", "jsonl"], more].concat()));
+    assert!(refusal(&["--since", "7"]).contains("this is no token"));
+    let unknown = refusal(&["--since", &uuid::Uuid::from_u128(7).to_string()]);
+    assert!(unknown.contains("does not know the token") && unknown.contains("export everything once"), "{unknown}");
+    assert!(refusal(&["--since", &token, "--key", &key]).contains("with the same --key"));
+    assert!(refusal(&["--since", &with_key]).contains("with the same --key"));
+    let owner = app.database.owner.clone().with_durability(Durability::None);
+    let arguments = ["--format", "jsonl", "--since", &token];
+    let other = refused(export(program().database_urls(&owner, &owner), app.other_clinic().organisation, &arguments));
+    assert!(other.contains("for another organisation"), "{other}");
+
+    let change = |sql: &str| app.database.connect().batch_execute(sql).unwrap();
+    change("UPDATE feed_marks SET system_identifier = 7");
+    assert!(refusal(&["--since", &token]).contains("made in another database"));
+    change("UPDATE feed_origin SET system_identifier = 7");
+    assert!(refusal(&[]).contains("intake restored"));
+    change("UPDATE feed_origin SET system_identifier = (SELECT system_identifier FROM pg_control_system())");
+    change("CREATE TABLE pg_dist_partition (logicalrel regclass); INSERT INTO pg_dist_partition VALUES ('patients')");
+    assert!(refusal(&[]).contains("logical replication"));
+}
+
+#[test]
+fn an_erasure_is_told_in_every_format() {
+    let app = TestApp::start();
+    let folder = tempfile::tempdir().unwrap();
+    let id = id_of(&app, &patient());
+    let kept = id_of(&app, &patient());
+    let token = given(all(&app, &["--format", "jsonl"])).token;
+    assert!(erasure::run(&app, "erase", &id, &[]).status.success());
+    let told = since(&app, &token);
+    assert_eq!(told.lines().len(), 1);
+    let line = &told.lines()[0];
+    let at = line["erasedAt"].as_str().unwrap();
+    assert_eq!(*line, json!({ "id": id, "erasedAt": at }));
+    assert_eq!(since(&app, &told.token).text, "", "once");
+    assert_eq!(given(all(&app, &["--format", "jsonl"])).ids(), [kept.clone(), id.clone()]);
+
+    // Where it has no place among the patients.
+    for format in ["csv", "fhir"] {
+        let on_stream = given(all(&app, &["--format", format, "--since", &token]));
+        assert!(!on_stream.text.contains(&id));
+        assert!(on_stream.said.starts_with(&format!("erased: {id} {at}\nnext: ")), "{}", on_stream.said);
+    }
+    let file = |name: &str| folder.path().join(name);
+    let to_file = |format: &str, name: &str| {
+        let path = file(name);
+        given(all(&app, &["--format", format, "--since", &token, "--output", path.to_str().unwrap()])).said
+    };
+    assert!(to_file("csv", "patients.csv").starts_with("next: "));
+    assert_eq!(fs::read_to_string(file("patients.erased.csv")).unwrap(), format!("id,erasedAt\r\n{id},{at}\r\n"));
+    to_file("fhir", "patients.ndjson");
+    let bundle: Value = serde_json::from_str(&fs::read_to_string(file("patients.deleted.ndjson")).unwrap()).unwrap();
+    assert_eq!(bundle["entry"][0]["request"], json!({ "method": "DELETE", "url": format!("Patient/{id}") }));
+    assert_eq!(fs::read_to_string(file("patients.ndjson")).unwrap(), "");
+}
+
+#[test]
+fn a_table_opens_safely_in_a_spreadsheet() {
+    let app = TestApp::start();
+    let mut sent = patient_with("lastName", "=HYPERLINK(\"x\")");
+    sent["firstName"] = json!("'t");
+    sent["suburb"] = json!("");
+    sent["state"] = json!("a,b");
+    let answer = app.create(&sent).json()["data"].clone();
+    let text = given(all(&app, &["--format", "csv"])).text;
+    let expected = format!(
+        "id,firstName,lastName,phoneNumber,email,dateOfBirth,addressLine1,addressLine2,suburb,state,postcode,country,\
+         organisationId,isIdentified,createdAt,updatedAt\r\n{},''t,\"'=HYPERLINK(\"\"x\"\")\",'+61412345678,,1985-03-21,,,\
+         ',\"a,b\",,,{},true,{},{}\r\n",
+        answer["id"].as_str().unwrap(),
+        app.clinic.organisation,
+        answer["createdAt"].as_str().unwrap(),
+        answer["updatedAt"].as_str().unwrap()
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_file_appears_when_it_is_complete_and_is_nobody_elses_business() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let app = TestApp::start();
+    let id = id_of(&app, &patient());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("patients.jsonl");
+    let to_file =
+        |more: &[&str]| all(&app, &[&["--format", "jsonl", "--output", path.to_str().unwrap()], more].concat());
+    let first = given(to_file(&[]));
+    assert_eq!(first.text, "");
+    let written = fs::read_to_string(&path).unwrap();
+    assert!(written.contains(&id));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    // A refused run touches nothing that is complete.
+    refused(to_file(&["--since", &uuid::Uuid::nil().to_string()]));
+    assert_eq!(fs::read_to_string(&path).unwrap(), written);
+    // What a killed run has left is overwritten.
+    fs::write(folder.path().join("patients.jsonl.unfinished"), "half of something that is longer than what comes")
+        .unwrap();
+    given(to_file(&["--since", &first.token]));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let nowhere = Path::new("/nowhere/patients.jsonl");
+    let refusal = refused(all(&app, &["--format", "jsonl", "--output", nowhere.to_str().unwrap()]));
+    assert!(refusal.contains("--output"), "{refusal}");
+}
+
+#[test]
+fn everything_that_one_key_created_can_be_told() {
+    let app = TestApp::start();
+    let (leaked_id, leaked) = app.clinic.key();
+    let (erased, kept) = (app.service.create(&leaked, &patient()), app.service.create(&leaked, &patient()));
+    let id = |answer: &intake_test_support::Response| answer.json()["data"]["id"].as_str().unwrap().to_owned();
+    let (erased, kept) = (id(&erased), id(&kept));
+    let other = id_of(&app, &patient());
+    assert!(erasure::run(&app, "erase", &erased, &[]).status.success());
+    assert!(erasure::run(&app, "erase", &other, &[]).status.success());
+    let told = given(all(&app, &["--format", "jsonl", "--key", &leaked_id.to_string()]));
+    assert_eq!(told.ids(), [kept, erased]);
+}
+
+#[test]
+fn a_large_difference_is_told_once_and_in_order() {
+    let app = TestApp::start();
+    let first = given(all(&app, &["--format", "jsonl"]));
+    let insert = format!(
+        "INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, created_at, updated_at)
+         SELECT '{}', gen_random_uuid(), 'Ada', n::text, '+61412345678', '1985-03-21', now(), now()
+         FROM generate_series(1, $1) AS n",
+        app.clinic.organisation
+    );
+    let mut token = first.token;
+    // Few enough for their ids to be kept, and too many.
+    for rows in ["2500", "100500"] {
+        app.database.connect().batch_execute(&insert.replace("$1", rows)).unwrap();
+        let told = since(&app, &token);
+        let ids = told.ids();
+        assert_eq!(ids.len().to_string(), rows);
+        assert!(ids.is_sorted());
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
+        token = told.token;
+    }
+    assert_eq!(given(all(&app, &["--format", "jsonl"])).ids().len(), 103_000);
+}
+
+/// An export that goes on.
+struct Following {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+    said: std::thread::JoinHandle<String>,
+}
+
+impl Following {
+    fn start(app: &TestApp, more: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_intake"));
+        command.args([
+            "export",
+            "--format",
+            "jsonl",
+            "--follow",
+            "--organisation",
+            &app.clinic.organisation.to_string(),
+        ]);
+        command.args(more).env("DATABASE_URL", app.database.owner.expose()).env("INTAKE_DURABILITY", "none");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = std::sync::mpsc::channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let stderr = child.stderr.take().unwrap();
+        let said = std::thread::spawn(move || std::io::read_to_string(stderr).unwrap());
+        Self { child, lines, said }
+    }
+
+    fn next_id(&self) -> String {
+        let line = self.lines.recv_timeout(Duration::from_secs(20)).unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Asks it to stop; returns the last token that it told.
+    fn stop(mut self) -> String {
+        signal("TERM", &self.child.id().to_string());
+        assert!(self.child.wait().unwrap().success());
+        assert!(self.lines.recv().is_err(), "nothing more was told");
+        let said = self.said.join().unwrap();
+        said.lines().last().unwrap().strip_prefix("next: ").unwrap().to_owned()
+    }
+}
+
+#[test]
+fn whoever_follows_gets_everything_at_once_and_leaves_a_token() {
+    let app = TestApp::start();
+    let first = id_of(&app, &patient());
+    let following = Following::start(&app, &[]);
+    assert_eq!(following.next_id(), first);
+    let second = id_of(&app, &patient());
+    assert_eq!(following.next_id(), second);
+    let held = HeldRow::insert(&app.database.owner, app.clinic.organisation, "held", &patient()).unwrap();
+    let third = id_of(&app, &patient());
+    assert_eq!(following.next_id(), third);
+    held.commit().unwrap();
+    let fourth = following.next_id();
+    assert!(![first, second, third].contains(&fourth));
+    // While nothing happens, nothing is written: neither a mark nor anything else, by whichever way.
+    std::thread::sleep(Duration::from_millis(1_200));
+    let written = || app.database.count(&format!("feed_marks WHERE organisation_id = '{}'", app.clinic.organisation));
+    let before = written();
+    assert_eq!(app.service.create(&app.other_clinic().key().1, &patient()).status, 201);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(written(), before);
+    let token = following.stop();
+    let fifth = id_of(&app, &patient());
+    assert_eq!(since(&app, &token).ids(), [fifth]);
+}
+
+#[test]
+fn whoever_follows_rides_out_a_lost_connection() {
+    let app = TestApp::start();
+    let following = Following::start(&app, &[]);
+    for _ in 0..3 {
+        let id = id_of(&app, &patient());
+        assert_eq!(following.next_id(), id);
+        let kick = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = '{}' AND pid <> pg_backend_pid() AND query LIKE '%feed_now%'",
+            app.database.name()
+        );
+        app.database.connect().batch_execute(&kick).unwrap();
+    }
+    following.stop();
+}
+
+#[test]
+fn a_followed_file_appears_in_the_end() {
+    let app = TestApp::start();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("patients.jsonl");
+    let following = Following::start(&app, &["--output", path.to_str().unwrap()]);
+    let id = id_of(&app, &patient());
+    wait_for("the mark", || app.database.count("feed_marks") >= 2);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!path.exists());
+    let token = following.stop();
+    assert!(fs::read_to_string(&path).unwrap().contains(&id));
+    assert_eq!(since(&app, &token).text, "");
+}

@@ -1,0 +1,167 @@
+//! Roles that read patients: through the view, of their own organisation or of all, and nothing else.
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{Field, OrganisationId};
+use intake_infra::{DatabaseUrl, SERVICE_ROLE};
+use intake_test_support::{TestDatabase, WithCount, patient};
+
+use crate::fixtures::{TestApp, service};
+
+/// A role that may read patients, dropped in the end.
+pub(crate) struct ReaderRole<'a> {
+    pub(crate) url: DatabaseUrl,
+    name: String,
+    database: &'a TestDatabase,
+}
+
+impl<'a> ReaderRole<'a> {
+    /// Makes a role and lets it read, as an operator does.
+    pub(crate) fn make(database: &'a TestDatabase, name: &str, organisation: Option<OrganisationId>) -> Self {
+        let reader = Self::make_powerless(database, name);
+        let mut command = service(database).argument("migrate").argument("--reader-role").argument(&reader.name);
+        let id = organisation.map(|id| id.to_string());
+        if let Some(id) = &id {
+            command = command.argument("--organisation").argument(id);
+        }
+        let output = command.run();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains("may read the patients of") && said.contains("and nothing else"), "{said}");
+        reader
+    }
+
+    fn make_powerless(database: &'a TestDatabase, name: &str) -> Self {
+        let name = format!("{name} of {}", database.name());
+        database.administer(&format!("CREATE ROLE \"{name}\" LOGIN"));
+        let url = DatabaseUrl::on_socket(&database.socket_folder().to_string_lossy(), &name, database.name());
+        Self { url: url.with_durability(database.service.durability()), name, database }
+    }
+
+    pub(crate) fn connect(&self) -> PgConnection {
+        PgConnection::establish(self.url.expose()).unwrap()
+    }
+
+    /// How many rows a query finds for this role.
+    fn count(&self, from: &str) -> i64 {
+        let query = diesel::sql_query(format!("SELECT count(*) AS count FROM {from}"));
+        query.get_result::<WithCount>(&mut self.connect()).unwrap().count
+    }
+}
+
+impl Drop for ReaderRole<'_> {
+    fn drop(&mut self) {
+        self.database.connect().batch_execute(&format!("DROP OWNED BY \"{}\"", self.name)).unwrap();
+        self.database.administer(&format!("DROP ROLE \"{}\"", self.name));
+    }
+}
+
+#[test]
+fn a_reader_reads_the_patients_of_its_organisation_or_of_all_and_nothing_else() {
+    let app = TestApp::start();
+    let other = app.other_clinic();
+    assert_eq!(app.create(&patient()).status, 201);
+    assert_eq!(app.create(&patient()).status, 201);
+    assert_eq!(app.service.create(&other.key().1, &patient()).status, 201);
+    let own = ReaderRole::make(&app.database, "own", Some(app.clinic.organisation));
+    let every = ReaderRole::make(&app.database, "every", None);
+    assert_eq!((own.count("patients_v1"), every.count("patients_v1")), (2, 3));
+    let of_other = format!("patients_v1 WHERE organisation_id = '{}'", other.organisation);
+    assert_eq!((own.count(&of_other), every.count(&of_other)), (0, 1));
+
+    // Whatever else is in the schema, and will ever be.
+    let tables = app.database.texts(
+        "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v')",
+    );
+    assert!(tables.len() > 15, "{tables:?}");
+    for reader in [&own, &every] {
+        let mut connection = reader.connect();
+        let mut is_denied = |statement: &str| {
+            let denied = connection.batch_execute(statement).unwrap_err().to_string();
+            assert!(denied.contains("permission denied"), "{statement}: {denied}");
+        };
+        for table in &tables {
+            if !["patients_v1", "erasures_v1"].contains(&table.as_str()) {
+                is_denied(&format!("SELECT FROM {table}"));
+            }
+            is_denied(&format!("DELETE FROM {table}"));
+            is_denied(&format!("INSERT INTO {table} DEFAULT VALUES"));
+        }
+        is_denied("UPDATE patients_v1 SET first_name = ''");
+        is_denied("CREATE TABLE mine (id int)");
+    }
+}
+
+#[test]
+fn a_condition_of_a_reader_sees_no_row_that_the_view_hides() {
+    let app = TestApp::start();
+    assert_eq!(app.service.create(&app.other_clinic().key().1, &patient()).status, 201);
+    let own = ReaderRole::make(&app.database, "own", Some(app.clinic.organisation));
+    let mut connection = own.connect();
+    // A condition that costs nothing would be tried first, and would tell what it sees.
+    connection
+        .batch_execute(
+            "CREATE FUNCTION pg_temp.tell(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001
+             AS 'BEGIN RAISE ''seen: %'', $1; END'",
+        )
+        .unwrap();
+    connection.batch_execute("SELECT FROM patients_v1 WHERE pg_temp.tell(last_name)").unwrap();
+}
+
+#[test]
+fn a_role_that_could_do_more_becomes_no_reader() {
+    let database = TestDatabase::new();
+    let refusal = |arguments: &[&str]| {
+        let output = arguments.iter().fold(service(&database).argument("migrate"), |all, one| all.argument(one)).run();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(refusal(&["--reader-role", "intake_owner"]).contains("needs a role of its own"));
+    assert!(refusal(&["--reader-role", "nobody"]).contains("no role nobody"));
+    assert!(refusal(&["--reader-role", SERVICE_ROLE]).contains("api_keys, audit_entries"));
+    // Nothing was taken from it.
+    assert_eq!(service(&database).start().probe("/readyz").status, 200);
+
+    let member = ReaderRole::make_powerless(&database, "member");
+    database.administer(&format!("GRANT {SERVICE_ROLE} TO \"{}\"", member.name));
+    assert!(refusal(&["--reader-role", &member.name]).contains("may also use"));
+    database.administer(&format!("REVOKE {SERVICE_ROLE} FROM \"{}\"", member.name));
+    let nobody = uuid::Uuid::from_u128(7).to_string();
+    let refused = refusal(&["--reader-role", &member.name, "--organisation", &nobody]);
+    assert!(refused.contains("there is no organisation"), "{refused}");
+    assert!(member.connect().batch_execute("SELECT FROM patients_v1").is_err());
+}
+
+#[test]
+fn what_a_reader_may_read_is_replaced_by_the_next_grant() {
+    let app = TestApp::start();
+    assert_eq!(app.create(&patient()).status, 201);
+    let reader = ReaderRole::make(&app.database, "reader", None);
+    assert_eq!(reader.count("patients_v1"), 1);
+    let other = app.other_clinic().organisation.to_string();
+    let arguments = ["migrate", "--reader-role", &reader.name, "--organisation", &other];
+    let output = arguments.iter().fold(service(&app.database), |all, one| all.argument(one)).run();
+    assert!(output.status.success());
+    assert_eq!(reader.count("patients_v1"), 0);
+}
+
+#[test]
+fn every_field_is_in_the_view_with_its_name_in_json() {
+    let database = TestDatabase::new();
+    let named = database.texts(
+        "SELECT attname || ' ' || coalesce(col_description(attrelid, attnum), '') FROM pg_attribute
+         WHERE attrelid = 'patients_v1'::regclass AND attnum > 0",
+    );
+    let fields = Field::ALL.map(|field| (field.definition().column, field.name()));
+    let others = [
+        ("id", "id"),
+        ("organisation_id", "organisationId"),
+        ("is_identified", "isIdentified"),
+        ("created_at", "createdAt"),
+        ("updated_at", "updatedAt"),
+    ];
+    for (column, name) in fields.into_iter().chain(others) {
+        assert!(named.contains(&format!("{column} {name}")), "{column}: {named:?}");
+    }
+}

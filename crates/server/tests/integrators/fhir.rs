@@ -1,0 +1,60 @@
+//! What `intake export --format fhir` writes is FHIR, says a validator that knows nothing of us.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::fixtures::Integration;
+use crate::tools::{self, run};
+
+#[test]
+fn an_independent_validator_accepts_every_resource() {
+    let Some(python) = tools::python() else { return };
+    let app = Integration::start();
+    let least = json!({
+        "firstName": "Ada", "lastName": "Lovelace", "phoneNumber": "+61412345678", "dateOfBirth": "1985-12-10",
+    });
+    let with = |field: &str, value: &str| {
+        let mut patient = least.clone();
+        patient[field] = json!(value);
+        patient
+    };
+    let whole = json!({
+        "firstName": " Zoë ", "lastName": "O\u{a0}Brien \u{1f600}", "phoneNumber": "+19", "dateOfBirth": "2000-02-29",
+        "email": "zoe+x@example.com", "addressLine1": "12 High Street", "addressLine2": "Unit 3", "suburb": "Carlton",
+        "state": "VIC", "postcode": "3053", "country": "AU",
+    });
+    let mut patients = vec![least.clone(), whole, with("firstName", &"é".repeat(255))];
+    for field in ["addressLine1", "addressLine2", "suburb", "state", "postcode"] {
+        patients.extend(["", " ", "\u{a0}", "\u{2003}"].map(|value| with(field, value)));
+    }
+    let mut ids = Vec::new();
+    for patient in &patients {
+        let created = app.create(&patient.to_string());
+        assert_eq!(created.status, 201, "{}", created.text());
+        ids.push(created.json()["data"]["id"].as_str().unwrap().to_owned());
+    }
+    app.erase(ids.last().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("Patient.ndjson");
+    app.export("fhir", &file);
+
+    let mut validate = Command::new(python.join("bin/python"));
+    let deleted = folder.path().join("Patient.deleted.ndjson");
+    let found = run(validate.arg(tools::file("validate_fhir.py")).args([&file, &deleted]));
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found, json!({ "Patient": patients.len() - 1, "Bundle": 1 }));
+
+    // Nothing that was sent is missing.
+    let exported = fs::read_to_string(&file).unwrap();
+    let exported: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let zoe = exported.iter().find(|resource| resource["id"] == ids[1]).unwrap();
+    assert_eq!(zoe["name"], json!([{ "family": "O\u{a0}Brien \u{1f600}", "given": [" Zoë "] }]));
+    let telecom = json!([{ "system": "phone", "value": "+19" }, { "system": "email", "value": "zoe+x@example.com" }]);
+    assert_eq!((&zoe["telecom"], &zoe["birthDate"]), (&telecom, &json!("2000-02-29")));
+    let address = json!([{
+        "line": ["12 High Street", "Unit 3"], "city": "Carlton", "state": "VIC", "postalCode": "3053", "country": "AU",
+    }]);
+    assert_eq!(zoe["address"], address);
+}

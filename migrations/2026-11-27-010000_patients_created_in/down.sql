@@ -1,0 +1,1 @@
+DROP INDEX patients_created_in;

@@ -1,0 +1,1 @@
+ALTER TABLE patients DROP key_id;

@@ -1,0 +1,1 @@
+DROP VIEW patients_v1;

@@ -1,0 +1,1 @@
+DROP VIEW erasures_v1;
