@@ -10,6 +10,8 @@ mod ids;
 #[cfg(feature = "access")]
 mod keys;
 #[cfg(feature = "access")]
+mod mail;
+#[cfg(feature = "access")]
 mod members;
 #[cfg(feature = "access")]
 mod name;
@@ -32,6 +34,7 @@ pub use {
     email_address::{EmailAddress, EmailAddressError},
     environment::{Environment, UnknownEnvironment},
     keys::*,
+    mail::*,
     members::*,
     name::{Name, NameError},
     network::Network,

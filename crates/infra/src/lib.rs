@@ -6,6 +6,7 @@ mod diesel_errors;
 pub mod embedded;
 mod keys;
 mod left_behind;
+mod mail;
 mod members;
 mod patients;
 mod schema;
@@ -20,6 +21,7 @@ pub use database::{
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use keys::{KeyUseWriter, KeyUses, PostgresKeyStore};
+pub use mail::{MailSender, MailSenderError, SmtpMailer, SmtpUrl, SmtpUrlError};
 pub use members::{Argon2Hasher, PostgresMemberStore};
 pub use patients::PostgresPatientRegister;
 pub use sessions::PostgresSessionStore;

@@ -29,6 +29,7 @@ diesel::table! {
         revoked_by -> Nullable<Text>,
         replaces -> Nullable<Uuid>,
         replaced_ends_after -> Nullable<Interval>,
+        expiry_told_at -> Nullable<Timestamptz>,
     }
 }
 

@@ -8,12 +8,12 @@ use actix_web::App;
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
 use anyhow::anyhow;
-use intake_dashboard::Dashboard;
-use intake_domain::{Environment, KeyStore, MemberStore, OrganisationId};
+use intake_dashboard::{Dashboard, Mails};
+use intake_domain::{Environment, KeyStore, Mailer, MemberStore, OrganisationId};
 use intake_http::{AnswerCounts, Api, Connections, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyStore, PostgresMemberStore,
-    PostgresPatientRegister, PostgresSessionStore,
+    PostgresPatientRegister, PostgresSessionStore, SmtpMailer,
 };
 use tokio::task::JoinHandle;
 
@@ -24,6 +24,10 @@ use crate::readiness::{LastCheck, Readiness};
 use crate::signals::{self, Signals};
 use crate::{admin, first_run, greeting, telemetry};
 
+/// Between two looks for keys that expire soon, which nobody needs to know to the minute.
+const EXPIRY_LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// A service that has just started has other things to do.
+const FIRST_EXPIRY_LOOK_AFTER: Duration = Duration::from_secs(2);
 /// How long a start that is interrupted may take to clean up; what takes longer hangs.
 const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the embedded database may take to stop before this is left to its guard.
@@ -112,7 +116,11 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let Configuration { environment, writers, deadline, .. } = *configuration;
     let register = Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &uses)?);
     let api = open_api(configuration, Arc::clone(&register), &keys, &base).configure();
-    let dashboard = open_dashboard(configuration, &database, keys, &members, &base)?.configure();
+    let mails = open_mails(configuration, &base)?;
+    if configuration.mail.is_some() {
+        actix_web::rt::spawn(tell_of_expiring_keys(mails.clone(), Arc::clone(&keys), Arc::clone(&members)));
+    }
+    let dashboard = open_dashboard(configuration, &database, keys, &members, mails, &base)?.configure();
     let application = move || App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard);
 
     let counts = Arc::new(AnswerCounts::default());
@@ -171,6 +179,7 @@ fn open_dashboard(
     database: &Database,
     keys: Arc<dyn KeyStore>,
     members: &Arc<dyn MemberStore>,
+    mails: Mails,
     base: &str,
 ) -> anyhow::Result<Dashboard> {
     Ok(Dashboard {
@@ -179,10 +188,31 @@ fn open_dashboard(
         sessions: Arc::new(PostgresSessionStore::new(database.clone())),
         log: Arc::new(PostgresAuditLog::new(database.clone())),
         hasher: Arc::new(Argon2Hasher::start()?),
+        mails,
         format: configuration.key_format.clone(),
         proxies: configuration.trusted_proxies.clone(),
         base_url: base.to_owned(),
     })
+}
+
+/// What sends mails, where there is a mail server.
+fn open_mails(configuration: &Configuration, base: &str) -> anyhow::Result<Mails> {
+    let mailer = match &configuration.mail {
+        Some(mail) => Some(Arc::new(SmtpMailer::start(&mail.server, mail.from.clone())?) as Arc<dyn Mailer>),
+        None => None,
+    };
+    Ok(Mails::new(mailer, base.to_owned()))
+}
+
+/// Tells members of keys that expire soon, for as long as the service runs.
+async fn tell_of_expiring_keys(mails: Mails, keys: Arc<dyn KeyStore>, members: Arc<dyn MemberStore>) {
+    tokio::time::sleep(FIRST_EXPIRY_LOOK_AFTER).await;
+    loop {
+        if let Err(error) = mails.tell_of_expiring_keys(keys.as_ref(), members.as_ref()).await {
+            tracing::warn!(%error, "keys that expire soon could not be looked for; the next look comes in an hour");
+        }
+        tokio::time::sleep(EXPIRY_LOOK_INTERVAL).await;
+    }
 }
 
 /// Prints the greeting, with an invitation for the first member of the demo clinic.

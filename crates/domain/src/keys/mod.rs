@@ -1,6 +1,7 @@
 //! Organisations and their API keys.
 
 pub(crate) mod api_key;
+pub(crate) mod expiring;
 pub(crate) mod manage;
 pub(crate) mod organisation;
 pub(crate) mod record;
@@ -8,6 +9,7 @@ pub(crate) mod standing;
 pub(crate) mod store;
 
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
+pub use expiring::{EXPIRY_TOLD_BEFORE, ExpiringKey};
 pub use manage::{IssuedKey, KeyRequest, ManageKeysError, create_key, list_keys, revoke_key};
 pub use organisation::Organisation;
 pub use record::{KeyRecord, KeyStatus};

@@ -19,7 +19,7 @@ const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 /// Privileges, the columns they are limited to (all if empty), and the tables.
 const GRANTS: [(&str, &str, &[&str]); 11] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
-    ("UPDATE", "revoked_at, revoked_by, expires_at", &["api_keys"]),
+    ("UPDATE", "revoked_at, revoked_by, expires_at, expiry_told_at", &["api_keys"]),
     (
         "SELECT, INSERT, UPDATE, DELETE",
         "",

@@ -1,6 +1,7 @@
 //! Organisations, their keys, and what is noted of the keys' use.
 
 pub(crate) mod answers;
+mod expiring;
 pub(crate) mod store;
 pub(crate) mod use_writer;
 pub(crate) mod uses;
