@@ -5,6 +5,7 @@ mod account;
 mod activity;
 mod api_keys;
 mod docs;
+mod mails;
 mod members;
 mod metrics;
 mod page;
@@ -20,6 +21,7 @@ use intake_http::TrustedProxies;
 pub use account::reset_password::reset_password_path;
 use account::{name, page as account_page, password, reset_password, second_factor, sessions, sign_in};
 use api_keys::{create, created, first_steps, list as key_list, note, rename, replace, revoke, usage};
+pub use mails::Mails;
 pub use members::invitation::invitation_path;
 pub use metrics::write_metrics;
 
@@ -47,6 +49,8 @@ pub struct Dashboard {
     pub log: Arc<dyn AuditLog>,
     /// What hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
+    /// What sends mails, if anything does.
+    pub mails: Mails,
     /// What keys look like.
     pub format: KeyFormat,
     /// The proxies that are believed.
@@ -65,6 +69,7 @@ impl Dashboard {
         let (sessions, log) = (Data::from(self.sessions), Data::from(self.log));
         let (hasher, format) = (Data::from(self.hasher), Data::new(self.format));
         let (proxies, base_url) = (Data::new(self.proxies), Data::new(BaseUrl(self.base_url)));
+        let mails = Data::new(self.mails);
         let throttle = Data::new(Throttle::new());
         // Of the pages alone: the interface beside them has its own.
         move |application| {
@@ -78,6 +83,7 @@ impl Dashboard {
                 .app_data(proxies.clone())
                 .app_data(base_url.clone())
                 .app_data(throttle.clone())
+                .app_data(mails.clone())
                 .app_data(documentation.clone())
                 .wrap(from_fn(guard::guard));
             application.service(pages);

@@ -12,6 +12,8 @@ mod ids;
 #[cfg(feature = "access")]
 mod keys;
 #[cfg(feature = "access")]
+mod mail;
+#[cfg(feature = "access")]
 mod members;
 #[cfg(feature = "access")]
 mod name;
@@ -35,6 +37,7 @@ pub use {
     environment::{Environment, UnknownEnvironment},
     feed::*,
     keys::*,
+    mail::*,
     members::*,
     name::{Name, NameError},
     network::Network,

@@ -9,7 +9,7 @@ use actix_web::middleware::from_fn;
 use actix_web::rt::{System, SystemRunner};
 use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
-use intake_dashboard::Dashboard;
+use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{
     AddKeyOutcome, ChangeKeyOutcome, EndOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog,
     MockKeyStore, MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, Role, SessionStore,
@@ -52,6 +52,7 @@ impl Application {
             sessions: sessions(),
             log: Arc::new(MockAuditLog::new()),
             hasher: hasher(),
+            mails: Mails::new(None, "https://localhost".to_owned()),
             format,
             proxies,
             base_url: "https://localhost".to_owned(),

@@ -7,6 +7,7 @@ pub mod embedded;
 mod feed;
 mod keys;
 mod left_behind;
+mod mail;
 mod members;
 mod metrics;
 mod patients;
@@ -23,6 +24,7 @@ pub use database::{
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use feed::{PostgresPatientFeed, readers};
 pub use keys::{KeyUseWriter, KeyUses, PostgresKeyStore};
+pub use mail::{MailSender, MailSenderError, SmtpMailer, SmtpUrl, SmtpUrlError};
 pub use members::{Argon2Hasher, PostgresMemberStore};
 pub use metrics::write_metrics;
 pub use patients::{PostgresPatientRegister, PostgresPatientRights};

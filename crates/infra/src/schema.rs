@@ -31,6 +31,7 @@ diesel::table! {
         replaces -> Nullable<Uuid>,
         replaced_ends_after -> Nullable<Interval>,
         note -> Nullable<Text>,
+        expiry_told_at -> Nullable<Timestamptz>,
     }
 }
 

@@ -10,7 +10,7 @@ use anyhow::bail;
 use intake_dashboard::{invitation_path, reset_password_path};
 use intake_domain::{Environment, KeyFormat, KeyPrefix, Token};
 use intake_http::{RateLimit, TrustedProxies};
-use intake_infra::Durability;
+use intake_infra::{Durability, MailSender, SmtpUrl};
 use tracing_subscriber::filter::Targets;
 
 use crate::certificate_files::TlsFiles;
@@ -18,8 +18,8 @@ use crate::data_dir::DataDir;
 use crate::database_addresses::{self, DatabaseUrls};
 use crate::setting_values::{Address, Delay, Link, Log, Proxies, Span, Switched, Writers};
 use crate::settings::{
-    ADMIN_ADDR, DATA_DIR, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX, LOG, POSTGRES_BIN,
-    PUBLIC_URL, RATE_LIMIT, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES, WRITERS,
+    ADMIN_ADDR, DATA_DIR, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX, LOG, MAIL_FROM,
+    POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT, SMTP_URL, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES, WRITERS,
 };
 
 /// The port that links name if the service listens on any free port and the command cannot know which.
@@ -48,7 +48,15 @@ pub(crate) struct Configuration {
     pub(crate) writers: Option<NonZeroUsize>,
     /// None: the address of the HTTPS listener.
     pub(crate) public_url: Option<String>,
+    /// None: no mails are sent.
+    pub(crate) mail: Option<MailSettings>,
     pub(crate) log: Targets,
+}
+
+/// How mails are sent.
+pub(crate) struct MailSettings {
+    pub(crate) server: SmtpUrl,
+    pub(crate) from: MailSender,
 }
 
 impl Configuration {
@@ -76,6 +84,7 @@ impl Configuration {
             drain_delay: settings.get::<Delay>(&DRAIN_DELAY)?.0,
             writers: settings.optional::<Writers>(&WRITERS)?.map(|writers| writers.0),
             public_url: settings.optional::<Link>(&PUBLIC_URL)?.map(|link| link.0),
+            mail: mail(settings)?,
             log: settings.get::<Log>(&LOG)?.0,
         };
         if environment == Environment::Production && configuration.database.is_none() {
@@ -129,6 +138,16 @@ impl Configuration {
             bail!("INTAKE_HTTP_ADDR must be set in production where only trusted proxies are served");
         }
         Ok(())
+    }
+}
+
+fn mail(settings: &Settings<'_>) -> anyhow::Result<Option<MailSettings>> {
+    let from = settings.optional::<MailSender>(&MAIL_FROM)?;
+    let Some(server) = settings.optional(&SMTP_URL)? else { return Ok(None) };
+    let link = settings.optional::<Link>(&PUBLIC_URL)?;
+    match from.or_else(|| MailSender::at(link.as_ref().map_or("localhost", Link::host))) {
+        Some(from) => Ok(Some(MailSettings { server, from })),
+        None => bail!("INTAKE_MAIL_FROM must be set, because mails cannot come from the host of INTAKE_PUBLIC_URL"),
     }
 }
 

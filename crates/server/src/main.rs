@@ -15,6 +15,7 @@ mod greeting;
 mod install_offer;
 mod listeners;
 mod local_ca;
+mod mails;
 mod patient;
 mod private_file;
 mod process_metrics;

@@ -8,7 +8,7 @@ use actix_web::App;
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
 use anyhow::anyhow;
-use intake_dashboard::Dashboard;
+use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{Environment, KeyStore, MemberStore, OrganisationId};
 use intake_http::{Api, Connections, envelope};
 use intake_infra::{
@@ -23,7 +23,7 @@ use crate::listeners::{self, Listeners};
 use crate::readiness::{LastCheck, Readiness};
 use crate::signals::{self, Signals};
 use crate::sockets::PassedSockets;
-use crate::{admin, first_run, greeting, systemd, telemetry};
+use crate::{admin, first_run, greeting, mails, systemd, telemetry};
 
 /// How long a start that is interrupted may take to clean up; what takes longer hangs.
 const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
@@ -136,7 +136,8 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     let Configuration { environment, writers, deadline, .. } = *configuration;
     let register = Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &uses)?);
     let api = open_api(configuration, Arc::clone(&register), &keys, &base).configure();
-    let dashboard = open_dashboard(configuration, &database, keys, &members, &base)?.configure();
+    let mails = mails::start(configuration.mail.as_ref(), &base, &keys, &members)?;
+    let dashboard = open_dashboard(configuration, &database, keys, &members, mails, &base)?.configure();
     let application = move || {
         beat_with_this_worker();
         App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard)
@@ -201,6 +202,7 @@ fn open_dashboard(
     database: &Database,
     keys: Arc<dyn KeyStore>,
     members: &Arc<dyn MemberStore>,
+    mails: Mails,
     base: &str,
 ) -> anyhow::Result<Dashboard> {
     Ok(Dashboard {
@@ -209,6 +211,7 @@ fn open_dashboard(
         sessions: Arc::new(PostgresSessionStore::new(database.clone())),
         log: Arc::new(PostgresAuditLog::new(database.clone())),
         hasher: Arc::new(Argon2Hasher::start()?),
+        mails,
         format: configuration.key_format.clone(),
         proxies: configuration.trusted_proxies.clone(),
         base_url: base.to_owned(),

@@ -130,6 +130,14 @@ impl FromStr for Log {
 /// An HTTPS address without a slash at its end.
 pub(crate) struct Link(pub(crate) String);
 
+impl Link {
+    /// The host that the link names, without a port.
+    pub(crate) fn host(&self) -> &str {
+        let rest = self.0.strip_prefix("https://").unwrap_or(&self.0);
+        rest.split(['/', ':']).next().unwrap_or_default()
+    }
+}
+
 impl FromStr for Link {
     type Err = &'static str;
 

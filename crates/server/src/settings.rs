@@ -33,7 +33,7 @@ enum DefaultValue {
 use DefaultValue::{Absent, ByEnvironment, Text};
 
 /// In the order of the help and of docs/operations.md.
-pub(crate) const SETTINGS: [&Setting; 21] = [
+pub(crate) const SETTINGS: [&Setting; 23] = [
     &ENVIRONMENT,
     &DATABASE_URL,
     &DATABASE_URL_FILE,
@@ -51,6 +51,8 @@ pub(crate) const SETTINGS: [&Setting; 21] = [
     &DEADLINE,
     &DRAIN_DELAY,
     &PUBLIC_URL,
+    &SMTP_URL,
+    &MAIL_FROM,
     &LOG,
     &DURABILITY,
     &WRITERS,
@@ -161,6 +163,18 @@ pub(crate) const PUBLIC_URL: Setting = Setting {
     value: "URL",
     default: Absent("`https://localhost:8443`, or the port that HTTPS is served on"),
     help: "The base of links that are printed and shown",
+};
+pub(crate) const SMTP_URL: Setting = Setting {
+    variable: "INTAKE_SMTP_URL",
+    value: "URL",
+    default: Absent("none: links are shown instead"),
+    help: "The mail server for mails to members: `smtps://USER:PASSWORD@HOST`, or `smtp://HOST`, which begins unencrypted",
+};
+pub(crate) const MAIL_FROM: Setting = Setting {
+    variable: "INTAKE_MAIL_FROM",
+    value: "ADDRESS",
+    default: Absent("`intake@` and the host of `INTAKE_PUBLIC_URL`"),
+    help: "Whom mails name as their sender, such as `Patient register <noreply@clinic.example>`",
 };
 pub(crate) const LOG: Setting = Setting {
     variable: "INTAKE_LOG",

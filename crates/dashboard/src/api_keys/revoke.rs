@@ -3,10 +3,11 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path, Query};
-use intake_domain::{KeyId, KeyStore, revoke_key};
+use intake_domain::{KeyStore, MemberStore, revoke_key};
 
 use crate::api_keys::filter::{Done, Filter};
 use crate::api_keys::own_key;
+use crate::mails::Mails;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
@@ -41,10 +42,16 @@ pub(crate) async fn revoke(
     filter: Option<Query<Filter>>,
     form: Form<FormToken>,
     keys: Data<dyn KeyStore>,
+    members: Data<dyn MemberStore>,
+    mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
+    let key = own_key(&visitor, &id, keys.as_ref()).await?;
+    let id = key.id;
     revoke_key(keys.as_ref(), id, Some(visitor.organisation()), &visitor.deed()).await?;
+    if key.revoked_at.is_none() {
+        mails.key_revoked(members.as_ref(), &visitor.signed_in, &key).await;
+    }
     let filter = filter.map(Query::into_inner).unwrap_or_default();
     Ok(redirect(&filter.back_after(Done::Revoked, id)))
 }

@@ -12,6 +12,7 @@ use intake_http::edge;
 use serde::Deserialize;
 
 use crate::account::sign_in::signed_in_under;
+use crate::mails::Mails;
 use crate::page::error::PageError;
 use crate::page::shell::render;
 use crate::page::visitor::origin;
@@ -65,22 +66,28 @@ pub(crate) async fn submit(
     form: Form<JoinForm>,
     members: Data<dyn MemberStore>,
     hasher: Data<dyn PasswordHasher>,
+    mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
     let (token, invitation) = opened(&token, members.as_ref()).await?;
     let JoinForm { name, password } = form.into_inner();
     let (session, password) = (Token::new(edge::random()), PresentedPassword::new(password));
     let origin = origin(&request);
+    let id = MemberId::new(origin.at, edge::random());
     let request = JoinRequest {
         invitation: &token,
         name: &name,
         password: &password,
-        id: MemberId::new(origin.at, edge::random()),
+        id,
         salt: edge::random(),
         session: &session,
     };
     let page = InvitationPage::new(&invitation, &token, &name);
     match join(members.as_ref(), hasher.as_ref(), request, origin).await {
-        Ok(()) => Ok(signed_in_under(&session)),
+        Ok(()) => {
+            let Invitation { organisation_id, organisation_name, .. } = &invitation;
+            mails.new_administrator(members.as_ref(), *organisation_id, organisation_name, id).await;
+            Ok(signed_in_under(&session))
+        }
         Err(JoinError::Invalid { name, password }) => {
             let page = InvitationPage { name_error: name, password_error: password, ..page };
             render(StatusCode::UNPROCESSABLE_ENTITY, &page)

@@ -6,12 +6,13 @@ use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
     EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, PEOPLE_MAX,
-    Role, Token, invite_member,
+    Role, SignedIn, Token, invite_member,
 };
 use intake_http::edge;
 use serde::Deserialize;
 
 use crate::BaseUrl;
+use crate::mails::Mails;
 use crate::members::invitation::invitation_path;
 use crate::members::withdraw_invitation;
 use crate::page::error::PageError;
@@ -31,6 +32,7 @@ struct MembersPage {
     is_second_factor_required: bool,
     alert: Option<String>,
     link: Option<String>,
+    is_mailed: bool,
     invited: String,
     chosen: Role,
     email_error: Option<EmailAddressError>,
@@ -74,6 +76,7 @@ pub(crate) async fn invite(
     form: Form<InviteForm>,
     members: Data<dyn MemberStore>,
     base: Data<BaseUrl>,
+    mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
     let InviteForm { form_token, email: invited, role } = form.into_inner();
     visitor.assert_own_form(&form_token)?;
@@ -88,10 +91,13 @@ pub(crate) async fn invite(
     let (organisation, token, deed) = (visitor.organisation(), Token::new(edge::random()), visitor.deed());
     match invite_member(members.as_ref(), organisation, email, role, token, &deed).await {
         Ok(made) => {
-            let link = Some(format!("{}{}", base.0, invitation_path(&made.token)));
+            let link = format!("{}{}", base.0, invitation_path(&made.token));
+            let SignedIn { member, organisation_name, .. } = &visitor.signed_in;
+            mails.invitation(&made.email, &member.name, organisation_name, &link, made.expires_at);
             // With the invitation that was just made.
             let now = MembersPage::new(&visitor, members.as_ref()).await?;
-            render(StatusCode::OK, &MembersPage { link, invited: page.invited, ..now })
+            let is_mailed = mails.are_sent();
+            render(StatusCode::OK, &MembersPage { link: Some(link), is_mailed, invited: page.invited, ..now })
         }
         Err(InviteError::TooMany) => {
             let alert = Some(format!(
@@ -129,6 +135,7 @@ impl MembersPage {
             is_second_factor_required: visitor.signed_in.is_second_factor_required,
             alert: None,
             link: None,
+            is_mailed: false,
             invited: String::new(),
             chosen: Role::Administrator,
             email_error: None,

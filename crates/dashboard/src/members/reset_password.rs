@@ -12,6 +12,7 @@ use intake_http::edge;
 
 use crate::BaseUrl;
 use crate::account::reset_password::reset_password_path;
+use crate::mails::Mails;
 use crate::members::own_member;
 use crate::page::confirm_password::{ConfirmPasswordPage, PasswordForm, confirm};
 use crate::page::error::PageError;
@@ -26,6 +27,7 @@ struct ResetLinkPage {
     name: String,
     email: String,
     link: String,
+    is_mailed: bool,
     expires_at: String,
 }
 
@@ -47,6 +49,7 @@ pub(crate) async fn create(
     form: Form<PasswordForm>,
     members: Data<dyn MemberStore>,
     base: Data<BaseUrl>,
+    mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let member = own_member(&visitor, &id, members.as_ref()).await?;
@@ -61,11 +64,14 @@ pub(crate) async fn create(
     let token = Token::new(edge::random());
     match reset_password_of_colleague(members.as_ref(), confirmed, &email, token, &visitor.deed()).await {
         Ok(made) => {
+            let link = format!("{}{}", base.0, reset_password_path(&made.token));
+            mails.password_reset(&made.email, &visitor.signed_in.member.name, &link, made.expires_at);
             let page = ResetLinkPage {
                 shell: Shell::new("members", &visitor),
                 name: member.name,
                 email: made.email.to_string(),
-                link: format!("{}{}", base.0, reset_password_path(&made.token)),
+                link,
+                is_mailed: mails.are_sent(),
                 expires_at: exact(made.expires_at),
             };
             render(StatusCode::OK, &page)

@@ -7,6 +7,7 @@ use askama::Template;
 use intake_domain::{MemberRecord, MemberStore, Role, RoleOutcome, change_role};
 use serde::Deserialize;
 
+use crate::mails::Mails;
 use crate::members::list::{LAST_ADMINISTRATOR, refuse};
 use crate::members::own_member;
 use crate::page::confirm_password::confirm;
@@ -45,6 +46,7 @@ pub(crate) async fn change(
     id: Path<String>,
     form: Form<RoleForm>,
     members: Data<dyn MemberStore>,
+    mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
     let RoleForm { form_token, role, password } = form.into_inner();
     visitor.assert_own_form(&form_token)?;
@@ -57,7 +59,12 @@ pub(crate) async fn change(
             return render(refusal.status, &RolePage { password_error: Some(refusal.text), ..page });
         }
     };
-    match change_role(members.as_ref(), confirmed, member.id, role, &visitor.deed()).await? {
+    let changed = change_role(members.as_ref(), confirmed, member.id, role, &visitor.deed()).await?;
+    if changed == RoleOutcome::Changed && role == Role::Administrator && member.role != role {
+        let (organisation, name) = (visitor.organisation(), &visitor.signed_in.organisation_name);
+        mails.new_administrator(members.as_ref(), organisation, name, member.id).await;
+    }
+    match changed {
         // A key manager does not get back to the list.
         RoleOutcome::Changed if member.id == visitor.signed_in.member.id && role == Role::KeyManager => {
             Ok(redirect("/settings/account"))

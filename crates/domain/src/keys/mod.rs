@@ -1,6 +1,7 @@
 //! Organisations and their API keys.
 
 pub(crate) mod api_key;
+pub(crate) mod expiring;
 pub(crate) mod manage;
 pub(crate) mod note;
 pub(crate) mod organisation;
@@ -10,6 +11,7 @@ pub(crate) mod standing;
 pub(crate) mod store;
 
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
+pub use expiring::{EXPIRY_TOLD_BEFORE, ExpiringKey};
 pub use manage::{IssuedKey, KeyRequest, ManageKeysError, create_key, list_keys, revoke_key};
 pub use note::{KeyNote, KeyNoteError};
 pub use organisation::Organisation;

@@ -6,6 +6,7 @@ use time::{Date, Duration, OffsetDateTime};
 use crate::audit::action::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::KeyDigest;
+use crate::keys::expiring::ExpiringKey;
 use crate::keys::note::KeyNote;
 use crate::keys::organisation::Organisation;
 use crate::keys::record::KeyRecord;
@@ -177,6 +178,10 @@ pub trait KeyStore: Send + Sync {
     /// The holder of a key that is active at this moment. Asking is no use of the key. None: there is no such key, or it is
     /// not active.
     async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError>;
+
+    /// The keys of all organisations that expire within [`EXPIRY_TOLD_BEFORE`](crate::EXPIRY_TOLD_BEFORE). Each is given once,
+    /// to whoever asks first.
+    async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError>;
 
     /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
     /// creates anything with it. If an organisation is given, only its keys are found.

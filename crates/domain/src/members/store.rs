@@ -51,6 +51,8 @@ pub enum InviteOutcome {
 /// An open invitation, as its guest sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
+    /// The organisation that the guest will join.
+    pub organisation_id: OrganisationId,
     /// The guest's address.
     pub email: EmailAddress,
     /// The name of the organisation that the guest will join.

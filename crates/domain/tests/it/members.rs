@@ -11,7 +11,7 @@ use time::macros::datetime;
 use crate::fixtures::{NOW, PASSWORD, ada, hash, organisation, origin, run};
 
 fn open_invitation() -> Option<Invitation> {
-    Some(Invitation { email: ada().email, organisation_name: "Clinic".to_owned() })
+    Some(Invitation { organisation_id: organisation(), email: ada().email, organisation_name: "Clinic".to_owned() })
 }
 
 fn try_to_join(

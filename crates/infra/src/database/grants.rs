@@ -20,7 +20,7 @@ const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 const GRANTS: [(&str, &str, &[&str]); 14] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "second_factor_required", &["organisations"]),
-    ("UPDATE", "revoked_at, revoked_by, expires_at, name, note", &["api_keys"]),
+    ("UPDATE", "revoked_at, revoked_by, expires_at, name, note, expiry_told_at", &["api_keys"]),
     (
         "SELECT, INSERT, UPDATE, DELETE",
         "",

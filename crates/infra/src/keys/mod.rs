@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod description;
+mod expiring;
 pub(crate) mod refusals;
 pub(crate) mod store;
 pub(crate) mod use_writer;

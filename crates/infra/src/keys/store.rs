@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Action, AddKeyOutcome, AnswerCount, ChangeKeyOutcome, Deed, KeyDigest, KeyHolder, KeyId, KeyNote,
-    KeyRecord, KeyStore, Name, NewKey, Organisation, OrganisationId, REFUSALS_KEPT, Refusal, RefusalReason,
-    RevokeOutcome, StoreError,
+    ACTIVE_KEYS_MAX, Action, AddKeyOutcome, AnswerCount, ChangeKeyOutcome, Deed, ExpiringKey, KeyDigest, KeyHolder,
+    KeyId, KeyNote, KeyRecord, KeyStore, Name, NewKey, Organisation, OrganisationId, REFUSALS_KEPT, Refusal,
+    RefusalReason, RevokeOutcome, StoreError,
 };
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -15,6 +15,7 @@ use crate::audit::log::{name_of, record};
 use crate::database::pool::Database;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::keys::description::{rename, write_note};
+use crate::keys::expiring;
 use crate::keys::uses::KeyUses;
 use crate::schema::{api_keys, key_answers, key_refusals, key_uses, organisations};
 
@@ -188,6 +189,10 @@ impl KeyStore for PostgresKeyStore {
         let holder =
             |(key, organisation): (Uuid, Uuid)| KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
         Ok(found.await?.map(holder))
+    }
+
+    async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError> {
+        self.database.run(move |connection| expiring::claim(connection, now)).await
     }
 
     async fn revoke(

@@ -67,12 +67,12 @@ pub(crate) fn open(
     connection: &mut PgConnection,
     token: &TokenDigest,
     now: OffsetDateTime,
-) -> QueryResult<Option<(String, String)>> {
+) -> QueryResult<Option<(String, Uuid, String)>> {
     let open = invitations::table
         .inner_join(organisations::table)
         .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
         .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)));
-    open.select((invitations::email, organisations::name)).first(connection).optional()
+    open.select((invitations::email, organisations::id, organisations::name)).first(connection).optional()
 }
 
 /// The columns of an open invitation: digest, address, role, end, and the name of the member who made it.

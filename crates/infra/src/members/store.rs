@@ -37,8 +37,9 @@ impl MemberStore for PostgresMemberStore {
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError> {
         let token = *token;
         let found = self.0.run(move |connection| invitations::open(connection, &token, now));
-        let invitation = found.await?.map(|(email, organisation_name)| {
-            Ok(Invitation { email: email.parse().map_err(unreadable)?, organisation_name })
+        let invitation = found.await?.map(|(email, organisation, organisation_name)| {
+            let email = email.parse().map_err(unreadable)?;
+            Ok(Invitation { organisation_id: organisation.into(), email, organisation_name })
         });
         invitation.transpose()
     }

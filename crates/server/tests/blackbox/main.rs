@@ -29,6 +29,7 @@ mod key_life_cycle;
 mod key_page;
 mod layout;
 mod listeners;
+mod mails;
 mod metrics;
 mod migrations;
 mod moments;

@@ -1,0 +1,23 @@
+//! Keys that will expire soon, of which their organisation is to be told.
+
+use time::{Duration, OffsetDateTime};
+
+use crate::ids::OrganisationId;
+
+/// So long before its end an organisation is told that a key expires. A key that was made for less is not told of.
+pub const EXPIRY_TOLD_BEFORE: Duration = Duration::days(7);
+
+/// A key that will expire soon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpiringKey {
+    /// The organisation whose key it is.
+    pub organisation_id: OrganisationId,
+    /// The organisation's name.
+    pub organisation_name: String,
+    /// The name that its maker gave the key.
+    pub name: String,
+    /// The last characters of the key.
+    pub hint: String,
+    /// When it expires.
+    pub expires_at: OffsetDateTime,
+}

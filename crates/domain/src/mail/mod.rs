@@ -1,0 +1,29 @@
+//! Mails to members: what one is, and the port that sends it. Who gets which is decided where the deed is done.
+
+use std::fmt;
+
+use crate::email_address::EmailAddress;
+
+/// A mail of plain text to one person. `Debug` prints nothing of it: it may hold a link that signs its reader in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// Who gets it.
+    pub to: EmailAddress,
+    /// What it is about, in one line.
+    pub subject: String,
+    /// What it says.
+    pub text: String,
+}
+
+impl fmt::Debug for Mail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mail(…)")
+    }
+}
+
+/// Sends mails.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+pub trait Mailer: Send + Sync {
+    /// Takes a mail and returns at once: it is sent as soon as the mail server takes it, and tried again until then.
+    fn send(&self, mail: Mail);
+}

@@ -1,0 +1,9 @@
+//! Mails, sent over SMTP.
+
+mod sender;
+mod smtp_mailer;
+mod smtp_url;
+
+pub use sender::{MailSender, MailSenderError};
+pub use smtp_mailer::SmtpMailer;
+pub use smtp_url::{SmtpUrl, SmtpUrlError};

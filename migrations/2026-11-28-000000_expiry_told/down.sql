@@ -1,0 +1,1 @@
+ALTER TABLE api_keys DROP COLUMN expiry_told_at;
