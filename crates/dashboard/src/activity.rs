@@ -83,6 +83,7 @@ fn phrase(action: Action) -> &'static str {
         Action::SecondFactorRequired => "required two-step sign-in of everyone in",
         Action::SecondFactorOptional => "stopped requiring two-step sign-in in",
         Action::NameChanged => "changed their name to",
+        Action::EmailChanged => "changed their email to",
         Action::PasswordChanged => "changed the password of",
         Action::PasswordResetIssued => "created a password reset link for",
         Action::PasswordReset => "used the password reset link of",

@@ -17,7 +17,7 @@ use intake_domain::{AuditLog, KeyFormat, KeyStore, MemberStore, PasswordHasher, 
 use intake_http::TrustedProxies;
 
 pub use account::reset_password::reset_password_path;
-use account::{name, page as account_page, password, reset_password, second_factor, sessions, sign_in};
+use account::{email, name, page as account_page, password, reset_password, second_factor, sessions, sign_in};
 use api_keys::{create, created, list as key_list, replace, revoke, usage};
 pub use members::invitation::invitation_path;
 
@@ -130,6 +130,8 @@ fn pages() -> Scope {
         .route("/settings/account", web::get().to(account_page::page))
         .route("/settings/account/name", web::get().to(name::page))
         .route("/settings/account/name", web::post().to(name::change))
+        .route("/settings/account/email", web::get().to(email::page))
+        .route("/settings/account/email", web::post().to(email::change))
         .route("/settings/account/password", web::get().to(password::page))
         .route("/settings/account/password", web::post().to(password::change))
         .route("/settings/account/second-factor", web::get().to(second_factor::page))

@@ -1,5 +1,6 @@
 //! Signing in and out, and Settings → Account.
 
+pub(crate) mod email;
 pub(crate) mod name;
 pub(crate) mod page;
 pub(crate) mod password;

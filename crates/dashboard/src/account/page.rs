@@ -14,6 +14,8 @@ use crate::page::visitor::Visitor;
 /// The query of the account's and the sign-in page to which a change of the password leads.
 pub(crate) const PASSWORD_CHANGED: &str = "password-changed";
 
+/// The query of the account's page to which a change of the email address leads.
+pub(crate) const EMAIL_CHANGED: &str = "email-changed";
 /// The queries of the account's page to which ending sessions leads.
 pub(crate) const SESSION_ENDED: &str = "session-ended";
 pub(crate) const OTHER_SESSIONS_ENDED: &str = "other-sessions-ended";
@@ -55,6 +57,7 @@ pub(crate) async fn page(
 fn notice(query: &str) -> Option<&'static str> {
     match query {
         PASSWORD_CHANGED => Some("Your password was changed, and you were signed out everywhere else."),
+        EMAIL_CHANGED => Some("Your email was changed, and you were signed out everywhere else."),
         SESSION_ENDED => Some("The session was ended."),
         OTHER_SESSIONS_ENDED => Some("All your other sessions were ended."),
         _ => None,

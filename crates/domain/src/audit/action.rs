@@ -54,6 +54,8 @@ actions! {
     SecondFactorOptional = "second_factor_optional",
     /// A member changed their name: the subject is the new one.
     NameChanged = "name_changed",
+    /// A member changed their email address, which ended their other sessions: the subject is the new one.
+    EmailChanged = "email_changed",
     /// A member changed their password, which ended their other sessions.
     PasswordChanged = "password_changed",
     /// A reset link was made for a member who forgot the password.

@@ -14,7 +14,7 @@ pub(crate) mod role;
 pub(crate) mod second_factor;
 pub(crate) mod store;
 
-pub use account::{ChangeNameError, change_name, change_password};
+pub use account::{ChangeEmailError, ChangeNameError, change_email, change_name, change_password};
 pub use administer::{change_role, remove_member, require_second_factor};
 pub use confirmation::{ConfirmError, ConfirmedMember, confirm_password};
 pub use hasher::{HasherError, PasswordHasher, Waiter};
@@ -33,9 +33,9 @@ pub use reset_password::{
 pub use role::{Role, UnknownRole};
 pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
 pub use store::{
-    Credentials, Invitation, InviteOutcome, IssueOutcome, JoinOutcome, MemberRecord, MemberStore, NewInvitation,
-    NewMember, NewPasswordReset, NewSecondFactor, OpenInvitation, PEOPLE_MAX, PasswordResetOutcome, RemoveOutcome,
-    RequireOutcome, RoleOutcome, SecondFactorOutcome, WithdrawOutcome,
+    Credentials, EmailOutcome, Invitation, InviteOutcome, IssueOutcome, JoinOutcome, MemberRecord, MemberStore,
+    NewInvitation, NewMember, NewPasswordReset, NewSecondFactor, OpenInvitation, PEOPLE_MAX, PasswordResetOutcome,
+    RemoveOutcome, RequireOutcome, RoleOutcome, SecondFactorOutcome, WithdrawOutcome,
 };
 
 #[cfg(feature = "mocks")]

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use diesel::prelude::*;
 use intake_domain::{
-    Credentials, Deed, EmailAddress, Invitation, InviteOutcome, IssueOutcome, JoinOutcome, Member, MemberId,
-    MemberRecord, MemberStore, Name, Network, NewInvitation, NewMember, NewPasswordReset, NewSecondFactor, NewSession,
-    OpenInvitation, OrganisationId, PasswordHash, PasswordResetOutcome, RemoveOutcome, RequireOutcome, Role,
-    RoleOutcome, SecondFactorOutcome, StoreError, TokenDigest, WithdrawOutcome,
+    Credentials, Deed, EmailAddress, EmailOutcome, Invitation, InviteOutcome, IssueOutcome, JoinOutcome, Member,
+    MemberId, MemberRecord, MemberStore, Name, Network, NewInvitation, NewMember, NewPasswordReset, NewSecondFactor,
+    NewSession, OpenInvitation, OrganisationId, PasswordHash, PasswordResetOutcome, RemoveOutcome, RequireOutcome,
+    Role, RoleOutcome, SecondFactorOutcome, StoreError, TokenDigest, WithdrawOutcome,
 };
 use time::OffsetDateTime;
 
@@ -153,6 +153,17 @@ impl MemberStore for PostgresMemberStore {
     async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError> {
         let (member, name, deed) = (member.clone(), name.clone(), deed.clone());
         self.0.run(move |connection| account::change_name(connection, &member, &name, &deed)).await
+    }
+
+    async fn change_email(
+        &self,
+        member: &Member,
+        email: &EmailAddress,
+        kept: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<EmailOutcome, StoreError> {
+        let (member, email, kept, deed) = (member.clone(), email.clone(), *kept, deed.clone());
+        self.0.run(move |connection| account::change_email(connection, &member, &email, &kept, &deed)).await
     }
 
     async fn change_password(
