@@ -20,7 +20,7 @@ pub use database::{
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use keys::{KeyUseWriter, KeyUses, PostgresKeyStore};
-pub use members::{Argon2Hasher, PostgresMemberStore};
+pub use members::{Argon2Hasher, PostgresMemberStore, PostgresPasskeyStore, RingSignatures};
 pub use patients::PostgresPatientRegister;
 pub use sessions::PostgresSessionStore;
 pub use vital_thread::{is_vital_thread, spawn_vital};

@@ -60,6 +60,7 @@ fn statements() -> Vec<String> {
     let batches = [
         ("sessions", "token_digest", session_over),
         ("waiting_sign_ins", "token_digest", over("started_at", CODE_LIMIT)),
+        ("passkey_challenges", "token_digest", over("started_at", CODE_LIMIT)),
         // Whether accepted or not.
         ("invitations", "token_digest", over("expires_at", time::Duration::ZERO)),
         ("password_resets", "member_id", over("expires_at", time::Duration::ZERO)),
@@ -90,6 +91,8 @@ mod tests {
         INSERT INTO sessions SELECT 'old but busy', id, now() - interval '8 days', now() FROM members;
         INSERT INTO waiting_sign_ins SELECT sha256(n::text::bytea), id, now() - n * interval '4 minutes'
             FROM members, generate_series(0, 5) AS n;
+        INSERT INTO passkey_challenges SELECT sha256(n::text::bytea), now() - n * interval '4 minutes'
+            FROM generate_series(0, 5) AS n;
         INSERT INTO invitations (token_digest, organisation_id, email, expires_at)
             SELECT sha256(n::text::bytea), id, 'a@b.co', now() + n * interval '1 hour'
             FROM organisations, generate_series(-4, 5) AS n WHERE n <> 0;
@@ -114,10 +117,17 @@ mod tests {
             assert!(before - database.count("sessions") <= 1_000, "in batches");
             steps += 1;
         }
-        assert_eq!(steps, 3 + 5, "three for the sessions, one for each of the others");
-        let left =
-            ["sessions", "waiting_sign_ins", "invitations", "password_resets", "familiar_networks", "key_answers"];
-        assert_eq!(left.map(|table| database.count(table)), [12, 3, 5, 0, 4, 32]);
+        assert_eq!(steps, 3 + 6, "three for the sessions, one for each of the others");
+        let left = [
+            "sessions",
+            "waiting_sign_ins",
+            "passkey_challenges",
+            "invitations",
+            "password_resets",
+            "familiar_networks",
+            "key_answers",
+        ];
+        assert_eq!(left.map(|table| database.count(table)), [12, 3, 3, 5, 0, 4, 32]);
         sweep.step(|_| panic!("nothing is due for an hour")).unwrap();
     }
 

@@ -9,13 +9,14 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
     AwaitedMember, CodeError, EmailAddress, Member, MemberStore, Origin, PasswordHasher, PresentedCode,
-    PresentedPassword, SessionStore, SignIn, SignInError, Token, find_candidate, finish_sign_in, note_failed_sign_in,
-    sign_in,
+    PresentedPassword, RelyingParty, SessionStore, SignIn, SignInError, Token, find_candidate, finish_sign_in,
+    note_failed_sign_in, sign_in,
 };
 use intake_http::edge;
 use serde::Deserialize;
 
 use crate::account::page::PASSWORD_CHANGED;
+use crate::account::sign_in_passkey::PasskeyPrompt;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
 use crate::page::session_cookie;
@@ -36,10 +37,30 @@ struct SignInPage<'a> {
 
 #[derive(Template)]
 #[template(path = "account/sign_in_code.html")]
-struct CodePage {
+pub(crate) struct CodePage {
     form_token: String,
+    has_app: bool,
+    /// How a passkey takes the place of the code, if the member has one.
+    prompt: Option<PasskeyPrompt>,
     code_error: Option<&'static str>,
     alert: Option<String>,
+}
+
+impl CodePage {
+    pub(crate) fn new(waiting: &Token, awaited: &AwaitedMember, site: &RelyingParty) -> Self {
+        let prompt = PasskeyPrompt::new("/sign-in/code/passkey", waiting, site);
+        Self {
+            form_token: waiting.form_token(),
+            has_app: awaited.secret.is_some(),
+            prompt: awaited.has_passkey.then_some(prompt),
+            code_error: None,
+            alert: None,
+        }
+    }
+
+    pub(crate) fn with_alert(self, alert: String) -> Self {
+        Self { alert: Some(alert), ..self }
+    }
 }
 
 #[derive(Deserialize)]
@@ -120,9 +141,10 @@ fn note_failure_later(sessions: Arc<dyn SessionStore>, member: Member, origin: O
 pub(crate) async fn code_page(
     request: HttpRequest,
     sessions: Data<dyn SessionStore>,
+    site: Data<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
-    let (waiting, _) = waiting(&request, sessions.as_ref()).await?;
-    render(StatusCode::OK, &CodePage { form_token: waiting.form_token(), code_error: None, alert: None })
+    let (waiting, awaited) = waiting(&request, sessions.as_ref()).await?;
+    render(StatusCode::OK, &CodePage::new(&waiting, &awaited, &site))
 }
 
 pub(crate) async fn submit_code(
@@ -130,14 +152,15 @@ pub(crate) async fn submit_code(
     form: Form<CodeForm>,
     sessions: Data<dyn SessionStore>,
     throttle: Data<Throttle>,
+    site: Data<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let (waiting, awaited) = waiting(&request, sessions.as_ref()).await?;
-    let page = CodePage { form_token: waiting.form_token(), code_error: None, alert: None };
+    let page = CodePage::new(&waiting, &awaited, &site);
     if form.form_token != page.form_token {
         return Err(PageError::StaleForm);
     }
     if let Some(wait) = throttle.wait_for_code(awaited.member.id) {
-        return render(StatusCode::TOO_MANY_REQUESTS, &CodePage { alert: Some(too_many_attempts(wait)), ..page });
+        return render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(too_many_attempts(wait)));
     }
     let session = Token::new(edge::random());
     let code = PresentedCode::new(form.into_inner().code);
@@ -163,7 +186,10 @@ pub(crate) async fn sign_out(
 }
 
 /// This browser's sign-in that is waiting for its code.
-async fn waiting(request: &HttpRequest, sessions: &dyn SessionStore) -> Result<(Token, AwaitedMember), PageError> {
+pub(crate) async fn waiting(
+    request: &HttpRequest,
+    sessions: &dyn SessionStore,
+) -> Result<(Token, AwaitedMember), PageError> {
     let token = session_cookie::WAITING.token(request.headers()).ok_or(PageError::SignInFirst)?;
     let awaited = sessions.awaited(&token.digest(), edge::now()).await?.ok_or(PageError::SignInFirst)?;
     Ok((token, awaited))

@@ -66,6 +66,8 @@ actions! {
     SignedIn = "signed_in",
     /// A member signed in with a recovery code instead of the authenticator app.
     SignedInByRecoveryCode = "signed_in_by_recovery_code",
+    /// A member signed in by a passkey, after the password or without it.
+    SignedInByPasskey = "signed_in_by_passkey",
     /// A wrong password was given for a member.
     SignInFailed = "sign_in_failed",
     /// The right password was given for a member, and a wrong code.
@@ -82,6 +84,10 @@ actions! {
     SecondFactorTurnedOff = "second_factor_turned_off",
     /// A member's recovery codes were replaced; the old ones no longer work.
     RecoveryCodesReplaced = "recovery_codes_replaced",
+    /// A member added a passkey: the subject is its name.
+    PasskeyAdded = "passkey_added",
+    /// A member removed a passkey: the subject is its name.
+    PasskeyRemoved = "passkey_removed",
     /// A key was made.
     KeyCreated = "key_created",
     /// A key was made to replace another.

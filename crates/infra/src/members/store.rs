@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 
 use crate::database::pool::Database;
 use crate::members::invitations::OpenRow;
-use crate::members::row::{ListedMember, MemberRow, unreadable};
+use crate::members::row::{ListedMember, MemberRow, has_second_factor, unreadable};
 use crate::members::{account, administer, invitations, password_resets, second_factor};
 use crate::schema::{familiar_networks, members};
 
@@ -90,12 +90,8 @@ impl MemberStore for PostgresMemberStore {
             let familiar = familiar_networks::table
                 .filter(familiar_networks::member_id.eq(members::id))
                 .filter(familiar_networks::network.nullable().eq(&network));
-            let columns = (
-                MemberRow::as_select(),
-                members::password_hash,
-                members::totp_secret.is_not_null(),
-                diesel::dsl::exists(familiar),
-            );
+            let columns =
+                (MemberRow::as_select(), members::password_hash, has_second_factor(), diesel::dsl::exists(familiar));
             member.select(columns).first(connection).optional()
         });
         let found: Option<(MemberRow, String, bool, bool)> = found.await?;

@@ -27,6 +27,7 @@ mod listeners;
 mod order_of_checks;
 mod overload;
 mod pages;
+mod passkeys;
 mod plain_http;
 mod pooler;
 mod privacy;
