@@ -15,11 +15,16 @@ use std::sync::Arc;
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError, Scope, web};
-use intake_domain::{AuditLog, KeyFormat, KeyStore, MemberStore, PasswordHasher, SessionStore};
+use intake_domain::{
+    AuditLog, KeyFormat, KeyStore, MemberStore, PasskeyStore, PasswordHasher, RelyingParty, SessionStore, Signatures,
+};
 use intake_http::TrustedProxies;
 
 pub use account::reset_password::reset_password_path;
-use account::{name, page as account_page, password, reset_password, second_factor, sessions, sign_in};
+use account::{
+    email, name, page as account_page, passkeys, password, reset_password, second_factor, sessions, sign_in,
+    sign_in_passkey,
+};
 use api_keys::{create, created, first_steps, list as key_list, note, rename, replace, revoke, usage};
 pub use mails::Mails;
 pub use members::invitation::invitation_path;
@@ -43,6 +48,10 @@ pub struct Dashboard {
     pub keys: Arc<dyn KeyStore>,
     /// Members of organisations, and invitations.
     pub members: Arc<dyn MemberStore>,
+    /// Passkeys of members.
+    pub passkeys: Arc<dyn PasskeyStore>,
+    /// What checks the signatures of passkeys.
+    pub signatures: Arc<dyn Signatures>,
     /// Who is signed in.
     pub sessions: Arc<dyn SessionStore>,
     /// The record of what members and operators did.
@@ -67,6 +76,8 @@ impl Dashboard {
         let documentation = Data::new(documentation);
         let (keys, members) = (Data::from(self.keys), Data::from(self.members));
         let (sessions, log) = (Data::from(self.sessions), Data::from(self.log));
+        let (passkeys, signatures) = (Data::from(self.passkeys), Data::from(self.signatures));
+        let site = Data::new(RelyingParty::of(&self.base_url));
         let (hasher, format) = (Data::from(self.hasher), Data::new(self.format));
         let (proxies, base_url) = (Data::new(self.proxies), Data::new(BaseUrl(self.base_url)));
         let mails = Data::new(self.mails);
@@ -76,6 +87,9 @@ impl Dashboard {
             let pages = pages()
                 .app_data(keys.clone())
                 .app_data(members.clone())
+                .app_data(passkeys.clone())
+                .app_data(signatures.clone())
+                .app_data(site.clone())
                 .app_data(sessions.clone())
                 .app_data(log.clone())
                 .app_data(hasher.clone())
@@ -103,6 +117,10 @@ fn pages() -> Scope {
         .route("/sign-in", web::post().to(sign_in::submit))
         .route("/sign-in/code", web::get().to(sign_in::code_page))
         .route("/sign-in/code", web::post().to(sign_in::submit_code))
+        .route("/sign-in/code/passkey", web::post().to(sign_in_passkey::submit_as_code))
+        .route("/sign-in/passkey", web::get().to(sign_in_passkey::page))
+        .route("/sign-in/passkey", web::post().to(sign_in_passkey::begin))
+        .route("/sign-in/passkey/use", web::post().to(sign_in_passkey::submit))
         .route("/sign-out", web::post().to(sign_in::sign_out))
         .route("/invitations/{token}", web::get().to(invitation::page))
         .route("/invitations/{token}", web::post().to(invitation::submit))
@@ -144,6 +162,8 @@ fn pages() -> Scope {
         .route("/settings/account", web::get().to(account_page::page))
         .route("/settings/account/name", web::get().to(name::page))
         .route("/settings/account/name", web::post().to(name::change))
+        .route("/settings/account/email", web::get().to(email::page))
+        .route("/settings/account/email", web::post().to(email::change))
         .route("/settings/account/password", web::get().to(password::page))
         .route("/settings/account/password", web::post().to(password::change))
         .route("/settings/account/second-factor", web::get().to(second_factor::page))
@@ -152,6 +172,10 @@ fn pages() -> Scope {
         .route("/settings/account/second-factor/turn-off", web::post().to(second_factor::turn_off))
         .route("/settings/account/recovery-codes", web::get().to(second_factor::confirm_replace))
         .route("/settings/account/recovery-codes", web::post().to(second_factor::replace))
+        .route("/settings/account/passkeys/new", web::get().to(passkeys::page))
+        .route("/settings/account/passkeys", web::post().to(passkeys::add))
+        .route("/settings/account/passkeys/{passkey}/remove", web::get().to(passkeys::ask_to_remove))
+        .route("/settings/account/passkeys/{passkey}/remove", web::post().to(passkeys::remove))
         .route("/settings/account/sessions/end-others", web::post().to(sessions::end_others))
         .route("/settings/account/sessions/{session}/end", web::post().to(sessions::end))
         .route("/docs", web::get().to(docs::page))

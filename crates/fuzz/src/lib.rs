@@ -12,7 +12,8 @@ use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{
     AddKeyOutcome, ChangeKeyOutcome, EndOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog,
-    MockKeyStore, MockMemberStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, Name, PasswordHasher, Role, SessionStore,
+    MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, MockSignatures, Name,
+    PasskeyStore, PasswordHasher, Role, SessionStore,
     SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
@@ -49,6 +50,8 @@ impl Application {
         let dashboard = Dashboard {
             keys: keys(),
             members: members(),
+            passkeys: passkeys(),
+            signatures: Arc::new(MockSignatures::new()),
             sessions: sessions(),
             log: Arc::new(MockAuditLog::new()),
             hasher: hasher(),
@@ -102,6 +105,14 @@ fn members() -> Arc<dyn MemberStore> {
     members.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
     members.expect_recovery_codes_left().returning(|_| Ok(None));
     Arc::new(members)
+}
+
+fn passkeys() -> Arc<dyn PasskeyStore> {
+    let mut passkeys = MockPasskeyStore::new();
+    passkeys.expect_passkeys().returning(|_| Ok(Vec::new()));
+    passkeys.expect_holder().returning(|_| Ok(None));
+    passkeys.expect_begin().returning(|_, _| Ok(()));
+    Arc::new(passkeys)
 }
 
 fn sessions() -> Arc<dyn SessionStore> {

@@ -36,6 +36,10 @@ pub(crate) fn is_foreign_key_violation(error: &Error) -> bool {
     matches!(error, Error::DatabaseError(DatabaseErrorKind::ForeignKeyViolation, _))
 }
 
+pub(crate) fn is_unique_violation(error: &Error) -> bool {
+    matches!(error, Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
+}
+
 pub(crate) fn store_error(error: Error) -> StoreError {
     match failure(&error) {
         // Values are validated before they get here, so the database is more likely to be at fault.

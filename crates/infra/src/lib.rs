@@ -25,7 +25,7 @@ pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use feed::{PostgresPatientFeed, readers};
 pub use keys::{KeyUseWriter, KeyUses, PostgresKeyStore};
 pub use mail::{MailSender, MailSenderError, SmtpMailer, SmtpUrl, SmtpUrlError};
-pub use members::{Argon2Hasher, PostgresMemberStore};
+pub use members::{Argon2Hasher, PostgresMemberStore, PostgresPasskeyStore, RingSignatures};
 pub use metrics::write_metrics;
 pub use patients::{PostgresPatientRegister, PostgresPatientRights};
 pub use sessions::PostgresSessionStore;

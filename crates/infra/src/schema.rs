@@ -81,6 +81,25 @@ diesel::table! {
 }
 
 diesel::table! {
+    passkeys (digest) {
+        digest -> Binary,
+        member_id -> Uuid,
+        credential -> Binary,
+        public_key -> Binary,
+        name -> Text,
+        created_at -> Timestamptz,
+        last_used_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    passkey_challenges (token_digest) {
+        token_digest -> Binary,
+        started_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     waiting_sign_ins (token_digest) {
         token_digest -> Binary,
         member_id -> Uuid,
@@ -217,12 +236,14 @@ diesel::allow_tables_to_appear_in_same_query!(
     invitations,
     members,
     organisations,
+    passkeys,
     password_resets,
     sessions,
     waiting_sign_ins
 );
 diesel::joinable!(invitations -> organisations (organisation_id));
 diesel::joinable!(members -> organisations (organisation_id));
+diesel::joinable!(passkeys -> members (member_id));
 diesel::joinable!(password_resets -> members (member_id));
 diesel::joinable!(sessions -> members (member_id));
 diesel::joinable!(waiting_sign_ins -> members (member_id));

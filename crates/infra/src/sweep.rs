@@ -68,6 +68,7 @@ fn statements() -> Vec<String> {
     let batches = [
         ("sessions", "token_digest", session_over),
         ("waiting_sign_ins", "token_digest", over("started_at", CODE_LIMIT)),
+        ("passkey_challenges", "token_digest", over("started_at", CODE_LIMIT)),
         // Whether accepted or not.
         ("invitations", "token_digest", over("expires_at", time::Duration::ZERO)),
         ("password_resets", "member_id", over("expires_at", time::Duration::ZERO)),
@@ -100,6 +101,8 @@ mod tests {
         INSERT INTO sessions SELECT 'old but busy', id, now() - interval '8 days', now() FROM members;
         INSERT INTO waiting_sign_ins SELECT sha256(n::text::bytea), id, now() - n * interval '4 minutes'
             FROM members, generate_series(0, 5) AS n;
+        INSERT INTO passkey_challenges SELECT sha256(n::text::bytea), now() - n * interval '4 minutes'
+            FROM generate_series(0, 5) AS n;
         INSERT INTO invitations (token_digest, organisation_id, email, expires_at)
             SELECT sha256(n::text::bytea), id, 'a@b.co', now() + n * interval '1 hour'
             FROM organisations, generate_series(-4, 5) AS n WHERE n <> 0;
@@ -133,6 +136,7 @@ mod tests {
         let left = [
             "sessions",
             "waiting_sign_ins",
+            "passkey_challenges",
             "invitations",
             "password_resets",
             "familiar_networks",
@@ -140,7 +144,7 @@ mod tests {
             "key_refusals",
             "feed_marks",
         ];
-        assert_eq!(left.map(|table| database.count(table)), [12, 3, 5, 0, 4, 32, 30, 739 + 2]);
+        assert_eq!(left.map(|table| database.count(table)), [12, 3, 3, 5, 0, 4, 32, 30, 739 + 2]);
         sweep.step(|_| panic!("nothing is due for an hour")).unwrap();
     }
 

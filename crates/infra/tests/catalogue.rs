@@ -16,6 +16,8 @@ const SMALL_TABLES: &[&str] = &[
     "sessions",
     "password_resets",
     "recovery_codes",
+    "passkeys",
+    "passkey_challenges",
     "waiting_sign_ins",
     "familiar_networks",
     "environment_stamp",

@@ -185,7 +185,7 @@ pub(crate) enum MemberCommand {
     },
     /// Prints a one-time link for a member who forgot the password
     ResetPassword(MemberArguments),
-    /// Turns off two-step sign-in for a member who lost both telephone and recovery codes
+    /// Turns off two-step sign-in, and removes the passkeys, of a member who has lost them
     ResetSecondFactor(MemberArguments),
 }
 

@@ -13,7 +13,7 @@ use intake_domain::{Environment, KeyStore, MemberStore, OrganisationId};
 use intake_http::{Api, Connections, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyStore, PostgresMemberStore,
-    PostgresPatientRegister, PostgresSessionStore, Pulse,
+    PostgresPasskeyStore, PostgresPatientRegister, PostgresSessionStore, Pulse, RingSignatures,
 };
 use tokio::task::JoinHandle;
 
@@ -208,6 +208,8 @@ fn open_dashboard(
     Ok(Dashboard {
         keys,
         members: Arc::clone(members),
+        passkeys: Arc::new(PostgresPasskeyStore::new(database.clone())),
+        signatures: Arc::new(RingSignatures),
         sessions: Arc::new(PostgresSessionStore::new(database.clone())),
         log: Arc::new(PostgresAuditLog::new(database.clone())),
         hasher: Arc::new(Argon2Hasher::start()?),

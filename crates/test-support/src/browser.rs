@@ -183,6 +183,26 @@ impl Browser {
         self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
     }
 
+    /// Gives the browser a device with a fingerprint reader, say, which makes and keeps passkeys: it has verified its user
+    /// each time. Gives its id.
+    #[must_use]
+    pub fn add_authenticator(&self) -> String {
+        let device = json!({
+            "protocol": "ctap2",
+            "transport": "internal",
+            "hasResidentKey": true,
+            "hasUserVerification": true,
+            "isUserVerified": true,
+        });
+        self.post("/webauthn/authenticator", &device).as_str().expect("an id").to_owned()
+    }
+
+    /// Whether the device will recognise its user from now on.
+    pub fn set_user_verified(&self, authenticator: &str, is_verified: bool) {
+        let path = format!("/webauthn/authenticator/{authenticator}/uv");
+        self.post(&path, &json!({ "isUserVerified": is_verified }));
+    }
+
     #[track_caller]
     fn find(&self, using: &str, value: &str) -> Element {
         let started = Instant::now();

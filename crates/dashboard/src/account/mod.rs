@@ -1,10 +1,13 @@
 //! Signing in and out, and Settings → Account.
 
+pub(crate) mod email;
 pub(crate) mod name;
 pub(crate) mod page;
+pub(crate) mod passkeys;
 pub(crate) mod password;
 pub(crate) mod qr_code;
 pub(crate) mod reset_password;
 pub(crate) mod second_factor;
 pub(crate) mod sessions;
 pub(crate) mod sign_in;
+pub(crate) mod sign_in_passkey;

@@ -9,13 +9,14 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
     AwaitedMember, CodeError, EmailAddress, Member, MemberStore, Origin, PasswordHasher, PresentedCode,
-    PresentedPassword, SessionStore, SignIn, SignInError, Token, find_candidate, finish_sign_in, note_failed_sign_in,
-    sign_in,
+    PresentedPassword, RelyingParty, SessionStore, SignIn, SignInError, Token, find_candidate, finish_sign_in,
+    note_failed_sign_in, sign_in,
 };
 use intake_http::edge;
 use serde::Deserialize;
 
 use crate::account::page::PASSWORD_CHANGED;
+use crate::account::sign_in_passkey::PasskeyPrompt;
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
@@ -41,11 +42,32 @@ struct SignInPage<'a> {
 
 #[derive(Template)]
 #[template(path = "account/sign_in_code.html")]
-struct CodePage {
+pub(crate) struct CodePage {
     form_token: String,
     next: Destination,
+    has_app: bool,
+    /// How a passkey takes the place of the code, if the member has one.
+    prompt: Option<PasskeyPrompt>,
     code_error: Option<&'static str>,
     alert: Option<String>,
+}
+
+impl CodePage {
+    pub(crate) fn new(waiting: &Token, awaited: &AwaitedMember, site: &RelyingParty, next: Destination) -> Self {
+        let prompt = PasskeyPrompt::new("/sign-in/code/passkey", waiting, site, next.clone());
+        Self {
+            form_token: waiting.form_token(),
+            next,
+            has_app: awaited.secret.is_some(),
+            prompt: awaited.has_passkey.then_some(prompt),
+            code_error: None,
+            alert: None,
+        }
+    }
+
+    pub(crate) fn with_alert(self, alert: String) -> Self {
+        Self { alert: Some(alert), ..self }
+    }
 }
 
 #[derive(Deserialize)]
@@ -147,10 +169,11 @@ pub(crate) async fn code_page(
     request: HttpRequest,
     next: Option<Query<Next>>,
     sessions: Data<dyn SessionStore>,
+    site: Data<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let next = next.map(Query::into_inner).unwrap_or_default().next;
-    let (waiting, _) = waiting(&request, sessions.as_ref(), &next).await?;
-    render(StatusCode::OK, &CodePage { form_token: waiting.form_token(), next, code_error: None, alert: None })
+    let (waiting, awaited) = waiting(&request, sessions.as_ref(), &next).await?;
+    render(StatusCode::OK, &CodePage::new(&waiting, &awaited, &site, next))
 }
 
 pub(crate) async fn submit_code(
@@ -158,16 +181,17 @@ pub(crate) async fn submit_code(
     form: Form<CodeForm>,
     sessions: Data<dyn SessionStore>,
     throttle: Data<Throttle>,
+    site: Data<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let CodeForm { form_token, code, next } = form.into_inner();
     let (waiting, awaited) = waiting(&request, sessions.as_ref(), &next).await?;
-    let page = CodePage { form_token: waiting.form_token(), next: next.clone(), code_error: None, alert: None };
+    let page = CodePage::new(&waiting, &awaited, &site, next.clone());
     if form_token != page.form_token {
         return Err(PageError::StaleForm);
     }
     if let Some(wait) = throttle.wait_for_code(awaited.member.id) {
         note_sign_in(SignInOutcome::Limited);
-        return render(StatusCode::TOO_MANY_REQUESTS, &CodePage { alert: Some(too_many_attempts(wait)), ..page });
+        return render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(too_many_attempts(wait)));
     }
     let session = Token::new(edge::random());
     let code = PresentedCode::new(code);
@@ -197,7 +221,7 @@ pub(crate) async fn sign_out(
 }
 
 /// This browser's sign-in that is waiting for its code.
-async fn waiting(
+pub(crate) async fn waiting(
     request: &HttpRequest,
     sessions: &dyn SessionStore,
     next: &Destination,
@@ -214,7 +238,7 @@ pub(crate) fn signed_in_under(token: &Token) -> HttpResponse {
 }
 
 /// Starts the browser's session, and redirects to the page that was asked for.
-fn signed_in_at(next: &Destination, token: &Token) -> HttpResponse {
+pub(crate) fn signed_in_at(next: &Destination, token: &Token) -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, next.as_str()));
     response.insert_header((SET_COOKIE, session_cookie::SESSION.set(token))).finish()

@@ -5,8 +5,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    EmailAddress, EmailAddressError, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, PEOPLE_MAX,
-    Role, SignedIn, Token, invite_member,
+    EmailAddress, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, PEOPLE_MAX, Role, SignedIn, Token,
+    invite_member,
 };
 use intake_http::edge;
 use serde::Deserialize;
@@ -35,7 +35,7 @@ struct MembersPage {
     is_mailed: bool,
     invited: String,
     chosen: Role,
-    email_error: Option<EmailAddressError>,
+    email_error: Option<String>,
 }
 
 struct MemberRow {
@@ -85,7 +85,10 @@ pub(crate) async fn invite(
     let email: EmailAddress = match page.invited.parse() {
         Ok(email) => email,
         Err(error) => {
-            return render(StatusCode::UNPROCESSABLE_ENTITY, &MembersPage { email_error: Some(error), ..page });
+            return render(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                &MembersPage { email_error: Some(format!("The email {error}.")), ..page },
+            );
         }
     };
     let (organisation, token, deed) = (visitor.organisation(), Token::new(edge::random()), visitor.deed());
@@ -104,6 +107,10 @@ pub(crate) async fn invite(
                 "Your organisation has {PEOPLE_MAX} members and open invitations, which is the limit. Remove or withdraw one first."
             ));
             render(StatusCode::CONFLICT, &MembersPage { alert, ..page })
+        }
+        Err(InviteError::AlreadyMember(_)) => {
+            let email_error = Some("This person is a member already.".to_owned());
+            render(StatusCode::CONFLICT, &MembersPage { email_error, ..page })
         }
         Err(InviteError::NotAdministrator) => Err(PageError::AdministratorsOnly),
         Err(InviteError::NoSuchOrganisation(_)) => Err(PageError::NotFound),

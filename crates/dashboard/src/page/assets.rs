@@ -5,12 +5,13 @@ use actix_web::web::Path;
 
 use crate::page::error::PageError;
 
-const FILES: [(&str, &str, &str); 6] = [
+const FILES: [(&str, &str, &str); 7] = [
     ("style.css", "text/css; charset=utf-8", include_str!("../../assets/style.css")),
     ("script.js", "text/javascript; charset=utf-8", include_str!("../../assets/script.js")),
     ("docs.css", "text/css; charset=utf-8", include_str!("../../assets/docs.css")),
     ("docs.js", "text/javascript; charset=utf-8", include_str!("../../assets/docs.js")),
     ("try-it.js", "text/javascript; charset=utf-8", include_str!("../../assets/try-it.js")),
+    ("passkey.js", "text/javascript; charset=utf-8", include_str!("../../assets/passkey.js")),
     ("icon.svg", "image/svg+xml", include_str!("../../assets/icon.svg")),
 ];
 

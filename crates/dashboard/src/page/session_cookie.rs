@@ -1,4 +1,4 @@
-//! The cookies that carry a token, of a session or of a sign-in that is waiting for its code: only for this host, only
+//! The cookies that carry a token, of a session or of a sign-in that is waiting for its code or passkey: only for this host, only
 //! over HTTPS, and out of reach of scripts.
 
 use actix_web::http::header::{COOKIE, HeaderMap};
@@ -13,6 +13,7 @@ pub(crate) struct TokenCookie {
 }
 
 pub(crate) const SESSION: TokenCookie = TokenCookie { name: "__Host-intake-session", life: SESSION_LIMIT };
+pub(crate) const PASSKEY: TokenCookie = TokenCookie { name: "__Host-intake-passkey", life: CODE_LIMIT };
 pub(crate) const WAITING: TokenCookie = TokenCookie { name: "__Host-intake-waiting", life: CODE_LIMIT };
 
 impl TokenCookie {

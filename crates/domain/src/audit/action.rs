@@ -54,6 +54,8 @@ actions! {
     SecondFactorOptional = "second_factor_optional",
     /// A member changed their name: the subject is the new one.
     NameChanged = "name_changed",
+    /// A member changed their email address, which ended their other sessions: the subject is the new one.
+    EmailChanged = "email_changed",
     /// A member changed their password, which ended their other sessions.
     PasswordChanged = "password_changed",
     /// A reset link was made for a member who forgot the password.
@@ -64,6 +66,8 @@ actions! {
     SignedIn = "signed_in",
     /// A member signed in with a recovery code instead of the authenticator app.
     SignedInByRecoveryCode = "signed_in_by_recovery_code",
+    /// A member signed in by a passkey, after the password or without it.
+    SignedInByPasskey = "signed_in_by_passkey",
     /// A wrong password was given for a member.
     SignInFailed = "sign_in_failed",
     /// The right password was given for a member, and a wrong code.
@@ -80,6 +84,10 @@ actions! {
     SecondFactorTurnedOff = "second_factor_turned_off",
     /// A member's recovery codes were replaced; the old ones no longer work.
     RecoveryCodesReplaced = "recovery_codes_replaced",
+    /// A member added a passkey: the subject is its name.
+    PasskeyAdded = "passkey_added",
+    /// A member removed a passkey: the subject is its name.
+    PasskeyRemoved = "passkey_removed",
     /// A key was made.
     KeyCreated = "key_created",
     /// A key was made to replace another.

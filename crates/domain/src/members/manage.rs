@@ -80,6 +80,9 @@ pub enum InviteError {
     /// The organisation has [`PEOPLE_MAX`] members and open invitations, which is the limit.
     #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or withdraw one first")]
     TooMany,
+    /// The guest is a member already.
+    #[error("{0} is a member already")]
+    AlreadyMember(EmailAddress),
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -101,6 +104,7 @@ pub async fn invite_member(
         InviteOutcome::NoSuchOrganisation => Err(InviteError::NoSuchOrganisation(organisation_id)),
         InviteOutcome::NotAdministrator => Err(InviteError::NotAdministrator),
         InviteOutcome::TooMany => Err(InviteError::TooMany),
+        InviteOutcome::AlreadyMember => Err(InviteError::AlreadyMember(email)),
     }
 }
 

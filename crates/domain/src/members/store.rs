@@ -46,6 +46,8 @@ pub enum InviteOutcome {
     NotAdministrator,
     /// The organisation has [`PEOPLE_MAX`] members and open invitations.
     TooMany,
+    /// The guest is a member already: of this organisation or, if an operator asks, of any.
+    AlreadyMember,
 }
 
 /// An open invitation, as its guest sees it.
@@ -186,6 +188,15 @@ pub struct NewPasswordReset {
     pub expires_at: OffsetDateTime,
 }
 
+/// What became of an attempt to change a member's email address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmailOutcome {
+    /// The member signs in with it.
+    Changed,
+    /// Another member already signs in with it.
+    Taken,
+}
+
 /// What became of an attempt to make a reset link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssueOutcome {
@@ -228,8 +239,9 @@ pub struct MemberRecord {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait MemberStore: Send + Sync {
-    /// Stores an invitation, as an administrator. It ends when the member who made it is removed, or no longer an
-    /// administrator.
+    /// Stores an invitation, as an administrator, unless the guest is a member of the organisation already. That somebody is
+    /// a member of another one is told to operators alone. The invitation ends when the member who made it is removed, or no
+    /// longer an administrator.
     async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<InviteOutcome, StoreError>;
 
     /// The invitation, if it is still open at that moment.
@@ -250,7 +262,8 @@ pub trait MemberStore: Send + Sync {
         deed: &Deed,
     ) -> Result<WithdrawOutcome, StoreError>;
 
-    /// Uses up an invitation, makes its guest a member and starts its first session.
+    /// Uses up an invitation, makes its guest a member and starts its first session. Other open invitations of the
+    /// organisation to the guest's address end.
     async fn join(
         &self,
         token: &TokenDigest,
@@ -297,6 +310,16 @@ pub trait MemberStore: Send + Sync {
 
     /// Gives the member another name.
     async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError>;
+
+    /// Gives the member another email address, unless another member has it. Ends every session of the member but this one,
+    /// every waiting sign-in and an open reset link.
+    async fn change_email(
+        &self,
+        member: &Member,
+        email: &EmailAddress,
+        kept: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<EmailOutcome, StoreError>;
 
     /// Gives the member another password. Ends every session of the member but this one, every waiting sign-in and an
     /// open reset link.

@@ -134,13 +134,13 @@ pub async fn note_failed_sign_in(
 /// own.
 pub async fn finish_sign_in(
     sessions: &dyn SessionStore,
-    AwaitedMember { member, secret }: &AwaitedMember,
+    AwaitedMember { member, secret, .. }: &AwaitedMember,
     waiting: &Token,
     code: &PresentedCode,
     session: &Token,
     origin: Origin,
 ) -> Result<(), CodeError> {
-    let by_app = secret.step_of(code, origin.at).map(Proof::Step);
+    let by_app = secret.as_ref().and_then(|secret| secret.step_of(code, origin.at)).map(Proof::Step);
     let proof = by_app.unwrap_or_else(|| Proof::RecoveryCode(RecoveryCode::digest_of(code)));
     let session =
         NewSession { token: session.digest(), member_id: member.id, started_at: origin.at, browser: origin.browser };

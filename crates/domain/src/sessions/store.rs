@@ -86,8 +86,10 @@ impl SignedIn {
 pub struct AwaitedMember {
     /// The member who would be signed in.
     pub member: Member,
-    /// The secret shared with the member's app.
-    pub secret: TotpSecret,
+    /// The secret shared with the member's app, if there is one.
+    pub secret: Option<TotpSecret>,
+    /// Whether the member can use a passkey instead of a code.
+    pub has_passkey: bool,
 }
 
 /// The proof that a member has the second factor. Each works once.
@@ -97,6 +99,8 @@ pub enum Proof {
     Step(i64),
     /// The recovery code of this digest.
     RecoveryCode(TokenDigest),
+    /// A passkey, whose signature of this sign-in's challenge was checked.
+    Passkey(TokenDigest),
 }
 
 /// What became of an attempt to finish a sign-in.

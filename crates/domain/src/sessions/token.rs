@@ -57,14 +57,19 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The SHA-256 of a token, or of a recovery code.
+/// The SHA-256 of a token, of a recovery code, or of the id of a passkey.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenDigest([u8; 32]);
 
 impl TokenDigest {
     /// The digest of a secret, which must have too many possible values to be guessed.
     pub(crate) fn of(secret: &str) -> Self {
-        Self(Sha256::digest(secret.as_bytes()).into())
+        Self::of_bytes(secret.as_bytes())
+    }
+
+    /// The digest of the id of a passkey.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
     }
 
     /// The digest in hexadecimal digits, to identify an invitation in a link: nobody can use the invitation by it.

@@ -1,10 +1,10 @@
 //! Changing one's name and password, and resetting a forgotten one, against mocked ports.
 
 use intake_domain::{
-    Actor, ChangeNameError, ConfirmError, Credentials, IssueOutcome, IssuePasswordResetError, IssuedPasswordReset,
-    MockMemberStore, MockPasswordHasher, NameError, OrganisationId, Password, PasswordError, PasswordHash,
-    PasswordResetOutcome, PresentedPassword, ResetPasswordError, Token, Waiter, change_name, change_password,
-    confirm_password, issue_password_reset, reset_password,
+    Actor, ChangeEmailError, ChangeNameError, ConfirmError, Credentials, EmailOutcome, IssueOutcome,
+    IssuePasswordResetError, IssuedPasswordReset, MockMemberStore, MockPasswordHasher, NameError, OrganisationId,
+    Password, PasswordError, PasswordHash, PasswordResetOutcome, PresentedPassword, ResetPasswordError, Token, Waiter,
+    change_email, change_name, change_password, confirm_password, issue_password_reset, reset_password,
 };
 use time::macros::datetime;
 use uuid::Uuid;
@@ -80,6 +80,26 @@ fn a_name_is_changed_once_and_keeps_the_rules() {
     run(change_name(&members, &ada(), "Ada", &deed)).unwrap();
     let blank = run(change_name(&members, &ada(), " ", &deed));
     assert!(matches!(blank, Err(ChangeNameError::Invalid(NameError::Blank))));
+}
+
+#[test]
+fn an_email_is_changed_once_and_may_be_taken() {
+    for (outcome, is_changed) in [(EmailOutcome::Changed, true), (EmailOutcome::Taken, false)] {
+        let mut members = MockMemberStore::new();
+        members.expect_change_email().times(1).returning(move |member, email, kept, recorded| {
+            assert_eq!((member, email.as_str()), (&ada(), "countess@clinic.example"));
+            assert_eq!((*kept, recorded), (Token::new([2; 32]).digest(), &origin().by(ada().actor())));
+            Ok(outcome)
+        });
+        let change = |email: &str| {
+            let (email, session, deed) = (email.parse().unwrap(), Token::new([2; 32]), origin().by(ada().actor()));
+            confirmed(&signed_in(false), |ada| run(change_email(&members, ada, &email, &session, &deed)))
+        };
+        let result = change("countess@clinic.example");
+        assert_eq!(result.is_ok(), is_changed);
+        assert!(is_changed || matches!(result, Err(ChangeEmailError::Taken)));
+        change(ada().email.as_str()).unwrap();
+    }
 }
 
 fn issue(

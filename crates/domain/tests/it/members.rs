@@ -97,6 +97,21 @@ fn an_invitation_is_good_for_72_hours() {
     assert_eq!((made.email, made.expires_at), (email, datetime!(2025-12-06 10:30 UTC)));
 }
 
+#[test]
+fn who_cannot_be_invited_is_told_why() {
+    let invite = |outcome: InviteOutcome| {
+        let mut members = MockMemberStore::new();
+        members.expect_invite().times(1).returning(move |_, _| Ok(outcome));
+        let (email, deed) = (ada().email, origin().by(ada().actor()));
+        let made = invite_member(&members, organisation(), email, Role::Administrator, Token::new([5; 32]), &deed);
+        run(made).unwrap_err().to_string()
+    };
+    assert_eq!(invite(InviteOutcome::AlreadyMember), "ada@clinic.example is a member already");
+    assert!(invite(InviteOutcome::TooMany).contains("has 500 members and open invitations"));
+    assert_eq!(invite(InviteOutcome::NotAdministrator), "only administrators invite people");
+    assert!(invite(InviteOutcome::NoSuchOrganisation).starts_with("there is no organisation"));
+}
+
 const ADA: &str = "ada@clinic.example";
 
 fn try_to_sign_in(

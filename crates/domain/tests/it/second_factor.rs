@@ -29,7 +29,7 @@ fn try_to_turn_on(members: &MockMemberStore, code: &str) -> Result<(), SecondFac
 }
 
 fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Result<(), CodeError> {
-    let awaited = AwaitedMember { member: ada(), secret: secret() };
+    let awaited = AwaitedMember { member: ada(), secret: Some(secret()), has_passkey: false };
     let (waiting, session) = (Token::new([1; 32]), Token::new([2; 32]));
     let code = PresentedCode::new(code);
     run(finish_sign_in(sessions, &awaited, &waiting, &code, &session, origin()))

@@ -24,9 +24,13 @@ const GRANTS: [(&str, &str, &[&str]); 14] = [
     (
         "SELECT, INSERT, UPDATE, DELETE",
         "",
-        &["members", "sessions", "password_resets", "familiar_networks", "key_answers"],
+        &["members", "sessions", "passkeys", "password_resets", "familiar_networks", "key_answers"],
     ),
-    ("SELECT, INSERT, DELETE", "", &["recovery_codes", "waiting_sign_ins", "invitations", "key_refusals"]),
+    (
+        "SELECT, INSERT, DELETE",
+        "",
+        &["recovery_codes", "waiting_sign_ins", "passkey_challenges", "invitations", "key_refusals"],
+    ),
     ("UPDATE", "accepted_by", &["invitations"]),
     ("SELECT", "", &["audit_entries"]),
     ("INSERT", RECORDABLE, &["audit_entries"]),

@@ -2,10 +2,11 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, Deed, Member, Name, PasswordHash, TokenDigest};
+use intake_domain::{Action, Deed, EmailAddress, EmailOutcome, Member, Name, PasswordHash, TokenDigest};
 use uuid::Uuid;
 
 use crate::audit::log::record;
+use crate::diesel_errors::is_unique_violation;
 use crate::schema::{members, password_resets, waiting_sign_ins};
 use crate::sessions::row::end_all_but;
 
@@ -15,6 +16,30 @@ pub(crate) fn change_name(connection: &mut PgConnection, member: &Member, name: 
         diesel::update(own).set(members::name.eq(name.as_str())).execute(connection)?;
         record(connection, *member.organisation_id.as_uuid(), Action::NameChanged, name.as_str(), deed)
     })
+}
+
+pub(crate) fn change_email(
+    connection: &mut PgConnection,
+    member: &Member,
+    email: &EmailAddress,
+    kept: &TokenDigest,
+    deed: &Deed,
+) -> QueryResult<EmailOutcome> {
+    let changed = connection.transaction(|connection| {
+        let id = *member.id.as_uuid();
+        let own = members::table.find(id);
+        let new = (members::email.eq(email.as_str()), members::email_folded.eq(email.folded()));
+        diesel::update(own).set(new).execute(connection)?;
+        // It was sent to the earlier address.
+        diesel::delete(password_resets::table.find(id)).execute(connection)?;
+        end_all_but(connection, id, kept)?;
+        record(connection, *member.organisation_id.as_uuid(), Action::EmailChanged, email.as_str(), deed)
+    });
+    // Errors are sorted outside the transaction, which an error must end.
+    match changed {
+        Err(error) if is_unique_violation(&error) => Ok(EmailOutcome::Taken),
+        other => other.map(|()| EmailOutcome::Changed),
+    }
 }
 
 pub(crate) fn change_password(

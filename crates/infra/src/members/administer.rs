@@ -7,7 +7,7 @@ use intake_domain::{Action, Actor, Deed, RemoveOutcome, RequireOutcome, Role, Ro
 use uuid::Uuid;
 
 use crate::audit::log::record;
-use crate::members::invitations;
+use crate::members::{invitations, row};
 use crate::schema::{invitations as stored_invitations, members, organisations, password_resets};
 
 /// Whether the deed may be done: by an operator, or by a member who is an administrator and stays one until the end of
@@ -147,7 +147,7 @@ fn is_last_administrator(all: &[LockedMember], member: &LockedMember) -> bool {
 
 fn has_second_factor(connection: &mut PgConnection, deed: &Deed) -> QueryResult<bool> {
     let Actor::Member(id, _) = &deed.actor else { return Ok(true) };
-    members::table.find(id.as_uuid()).select(members::totp_secret.is_not_null()).first(connection)
+    members::table.find(id.as_uuid()).select(row::has_second_factor()).first(connection)
 }
 
 /// Ends what a former administrator made for others: by none of it does the role come back.

@@ -29,6 +29,9 @@ pub(crate) fn invite(
         if !may_administer(connection, organisation, deed)? {
             return Ok(InviteOutcome::NotAdministrator);
         }
+        if is_member(connection, organisation, &invitation.email, deed)? {
+            return Ok(InviteOutcome::AlreadyMember);
+        }
         let row = (
             invitations::token_digest.eq(invitation.token.as_bytes().as_slice()),
             invitations::organisation_id.eq(organisation),
@@ -50,6 +53,19 @@ pub(crate) fn invite(
         Err(diesel::result::Error::RollbackTransaction) => Ok(InviteOutcome::TooMany),
         other => other,
     }
+}
+
+/// Whether the guest is a member of the organisation or, if an operator asks, of any. Whoever joins at this very moment is
+/// missed, and told when they open the link.
+fn is_member(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    guest: &EmailAddress,
+    deed: &Deed,
+) -> QueryResult<bool> {
+    let namesakes = members::table.filter(members::email_folded.eq(guest.folded()));
+    let of = namesakes.select(members::organisation_id).first::<Uuid>(connection).optional()?;
+    Ok(of.is_some_and(|of| of == organisation || deed.actor == Actor::Operator))
 }
 
 /// How many members and open invitations the organisation has.
@@ -122,7 +138,8 @@ pub(crate) fn withdraw(
     })
 }
 
-/// Removes the open invitations to an address, so that a removed member cannot come back by an earlier one.
+/// Removes the open invitations to an address: its member needs none and, once removed, must not come back by an earlier
+/// one.
 pub(crate) fn end_all_to(connection: &mut PgConnection, organisation: Uuid, email_folded: &str) -> QueryResult<()> {
     let open = invitations::table
         .filter(invitations::organisation_id.eq(organisation).and(invitations::accepted_by.is_null()));
@@ -182,7 +199,7 @@ fn try_to_join(
         members::id.eq(id),
         members::organisation_id.eq(organisation),
         members::email.eq(&email),
-        members::email_folded.eq(email_folded),
+        members::email_folded.eq(&email_folded),
         members::name.eq(member.name.as_str()),
         members::role.eq(role),
         members::password_hash.eq(member.password.as_str()),
@@ -193,6 +210,8 @@ fn try_to_join(
     if added == 0 && !is_there {
         return Err(Refusal::Refused(JoinOutcome::EmailTaken));
     }
+    // Nobody could join by them any more.
+    end_all_to(connection, organisation, &email_folded)?;
     insert_session(connection, session, deed)?;
     record(connection, organisation, Action::MemberJoined, &email, deed)?;
     Ok(())

@@ -1,11 +1,12 @@
 //! The stored columns of a member.
 
+use diesel::dsl::exists;
 use diesel::prelude::*;
 use intake_domain::{Member, MemberRecord, Name, StoreError};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::schema::members;
+use crate::schema::{members, passkeys};
 
 /// A member as stored.
 #[derive(Queryable, Selectable)]
@@ -32,6 +33,13 @@ impl TryFrom<MemberRow> for Member {
     }
 }
 
+/// Whether a member signs in with more than the password: a code of the app, or a passkey.
+#[diesel::dsl::auto_type]
+pub(crate) fn has_second_factor() -> _ {
+    let passkeys = passkeys::table.filter(passkeys::member_id.eq(members::id));
+    members::totp_secret.is_not_null().or(exists(passkeys))
+}
+
 /// A member as its organisation lists it.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = members)]
@@ -41,7 +49,7 @@ pub(crate) struct ListedMember {
     email: String,
     joined_at: OffsetDateTime,
     role: String,
-    #[diesel(select_expression = members::totp_secret.is_not_null())]
+    #[diesel(select_expression = has_second_factor(), select_expression_type = has_second_factor)]
     has_second_factor: bool,
 }
 

@@ -2,11 +2,11 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, Deed, Member, NewSecondFactor, SecondFactorOutcome, TokenDigest};
+use intake_domain::{Action, Actor, Deed, Member, NewSecondFactor, SecondFactorOutcome, TokenDigest};
 use uuid::Uuid;
 
 use crate::audit::log::record;
-use crate::schema::{members, recovery_codes, waiting_sign_ins};
+use crate::schema::{members, passkeys, recovery_codes, waiting_sign_ins};
 
 pub(crate) fn recovery_codes_left(connection: &mut PgConnection, member: Uuid) -> QueryResult<Option<u32>> {
     let has_factor = members::table.find(member).select(members::totp_secret.is_not_null());
@@ -49,7 +49,14 @@ pub(crate) fn turn_off(
         let turned_off = diesel::update(members::table.find(id).filter(members::totp_secret.is_not_null()))
             .set((members::totp_secret.eq(None::<Vec<u8>>), members::totp_used_step.eq(None::<i64>)))
             .execute(connection)?;
-        if turned_off == 0 {
+        // An operator lets a member in who has lost passkeys, too.
+        let removed = match deed.actor {
+            Actor::Operator => {
+                diesel::delete(passkeys::table.filter(passkeys::member_id.eq(id))).execute(connection)?
+            }
+            Actor::Member(..) | Actor::Stranger => 0,
+        };
+        if turned_off + removed == 0 {
             return Ok(SecondFactorOutcome::Unchanged);
         }
         put_recovery_codes(connection, id, &[])?;

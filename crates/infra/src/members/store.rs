@@ -3,16 +3,16 @@
 use async_trait::async_trait;
 use diesel::prelude::*;
 use intake_domain::{
-    Credentials, Deed, EmailAddress, Invitation, InviteOutcome, IssueOutcome, JoinOutcome, Member, MemberId,
-    MemberRecord, MemberStore, Name, Network, NewInvitation, NewMember, NewPasswordReset, NewSecondFactor, NewSession,
-    OpenInvitation, OrganisationId, PasswordHash, PasswordResetOutcome, RemoveOutcome, RequireOutcome, Role,
-    RoleOutcome, SecondFactorOutcome, StoreError, TokenDigest, WithdrawOutcome,
+    Credentials, Deed, EmailAddress, EmailOutcome, Invitation, InviteOutcome, IssueOutcome, JoinOutcome, Member,
+    MemberId, MemberRecord, MemberStore, Name, Network, NewInvitation, NewMember, NewPasswordReset, NewSecondFactor,
+    NewSession, OpenInvitation, OrganisationId, PasswordHash, PasswordResetOutcome, RemoveOutcome, RequireOutcome,
+    Role, RoleOutcome, SecondFactorOutcome, StoreError, TokenDigest, WithdrawOutcome,
 };
 use time::OffsetDateTime;
 
 use crate::database::pool::Database;
 use crate::members::invitations::OpenRow;
-use crate::members::row::{ListedMember, MemberRow, unreadable};
+use crate::members::row::{ListedMember, MemberRow, has_second_factor, unreadable};
 use crate::members::{account, administer, invitations, password_resets, second_factor};
 use crate::schema::{familiar_networks, members};
 
@@ -91,12 +91,8 @@ impl MemberStore for PostgresMemberStore {
             let familiar = familiar_networks::table
                 .filter(familiar_networks::member_id.eq(members::id))
                 .filter(familiar_networks::network.nullable().eq(&network));
-            let columns = (
-                MemberRow::as_select(),
-                members::password_hash,
-                members::totp_secret.is_not_null(),
-                diesel::dsl::exists(familiar),
-            );
+            let columns =
+                (MemberRow::as_select(), members::password_hash, has_second_factor(), diesel::dsl::exists(familiar));
             member.select(columns).first(connection).optional()
         });
         let found: Option<(MemberRow, String, bool, bool)> = found.await?;
@@ -154,6 +150,17 @@ impl MemberStore for PostgresMemberStore {
     async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<(), StoreError> {
         let (member, name, deed) = (member.clone(), name.clone(), deed.clone());
         self.0.run(move |connection| account::change_name(connection, &member, &name, &deed)).await
+    }
+
+    async fn change_email(
+        &self,
+        member: &Member,
+        email: &EmailAddress,
+        kept: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<EmailOutcome, StoreError> {
+        let (member, email, kept, deed) = (member.clone(), email.clone(), *kept, deed.clone());
+        self.0.run(move |connection| account::change_email(connection, &member, &email, &kept, &deed)).await
     }
 
     async fn change_password(

@@ -6,8 +6,8 @@ use intake_domain::{Deed, NewSession, SESSIONS_MAX, SessionRecord, SignedIn, Sto
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::members::row::MemberRow;
-use crate::schema::{members, organisations, sessions, waiting_sign_ins};
+use crate::members::row::{MemberRow, has_second_factor};
+use crate::schema::{organisations, sessions, waiting_sign_ins};
 use crate::sessions::familiar_networks::remember;
 
 /// Stores a session and the network its member signed in from; storing it twice changes nothing. Of more sessions than a
@@ -69,7 +69,7 @@ pub(crate) struct HolderRow {
     member: MemberRow,
     #[diesel(select_expression = organisations::name)]
     organisation_name: String,
-    #[diesel(select_expression = members::totp_secret.is_not_null())]
+    #[diesel(select_expression = has_second_factor(), select_expression_type = has_second_factor)]
     has_second_factor: bool,
     #[diesel(select_expression = organisations::second_factor_required)]
     is_second_factor_required: bool,

@@ -1,6 +1,7 @@
 //! Sessions, over Diesel.
 
 use async_trait::async_trait;
+use diesel::dsl::exists;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use crate::audit::log::record;
 use crate::database::pool::Database;
 use crate::members::row::MemberRow;
-use crate::schema::{members, organisations, sessions, waiting_sign_ins};
+use crate::schema::{members, organisations, passkeys, sessions, waiting_sign_ins};
 use crate::sessions::row::{HolderRow, SessionRow, end_all_but, insert_session};
 use crate::sessions::waiting_sign_ins::{await_code, finish};
 
@@ -67,12 +68,15 @@ impl SessionStore for PostgresSessionStore {
         let found = self.0.run(move |connection| {
             let waiting = waiting_sign_ins::table.find(digest.as_slice()).inner_join(members::table);
             let alive = waiting.filter(waiting_sign_ins::started_at.gt(now - CODE_LIMIT));
-            let columns = (MemberRow::as_select(), members::totp_secret);
-            alive.select(columns).first::<(MemberRow, Option<Vec<u8>>)>(connection).optional()
+            let own_passkeys = passkeys::table.filter(passkeys::member_id.eq(members::id));
+            let columns = (MemberRow::as_select(), members::totp_secret, exists(own_passkeys));
+            alive.select(columns).first::<(MemberRow, Option<Vec<u8>>, bool)>(connection).optional()
         });
-        let Some((member, secret)) = found.await? else { return Ok(None) };
+        let Some((member, secret, has_passkey)) = found.await? else { return Ok(None) };
         let secret = secret.and_then(|bytes| TotpSecret::from_bytes(&bytes));
-        secret.map(|secret| Ok(AwaitedMember { member: member.try_into()?, secret })).transpose()
+        // Without either, what the sign-in waited for was turned off.
+        let is_awaited = secret.is_some() || has_passkey;
+        is_awaited.then(|| Ok(AwaitedMember { member: member.try_into()?, secret, has_passkey })).transpose()
     }
 
     async fn finish(

@@ -6,6 +6,7 @@ use intake_domain::{Action, CODE_LIMIT, CodeOutcome, Deed, NewSession, Proof, To
 use uuid::Uuid;
 
 use crate::audit::log::record;
+use crate::members::passkeys::note_use;
 use crate::schema::{members, recovery_codes, sessions, waiting_sign_ins};
 use crate::sessions::row::insert_session;
 
@@ -54,6 +55,7 @@ pub(crate) fn finish(
                 let used = diesel::delete(recovery_codes::table.find((id, digest.as_bytes().as_slice())));
                 (used.execute(connection)?, Action::SignedInByRecoveryCode)
             }
+            Proof::Passkey(digest) => (note_use(connection, id, &digest, deed.at)?, Action::SignedInByPasskey),
         };
         if used_up == 0 {
             return Err(diesel::result::Error::RollbackTransaction);

@@ -72,6 +72,71 @@ fn a_member_changes_the_name_and_the_record_keeps_the_old_one() {
     assert_eq!(app.database.count(noted), 1);
 }
 
+/// Changes the email address, with the password that every member has.
+fn change_email(member: &Member, email: &str) -> Response {
+    member.post("/settings/account/email", &format!("email={}&{}", email.replace('@', "%40"), password_field(PASSWORD)))
+}
+
+#[test]
+fn a_member_who_changes_the_email_signs_in_with_the_new_one() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let elsewhere = Member::signed_in(app.service.client(), &sign_in(&app, PASSWORD));
+    let reset = app.reset_password("ada@clinic.example");
+    let changed = change_email(&ada, "Countess@Clinic.example");
+    assert_eq!((changed.status, changed.header("location")), (303, Some("/settings/account?email-changed")));
+    let page = ada.get("/settings/account?email-changed").text();
+    assert!(page.contains("Your email was changed") && page.contains("<dd>Countess@Clinic.example</dd>"), "{page}");
+    assert_eq!(elsewhere.get("/settings/account").status, 303, "signed out everywhere else");
+    assert_eq!(open(&app, &reset), 404, "the link was sent to the earlier address");
+    assert_eq!(sign_in(&app, PASSWORD).status, 401, "by the earlier address");
+    let form = format!("email=countess%40clinic.example&{}", password_field(PASSWORD));
+    assert_eq!(post(&app.service.client(), "/sign-in", &[], &form).status, 303);
+    let noted =
+        "audit_entries WHERE action = 'email_changed' AND actor = 'Ada' AND subject = 'Countess@Clinic.example'";
+    assert_eq!(app.database.count(noted), 1);
+    assert!(ada.get("/settings/activity").text().contains("changed their email to"));
+    assert_eq!(change_email(&ada, "Countess@Clinic.example").status, 303, "no change");
+    assert_eq!(change_email(&ada, "countess@clinic.example").status, 303, "only its case");
+    assert_eq!(app.database.count("audit_entries WHERE action = 'email_changed'"), 2);
+}
+
+#[test]
+fn an_email_is_not_changed_without_the_password_nor_to_one_that_is_taken() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    drop(Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace"));
+    drop(app.member_of(&app.other_clinic(), "eve@elsewhere.example"));
+    let nonsense = change_email(&ada, "no address");
+    assert!(nonsense.status == 422 && nonsense.text().contains("The email must be"), "{}", nonsense.text());
+    for taken in ["grace@clinic.example", "Eve@Elsewhere.example"] {
+        let guess = ada.post("/settings/account/email", &format!("email={}&password=guess", taken.replace('@', "%40")));
+        assert!(guess.status == 422 && guess.text().contains("The password is wrong."));
+        assert!(!guess.text().contains("already signs in"), "nothing is told about the address");
+        let refused = change_email(&ada, taken);
+        assert!(refused.status == 409 && refused.text().contains("Someone already signs in with this email address."));
+        assert!(refused.text().contains(&format!("value=\"{taken}\"")), "what was typed is kept");
+    }
+    let waiting = (0..10).find_map(|_| Some(change_email(&ada, "eve@elsewhere.example")).filter(|r| r.status == 429));
+    assert!(waiting.unwrap().text().contains("Too many attempts"), "addresses cannot be tried for long");
+    assert_eq!(app.database.count("audit_entries WHERE action = 'email_changed'"), 0);
+    assert_eq!(sign_in(&app, PASSWORD).status, 303);
+}
+
+#[test]
+fn of_two_members_who_want_the_same_email_at_once_one_gets_it() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
+    let mut statuses = std::thread::scope(|scope| {
+        let racers = [&ada, &grace].map(|member| scope.spawn(|| change_email(member, "both@clinic.example").status));
+        racers.map(|racer| racer.join().unwrap())
+    });
+    statuses.sort_unstable();
+    assert_eq!(statuses, [303, 409]);
+    assert_eq!(app.database.count("members WHERE email = 'both@clinic.example'"), 1);
+}
+
 /// Opens a reset link.
 fn open(app: &TestApp, link: &str) -> u16 {
     app.service.client().send(&request("GET", link, &[], b"")).status
@@ -222,4 +287,13 @@ fn a_member_who_forgot_the_password_gets_in_again_in_a_browser() {
     browser.fill("New password", PASSWORD);
     browser.press("Change password");
     browser.wait_for("Your password was changed, and you were signed out everywhere else.");
+    browser.press("Change email");
+    browser.fill("New email", "countess@clinic.example");
+    browser.fill("Your password", "guess");
+    browser.press("Change email");
+    browser.wait_for("The password is wrong.");
+    assert_eq!(browser.value("New email"), "countess@clinic.example");
+    browser.fill("Your password", PASSWORD);
+    browser.press("Change email");
+    browser.wait_for("Your email was changed, and you were signed out everywhere else.");
 }

@@ -5,12 +5,12 @@ use intake_domain::KeyId;
 use intake_test_support::{request, wait_for};
 
 use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post};
-use crate::pages::{fill, id_on_page, routes, walled_routes};
+use crate::pages::{PASSKEY_OF_EACH_MEMBER, fill, id_on_page, routes, walled_routes};
 
 /// A form with the fields of all forms. The password is not Ada's.
 fn everything(key: &KeyId) -> String {
     format!(
-        "name=k&note=n&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x&role=key-manager"
+        "name=k&note=n&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&password=x&new_password=x&role=key-manager&credential=x&client_data=x&authenticator_data=x&public_key=x"
     )
 }
 
@@ -93,6 +93,8 @@ fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
 
 #[test]
 fn another_organisations_keys_and_members_are_not_there() {
+    use diesel::connection::SimpleConnection;
+
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let elsewhere = app.other_clinic();
@@ -102,6 +104,7 @@ fn another_organisations_keys_and_members_are_not_there() {
     for member in [&ada, &eve] {
         assert_eq!(member.post("/settings/members", "email=grace%40third.example").status, 200);
     }
+    app.database.connect().batch_execute(PASSKEY_OF_EACH_MEMBER).unwrap();
     let lists = |member: &Member| {
         let others = ["/settings/members", "/settings/account"].map(|path| member.get(path).text());
         [member.get("/settings/api-keys").text(), others.concat()]

@@ -36,6 +36,7 @@ mod moments;
 mod order_of_checks;
 mod overload;
 mod pages;
+mod passkeys;
 mod plain_http;
 mod pooler;
 mod privacy;

@@ -75,6 +75,7 @@ enum Needs {
     AMemberWithoutSecondFactor,
     AMemberWithSecondFactor,
     ARightPassword,
+    AChallenge,
 }
 
 /// None for what nobody looks at: it leads elsewhere, or scripts ask for it.
@@ -84,6 +85,7 @@ fn needs(path: &str) -> Option<Needs> {
         "/invitations/{token}" => Some(Needs::AnInvitation),
         "/reset-password/{token}" => Some(Needs::AResetLink),
         "/sign-in/code" => Some(Needs::ARightPassword),
+        "/sign-in/passkey" => Some(Needs::AChallenge),
         "/settings/account/second-factor" => Some(Needs::AMemberWithoutSecondFactor),
         "/settings/account/second-factor/turn-off"
         | "/settings/account/recovery-codes"
@@ -133,9 +135,15 @@ impl Tour<'_> {
 /// Shows every page that there is, and what else a member may see: faults, and what a form leads to. `look` is called at
 /// each with its name. The member and the key have the names that are given.
 pub(crate) fn visit_every_page(app: &TestApp, browser: &Browser, member: &str, key: &str, look: &dyn Fn(&str)) {
+    use diesel::connection::SimpleConnection;
+
     let mut tour = Tour { app, browser, look, seen: Vec::new() };
     let no_id = |name: &str| panic!("{{{name}}} of a page that nobody is signed in for: say where it comes from");
     tour.look_at(Needs::Nobody, no_id);
+    browser.open(&app.url("/sign-in"));
+    browser.press("Use a passkey instead");
+    browser.wait_for("Your browser will ask");
+    tour.look_at(Needs::AChallenge, no_id);
     let invitation = app.invite("ada@clinic.example");
     let token = invitation.trim_start_matches("/invitations/");
     tour.look_at(Needs::AnInvitation, |_| token.to_owned());
@@ -163,14 +171,20 @@ pub(crate) fn visit_every_page(app: &TestApp, browser: &Browser, member: &str, k
         browser.open(&app.url(path));
         browser.run("return document.documentElement.outerHTML").as_str().unwrap().to_owned()
     };
-    let (keys, members) = (html("/settings/api-keys"), html("/settings/members"));
+    app.database.connect().batch_execute(PASSKEY_OF_EACH_MEMBER).unwrap();
+    let (keys, others) = (html("/settings/api-keys"), html("/settings/members") + &html("/settings/account"));
+    look("a second factor by passkey");
     let row = keys.split("<tr").find(|row| row.contains(key)).unwrap();
-    tour.look_at(Needs::AMember, |name| id_on_page(name, row, &members));
+    tour.look_at(Needs::AMember, |name| id_on_page(name, row, &others));
     tour.look_at(Needs::AMemberWithoutSecondFactor, no_id);
     app.turn_on_second_factor(browser, || ());
     look("recovery codes");
     tour.look_at(Needs::AMemberWithSecondFactor, no_id);
-    tour.open("/settings/account", 200);
+    let session =
+        "INSERT INTO sessions SELECT sha256(''), member_id, started_at, last_used_at, browser, address FROM sessions
+        WHERE browser IS NOT NULL";
+    app.database.connect().batch_execute(session).unwrap();
+    tour.open("/settings/account?password-changed", 200);
     look("an account with a second factor");
     tour.open("/settings/members/require-two-step-sign-in", 200);
     browser.fill("Your password", PASSWORD);
@@ -196,6 +210,7 @@ fn visit_as_key_manager(tour: &Tour<'_>) {
     let Tour { app, browser, look, .. } = tour;
     let demoted = "UPDATE members SET role = 'key-manager' WHERE email = 'grace@clinic.example'";
     app.database.connect().batch_execute(demoted).unwrap();
+    app.database.connect().batch_execute("DELETE FROM passkeys").unwrap();
     app.sign_in(browser, "grace@clinic.example", PASSWORD);
     browser.wait_for("requires two-step sign-in of everyone");
     look("a required second factor");
@@ -206,7 +221,12 @@ fn visit_as_key_manager(tour: &Tour<'_>) {
     look("the account of a key manager");
 }
 
-/// The id that stands for a name in braces: of the first key, open invitation or session, or of the last member, that the
+/// Gives each member a passkey that nobody holds.
+pub(crate) const PASSKEY_OF_EACH_MEMBER: &str =
+    "INSERT INTO passkeys (digest, member_id, credential, public_key, name, created_at)
+    SELECT sha256(id::text::bytea), id, 'credential', 'key', 'Work laptop', now() FROM members";
+
+/// The id that stands for a name in braces: of the first key, open invitation, passkey or session, or of the last member, that the
 /// list of keys or the other pages show.
 pub(crate) fn id_on_page(name: &str, keys: &str, others: &str) -> String {
     match name {
@@ -214,6 +234,7 @@ pub(crate) fn id_on_page(name: &str, keys: &str, others: &str) -> String {
         // The last one: some pages are not about oneself.
         "member" => others.rsplit_once("id=\"member-").unwrap().1.split('"').next().unwrap().to_owned(),
         "invitation" => between(others, "/settings/members/invitations/", "/"),
+        "passkey" => between(others, "id=\"passkey-", "\""),
         "session" => between(others, "id=\"session-", "\""),
         _ => panic!("{{{name}}} in a path: say on which page its id is found"),
     }

@@ -6,7 +6,7 @@ use intake_domain::TotpSecret;
 use intake_test_support::{Browser, request};
 
 use crate::fixtures::{Member, PASSWORD, TestApp, accept, between, password_field, post, service};
-use crate::pages::{fill, id_on_page, walled_routes};
+use crate::pages::{PASSKEY_OF_EACH_MEMBER, fill, id_on_page, walled_routes};
 
 /// What every member may open, whatever comes after it.
 const FOR_EVERYONE: [&str; 3] = ["/settings/api-keys", "/settings/account", "/sign-out"];
@@ -30,6 +30,7 @@ fn a_key_manager_gets_to_keys_and_the_own_account_and_nowhere_else() {
     let grace = key_manager(&app, &ada);
     let (key, _) = app.clinic.key();
     drop(app.invite("mary@clinic.example"));
+    app.database.connect().batch_execute(PASSKEY_OF_EACH_MEMBER).unwrap();
     let keys = ada.get("/settings/api-keys").text();
     let others = ["/settings/members", "/settings/account"].map(|path| ada.get(path).text()).concat();
     let mut refused = 0;

@@ -1,0 +1,162 @@
+//! Signing in with a passkey: alone, or after the password in place of the code.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{LOCATION, SET_COOKIE};
+use actix_web::web::{Data, Form};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use intake_domain::{
+    Challenge, CodeError, PasskeyAssertion, PasskeyStore, RelyingParty, SessionStore, Signatures, Token,
+    begin_passkey_sign_in, finish_sign_in_by_passkey, sign_in_by_passkey,
+};
+use intake_http::edge;
+use serde::Deserialize;
+
+use crate::account::sign_in::{CodePage, signed_in_at, signed_in_under, waiting};
+use crate::metrics::{SignInOutcome, note_sign_in};
+use crate::page::destination::Destination;
+use crate::page::error::PageError;
+use crate::page::session_cookie;
+use crate::page::shell::render;
+use crate::page::throttle::{Throttle, too_many_attempts};
+use crate::page::visitor::origin;
+
+const UNKNOWN: &str = "This passkey isn't known here. It may have been removed.";
+
+/// The form by which a passkey signs.
+pub(crate) struct PasskeyPrompt {
+    pub(crate) action: &'static str,
+    pub(crate) form_token: String,
+    pub(crate) challenge: String,
+    pub(crate) host: String,
+    /// Where signing in leads to.
+    pub(crate) next: Destination,
+    pub(crate) alert: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "account/passkey_sign_in.html")]
+struct PasskeyPage {
+    prompt: PasskeyPrompt,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct AssertionForm {
+    form_token: String,
+    credential: String,
+    client_data: String,
+    authenticator_data: String,
+    signature: String,
+    #[serde(default)]
+    next: Destination,
+}
+
+/// Gives the browser a challenge of its own. Nobody is known yet, so this counts as the attempt of a stranger.
+pub(crate) async fn begin(
+    request: HttpRequest,
+    passkeys: Data<dyn PasskeyStore>,
+    site: Data<RelyingParty>,
+    throttle: Data<Throttle>,
+) -> Result<HttpResponse, PageError> {
+    let origin = origin(&request);
+    let token = Token::new(edge::random());
+    if let Some(wait) = throttle.wait_as_stranger(None, origin.address) {
+        let alert = Some(too_many_attempts(wait));
+        let prompt = PasskeyPrompt { alert, ..PasskeyPrompt::alone(&token, &site) };
+        return render(StatusCode::TOO_MANY_REQUESTS, &PasskeyPage { prompt });
+    }
+    begin_passkey_sign_in(passkeys.as_ref(), &token, origin.at).await?;
+    let mut response = HttpResponse::SeeOther();
+    response.insert_header((LOCATION, "/sign-in/passkey"));
+    Ok(response.insert_header((SET_COOKIE, session_cookie::PASSKEY.set(&token))).finish())
+}
+
+pub(crate) async fn page(request: HttpRequest, site: Data<RelyingParty>) -> Result<HttpResponse, PageError> {
+    let token = session_cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
+    render(StatusCode::OK, &PasskeyPage { prompt: PasskeyPrompt::alone(&token, &site) })
+}
+
+pub(crate) async fn submit(
+    request: HttpRequest,
+    form: Form<AssertionForm>,
+    passkeys: Data<dyn PasskeyStore>,
+    signatures: Data<dyn Signatures>,
+    site: Data<RelyingParty>,
+) -> Result<HttpResponse, PageError> {
+    let token = session_cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
+    let prompt = PasskeyPrompt::alone(&token, &site);
+    let assertion = form.into_inner().of_form(&prompt.form_token)?;
+    let session = Token::new(edge::random());
+    let (passkeys, signatures, origin) = (passkeys.as_ref(), signatures.as_ref(), origin(&request));
+    match sign_in_by_passkey(passkeys, signatures, &site, &token, &assertion, &session, origin).await {
+        Ok(()) => {
+            note_sign_in(SignInOutcome::SignedIn);
+            Ok(signed_in_under(&session))
+        }
+        Err(CodeError::WrongCode) => {
+            note_sign_in(SignInOutcome::WrongCode);
+            let prompt = PasskeyPrompt { alert: Some(UNKNOWN.to_owned()), ..prompt };
+            render(StatusCode::UNAUTHORIZED, &PasskeyPage { prompt })
+        }
+        Err(CodeError::Over) => Err(sign_in_first()),
+        Err(CodeError::Store(error)) => Err(error.into()),
+    }
+}
+
+/// The second step, after the password.
+pub(crate) async fn submit_as_code(
+    request: HttpRequest,
+    form: Form<AssertionForm>,
+    passkeys: Data<dyn PasskeyStore>,
+    sessions: Data<dyn SessionStore>,
+    signatures: Data<dyn Signatures>,
+    site: Data<RelyingParty>,
+) -> Result<HttpResponse, PageError> {
+    let form = form.into_inner();
+    let next = form.next.clone();
+    let (waiting, awaited) = waiting(&request, sessions.as_ref(), &next).await?;
+    let assertion = form.of_form(&waiting.form_token())?;
+    let session = Token::new(edge::random());
+    let ports = (passkeys.as_ref(), sessions.as_ref(), signatures.as_ref());
+    let origin = origin(&request);
+    match finish_sign_in_by_passkey(ports, &site, &awaited, &waiting, &assertion, &session, origin).await {
+        Ok(()) => {
+            note_sign_in(SignInOutcome::SignedIn);
+            Ok(signed_in_at(&next, &session))
+        }
+        Err(CodeError::WrongCode) => {
+            note_sign_in(SignInOutcome::WrongCode);
+            let page = CodePage::new(&waiting, &awaited, &site, next);
+            render(StatusCode::UNAUTHORIZED, &page.with_alert(UNKNOWN.to_owned()))
+        }
+        Err(CodeError::Over) => Err(PageError::SignInFirst(next)),
+        Err(CodeError::Store(error)) => Err(error.into()),
+    }
+}
+
+fn sign_in_first() -> PageError {
+    PageError::SignInFirst(Destination::default())
+}
+
+impl PasskeyPrompt {
+    fn alone(token: &Token, site: &RelyingParty) -> Self {
+        Self::new("/sign-in/passkey/use", token, site, Destination::default())
+    }
+
+    pub(crate) fn new(action: &'static str, token: &Token, site: &RelyingParty, next: Destination) -> Self {
+        let challenge = Challenge::of(token).as_base64url().to_owned();
+        Self { action, form_token: token.form_token(), challenge, host: site.host().to_owned(), next, alert: None }
+    }
+}
+
+impl AssertionForm {
+    /// What the browser sent, if the form is of this sign-in.
+    fn of_form(self, form_token: &str) -> Result<PasskeyAssertion, PageError> {
+        if self.form_token != form_token {
+            return Err(PageError::StaleForm);
+        }
+        let Self { credential, client_data, authenticator_data, signature, .. } = self;
+        let assertion = PasskeyAssertion::from_base64url([&credential, &client_data, &authenticator_data, &signature]);
+        assertion.ok_or(PageError::BadForm)
+    }
+}

@@ -1,0 +1,126 @@
+//! How members make and remove passkeys, and sign in by them: as the second step after the password, or as the only step.
+
+use time::OffsetDateTime;
+
+use crate::audit::action::{Deed, Origin};
+use crate::members::confirmation::ConfirmedMember;
+use crate::members::passkey::{Challenge, PasskeyAssertion, PasskeyRegistration, RelyingParty, Signatures};
+use crate::members::passkey_store::{AddPasskeyOutcome, NewPasskey, PasskeyStore, RemovePasskeyOutcome};
+use crate::name::{Name, NameError};
+use crate::sessions::sign_in::CodeError;
+use crate::sessions::store::{AwaitedMember, CodeOutcome, NewSession, Proof, SessionStore};
+use crate::sessions::token::{Token, TokenDigest};
+use crate::store_error::StoreError;
+
+/// Why a passkey was not added.
+#[derive(Debug, thiserror::Error)]
+pub enum AddPasskeyError {
+    /// The text cannot be a name.
+    #[error("the name is refused")]
+    Name(#[source] NameError),
+    /// What the browser sent is not a new passkey of this site.
+    #[error("the passkey is refused")]
+    Refused,
+    /// The member has as many as anybody may have.
+    #[error("the member has too many passkeys")]
+    TooMany,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Adds a passkey to those of a member. The challenge is that of the session in which it was made.
+pub async fn add_passkey(
+    passkeys: &dyn PasskeyStore,
+    site: &RelyingParty,
+    member: ConfirmedMember<'_>,
+    name: &str,
+    session: &Token,
+    registration: &PasskeyRegistration,
+    deed: &Deed,
+) -> Result<(), AddPasskeyError> {
+    let name = Name::new(name).map_err(AddPasskeyError::Name)?;
+    let verified = registration.verified(site, &Challenge::of(session)).ok_or(AddPasskeyError::Refused)?;
+    let passkey = NewPasskey {
+        id: verified.0,
+        credential: registration.credential.clone(),
+        public_key: registration.public_key.clone(),
+        name,
+    };
+    match passkeys.add(member.member(), &passkey, deed).await? {
+        AddPasskeyOutcome::Added => Ok(()),
+        AddPasskeyOutcome::AlreadyThere => Err(AddPasskeyError::Refused),
+        AddPasskeyOutcome::TooMany => Err(AddPasskeyError::TooMany),
+    }
+}
+
+/// Removes one of a member's passkeys.
+pub async fn remove_passkey(
+    passkeys: &dyn PasskeyStore,
+    member: ConfirmedMember<'_>,
+    id: &TokenDigest,
+    deed: &Deed,
+) -> Result<RemovePasskeyOutcome, StoreError> {
+    passkeys.remove(member.member(), id, deed).await
+}
+
+/// Keeps the challenge of a browser that wants to sign in by a passkey alone.
+pub async fn begin_passkey_sign_in(
+    passkeys: &dyn PasskeyStore,
+    challenge: &Token,
+    at: OffsetDateTime,
+) -> Result<(), StoreError> {
+    passkeys.begin(&challenge.digest(), at).await
+}
+
+/// Signs in whoever holds the passkey: the device has verified its user, so it is two factors in one step. The challenge is
+/// used up.
+pub async fn sign_in_by_passkey(
+    passkeys: &dyn PasskeyStore,
+    signatures: &dyn Signatures,
+    site: &RelyingParty,
+    challenge: &Token,
+    assertion: &PasskeyAssertion,
+    session: &Token,
+    origin: Origin,
+) -> Result<(), CodeError> {
+    let id = assertion.passkey();
+    let holder = passkeys.holder(&id).await?.ok_or(CodeError::WrongCode)?;
+    if !assertion.is_signed(site, &Challenge::of(challenge), &holder.key, signatures) {
+        return Err(CodeError::WrongCode);
+    }
+    let member_id = holder.member.id;
+    let session = NewSession { token: session.digest(), member_id, started_at: origin.at, browser: origin.browser };
+    let deed = origin.by(holder.member.actor());
+    outcome(passkeys.sign_in(&challenge.digest(), &id, &session, &deed).await?)
+}
+
+/// Finishes a sign-in, after the password, with one of the member's passkeys.
+pub async fn finish_sign_in_by_passkey(
+    (passkeys, sessions, signatures): (&dyn PasskeyStore, &dyn SessionStore, &dyn Signatures),
+    site: &RelyingParty,
+    AwaitedMember { member, .. }: &AwaitedMember,
+    waiting: &Token,
+    assertion: &PasskeyAssertion,
+    session: &Token,
+    origin: Origin,
+) -> Result<(), CodeError> {
+    let id = assertion.passkey();
+    let holder = passkeys.holder(&id).await?.filter(|holder| holder.member.id == member.id);
+    let holder = holder.ok_or(CodeError::WrongCode)?;
+    if !assertion.is_signed(site, &Challenge::of(waiting), &holder.key, signatures) {
+        return Err(CodeError::WrongCode);
+    }
+    let session =
+        NewSession { token: session.digest(), member_id: member.id, started_at: origin.at, browser: origin.browser };
+    let deed = origin.by(member.actor());
+    outcome(sessions.finish(&waiting.digest(), Proof::Passkey(id), &session, &deed).await?)
+}
+
+fn outcome(outcome: CodeOutcome) -> Result<(), CodeError> {
+    match outcome {
+        CodeOutcome::SignedIn => Ok(()),
+        CodeOutcome::WrongCode => Err(CodeError::WrongCode),
+        CodeOutcome::Over => Err(CodeError::Over),
+    }
+}

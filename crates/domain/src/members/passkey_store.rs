@@ -1,0 +1,112 @@
+//! The port to passkeys, and to the challenges of sign-ins by a passkey alone.
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use time::OffsetDateTime;
+
+use crate::audit::action::Deed;
+use crate::ids::MemberId;
+use crate::members::member::Member;
+use crate::members::passkey::PasskeyKey;
+use crate::name::Name;
+use crate::sessions::store::{CodeOutcome, NewSession};
+use crate::sessions::token::TokenDigest;
+use crate::store_error::StoreError;
+
+/// How many passkeys a member may have: far more than anybody has devices.
+pub const PASSKEYS_MAX: u32 = 20;
+
+/// A passkey to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPasskey {
+    /// The SHA-256 of the credential's id.
+    pub id: TokenDigest,
+    /// The credential's id, by which an authenticator knows that it has one already.
+    pub credential: Vec<u8>,
+    /// The public key as `SubjectPublicKeyInfo`.
+    pub public_key: Vec<u8>,
+    /// The name that its member gave it.
+    pub name: Name,
+}
+
+/// A passkey as its member sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasskeyRecord {
+    /// The SHA-256 of the credential's id.
+    pub id: TokenDigest,
+    /// The credential's id.
+    pub credential: Vec<u8>,
+    /// The name that its member gave it.
+    pub name: String,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+    /// When somebody last signed in by it; none: never.
+    pub last_used_at: Option<OffsetDateTime>,
+}
+
+impl PasskeyRecord {
+    /// The credential's id in the digits in which pages give it to browsers.
+    #[must_use]
+    pub fn credential_as_base64url(&self) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(&self.credential)
+    }
+}
+
+/// Whose passkey it is, and by which key its signatures are checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasskeyHolder {
+    /// The member who signs in by it.
+    pub member: Member,
+    /// The public key.
+    pub key: PasskeyKey,
+}
+
+/// What became of an attempt to add a passkey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddPasskeyOutcome {
+    /// It is the member's.
+    Added,
+    /// It is somebody's already.
+    AlreadyThere,
+    /// The member has [`PASSKEYS_MAX`] passkeys.
+    TooMany,
+}
+
+/// What became of an attempt to remove a passkey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemovePasskeyOutcome {
+    /// Nobody signs in by it any more.
+    Removed,
+    /// The member has no such passkey.
+    NoSuchPasskey,
+}
+
+/// Passkeys. Every change records its deed in the same transaction.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait PasskeyStore: Send + Sync {
+    /// The member's passkeys, the oldest first.
+    async fn passkeys(&self, member: MemberId) -> Result<Vec<PasskeyRecord>, StoreError>;
+
+    /// Adds a passkey to the member's.
+    async fn add(&self, member: &Member, passkey: &NewPasskey, deed: &Deed) -> Result<AddPasskeyOutcome, StoreError>;
+
+    /// Removes one of the member's passkeys.
+    async fn remove(&self, member: &Member, id: &TokenDigest, deed: &Deed) -> Result<RemovePasskeyOutcome, StoreError>;
+
+    /// Whose passkey this is.
+    async fn holder(&self, id: &TokenDigest) -> Result<Option<PasskeyHolder>, StoreError>;
+
+    /// Keeps a challenge for as long as a sign-in waits for its code.
+    async fn begin(&self, challenge: &TokenDigest, at: OffsetDateTime) -> Result<(), StoreError>;
+
+    /// Uses up a challenge, and starts the session of who has signed it by this passkey.
+    async fn sign_in(
+        &self,
+        challenge: &TokenDigest,
+        passkey: &TokenDigest,
+        session: &NewSession,
+        deed: &Deed,
+    ) -> Result<CodeOutcome, StoreError>;
+}

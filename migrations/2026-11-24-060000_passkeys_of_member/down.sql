@@ -1,0 +1,1 @@
+DROP INDEX passkeys_of_member;

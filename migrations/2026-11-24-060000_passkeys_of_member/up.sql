@@ -1,0 +1,1 @@
+CREATE INDEX passkeys_of_member ON passkeys (member_id);
