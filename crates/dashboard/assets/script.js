@@ -69,7 +69,7 @@ for (const status of document.querySelectorAll("[data-first-use]")) {
     ask();
 }
 
-// A key works until the end of its last day where its maker is.
+// Days begin and end where the reader is.
 for (const field of document.querySelectorAll("input[name=utc_offset]")) {
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     for (const text of document.querySelectorAll("[data-zone]")) {
@@ -77,7 +77,7 @@ for (const field of document.querySelectorAll("input[name=utc_offset]")) {
     }
     field.form.addEventListener("submit", () => {
         // The offset of that day, which summer time may have changed.
-        const day = field.form.elements.expires.value;
+        const day = (field.form.elements.expires ?? field.form.elements.from).value;
         const at = day ? new Date(`${day}T23:59:59`) : new Date();
         field.value = String(-at.getTimezoneOffset());
     });

@@ -159,6 +159,7 @@ fn pages() -> Scope {
         .route("/settings/members/invitations/{invitation}/withdraw", web::get().to(withdraw_invitation::confirm))
         .route("/settings/members/invitations/{invitation}/withdraw", web::post().to(withdraw_invitation::withdraw))
         .route("/settings/activity", web::get().to(activity::page))
+        .route("/settings/activity.csv", web::get().to(activity::download))
         .route("/settings/account", web::get().to(account_page::page))
         .route("/settings/account/name", web::get().to(name::page))
         .route("/settings/account/name", web::post().to(name::change))

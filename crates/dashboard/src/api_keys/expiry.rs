@@ -6,6 +6,8 @@ use serde::Deserialize;
 use time::macros::format_description;
 use time::{Date, Duration, OffsetDateTime, UtcOffset};
 
+use crate::page::moment::here;
+
 /// A year, so that a key which everybody has forgotten ends by itself.
 const USUAL: &str = "365";
 
@@ -38,8 +40,7 @@ impl Expiry {
         now: OffsetDateTime,
         old: Option<&KeyRecord>,
     ) -> Result<Option<OffsetDateTime>, &'static str> {
-        let here = self.utc_offset.parse::<i32>().ok().and_then(|minutes| minutes.checked_mul(60));
-        let here = here.and_then(|seconds| UtcOffset::from_whole_seconds(seconds).ok()).unwrap_or(UtcOffset::UTC);
+        let here = here(&self.utc_offset);
         let today = now.to_offset(here).date();
         let last_day = match self.lasts.as_str() {
             "never" => return Ok(None),

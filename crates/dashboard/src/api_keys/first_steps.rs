@@ -4,7 +4,7 @@
 use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::web::Form;
 use actix_web::{HttpRequest, HttpResponse};
-use intake_domain::{KeyRecord, MemberStore};
+use intake_domain::{KeyRecord, MemberStore, Role};
 
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
@@ -30,16 +30,19 @@ pub(crate) async fn first_steps(
     keys: &[KeyRecord],
     members: &dyn MemberStore,
 ) -> Result<Option<[Step; 4]>, PageError> {
-    if session_cookie::values(request.headers(), COOKIE).next().is_some() {
+    // A key manager cannot invite anybody.
+    let is_administrator = visitor.signed_in.member.role == Role::Administrator;
+    if !is_administrator || session_cookie::values(request.headers(), COOKIE).next().is_some() {
         return Ok(None);
     }
     let members = members.members(visitor.organisation()).await?;
+    let administrators = members.iter().filter(|member| member.role == Role::Administrator).count();
     let me = visitor.signed_in.member.id;
     let step = |is_done, text, link| Step { is_done, text, link };
     let steps = [
         step(!keys.is_empty(), "Make a key for the software that will send patients", "/settings/api-keys/new"),
         step(keys.iter().any(|key| key.last_used_at.is_some()), "Send the first request with it", "/docs"),
-        step(members.len() > 1, "Invite a second person, so that nobody is locked out", "/settings/members"),
+        step(administrators > 1, "Invite a second administrator, so that nobody is locked out", "/settings/members"),
         step(
             members.iter().any(|member| member.id == me && member.has_second_factor),
             "Turn on two-step sign-in",

@@ -42,6 +42,7 @@ pub(crate) struct KeyRow {
     pub(crate) last_used_at: Option<String>,
     pub(crate) status: &'static str,
     pub(crate) status_class: &'static str,
+    /// Since when, or until when, as HTML.
     pub(crate) status_at: Option<String>,
     pub(crate) revoked_by: Option<String>,
     pub(crate) replacement: Option<&'static str>,
@@ -85,9 +86,9 @@ pub(crate) async fn page(
 impl KeyRow {
     pub(crate) fn new(key: &KeyRecord, all: &[KeyRecord], format: &KeyFormat, now: OffsetDateTime) -> Self {
         let (status, status_class, status_at) = match key.status(now) {
-            KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(at)),
-            KeyStatus::Expired(at) => ("Expired", "expired", Some(at)),
-            KeyStatus::ActiveUntil(at) => ("Active, expires", "active", Some(at)),
+            KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(exact(at))),
+            KeyStatus::Expired(at) => ("Expired", "expired", Some(exact(at))),
+            KeyStatus::ActiveUntil(at) => ("Active", "active", Some(format!("expires {}", exact(at)))),
             KeyStatus::Active => ("Active", "active", None),
         };
         let is_over = !key.status(now).is_active();
@@ -111,7 +112,7 @@ impl KeyRow {
             last_used_at: key.last_used_at.map(relative),
             status,
             status_class,
-            status_at: status_at.map(exact),
+            status_at,
             revoked_by: key.revoked_at.map(|_| by(&key.revoked_by)),
             replacement,
             can_be_replaced: successor.is_none(),

@@ -9,6 +9,7 @@ use actix_web::web::{Data, Path, Query};
 use askama::Template;
 use intake_domain::{ANSWERS_KEPT, AnswerCount, KeyFormat, KeyId, KeyStore, list_keys};
 use intake_http::edge;
+use time::macros::format_description;
 use time::{Date, Duration, OffsetDateTime};
 
 use crate::api_keys::filter::Filter;
@@ -57,6 +58,13 @@ struct Day {
     refused_height: u64,
     accepted_y: u64,
     refused_y: u64,
+}
+
+impl Day {
+    /// The day in the language of the page.
+    fn label(&self) -> String {
+        self.day.format(format_description!("[day padding:none] [month repr:short] [year]")).unwrap_or_default()
+    }
 }
 
 struct Reason {

@@ -14,6 +14,12 @@ pub(crate) fn relative(at: OffsetDateTime) -> String {
     shown(at, " data-relative")
 }
 
+/// The offset from UTC of a visitor whose script says how many minutes that is; without one, none.
+pub(crate) fn here(utc_offset: &str) -> UtcOffset {
+    let seconds = utc_offset.parse::<i32>().ok().and_then(|minutes| minutes.checked_mul(60));
+    seconds.and_then(|seconds| UtcOffset::from_whole_seconds(seconds).ok()).unwrap_or(UtcOffset::UTC)
+}
+
 fn shown(at: OffsetDateTime, attribute: &str) -> String {
     let format = format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute] UTC");
     let text = at.to_offset(UtcOffset::UTC).format(format).unwrap_or_default();

@@ -17,6 +17,9 @@ macro_rules! actions {
         }
 
         impl Action {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$action,)*];
+
             /// The name it is stored under.
             #[must_use]
             pub fn as_str(self) -> &'static str {

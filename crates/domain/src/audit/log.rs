@@ -1,20 +1,48 @@
 //! The port that reads the audit log. Entries are written by the other ports, each in the transaction of its change.
 
 use async_trait::async_trait;
+use time::OffsetDateTime;
 
 use crate::audit::action::AuditEntry;
+use crate::audit::kind::ActionKind;
 use crate::ids::{AuditEntryId, OrganisationId};
 use crate::store_error::StoreError;
+
+/// Which entries are looked for; by itself, all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryFilter {
+    /// Only those of this kind. Actions that a newer program recorded are of no kind.
+    pub kind: Option<ActionKind>,
+    /// Only those that a person did or that were done to one: part of a name or email address, in any case.
+    pub person: Option<String>,
+    /// Only those recorded at this moment or later.
+    pub from: Option<OffsetDateTime>,
+    /// Only those recorded before this moment.
+    pub until: Option<OffsetDateTime>,
+}
+
+/// Where in the log to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryPosition {
+    /// At its end.
+    Newest,
+    /// Just before this entry.
+    Before(AuditEntryId),
+    /// Just after this entry.
+    After(AuditEntryId),
+}
 
 /// The audit log.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait AuditLog: Send + Sync {
-    /// Up to `limit` entries of the organisation, newest first; with `before`, only those older than that entry.
+    /// Up to `limit` entries of the organisation that fit the filter, those nearest to the position, the newest first. There
+    /// are none beside an entry that does not exist.
     async fn entries(
         &self,
         organisation: OrganisationId,
-        before: Option<AuditEntryId>,
+        filter: &EntryFilter,
+        position: EntryPosition,
         limit: u32,
     ) -> Result<Vec<AuditEntry>, StoreError>;
 }

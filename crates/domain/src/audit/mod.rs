@@ -1,10 +1,12 @@
 //! The audit log: who did what, from where and when.
 
 pub(crate) mod action;
+pub(crate) mod kind;
 pub(crate) mod log;
 
 pub use action::{Action, Actor, AuditEntry, Deed, Origin, RecordedAction};
-pub use log::AuditLog;
+pub use kind::ActionKind;
+pub use log::{AuditLog, EntryFilter, EntryPosition};
 
 #[cfg(feature = "mocks")]
 pub use log::MockAuditLog;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking and say why")]
 
 mod account;
+mod activity;
 mod authentication;
 mod body;
 mod certificates;

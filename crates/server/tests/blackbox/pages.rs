@@ -78,7 +78,7 @@ enum Needs {
     AChallenge,
 }
 
-/// None for what nobody looks at: it leads elsewhere, or scripts ask for it.
+/// None for what nobody looks at: it leads elsewhere, is a file, or scripts ask for it.
 fn needs(path: &str) -> Option<Needs> {
     match path {
         "/sign-in" | "/docs" => Some(Needs::Nobody),
@@ -90,7 +90,7 @@ fn needs(path: &str) -> Option<Needs> {
         "/settings/account/second-factor/turn-off"
         | "/settings/account/recovery-codes"
         | "/settings/members/require-two-step-sign-in" => Some(Needs::AMemberWithSecondFactor),
-        "/" | "/settings" | "/settings/api-keys/{key}/first-use" => None,
+        "/" | "/settings" | "/settings/activity.csv" | "/settings/api-keys/{key}/first-use" => None,
         _ if path.starts_with("/settings/") => Some(Needs::AMember),
         _ => panic!("{path} is a page that the tour does not know: say what it needs"),
     }

@@ -164,7 +164,8 @@ fn the_right_password_alone_opens_nothing() {
     for cookie in [&sign_in.cookie, &as_session, &format!("{as_session}; {}", sign_in.cookie)] {
         let headers = [("Cookie", cookie.as_str())];
         let response = ada.client.send(&request("GET", "/settings/account", &headers, b""));
-        assert_eq!((response.status, response.header("location")), (303, Some("/sign-in")), "{cookie}");
+        let led_to = Some("/sign-in?next=%2Fsettings%2Faccount");
+        assert_eq!((response.status, response.header("location")), (303, led_to), "{cookie}");
     }
     assert_eq!(sign_in.send_form("form_token=x&code=0").status, 403, "the form is not of this sign-in");
     assert_eq!(app.database.tables_that_hold(token), [""; 0]);

@@ -1,78 +1,49 @@
-//! Settings → Activity: the audit log, page by page.
+//! An entry of the audit log in words.
 
-use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::web::{Data, Query};
-use askama::Template;
-use intake_domain::{Action, AuditEntry, AuditLog, RecordedAction};
-use serde::Deserialize;
+use intake_domain::{Action, AuditEntry, RecordedAction};
 
-use crate::page::error::PageError;
 use crate::page::moment::exact;
-use crate::page::shell::{Shell, render};
-use crate::page::visitor::Administrator;
 
-/// Entries on a page: as many as are still easy to read through.
-const PAGE_SIZE: u32 = 50;
-
-#[derive(Template)]
-#[template(path = "activity.html")]
-struct ActivityPage {
-    shell: Shell,
-    entries: Vec<EntryRow>,
-    older: Option<String>,
-}
-
-struct EntryRow {
-    at: String,
-    actor: String,
-    action: String,
-    subject: String,
-    address: String,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct Cursor {
-    before: Option<String>,
-}
-
-pub(crate) async fn page(
-    Administrator(visitor): Administrator,
-    cursor: Query<Cursor>,
-    log: Data<dyn AuditLog>,
-) -> Result<HttpResponse, PageError> {
-    let before = cursor.before.as_deref().map(str::parse).transpose().map_err(|_| PageError::NotFound)?;
-    // One more than is shown, to see whether there are older ones.
-    let mut found = log.entries(visitor.organisation(), before, PAGE_SIZE + 1).await?;
-    let has_older = found.len() > PAGE_SIZE as usize;
-    found.truncate(PAGE_SIZE as usize);
-    let older = found.last().filter(|_| has_older).map(|entry| entry.id.to_string());
-    let entries = found.into_iter().map(EntryRow::from).collect();
-    render(StatusCode::OK, &ActivityPage { shell: Shell::new("activity", &visitor), entries, older })
+/// A row of the table.
+pub(crate) struct EntryRow {
+    pub(crate) at: String,
+    pub(crate) actor: String,
+    pub(crate) action: String,
+    pub(crate) subject: String,
+    pub(crate) address: String,
 }
 
 impl From<AuditEntry> for EntryRow {
     fn from(entry: AuditEntry) -> Self {
-        let nobody = match &entry.action {
-            RecordedAction::Known(Action::SignInFailed | Action::CodeFailed | Action::PasswordReset)
-            | RecordedAction::Unknown(_) => "Someone",
-            RecordedAction::Known(_) => "An operator",
-        };
-        let action = match entry.action {
-            RecordedAction::Known(action) => phrase(action).to_owned(),
-            RecordedAction::Unknown(name) => name.replace('_', " ") + ":",
-        };
         Self {
             at: exact(entry.at),
-            actor: entry.actor.unwrap_or_else(|| nobody.to_owned()),
-            action,
+            actor: actor(&entry).to_owned(),
+            action: phrase(&entry.action),
             subject: entry.subject,
             address: entry.address.unwrap_or_default(),
         }
     }
 }
 
-fn phrase(action: Action) -> &'static str {
+/// Who did it.
+pub(crate) fn actor(entry: &AuditEntry) -> &str {
+    let nobody = match entry.action {
+        RecordedAction::Known(Action::SignInFailed | Action::CodeFailed | Action::PasswordReset)
+        | RecordedAction::Unknown(_) => "Someone",
+        RecordedAction::Known(_) => "An operator",
+    };
+    entry.actor.as_deref().unwrap_or(nobody)
+}
+
+/// What was done, before the name of what it was done to.
+pub(crate) fn phrase(action: &RecordedAction) -> String {
+    match action {
+        RecordedAction::Known(action) => known(*action).to_owned(),
+        RecordedAction::Unknown(name) => name.replace('_', " ") + ":",
+    }
+}
+
+fn known(action: Action) -> &'static str {
     match action {
         Action::MemberInvited => "invited",
         Action::InvitationWithdrawn => "withdrew the invitation for",

@@ -1,0 +1,78 @@
+//! The audit log as a file for spreadsheets: what the filter shows, as far as that is not too much for one file.
+
+use std::borrow::Cow;
+
+use actix_web::HttpResponse;
+use actix_web::http::header::CONTENT_DISPOSITION;
+use actix_web::web::{Data, Query};
+use csv::{QuoteStyle, Terminator, WriterBuilder};
+use intake_domain::{AuditEntry, AuditLog, EntryPosition, timestamp};
+use intake_http::edge;
+
+use crate::activity::entry::{actor, phrase};
+use crate::activity::filter::{Filter, NoSuchDay};
+use crate::page::error::PageError;
+use crate::page::visitor::Administrator;
+
+/// Entries in one file: a few megabytes, which are sent within the time that a client has to read an answer. The last line
+/// of a file that leaves some out says so.
+pub(crate) const ENTRIES_MAX: usize = 10_000;
+/// By this Excel knows that the file is UTF-8; without it, it takes names for those of another alphabet.
+const BYTE_ORDER_MARK: &str = "\u{FEFF}";
+const HEADER: [&str; 5] = ["Time (UTC)", "Who", "What", "To what", "Address"];
+
+pub(crate) async fn download(
+    Administrator(visitor): Administrator,
+    filter: Option<Query<Filter>>,
+    log: Data<dyn AuditLog>,
+) -> Result<HttpResponse, PageError> {
+    let filter = filter.map(Query::into_inner).unwrap_or_default();
+    let filter = filter.to_entry_filter().map_err(|NoSuchDay| PageError::NotFound)?;
+    // One more than the file holds, to see whether there are further ones.
+    let limit = u32::try_from(ENTRIES_MAX + 1).unwrap_or(u32::MAX);
+    let found = log.entries(visitor.organisation(), &filter, EntryPosition::Newest, limit).await?;
+    let name = format!("attachment; filename=\"activity-{}.csv\"", edge::now().date());
+    let mut response = HttpResponse::Ok();
+    response.content_type("text/csv; charset=utf-8; header=present").insert_header((CONTENT_DISPOSITION, name));
+    Ok(response.body(write(&found).map_err(|error| PageError::Unexpected(error.into()))?))
+}
+
+fn write(entries: &[AuditEntry]) -> Result<Vec<u8>, csv::Error> {
+    let start = BYTE_ORDER_MARK.as_bytes().to_vec();
+    let mut writer =
+        WriterBuilder::new().quote_style(QuoteStyle::Always).terminator(Terminator::CRLF).from_writer(start);
+    writer.write_record(HEADER)?;
+    for entry in entries.iter().take(ENTRIES_MAX) {
+        let (at, phrase) = (timestamp(entry.at), phrase(&entry.action));
+        let cells = [&at, actor(entry), &phrase, &entry.subject, entry.address.as_deref().unwrap_or_default()];
+        writer.write_record(cells.map(|text| harmless(text).into_owned()))?;
+    }
+    if entries.len() > ENTRIES_MAX {
+        let told = format!("There are older entries: a file holds {ENTRIES_MAX}. Choose fewer days to get them.");
+        writer.write_record([told.as_str(), "", "", "", ""])?;
+    }
+    writer.into_inner().map_err(|error| error.into_error().into())
+}
+
+/// A text that no spreadsheet takes for a formula: members choose their names, and a name like `=HYPERLINK(…)` must not become
+/// a link on somebody else's screen.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let begins_formula = |c: char| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
+    let is_formula = text.starts_with(['\t', '\r', '\n']) || text.trim_start().starts_with(begins_formula);
+    if is_formula { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        for formula in ["=1+1", "+61412345678", "-5", "@SUM(A1)", "  =1", "\t=1", "\r=1", "＝1", "\u{a0}+1"] {
+            assert_eq!(harmless(formula), format!("'{formula}"), "{formula:?}");
+        }
+        for text in ["Ada", "a=b", "'quoted'", "", "2025-12-03T10:30:00.000Z", "2001:db8::1"] {
+            assert_eq!(harmless(text), text);
+        }
+    }
+}

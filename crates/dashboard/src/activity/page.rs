@@ -1,0 +1,93 @@
+//! The page of the audit log, with a filter, and pages in both directions.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Query};
+use askama::Template;
+use intake_domain::{AuditEntry, AuditLog, EntryPosition};
+
+use crate::activity::csv::ENTRIES_MAX;
+use crate::activity::entry::EntryRow;
+use crate::activity::filter::{Filter, NoSuchDay};
+use crate::page::error::PageError;
+use crate::page::shell::{Shell, redirect, render};
+use crate::page::visitor::Administrator;
+
+/// Entries on a page: as many as are still easy to read through.
+const PAGE_SIZE: usize = 50;
+const PAGE: &str = "/settings/activity";
+const FILE: &str = "/settings/activity.csv";
+
+#[derive(Template)]
+#[template(path = "activity.html")]
+struct ActivityPage<'a> {
+    shell: Shell,
+    filter: &'a Filter,
+    day_error: Option<&'static str>,
+    entries: Vec<EntryRow>,
+    newer: Option<String>,
+    older: Option<String>,
+    file: String,
+    entries_max: usize,
+}
+
+pub(crate) async fn page(
+    Administrator(visitor): Administrator,
+    filter: Option<Query<Filter>>,
+    log: Data<dyn AuditLog>,
+) -> Result<HttpResponse, PageError> {
+    let filter = filter.map(Query::into_inner).unwrap_or_default();
+    let shell = Shell::new("activity", &visitor);
+    let file = filter.link(FILE, None);
+    let mut page = ActivityPage {
+        shell,
+        filter: &filter,
+        day_error: None,
+        entries: vec![],
+        newer: None,
+        older: None,
+        file,
+        entries_max: ENTRIES_MAX,
+    };
+    let entries = match filter.to_entry_filter() {
+        Ok(entries) => entries,
+        Err(NoSuchDay) => {
+            page.day_error = Some("A day must be like 2026-12-31.");
+            return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
+        }
+    };
+    let position = position(&filter)?;
+    // One more than is shown, to see whether there are further ones.
+    let limit = u32::try_from(PAGE_SIZE + 1).unwrap_or(u32::MAX);
+    let mut found = log.entries(visitor.organisation(), &entries, position, limit).await?;
+    let has_more = found.len() > PAGE_SIZE;
+    let is_towards_newer = matches!(position, EntryPosition::After(_));
+    if is_towards_newer && !has_more {
+        // The first page is full, and its address stays the same when entries are added.
+        return Ok(redirect(&filter.link(PAGE, None)));
+    }
+    if is_towards_newer {
+        found.remove(0);
+    }
+    found.truncate(PAGE_SIZE);
+    let link =
+        |name, entry: Option<&AuditEntry>| entry.map(|entry| filter.link(PAGE, Some((name, &entry.id.to_string()))));
+    let (has_newer, has_older) = match position {
+        EntryPosition::Newest => (false, has_more),
+        EntryPosition::Before(_) => (true, has_more),
+        EntryPosition::After(_) => (true, true),
+    };
+    page.newer = link("after", found.first().filter(|_| has_newer));
+    page.older = link("before", found.last().filter(|_| has_older));
+    page.entries = found.into_iter().map(EntryRow::from).collect();
+    render(StatusCode::OK, &page)
+}
+
+fn position(filter: &Filter) -> Result<EntryPosition, PageError> {
+    let entry = |text: &str| text.parse().map_err(|_| PageError::NotFound);
+    match (filter.before.as_str(), filter.after.as_str()) {
+        ("", "") => Ok(EntryPosition::Newest),
+        ("", after) => entry(after).map(EntryPosition::After),
+        (before, _) => entry(before).map(EntryPosition::Before),
+    }
+}

@@ -1,0 +1,77 @@
+//! The kinds of actions by which people look through the audit log.
+
+use crate::audit::action::Action;
+
+/// What an action has to do with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionKind {
+    /// API keys.
+    Keys,
+    /// Members and invitations.
+    Members,
+    /// Signing in and out.
+    SignIns,
+    /// A member's own account.
+    Accounts,
+    /// Patients, which operators alone touch.
+    Patients,
+}
+
+impl ActionKind {
+    /// The actions of this kind.
+    pub fn actions(self) -> impl Iterator<Item = Action> {
+        Action::ALL.iter().copied().filter(move |action| action.kind() == self)
+    }
+}
+
+impl Action {
+    /// What it has to do with.
+    #[must_use]
+    pub fn kind(self) -> ActionKind {
+        match self {
+            Self::KeyCreated | Self::KeyReplaced | Self::KeyRevoked | Self::KeyRenamed | Self::KeyNoted => {
+                ActionKind::Keys
+            }
+            Self::MemberInvited
+            | Self::InvitationWithdrawn
+            | Self::MemberJoined
+            | Self::MemberRemoved
+            | Self::AdministratorMade
+            | Self::KeyManagerMade
+            | Self::SecondFactorRequired
+            | Self::SecondFactorOptional => ActionKind::Members,
+            Self::SignedIn
+            | Self::SignedInByRecoveryCode
+            | Self::SignedInByPasskey
+            | Self::SignInFailed
+            | Self::CodeFailed
+            | Self::SignedOut
+            | Self::SessionEnded
+            | Self::OtherSessionsEnded => ActionKind::SignIns,
+            Self::NameChanged
+            | Self::EmailChanged
+            | Self::PasskeyAdded
+            | Self::PasskeyRemoved
+            | Self::PasswordChanged
+            | Self::PasswordResetIssued
+            | Self::PasswordReset
+            | Self::SecondFactorTurnedOn
+            | Self::SecondFactorTurnedOff
+            | Self::RecoveryCodesReplaced => ActionKind::Accounts,
+            Self::PatientErased => ActionKind::Patients,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_action_is_of_one_kind() {
+        let kinds =
+            [ActionKind::Keys, ActionKind::Members, ActionKind::SignIns, ActionKind::Accounts, ActionKind::Patients];
+        assert_eq!(kinds.map(|kind| kind.actions().count()).iter().sum::<usize>(), Action::ALL.len());
+        assert!(ActionKind::Keys.actions().all(|action| action.as_str().starts_with("key_")));
+    }
+}
