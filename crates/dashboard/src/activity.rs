@@ -93,5 +93,6 @@ fn phrase(action: Action) -> &'static str {
         Action::KeyCreated => "created the key",
         Action::KeyReplaced => "created a replacement for the key",
         Action::KeyRevoked => "revoked the key",
+        Action::KeyMarkCleared => "cleared the warning that it was sent unencrypted from the key",
     }
 }

@@ -73,6 +73,8 @@ actions! {
     KeyReplaced = "key_replaced",
     /// A key was revoked.
     KeyRevoked = "key_revoked",
+    /// An operator removed a key's mark that it was sent in clear.
+    KeyMarkCleared = "key_mark_cleared",
 }
 
 /// What was done, as it was recorded.

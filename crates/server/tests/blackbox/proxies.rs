@@ -253,7 +253,6 @@ fn a_rolling_restart_fails_no_request(kind: Kind) {
     });
     let created = created.into_inner();
     assert_eq!(site.database.count("patients"), i64::try_from(created).unwrap());
-    println!("{created} requests and {restarts} restarts: none failed");
 }
 
 #[test]
