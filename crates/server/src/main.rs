@@ -17,6 +17,7 @@ mod local_ca;
 mod private_file;
 mod process_metrics;
 mod readiness;
+mod running;
 mod serve;
 mod setting_values;
 mod settings;
