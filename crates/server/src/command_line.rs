@@ -163,6 +163,14 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         output: Output,
     },
+    /// Clears a key's mark that it was sent over plain HTTP
+    ClearSentInClear {
+        /// The key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Revokes a key at once and for good
     Revoke {
         /// The key's id, as `key list` shows it

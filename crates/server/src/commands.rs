@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use intake_domain::{
-    Actor, AuditEntryId, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, Name,
-    Organisation, OrganisationId, ResetSecondFactorError, Token, create_key, invite_member, issue_password_reset,
-    list_keys, reset_second_factor, revoke_key, timestamp,
+    Actor, AuditEntryId, ClearMarkOutcome, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus,
+    KeyStore, Name, Organisation, OrganisationId, ResetSecondFactorError, Token, clear_sent_in_clear, create_key,
+    invite_member, issue_password_reset, list_keys, reset_second_factor, revoke_key, timestamp,
 };
 use intake_infra::environment::assert_environment;
 use intake_infra::grants::{assert_service_role, grant_service_role};
@@ -192,6 +192,14 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
             let lines: Vec<_> = all.iter().map(|key| line_of(key, now)).collect();
             let text = if lines.is_empty() { "There is no key yet.".to_owned() } else { lines.join("\n") };
             print_result(&output, &all.iter().map(value_of).collect(), &text)
+        }
+        KeyCommand::ClearSentInClear { key, output } => {
+            let was_marked = clear_sent_in_clear(keys, key, &deed()).await? == ClearMarkOutcome::Cleared;
+            let text = match was_marked {
+                true => format!("Key {key} is no longer marked as sent in clear."),
+                false => format!("Key {key} is not marked as sent in clear."),
+            };
+            print_result(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
         }
         KeyCommand::Revoke { key, output } => {
             let revoked_at = timestamp(revoke_key(keys, key, None, &deed()).await?);

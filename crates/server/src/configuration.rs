@@ -143,7 +143,10 @@ impl Configuration {
 
 fn mail(settings: &Settings<'_>) -> anyhow::Result<Option<MailSettings>> {
     let from = settings.optional::<MailSender>(&MAIL_FROM)?;
-    let Some(server) = settings.optional(&SMTP_URL)? else { return Ok(None) };
+    let Some(server) = settings.optional::<SmtpUrl>(&SMTP_URL)? else { return Ok(None) };
+    if settings.is_flag(&SMTP_URL) && server.has_password() {
+        bail!("--smtp-url: a password in a flag can be read by every user of this machine: set INTAKE_SMTP_URL");
+    }
     let link = settings.optional::<Link>(&PUBLIC_URL)?;
     match from.or_else(|| MailSender::at(link.as_ref().map_or("localhost", Link::host))) {
         Some(from) => Ok(Some(MailSettings { server, from })),

@@ -20,6 +20,7 @@ mod patient;
 mod private_file;
 mod process_metrics;
 mod readiness;
+mod running;
 mod serve;
 mod setting_values;
 mod settings;

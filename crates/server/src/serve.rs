@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::App;
-use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
-use anyhow::anyhow;
 use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{Environment, KeyStore, MemberStore, OrganisationId};
 use intake_http::{Api, Connections, envelope};
@@ -21,17 +19,13 @@ use crate::backend::Backend;
 use crate::configuration::Configuration;
 use crate::listeners::{self, Listeners};
 use crate::readiness::{LastCheck, Readiness};
+use crate::running::Running;
 use crate::signals::{self, Signals};
 use crate::sockets::PassedSockets;
 use crate::{admin, first_run, greeting, mails, systemd, telemetry};
 
 /// How long a start that is interrupted may take to clean up; what takes longer hangs.
 const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long connections that have just been accepted may take to send a request: two round trips, and some rest for
-/// those far away.
-const NEWCOMERS_TIMEOUT: Duration = Duration::from_secs(1);
-/// Long enough for a worker to take what was accepted for it.
-const NEWCOMERS_INTERVAL: Duration = Duration::from_millis(50);
 /// Between two signs of life of a worker.
 const BEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the embedded database may take to stop before this is left to its guard.
@@ -235,58 +229,6 @@ async fn greet(
     greeting::greet(&configuration.data_dir, base, admin_addr, clinic.is_some(), invitation)
 }
 
-/// A service that takes requests.
-struct Running {
-    api: Server,
-    admin: Server,
-    connections: Connections,
-    drain_delay: Duration,
-    key_use_writer: KeyUseWriter,
-}
-
-impl Running {
-    /// Serves until a signal asks to stop, goes on until balancers have noticed, then finishes the accepted requests and
-    /// writes the last uses of keys. Each has a time limit of its own.
-    async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
-        let Self { api, admin, connections, drain_delay, key_use_writer } = self;
-        let (api_handle, admin_handle) = (api.handle(), admin.handle());
-        let mut api = actix_web::rt::spawn(api);
-        let mut admin = actix_web::rt::spawn(admin);
-        tokio::select! {
-            ended = &mut api => return Err(unexpected_end("the API", ended)),
-            ended = &mut admin => return Err(unexpected_end("the admin listener", ended)),
-            () = signals.next() => {}
-        }
-        tracing::info!("stopping: accepted requests are finished first");
-        systemd::note_stopping();
-        connections.drain();
-        let finish = async {
-            tokio::time::sleep(drain_delay).await;
-            // A server that stops drops connections which it has accepted and not read from. Those that come from here
-            // on wait in the socket, for the next instance if a supervisor keeps it open.
-            api_handle.pause().await;
-            let _ = tokio::time::timeout(NEWCOMERS_TIMEOUT, wait_for_newcomers(&connections)).await;
-            api_handle.stop(true).await;
-            admin_handle.stop(false).await;
-            // On another thread, so that a second signal is still handled.
-            let _ = tokio::task::spawn_blocking(|| drop(key_use_writer)).await;
-        };
-        signals.or_stop_at_once(finish).await;
-        tracing::info!("stopped");
-        Ok(())
-    }
-}
-
-/// Waits until every connection has sent its first request.
-async fn wait_for_newcomers(connections: &Connections) {
-    loop {
-        tokio::time::sleep(NEWCOMERS_INTERVAL).await;
-        if !connections.have_newcomers() {
-            return;
-        }
-    }
-}
-
 /// A worker whose loop no longer comes round serves nobody.
 fn beat_with_this_worker() {
     let pulse = Pulse::named("api");
@@ -296,11 +238,4 @@ fn beat_with_this_worker() {
             tokio::time::sleep(BEAT_INTERVAL).await;
         }
     });
-}
-
-fn unexpected_end<T>(what: &str, ended: Result<std::io::Result<()>, T>) -> anyhow::Error {
-    match ended {
-        Ok(Err(error)) => anyhow!(error).context(format!("{what} has failed")),
-        _ => anyhow!("{what} has ended by itself"),
-    }
 }

@@ -103,6 +103,8 @@ actions! {
     KeyNoted = "key_noted",
     /// A patient was erased: the subject is the patient's id.
     PatientErased = "patient_erased",
+    /// An operator removed a key's mark that it was sent in clear.
+    KeyMarkCleared = "key_mark_cleared",
 }
 
 /// What was done, as it was recorded.

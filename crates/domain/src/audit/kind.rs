@@ -29,9 +29,12 @@ impl Action {
     #[must_use]
     pub fn kind(self) -> ActionKind {
         match self {
-            Self::KeyCreated | Self::KeyReplaced | Self::KeyRevoked | Self::KeyRenamed | Self::KeyNoted => {
-                ActionKind::Keys
-            }
+            Self::KeyCreated
+            | Self::KeyReplaced
+            | Self::KeyRevoked
+            | Self::KeyRenamed
+            | Self::KeyNoted
+            | Self::KeyMarkCleared => ActionKind::Keys,
             Self::MemberInvited
             | Self::InvitationWithdrawn
             | Self::MemberJoined

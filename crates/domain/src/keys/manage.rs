@@ -6,7 +6,9 @@ use crate::audit::action::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::keys::record::KeyRecord;
-use crate::keys::store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KeyStore, NewKey, Replacement, RevokeOutcome};
+use crate::keys::store::{
+    ACTIVE_KEYS_MAX, AddKeyOutcome, ClearMarkOutcome, KeyStore, NewKey, Replacement, RevokeOutcome,
+};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -99,6 +101,18 @@ pub async fn list_keys(
     organisation_id: OrganisationId,
 ) -> Result<Vec<KeyRecord>, ManageKeysError> {
     keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
+}
+
+/// Clears the mark that a key was sent in clear; on a key without one nothing is changed. Returns whether there was a mark.
+pub async fn clear_sent_in_clear(
+    keys: &dyn KeyStore,
+    key: KeyId,
+    deed: &Deed,
+) -> Result<ClearMarkOutcome, ManageKeysError> {
+    match keys.clear_sent_in_clear(key, deed).await? {
+        ClearMarkOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
+        outcome @ (ClearMarkOutcome::Cleared | ClearMarkOutcome::NotMarked) => Ok(outcome),
+    }
 }
 
 /// Revokes a key, at once and for good; revoking it again changes nothing. With an organisation given, only that

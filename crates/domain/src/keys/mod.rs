@@ -12,15 +12,15 @@ pub(crate) mod store;
 
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
 pub use expiring::{EXPIRY_TOLD_BEFORE, ExpiringKey};
-pub use manage::{IssuedKey, KeyRequest, ManageKeysError, create_key, list_keys, revoke_key};
+pub use manage::{IssuedKey, KeyRequest, ManageKeysError, clear_sent_in_clear, create_key, list_keys, revoke_key};
 pub use note::{KeyNote, KeyNoteError};
 pub use organisation::Organisation;
 pub use record::{KeyRecord, KeyStatus};
 pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};
 pub use standing::{KeyHolder, KeyRefusal, KeyStanding};
 pub use store::{
-    ACTIVE_KEYS_MAX, ANSWERS_KEPT, AddKeyOutcome, AnswerCount, ChangeKeyOutcome, KeyStore, NewKey, Replacement,
-    RevokeOutcome,
+    ACTIVE_KEYS_MAX, ANSWERS_KEPT, AddKeyOutcome, AnswerCount, ChangeKeyOutcome, ClearMarkOutcome, KeyStore, NewKey,
+    Replacement, RevokeOutcome,
 };
 
 #[cfg(feature = "mocks")]

@@ -91,6 +91,17 @@ pub enum ChangeKeyOutcome {
     NotFound,
 }
 
+/// What became of an attempt to clear a key's mark that it was sent in clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClearMarkOutcome {
+    /// The mark is gone.
+    Cleared,
+    /// The key has no mark; nothing was changed or recorded.
+    NotMarked,
+    /// There is no such key.
+    NotFound,
+}
+
 /// How long the counts of a key's answers are kept: the span of the usage chart.
 pub const ANSWERS_KEPT: Duration = Duration::days(30);
 
@@ -182,6 +193,9 @@ pub trait KeyStore: Send + Sync {
     /// The keys of all organisations that expire within [`EXPIRY_TOLD_BEFORE`](crate::EXPIRY_TOLD_BEFORE). Each is given once,
     /// to whoever asks first.
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError>;
+
+    /// Clears the mark that a key was sent in clear, and records the deed with it.
+    async fn clear_sent_in_clear(&self, key: KeyId, deed: &Deed) -> Result<ClearMarkOutcome, StoreError>;
 
     /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
     /// creates anything with it. If an organisation is given, only its keys are found.

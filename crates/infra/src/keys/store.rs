@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Action, AddKeyOutcome, AnswerCount, ChangeKeyOutcome, Deed, ExpiringKey, KeyDigest, KeyHolder,
-    KeyId, KeyNote, KeyRecord, KeyStore, Name, NewKey, Organisation, OrganisationId, REFUSALS_KEPT, Refusal,
-    RefusalReason, RevokeOutcome, StoreError,
+    ACTIVE_KEYS_MAX, Action, AddKeyOutcome, AnswerCount, ChangeKeyOutcome, ClearMarkOutcome, Deed, ExpiringKey,
+    KeyDigest, KeyHolder, KeyId, KeyNote, KeyRecord, KeyStore, Name, NewKey, Organisation, OrganisationId,
+    REFUSALS_KEPT, Refusal, RefusalReason, RevokeOutcome, StoreError,
 };
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
@@ -195,6 +195,11 @@ impl KeyStore for PostgresKeyStore {
         self.database.run(move |connection| expiring::claim(connection, now)).await
     }
 
+    async fn clear_sent_in_clear(&self, key: KeyId, deed: &Deed) -> Result<ClearMarkOutcome, StoreError> {
+        let (id, deed) = (*key.as_uuid(), deed.clone());
+        self.database.run(move |connection| clear_sent_in_clear(connection, id, &deed)).await
+    }
+
     async fn revoke(
         &self,
         key: KeyId,
@@ -243,6 +248,22 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
     let same = api_keys::table.find(key.id.as_uuid()).filter(api_keys::digest.eq(digest));
     let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
     Ok(if is_same { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
+}
+
+fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, deed: &Deed) -> QueryResult<ClearMarkOutcome> {
+    connection.transaction(|connection| {
+        let key = api_keys::table.find(id).select((api_keys::organisation_id, api_keys::name));
+        let Some((organisation, name)) = key.first::<(Uuid, String)>(connection).optional()? else {
+            return Ok(ClearMarkOutcome::NotFound);
+        };
+        let marked = key_uses::table.find((organisation, id)).filter(key_uses::sent_in_clear_at.is_not_null());
+        let cleared = key_uses::sent_in_clear_at.eq(None::<OffsetDateTime>);
+        if diesel::update(marked).set(cleared).execute(connection)? == 0 {
+            return Ok(ClearMarkOutcome::NotMarked);
+        }
+        record(connection, organisation, Action::KeyMarkCleared, &name, deed)?;
+        Ok(ClearMarkOutcome::Cleared)
+    })
 }
 
 fn revoke(connection: &mut PgConnection, id: Uuid, within: Option<Uuid>, deed: &Deed) -> QueryResult<RevokeOutcome> {

@@ -12,6 +12,13 @@ use lettre::SmtpTransport;
 pub struct SmtpUrl(String);
 
 impl SmtpUrl {
+    /// Whether the address holds a password.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        let authority = self.0.split("://").nth(1).and_then(|rest| rest.split(['/', '?']).next());
+        authority.and_then(|authority| authority.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
+    }
+
     /// What connects to the server, which is not asked yet.
     pub(crate) fn transport(&self) -> Result<SmtpTransport, SmtpUrlError> {
         let built = SmtpTransport::from_url(&self.0).map_err(|_| SmtpUrlError)?;

@@ -187,4 +187,7 @@ fn a_wrong_address_of_a_mail_server_stops_the_start_and_is_not_repeated() {
         let said = complaint(service(&database).setting(name, value));
         assert!(said.contains(reason) && !said.contains("secret"), "{said}");
     }
+    let flag = service(&TestDatabase::new()).argument("--smtp-url").argument("smtps://user:secret@mail.example");
+    let said = complaint(flag);
+    assert!(said.contains("a password in a flag can be read") && !said.contains("secret"), "{said}");
 }

@@ -3,7 +3,7 @@
 use intake_test_support::{create_request, patient, request, wait_for};
 
 use crate::assert_problem;
-use crate::fixtures::TestApp;
+use crate::fixtures::{TestApp, service};
 
 #[test]
 fn plain_http_is_told_to_upgrade() {
@@ -31,6 +31,32 @@ fn a_key_sent_in_clear_is_marked() {
     assert_eq!(app.database.count("key_uses WHERE sent_in_clear_at IS NOT NULL"), 0);
     assert_eq!(app.service.plain_client().send(&create_request(app.key(), &[], b"{}")).status, 426);
     wait_for("the mark", || app.database.count("key_uses WHERE sent_in_clear_at IS NOT NULL") == 1);
+}
+
+#[test]
+fn an_operator_clears_the_mark_and_that_is_recorded() {
+    let app = TestApp::start();
+    let (id, key) = app.clinic.key();
+    let clear = |id: &str| {
+        let command = service(&app.database).argument("key").argument("clear-sent-in-clear").argument("--json");
+        command.argument(id).run()
+    };
+    let was_marked = |output: &std::process::Output| {
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["id"], id.to_string());
+        value["wasMarked"].as_bool().unwrap()
+    };
+    assert!(!was_marked(&clear(&id.to_string())));
+    assert_eq!(app.service.plain_client().send(&create_request(&key, &[], b"{}")).status, 426);
+    let marked = "key_uses WHERE sent_in_clear_at IS NOT NULL";
+    wait_for("the mark", || app.database.count(marked) == 1);
+    assert!(was_marked(&clear(&id.to_string())));
+    assert_eq!(app.database.count(marked), 0);
+    assert_eq!(app.database.count("audit_entries WHERE action = 'key_mark_cleared'"), 1);
+    let unknown = clear("01980000-0000-7000-8000-000000000000");
+    assert_eq!(unknown.status.code(), Some(1), "{}", String::from_utf8_lossy(&unknown.stderr));
+    let page = app.member("ada@clinic.example").get("/settings/activity").text();
+    assert!(page.contains("cleared the warning"), "{page}");
 }
 
 #[test]
