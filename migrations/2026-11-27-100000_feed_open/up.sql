@@ -24,7 +24,7 @@ BEGIN
         ) THEN 'unreadable'
         WHEN is_distributed THEN 'distributed'
         WHEN pg_is_in_recovery() THEN 'standby'
-        WHEN cluster <> (SELECT system_identifier FROM feed_origin) THEN 'restored'
+        WHEN cluster <> (SELECT system_identifier FROM origin) THEN 'restored'
         WHEN token IS NULL THEN NULL
         WHEN mark.id IS NULL THEN 'unknown'
         WHEN mark.system_identifier <> cluster THEN 'cluster'

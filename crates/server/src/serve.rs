@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::backend::Backend;
 use crate::configuration::Configuration;
 use crate::listeners::{self, Listeners};
+use crate::origin_watch::OriginWatch;
 use crate::readiness::{LastCheck, Readiness};
 use crate::signals::{self, Signals};
 use crate::{admin, first_run, greeting, telemetry};
@@ -120,6 +121,7 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     let connections = Connections::new(connections_max, configuration.trusted_proxies.clone(), Arc::clone(&counts));
     let key_format = configuration.key_format.clone();
     let last = LastCheck::default();
+    let watched = database.clone();
     let readiness = Readiness { database, register, connections: connections.clone(), environment, key_format, last };
     if let Some(certificate) = listeners.certificate.clone() {
         signals::at_hangup(move || certificate.read_again())?;
@@ -129,7 +131,8 @@ async fn start(configuration: &Configuration, backend: &Backend) -> anyhow::Resu
     if environment == Environment::Development {
         greet(configuration, clinic, members.as_ref(), &base, admin_addr).await?;
     }
-    Ok(Running { api, admin, connections, drain_delay: configuration.drain_delay, key_use_writer })
+    let origin = OriginWatch::new(watched, environment);
+    Ok(Running { api, admin, connections, drain_delay: configuration.drain_delay, key_use_writer, origin })
 }
 
 /// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so
@@ -207,19 +210,21 @@ struct Running {
     connections: Connections,
     drain_delay: Duration,
     key_use_writer: KeyUseWriter,
+    origin: OriginWatch,
 }
 
 impl Running {
     /// Serves until a signal asks to stop, goes on until balancers have noticed, then finishes the accepted requests and
     /// writes the last uses of keys. Each has a time limit of its own.
     async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
-        let Self { api, admin, connections, drain_delay, key_use_writer } = self;
+        let Self { api, admin, connections, drain_delay, key_use_writer, origin } = self;
         let (api_handle, admin_handle) = (api.handle(), admin.handle());
         let mut api = actix_web::rt::spawn(api);
         let mut admin = actix_web::rt::spawn(admin);
         tokio::select! {
             ended = &mut api => return Err(unexpected_end("the API", ended)),
             ended = &mut admin => return Err(unexpected_end("the admin listener", ended)),
+            restored = origin.until_restored() => return Err(restored),
             () = signals.next() => {}
         }
         tracing::info!("stopping: accepted requests are finished first");

@@ -268,9 +268,9 @@ fn a_token_that_does_not_fit_is_refused_with_what_to_do() {
     let change = |sql: &str| app.database.connect().batch_execute(sql).unwrap();
     change("UPDATE feed_marks SET system_identifier = 7");
     assert!(refusal(&["--since", &token]).contains("made in another database"));
-    change("UPDATE feed_origin SET system_identifier = 7");
+    change("UPDATE origin SET system_identifier = 7");
     assert!(refusal(&[]).contains("intake restored"));
-    change("UPDATE feed_origin SET system_identifier = (SELECT system_identifier FROM pg_control_system())");
+    change("UPDATE origin SET system_identifier = (SELECT system_identifier FROM pg_control_system())");
     change("CREATE TABLE pg_dist_partition (logicalrel regclass); INSERT INTO pg_dist_partition VALUES ('patients')");
     assert!(refusal(&[]).contains("logical replication"));
 }

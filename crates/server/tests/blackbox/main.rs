@@ -36,6 +36,7 @@ mod rate_limit;
 mod readers;
 mod readiness;
 mod replication;
+mod restoring;
 mod round_trips;
 mod sign_in_line;
 mod slow_clients;
