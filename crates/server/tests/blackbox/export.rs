@@ -349,6 +349,7 @@ fn a_file_appears_when_it_is_complete_and_is_nobody_elses_business() {
     // A refused run touches nothing that is complete.
     refused(to_file(&["--since", &uuid::Uuid::nil().to_string()]));
     assert_eq!(fs::read_to_string(&path).unwrap(), written);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     // What a killed run has left is overwritten.
     fs::write(folder.path().join("patients.jsonl.unfinished"), "half of something that is longer than what comes")
         .unwrap();
