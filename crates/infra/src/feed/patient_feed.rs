@@ -151,9 +151,6 @@ impl PatientFeed for PostgresPatientFeed {
     }
 
     fn select(&mut self, scope: &FeedScope, span: &Span) -> Result<Selection, StoreError> {
-        if span.since.token.is_none() {
-            return Ok(Selection::Many);
-        }
         self.run(|connection| page::select(connection, scope, span))
     }
 
