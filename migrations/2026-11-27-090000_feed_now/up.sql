@@ -2,7 +2,7 @@
 CREATE FUNCTION feed_now(OUT next bigint, OUT running bigint[]) LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT txid_snapshot_xmax(seen) + added, ARRAY(SELECT number + added FROM txid_snapshot_xip(seen) AS number)
-    FROM feed_origin, txid_current_snapshot() AS seen
+    FROM origin, txid_current_snapshot() AS seen
 $$;
 
 REVOKE ALL ON FUNCTION feed_now FROM public;

@@ -11,7 +11,10 @@ BEGIN
     IF to_regclass('pg_dist_partition') IS NOT NULL THEN
         EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrel = ''patients''::regclass)' INTO is_distributed;
     END IF;
-    SELECT * INTO mark FROM feed_marks WHERE id = token;
+    SELECT * INTO mark FROM feed_marks WHERE organisation_id = organisation AND id = token;
+    IF NOT FOUND THEN
+        SELECT * INTO mark FROM feed_marks WHERE id = token;
+    END IF;
     next := coalesce(mark.next, 0);
     running := coalesce(mark.running, '{}');
     refusal := CASE
@@ -24,7 +27,7 @@ BEGIN
         ) THEN 'unreadable'
         WHEN is_distributed THEN 'distributed'
         WHEN pg_is_in_recovery() THEN 'standby'
-        WHEN cluster <> (SELECT system_identifier FROM feed_origin) THEN 'restored'
+        WHEN cluster <> (SELECT system_identifier FROM origin) THEN 'restored'
         WHEN token IS NULL THEN NULL
         WHEN mark.id IS NULL THEN 'unknown'
         WHEN mark.system_identifier <> cluster THEN 'cluster'

@@ -18,8 +18,8 @@ mod vital_thread;
 
 pub use audit::PostgresAuditLog;
 pub use database::{
-    Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, environment, grants, migrations, pooler,
-    production,
+    Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, environment, grants, migrations, origin,
+    pooler, production, restored,
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use feed::{PostgresPatientFeed, readers};

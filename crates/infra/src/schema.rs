@@ -203,9 +203,10 @@ diesel::table! {
 }
 
 diesel::table! {
-    feed_origin (is_only_row) {
+    origin (is_only_row) {
         is_only_row -> Bool,
         system_identifier -> BigInt,
+        timeline -> Text,
         added -> BigInt,
     }
 }

@@ -21,7 +21,7 @@ const SMALL_TABLES: &[&str] = &[
     "waiting_sign_ins",
     "familiar_networks",
     "environment_stamp",
-    "feed_origin",
+    "origin",
     "readers",
     "__diesel_schema_migrations",
 ];

@@ -6,6 +6,7 @@ use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::environment::{assert_environment, stamp_environment};
 use intake_infra::grants::assert_granted;
 use intake_infra::migrations::{assert_migrated, migrate};
+use intake_infra::origin::assert_origin;
 use intake_infra::pooler::assert_own_sessions;
 use intake_infra::production::{assert_durable, needless_privilege};
 use intake_infra::{DatabaseUrl, Durability, SchemaError, prepare};
@@ -30,6 +31,7 @@ pub(crate) fn explain(variable: &'static str) -> impl Fn(SchemaError) -> anyhow:
     move |error| {
         let advice = match &error {
             SchemaError::Unmigrated => "run `intake migrate` first",
+            SchemaError::Restored => "run `intake restored`, which tells what to look at",
             SchemaError::MissingGrants(_) => "`intake migrate --service-role NAME` grants it",
             SchemaError::Failed(_) => "does the role have its grants? `intake migrate --service-role NAME` gives them",
             _ => return anyhow!(error).context(variable),
@@ -66,6 +68,9 @@ impl Backend {
         let backend = Self::open(configuration)?;
         assert_durable(&backend.service, configuration.environment).map_err(explain("DATABASE_URL"))?;
         assert_granted(&backend.service).map_err(explain("DATABASE_URL"))?;
+        if configuration.environment == Environment::Production {
+            assert_origin(&backend.service).map_err(explain("DATABASE_URL"))?;
+        }
         if configuration.environment == Environment::Production
             && let Some(privilege) = needless_privilege(&backend.service)?
         {

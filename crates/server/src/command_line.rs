@@ -63,6 +63,17 @@ pub(crate) enum OperatorCommand {
     Member(MemberCommand),
     /// Writes an organisation's patients, or what was committed since an earlier export, as a reader
     Export(ExportArguments),
+    /// Says that a database which was restored or moved is the register from here on, and tells what to look at
+    Restored {
+        /// A copy of the table `audit_entries` of the database that was lost, as CSV with a head
+        #[arg(long, value_name = "FILE")]
+        audit: Option<PathBuf>,
+        /// Revokes every key that is in the database
+        #[arg(long)]
+        revoke_keys: bool,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Shows or erases what is held of a patient, as the owner of the database
     #[command(subcommand)]
     Patient(PatientCommand),

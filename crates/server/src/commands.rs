@@ -22,10 +22,11 @@ use crate::command_line::{KeyCommand, MemberArguments, MemberCommand, OperatorCo
 use crate::configuration::Configuration;
 use crate::export;
 use crate::patient::patient;
+use crate::restored;
 use intake_http::edge;
 
 /// Operators wait longer than requests: a database may be starting.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
@@ -38,6 +39,9 @@ pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> an
             }
         }
         OperatorCommand::Export(arguments) => export::run(&arguments, configuration),
+        OperatorCommand::Restored { audit, revoke_keys, output } => {
+            restored::run(audit.as_ref(), revoke_keys, &output, configuration)
+        }
         OperatorCommand::Patient(command) => patient(command, configuration),
         OperatorCommand::Organisation(command) => {
             with_database(configuration, async |database| organisation(command, &key_store(database)).await)

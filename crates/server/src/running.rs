@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use intake_http::Connections;
 use intake_infra::KeyUseWriter;
 
+use crate::origin_watch::OriginWatch;
 use crate::signals::Signals;
 use crate::systemd;
 
@@ -24,19 +25,21 @@ pub(crate) struct Running {
     pub(crate) connections: Connections,
     pub(crate) drain_delay: Duration,
     pub(crate) key_use_writer: KeyUseWriter,
+    pub(crate) origin: OriginWatch,
 }
 
 impl Running {
     /// Serves until a signal asks to stop, goes on until balancers have noticed, then finishes the accepted requests and
     /// writes the last uses of keys. Each has a time limit of its own.
     pub(crate) async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
-        let Self { api, admin, connections, drain_delay, key_use_writer } = self;
+        let Self { api, admin, connections, drain_delay, key_use_writer, origin } = self;
         let (api_handle, admin_handle) = (api.handle(), admin.handle());
         let mut api = actix_web::rt::spawn(api);
         let mut admin = actix_web::rt::spawn(admin);
         tokio::select! {
             ended = &mut api => return Err(unexpected_end("the API", ended)),
             ended = &mut admin => return Err(unexpected_end("the admin listener", ended)),
+            restored = origin.until_restored() => return Err(restored),
             () = signals.next() => {}
         }
         tracing::info!("stopping: accepted requests are finished first");

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use crate::backend::Backend;
 use crate::configuration::Configuration;
 use crate::listeners::{self, Listeners};
+use crate::origin_watch::OriginWatch;
 use crate::readiness::{LastCheck, Readiness};
 use crate::running::Running;
 use crate::signals::{self, Signals};
@@ -141,6 +142,7 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     let connections = Connections::new(connections_max, configuration.trusted_proxies.clone());
     let key_format = configuration.key_format.clone();
     let last = LastCheck::default();
+    let watched = database.clone();
     let readiness = Readiness { database, register, connections: connections.clone(), environment, key_format, last };
     let certificate = listeners.certificate.clone();
     signals::at_hangup(move || {
@@ -153,7 +155,8 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     if environment == Environment::Development {
         greet(configuration, clinic, members.as_ref(), &base, admin_addr).await?;
     }
-    Ok(Running { api, admin, connections, drain_delay: configuration.drain_delay, key_use_writer })
+    let origin = OriginWatch::new(watched, environment);
+    Ok(Running { api, admin, connections, drain_delay: configuration.drain_delay, key_use_writer, origin })
 }
 
 /// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so

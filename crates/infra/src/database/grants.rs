@@ -17,7 +17,7 @@ pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request
 const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
-const GRANTS: [(&str, &str, &[&str]); 14] = [
+const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "second_factor_required", &["organisations"]),
     ("UPDATE", "revoked_at, revoked_by, expires_at, name, note, expiry_told_at", &["api_keys"]),
@@ -39,6 +39,8 @@ const GRANTS: [(&str, &str, &[&str]); 14] = [
     ("SELECT", READABLE, &["patients"]),
     ("SELECT", "organisation_id, idempotency_digest", &["erasures"]),
     ("SELECT, DELETE", "", &["feed_marks"]),
+    ("SELECT", "", &["origin"]),
+    ("UPDATE", "timeline", &["origin"]),
     ("SELECT", "", &["__diesel_schema_migrations"]),
 ];
 

@@ -5,10 +5,12 @@ pub(crate) mod durability;
 pub mod environment;
 pub mod grants;
 pub mod migrations;
+pub mod origin;
 pub(crate) mod pool;
 pub mod pooler;
 pub mod production;
 pub(crate) mod readiness;
+pub mod restored;
 pub(crate) mod schema_error;
 pub(crate) mod url;
 

@@ -33,6 +33,11 @@ pub enum SchemaError {
     /// No organisation has this id.
     #[error("there is no organisation {0}")]
     NoSuchOrganisation(OrganisationId),
+    /// The database is not where the register was known to be whole.
+    #[error(
+        "the database was restored or moved, or a standby was promoted while no service was running: keys that were revoked may work again"
+    )]
+    Restored,
     /// The role may not read patients.
     #[error("its role may not read patients")]
     NoReader,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::database::connect::{ConnectError, OpenConnection, RETRY_PAUSE, connect};
 use crate::database::url::DatabaseUrl;
-use crate::diesel_errors::{Failure, failure, store_error};
+use crate::diesel_errors::{Failure, failure, store_error, without_row_values};
 use crate::feed::page;
 
 /// The planner guesses how many rows are beyond its statistics, which are always behind the end of the register. With guesses
@@ -76,9 +76,7 @@ impl PostgresPatientFeed {
             Failure::Transient => store_error(error),
             // Diesel cannot tell a server that shuts down from a statement that is at fault: the next one tells.
             Failure::Unknown if diesel::sql_query("SELECT 1").execute(&mut **connection).is_err() => store_error(error),
-            Failure::Unknown | Failure::Refused => {
-                StoreError::Unexpected(crate::diesel_errors::without_row_values(error))
-            }
+            Failure::Unknown | Failure::Refused => StoreError::Unexpected(without_row_values(error)),
         })
     }
 }
@@ -153,9 +151,6 @@ impl PatientFeed for PostgresPatientFeed {
     }
 
     fn select(&mut self, scope: &FeedScope, span: &Span) -> Result<Selection, StoreError> {
-        if span.since.token.is_none() {
-            return Ok(Selection::Many);
-        }
         self.run(|connection| page::select(connection, scope, span))
     }
 

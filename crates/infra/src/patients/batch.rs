@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::database::grants::missing_grants;
 use crate::database::schema_error::SchemaError;
 use crate::patients::job::{Answer, Task};
-use crate::patients::statement::{InsertBatch, InsertOne, Outcome, OutcomeOfOne, Rehearsal};
+use crate::patients::statement::{InsertBatch, InsertMany, InsertOne, Outcome, OutcomeOfOne, Rehearsal};
 use crate::patients::stored_before::StoredBefore;
 
 /// A task on its way to the database.
@@ -49,11 +49,12 @@ pub(crate) fn store(
 ) -> Result<Vec<Result<Answer, StoreError>>, Failed> {
     let statement: InsertBatch<'_> = attempts.iter().map(|attempt| &attempt.task).collect();
     let (key_indexes, rows) = (statement.key_indexes(), statement.rows());
-    let outcome: Outcome = match attempts {
-        [Attempt { task: Task::Create(_), .. }] => {
-            InsertOne(statement).get_result::<OutcomeOfOne>(connection).optional()?.into()
-        }
-        _ => statement.get_result(connection)?,
+    let is_one = matches!(attempts, [Attempt { task: Task::Create(_), .. }]);
+    let outcome: Outcome = match (is_one, statement.has_idempotency_keys()) {
+        (true, false) => InsertOne::<false>(statement).get_result::<OutcomeOfOne>(connection).optional()?.into(),
+        (true, true) => InsertOne::<true>(statement).get_result::<OutcomeOfOne>(connection).optional()?.into(),
+        (false, false) => InsertMany::<false>(statement).get_result(connection)?,
+        (false, true) => InsertMany::<true>(statement).get_result(connection)?,
     };
     let created = outcome.created.as_deref().unwrap_or_default();
     let are_all_created = created.len() == rows;
@@ -108,8 +109,9 @@ pub(crate) enum Fault {
 /// fails after the lock timeout says nothing about the batch: another transaction holds the table.
 pub(crate) fn fault(connection: &mut PgConnection, attempts: &[Attempt], lock_timeout: Duration) -> Fault {
     let started = Instant::now();
-    let mut rehearse =
-        |attempts: &[Attempt]| Rehearsal(attempts.iter().map(|attempt| &attempt.task).collect()).execute(connection);
+    let mut rehearse = |attempts: &[Attempt]| {
+        Rehearsal(InsertMany(attempts.iter().map(|attempt| &attempt.task).collect())).execute(connection)
+    };
     if rehearse(attempts).is_ok() || started.elapsed() >= lock_timeout {
         Fault::Neither
     } else if rehearse(&[]).is_ok() {

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &ExportArguments, configuration: &Configuration) ->
     })?;
     let stop = arguments.follow.then(Stop::listen).transpose()?.unwrap_or_default();
     let (is_followed, until_stopped) = (arguments.follow, stop.clone());
-    let feed = PostgresPatientFeed::new(url, move |elapsed| {
+    let mut feed = PostgresPatientFeed::new(url, move |elapsed| {
         if is_followed {
             if elapsed > SILENCE_MAX {
                 until_stopped.say_once("the database is away; still trying");
@@ -55,8 +55,9 @@ pub(crate) fn run(arguments: &ExportArguments, configuration: &Configuration) ->
         }
     });
     let scope = FeedScope { organisation_id: arguments.organisation, key_id: arguments.key };
+    let since = open(&mut feed, &scope, arguments)?;
     let mut export = Export { feed, scope, output: Output::open(arguments)?, stop };
-    let token = export.run(arguments)?;
+    let token = export.run(since, arguments.follow)?;
     export.output.finish()?;
     tell(token);
     Ok(())
@@ -71,15 +72,18 @@ struct Export {
 
 impl Export {
     /// Gives out what is to be given out; returns the token that comes after it.
-    fn run(&mut self, arguments: &ExportArguments) -> anyhow::Result<FeedToken> {
-        let mut since = self.open(arguments)?;
-        let mut superseded = None;
+    fn run(&mut self, mut since: Mark, is_followed: bool) -> anyhow::Result<FeedToken> {
+        let mut last = None;
         loop {
-            let until = self.feed.mark(&self.scope, superseded)?;
+            let until = match (self.feed.mark(&self.scope, last), last) {
+                // Nothing was given out since.
+                (Err(_), Some(token)) if self.stop.is_asked() => return Ok(token),
+                (made, _) => made?,
+            };
             let token = until.token.context("the mark has no token")?;
             since = self.give_out(since, until)?;
-            superseded = Some(token);
-            if !arguments.follow {
+            last = Some(token);
+            if !is_followed {
                 return Ok(token);
             }
             if self.output.is_stream() {
@@ -89,12 +93,6 @@ impl Export {
                 return Ok(token);
             }
         }
-    }
-
-    fn open(&mut self, arguments: &ExportArguments) -> anyhow::Result<Mark> {
-        let token = arguments.since.as_deref().map(str::parse).transpose();
-        let token = token.map_err(|_| anyhow!("--since: this is no token: it looks like an id"))?;
-        self.feed.open(&self.scope, token).map_err(advise)
     }
 
     fn give_out(&mut self, since: Mark, until: Mark) -> anyhow::Result<Mark> {
@@ -138,6 +136,13 @@ impl Export {
             }
         }
     }
+}
+
+/// Where the export begins.
+fn open(feed: &mut dyn PatientFeed, scope: &FeedScope, arguments: &ExportArguments) -> anyhow::Result<Mark> {
+    let token = arguments.since.as_deref().map(str::parse).transpose();
+    let token = token.map_err(|_| anyhow!("--since: this is no token; a token has the form of an id"))?;
+    feed.open(scope, token).map_err(advise)
 }
 
 /// Why a span could not be given out.

@@ -268,9 +268,9 @@ fn a_token_that_does_not_fit_is_refused_with_what_to_do() {
     let change = |sql: &str| app.database.connect().batch_execute(sql).unwrap();
     change("UPDATE feed_marks SET system_identifier = 7");
     assert!(refusal(&["--since", &token]).contains("made in another database"));
-    change("UPDATE feed_origin SET system_identifier = 7");
+    change("UPDATE origin SET system_identifier = 7");
     assert!(refusal(&[]).contains("intake restored"));
-    change("UPDATE feed_origin SET system_identifier = (SELECT system_identifier FROM pg_control_system())");
+    change("UPDATE origin SET system_identifier = (SELECT system_identifier FROM pg_control_system())");
     change("CREATE TABLE pg_dist_partition (logicalrel regclass); INSERT INTO pg_dist_partition VALUES ('patients')");
     assert!(refusal(&[]).contains("logical replication"));
 }
@@ -349,6 +349,7 @@ fn a_file_appears_when_it_is_complete_and_is_nobody_elses_business() {
     // A refused run touches nothing that is complete.
     refused(to_file(&["--since", &uuid::Uuid::nil().to_string()]));
     assert_eq!(fs::read_to_string(&path).unwrap(), written);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     // What a killed run has left is overwritten.
     fs::write(folder.path().join("patients.jsonl.unfinished"), "half of something that is longer than what comes")
         .unwrap();

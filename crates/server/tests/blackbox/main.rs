@@ -48,6 +48,7 @@ mod readers;
 mod readiness;
 mod replication;
 mod request_log;
+mod restoring;
 mod roles;
 mod round_trips;
 mod secrets;

@@ -1,0 +1,45 @@
+//! Watches, in production, whether the database is still the one that the service has started on. A standby that is promoted with
+//! everything on record is accepted without anybody; on a restored database the service ends, because keys that were revoked
+//! work again there.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use intake_domain::Environment;
+use intake_infra::origin::Look;
+use intake_infra::{Database, SchemaError};
+
+use crate::backend::explain;
+
+/// Between two looks: what was done in the last second before a failover can be lost unnoticed.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is watched. None: nothing, in development.
+pub(crate) struct OriginWatch(Option<Database>);
+
+impl OriginWatch {
+    pub(crate) fn new(database: Database, environment: Environment) -> Self {
+        Self((environment == Environment::Production).then_some(database))
+    }
+
+    /// Waits until the database turns out to be restored, and says so.
+    pub(crate) async fn until_restored(self) -> anyhow::Error {
+        let Some(database) = self.0 else { return std::future::pending().await };
+        let mut seen = None;
+        loop {
+            match database.look_at_origin(seen).await {
+                Ok(Look::Known(newest)) => seen = Some(newest),
+                Ok(Look::Promoted(newest)) => {
+                    tracing::warn!("a standby of the database was promoted; everything on record is there");
+                    seen = Some(newest);
+                }
+                Ok(Look::Restored) => return explain("DATABASE_URL")(SchemaError::Restored),
+                // A database that is away is no other one.
+                Err(error) => {
+                    tracing::debug!(error = %anyhow!(error), "the origin of the database cannot be looked at");
+                }
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+}

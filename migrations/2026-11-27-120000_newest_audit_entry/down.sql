@@ -1,0 +1,1 @@
+DROP INDEX newest_audit_entry;
