@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use intake_domain::{Mail, Mailer};
-use lettre::message::header::ContentType;
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message};
+use lettre::transport::smtp::Error as SmtpError;
 use lettre::{SmtpTransport, Transport};
 
 use crate::mail::sender::MailSender;
@@ -92,8 +93,7 @@ impl Sending {
             Ok(()) => return,
             Err(error) => error,
         };
-        let is_hopeless =
-            error.downcast_ref::<lettre::transport::smtp::Error>().is_none_or(|error| error.is_permanent());
+        let is_hopeless = error.downcast_ref::<SmtpError>().is_none_or(SmtpError::is_permanent);
         let reason = reason(&error);
         if is_hopeless || waiting.since.elapsed() > GIVE_UP_AFTER || self.waiting.len() >= QUEUE_MAX {
             tracing::error!(reason, "a mail could not be sent, and is not tried again");
@@ -115,10 +115,7 @@ impl Sending {
             .to(Mailbox::new(None, mail.to.as_str().parse()?))
             .subject(&mail.subject)
             // Nobody answers it, least of all with a note of absence.
-            .raw_header(lettre::message::header::HeaderValue::new(
-                lettre::message::header::HeaderName::new_from_ascii_str("Auto-Submitted"),
-                "auto-generated".to_owned(),
-            ))
+            .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
             .header(ContentType::TEXT_PLAIN)
             .body(mail.text.clone())?;
         self.transport.send(&message)?;
@@ -128,7 +125,7 @@ impl Sending {
 
 /// What went wrong, without the words of the mail server, which may repeat the address.
 fn reason(error: &anyhow::Error) -> String {
-    match error.downcast_ref::<lettre::transport::smtp::Error>() {
+    match error.downcast_ref::<SmtpError>() {
         Some(error) => match error.status() {
             Some(code) => format!("the mail server answers {code}"),
             None if error.is_tls() => format!("no encryption: {error}"),

@@ -144,7 +144,7 @@ fn everybody_is_told_once_that_a_key_will_expire() {
     drop(app.member("ada@example.com"));
     let (id, _) = app.clinic.key();
     // A key that is made for a few days is not news.
-    let (short, _) = app.clinic.key_until(Some(time::OffsetDateTime::now_utc() + time::Duration::days(3)));
+    let (short, _) = app.clinic.key_until(Some(intake_http::edge::now() + time::Duration::days(3)));
     let soon = format!(
         "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days' WHERE id = '{id}'"
     );
