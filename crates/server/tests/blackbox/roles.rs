@@ -250,8 +250,10 @@ fn who_lacks_a_required_second_factor_turns_it_on_and_can_do_nothing_else() {
     for (method, path) in walled_routes() {
         let is_the_way_in = path == "/settings/account/second-factor" || path == "/sign-out";
         let asked = fill(&path, |_| key.to_string());
-        let form =
-            format!("name=k&email=e%40e.co&id={key}&ends_after=now&new_password=x&{}", role_form("administrator"));
+        let form = format!(
+            "name=k&email=e%40e.co&id={key}&ends_after=now&new_password=x&credential=x&client_data=x&authenticator_data=x&public_key=x&{}",
+            role_form("administrator")
+        );
         for member in [&grace, &grace_anew] {
             if !is_the_way_in {
                 let answer = if method == "POST" { member.post(&asked, &form) } else { member.get(&asked) };
