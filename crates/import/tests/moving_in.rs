@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use intake_domain::{ApiKey, Environment};
+use intake_infra::Durability;
 use intake_test_support::{Clinic, Service, ServiceBuilder, TestDatabase, wait_for};
 use tempfile::TempDir;
 
@@ -377,4 +378,40 @@ fn many_rows_need_little_memory() {
     };
     assert!(status.success());
     assert!((1_000..24 * 1024).contains(&most), "{most} kB");
+}
+
+#[test]
+fn what_intake_export_wrote_moves_into_another_organisation_unchanged() {
+    let import = Import::start();
+    let key = import.clinic.key().1;
+    for last_name in ["Lovelace", "'t Hooft", "=1+1", "O'Neill, \"Z\"", "-"] {
+        let mut patient = intake_test_support::patient();
+        patient["lastName"] = last_name.into();
+        patient["suburb"] = "".into();
+        assert_eq!(import.service.create(&key, &patient).status, 201);
+    }
+    let values = |import: &Import| {
+        let columns = "concat_ws('|', first_name, last_name, phone_number, date_of_birth, email, suburb, state)";
+        import.database.texts(&format!("SELECT {columns} FROM patients ORDER BY 1"))
+    };
+    let before = values(&import);
+    // As the owner, who may read everything.
+    let owner = import.database.owner.clone().with_durability(Durability::None);
+    for (format, file) in [("csv", "patients.csv"), ("jsonl", "patients.jsonl")] {
+        let exporting = ServiceBuilder::new(service_program().to_str().unwrap()).database_urls(&owner, &owner);
+        let output = import.path(file);
+        let arguments = ["export", "--organisation", &import.clinic.organisation.to_string(), "--format", format];
+        let exporting = arguments.iter().fold(exporting, |all, one| all.argument(one)).argument("--output");
+        let exported = exporting.argument(output.to_str().unwrap()).run();
+        assert!(exported.status.success(), "{}", complaint(&exported));
+    }
+    let other = Clinic::open(&import.database.service, Environment::Development);
+    import.write_key(&other.key().1);
+    assert_eq!(import.run("patients.csv", &[]), "5 rows: 5 created, 0 created before, 0 refused\n");
+    assert_eq!(import.run("patients.jsonl", &[]), "5 rows: 0 created, 5 created before, 0 refused\n", "the same rows");
+    let mut twice = [before.clone(), before].concat();
+    twice.sort();
+    let mut after = values(&import);
+    after.sort();
+    assert_eq!(after, twice);
 }

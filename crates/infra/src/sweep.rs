@@ -132,7 +132,7 @@ mod tests {
             assert!(before - database.count("sessions") <= 1_000, "in batches");
             steps += 1;
         }
-        assert_eq!(steps, 3 + 6, "three for the sessions, one for each of the others");
+        assert_eq!(steps, 3 + 8, "three for the sessions, one for each of the others");
         let left = [
             "sessions",
             "waiting_sign_ins",

@@ -32,8 +32,9 @@ pub(crate) fn read(settings: &Settings<'_>) -> anyhow::Result<Option<DatabaseUrl
     let owner = address(settings, &MIGRATION_DATABASE_URL, &MIGRATION_DATABASE_URL_FILE)?;
     match (service, owner) {
         (Some(service), owner) => {
-            let service = service.with_durability(settings.get::<Survival>(&DURABILITY)?.0);
-            Ok(Some(DatabaseUrls { owner: owner.unwrap_or_else(|| service.clone()), service }))
+            let durability = settings.get::<Survival>(&DURABILITY)?.0;
+            let owner = owner.unwrap_or_else(|| service.clone()).with_durability(durability);
+            Ok(Some(DatabaseUrls { owner, service: service.with_durability(durability) }))
         }
         (None, Some(_)) => bail!("DATABASE_URL must be set where INTAKE_MIGRATION_DATABASE_URL is"),
         (None, None) => Ok(None),

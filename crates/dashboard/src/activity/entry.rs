@@ -75,7 +75,7 @@ fn known(action: Action) -> &'static str {
         Action::KeyReplaced => "created a replacement for the key",
         Action::KeyRevoked => "revoked the key",
         Action::KeyRenamed => "renamed the key",
-        Action::KeyMarkCleared => "cleared the mark “sent unencrypted” of the key",
+        Action::KeyMarkCleared => "cleared the warning that it was sent unencrypted from the key",
         Action::KeyNoted => "changed the note about the key",
         Action::PatientErased => "erased the patient",
     }

@@ -146,7 +146,8 @@ fn everybody_is_told_once_that_a_key_will_expire() {
     // A key that is made for a few days is not news.
     let (short, _) = app.clinic.key_until(Some(intake_http::edge::now() + time::Duration::days(3)));
     let soon = format!(
-        "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days' WHERE id = '{id}'"
+        "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days' WHERE id = '{id}';
+         UPDATE api_keys SET created_at = now() WHERE id = '{short}'"
     );
     app.database.connect().batch_execute(&soon).unwrap();
     for _ in 0..2 {

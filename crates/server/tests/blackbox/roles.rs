@@ -37,10 +37,13 @@ fn a_key_manager_gets_to_keys_and_the_own_account_and_nowhere_else() {
     for (method, path) in walled_routes() {
         let asked = fill(&path, |name| id_on_page(name, &keys, &others));
         // A form that would do something, were it not for the role.
-        let form =
-            format!("name=k&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&{}", role_form("administrator"));
+        let form = format!(
+            "name=k&note=n&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&{}",
+            role_form("administrator")
+        );
         let ask = || if method == "POST" { grace.post(&asked, &form) } else { grace.get(&asked) };
-        let is_for_everyone = FOR_EVERYONE.iter().any(|start| path.starts_with(start));
+        // Which leads to the keys.
+        let is_for_everyone = path == "/settings" || FOR_EVERYONE.iter().any(|start| path.starts_with(start));
         if !is_for_everyone {
             let answer = ask();
             assert_eq!(answer.status, 403, "{method} {path}");
@@ -251,7 +254,7 @@ fn who_lacks_a_required_second_factor_turns_it_on_and_can_do_nothing_else() {
         let is_the_way_in = path == "/settings/account/second-factor" || path == "/sign-out";
         let asked = fill(&path, |_| key.to_string());
         let form = format!(
-            "name=k&email=e%40e.co&id={key}&ends_after=now&new_password=x&credential=x&client_data=x&authenticator_data=x&public_key=x&{}",
+            "name=k&note=n&email=e%40e.co&id={key}&ends_after=now&new_password=x&credential=x&client_data=x&authenticator_data=x&public_key=x&{}",
             role_form("administrator")
         );
         for member in [&grace, &grace_anew] {
