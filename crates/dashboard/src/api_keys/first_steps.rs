@@ -10,7 +10,7 @@ use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
 use crate::page::session_cookie;
 use crate::page::shell::redirect;
-use crate::page::visitor::Visitor;
+use crate::page::visitor::{Administrator, Visitor};
 
 /// A year in this browser: longer than anybody takes over the first steps.
 const HIDDEN: &str = "__Host-intake-first-steps=hidden; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=31536000";
@@ -52,7 +52,10 @@ pub(crate) async fn first_steps(
     Ok(Some(steps).filter(|steps| steps.iter().any(|step| !step.is_done)))
 }
 
-pub(crate) async fn hide(visitor: Visitor, form: Form<FormToken>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn hide(
+    Administrator(visitor): Administrator,
+    form: Form<FormToken>,
+) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let mut response = redirect("/settings/api-keys");
     response.headers_mut().append(SET_COOKIE, HeaderValue::from_static(HIDDEN));
