@@ -11,10 +11,9 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{
-    AddKeyOutcome, ChangeKeyOutcome, EndOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore, MockAuditLog,
-    MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, MockSignatures, Name,
-    PasskeyStore, PasswordHasher, Role, SessionStore,
-    SignedIn, Token,
+    AddKeyOutcome, ChangeKeyOutcome, EndOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore,
+    MockAuditLog, MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPatientRegister,
+    MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher, Role, SessionStore, SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
@@ -132,7 +131,7 @@ fn sessions() -> Arc<dyn SessionStore> {
         };
         let organisation_name = "Clinic".to_owned();
         let is_known = *token == session().digest();
-        Ok(is_known.then(|| SignedIn {
+        Ok(is_known.then_some(SignedIn {
             member,
             organisation_name,
             has_second_factor: false,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use intake_domain::{
     Actor, AuditEntryId, ClearMarkOutcome, Deed, EmailAddress, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus,
     KeyStore, Name, Organisation, OrganisationId, ResetSecondFactorError, Token, clear_sent_in_clear, create_key,
@@ -63,25 +63,23 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Fails wherever migrating would.
+/// Fails wherever migrating would. The embedded database is migrated whenever it starts, so nothing is left to do there.
 fn check_migrations(
     configuration: &Configuration,
     role: Option<&str>,
     reader: Option<&Reader>,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let Some(urls) = &configuration.database else {
-        bail!("--check: set DATABASE_URL; the embedded database is migrated whenever it starts");
-    };
-    assert_environment(&urls.owner, configuration.environment)?;
-    assert_not_newer(&urls.owner)?;
+    let backend = Backend::reach(configuration)?;
+    assert_environment(&backend.owner, configuration.environment)?;
+    assert_not_newer(&backend.owner)?;
     if let Some(role) = role {
-        assert_service_role(&urls.owner, role)?;
+        assert_service_role(&backend.owner, role)?;
     }
     if let Some(reader) = reader {
-        reader.assert_can_be(&urls.owner)?;
+        reader.assert_can_be(&backend.owner)?;
     }
-    let pending = pending(&urls.owner)?;
+    let pending = pending(&backend.owner)?;
     let mut text = match pending.len() {
         0 => "The schema is up to date.".to_owned(),
         1 => format!("Would apply 1 migration: {}.", pending.join(", ")),

@@ -56,6 +56,8 @@ fn a_check_says_what_would_be_done_and_does_nothing() {
     assert_eq!(json_of(migrate(&database, &["--json"])), json!({ "applied": versions }));
     assert_eq!(json_of(migrate(&database, &["--check", "--json"])), json!({ "pending": [] }));
     assert_eq!(text_of(migrate(&database, &["--check"])), "The schema is up to date.\n");
+    // The embedded database is migrated by whatever starts it.
+    assert_eq!(text_of(program().argument("migrate").argument("--check")), "The schema is up to date.\n");
 }
 
 #[test]
@@ -67,8 +69,6 @@ fn a_check_fails_where_migrating_would() {
     database.connect().batch_execute(newer).unwrap();
     let older = complaint(migrate(&database, &["--check"]));
     assert!(older.contains("migrated by a newer intake"), "{older}");
-    let embedded = complaint(program().argument("migrate").argument("--check"));
-    assert!(embedded.starts_with("intake: --check: set DATABASE_URL"), "{embedded}");
 }
 
 #[test]
