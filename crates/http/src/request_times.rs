@@ -6,12 +6,10 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use intake_metrics::{Histogram, Kind, MetricsText, Unit};
+use intake_metrics::{Histogram, Kind, MICROSECOND, MILLISECOND, MetricsText, Unit};
 
 use crate::route::{API_ROUTES, Route};
 
-const MICROSECOND: u64 = 1_000;
-const MILLISECOND: u64 = 1_000 * MICROSECOND;
 /// From a refusal without the database to the deadline and beyond, finest where a create usually is.
 const BOUNDS: [u64; 14] = [
     100 * MICROSECOND,

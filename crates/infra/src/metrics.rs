@@ -1,10 +1,8 @@
 //! What is measured here: the queue before the database, the statements, the connections, and the line of passwords.
 
 use diesel::result::{DatabaseErrorKind, Error};
-use intake_metrics::{Counter, Gauge, Histogram, Kind, MetricsText, Unit};
+use intake_metrics::{Counter, Gauge, Histogram, Kind, MICROSECOND, MILLISECOND, MetricsText, Unit};
 
-const MICROSECOND: u64 = 1_000;
-const MILLISECOND: u64 = 1_000 * MICROSECOND;
 /// From a moment on an idle service to the usual deadline.
 const WAITS: [u64; 12] = [
     50 * MICROSECOND,

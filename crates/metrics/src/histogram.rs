@@ -8,6 +8,11 @@ use crate::text::Family;
 /// Nanoseconds in a second.
 const NANOSECONDS: f64 = 1_000_000_000.0;
 
+/// A microsecond, as the bounds of times are given.
+pub const MICROSECOND: u64 = 1_000;
+/// A millisecond.
+pub const MILLISECOND: u64 = 1_000 * MICROSECOND;
+
 /// What a histogram's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

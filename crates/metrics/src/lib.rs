@@ -7,7 +7,7 @@ mod text;
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-pub use histogram::{Histogram, Unit};
+pub use histogram::{Histogram, MICROSECOND, MILLISECOND, Unit};
 pub use text::{Family, Kind, MEDIA_TYPE, MetricsText};
 
 /// A number that only grows.

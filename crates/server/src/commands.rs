@@ -63,13 +63,8 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Fails wherever migrating would. The embedded database is migrated whenever it starts, so nothing is left to do there.
-fn check_migrations(
-    configuration: &Configuration,
-    role: Option<&str>,
-    reader: Option<&Reader>,
-    output: &Output,
-) -> anyhow::Result<()> {
+/// The database that is to be migrated, after every check that needs no change.
+fn migratable(configuration: &Configuration, role: Option<&str>, reader: Option<&Reader>) -> anyhow::Result<Backend> {
     let backend = Backend::reach(configuration)?;
     assert_environment(&backend.owner, configuration.environment)?;
     assert_not_newer(&backend.owner)?;
@@ -79,6 +74,17 @@ fn check_migrations(
     if let Some(reader) = reader {
         reader.assert_can_be(&backend.owner)?;
     }
+    Ok(backend)
+}
+
+/// Fails wherever migrating would. The embedded database is migrated whenever it starts, so nothing is left to do there.
+fn check_migrations(
+    configuration: &Configuration,
+    role: Option<&str>,
+    reader: Option<&Reader>,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let backend = migratable(configuration, role, reader)?;
     let pending = pending(&backend.owner)?;
     let mut text = match pending.len() {
         0 => "The schema is up to date.".to_owned(),
@@ -100,16 +106,7 @@ fn migrate_database(
     reader: Option<&Reader>,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let backend = Backend::reach(configuration)?;
-    // Before anything is changed.
-    assert_environment(&backend.owner, configuration.environment)?;
-    assert_not_newer(&backend.owner)?;
-    if let Some(role) = role {
-        assert_service_role(&backend.owner, role)?;
-    }
-    if let Some(reader) = reader {
-        reader.assert_can_be(&backend.owner)?;
-    }
+    let backend = migratable(configuration, role, reader)?;
     let applied = migrate(&backend.owner)?;
     let mut text = match applied.len() {
         0 => "The schema is up to date.".to_owned(),

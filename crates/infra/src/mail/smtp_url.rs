@@ -15,8 +15,8 @@ impl SmtpUrl {
     /// Whether the address holds a password.
     #[must_use]
     pub fn has_password(&self) -> bool {
-        let authority = self.0.split("://").nth(1).and_then(|rest| rest.split(['/', '?']).next());
-        authority.and_then(|authority| authority.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        authority(rest).rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
     }
 
     /// What connects to the server, which is not asked yet.
@@ -47,10 +47,14 @@ impl fmt::Debug for SmtpUrl {
     }
 }
 
+/// The user, the host and the port, of what follows the scheme.
+fn authority(rest: &str) -> &str {
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
 /// Whether what follows the scheme names a host of this machine.
 fn is_on_this_machine(rest: &str) -> bool {
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = authority(rest).rsplit('@').next().unwrap_or_default();
     let host = match host.strip_prefix('[') {
         Some(address) => address.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
