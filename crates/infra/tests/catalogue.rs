@@ -5,26 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use diesel::prelude::*;
 use diesel::sql_types::Text;
+use intake_infra::spread::SMALL_TABLES;
 use intake_test_support::TestDatabase;
-
-/// Tables that every node may hold whole: written by people, not by requests.
-const SMALL_TABLES: &[&str] = &[
-    "organisations",
-    "api_keys",
-    "members",
-    "invitations",
-    "sessions",
-    "password_resets",
-    "recovery_codes",
-    "passkeys",
-    "passkey_challenges",
-    "waiting_sign_ins",
-    "familiar_networks",
-    "environment_stamp",
-    "origin",
-    "readers",
-    "__diesel_schema_migrations",
-];
 
 #[derive(QueryableByName)]
 struct Line {

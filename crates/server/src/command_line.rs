@@ -52,6 +52,14 @@ pub(crate) enum OperatorCommand {
         #[command(flatten)]
         output: Output,
     },
+    /// Spreads a migrated database over the nodes of a Citus cluster
+    Spread {
+        /// Into how many parts the tables that grow are divided [default: two for each node]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+        shards: Option<u32>,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Makes and lists organisations
     #[command(subcommand)]
     Organisation(OrganisationCommand),

@@ -13,6 +13,7 @@ use intake_infra::environment::assert_environment;
 use intake_infra::grants::{assert_service_role, grant_service_role};
 use intake_infra::migrations::{assert_not_newer, migrate, pending};
 use intake_infra::readers::Reader;
+use intake_infra::spread::{Spread, spread};
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -38,6 +39,7 @@ pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> an
                 migrate_database(configuration, service_role.as_deref(), reader.as_ref(), &output)
             }
         }
+        OperatorCommand::Spread { shards, output } => spread_database(shards, &output, configuration),
         OperatorCommand::Export(arguments) => export::run(&arguments, configuration),
         OperatorCommand::Restored { audit, revoke_keys, output } => {
             restored::run(audit.as_ref(), revoke_keys, &output, configuration)
@@ -123,6 +125,23 @@ fn migrate_database(
         text += &format!(" The role {} may read the patients of {whose}, and nothing else.", reader.role);
     }
     print_result(output, &json!({ "applied": applied }), &text)
+}
+
+fn spread_database(shards: Option<u32>, output: &Output, configuration: &Configuration) -> anyhow::Result<()> {
+    let backend = Backend::reach(configuration)?;
+    assert_environment(&backend.owner, configuration.environment)?;
+    let Spread { copied, divided, shards, nodes } = spread(&backend.owner, shards)?;
+    let mut text = if copied.is_empty() && divided.is_empty() {
+        "Every table was spread already.".to_owned()
+    } else {
+        format!("Every node holds a copy of {}. Divided by organisation: {}.", listed(&copied), listed(&divided))
+    };
+    text += &format!(" Parts: {shards}, on {nodes} nodes.");
+    print_result(output, &json!({ "copied": copied, "divided": divided, "shards": shards, "nodes": nodes }), &text)
+}
+
+fn listed(tables: &[String]) -> String {
+    if tables.is_empty() { "nothing new".to_owned() } else { tables.join(", ") }
 }
 
 fn with_database(

@@ -16,10 +16,17 @@ use diesel::sql_types::{BigInt, Text};
 use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE, prepare};
 
+use crate::citus::Citus;
+
+/// What PostgreSQL makes an empty database of.
+const EMPTY: &str = "template1";
+
 /// The database of one test, deleted when this is dropped.
 pub struct TestDatabase {
     name: String,
     durability: Durability,
+    /// The cluster that it lies on, if that is not PostgreSQL alone.
+    citus: Option<Citus>,
     /// The address for the owner of the schema.
     pub owner: DatabaseUrl,
     /// The address for the service's role.
@@ -42,13 +49,13 @@ impl TestDatabase {
     /// A fresh, empty database.
     #[must_use]
     pub fn empty() -> Self {
-        Self::from("template1", Durability::None)
+        Self::from(EMPTY, Durability::None)
     }
 
     /// A fresh, empty database with full durability.
     #[must_use]
     pub fn empty_and_durable() -> Self {
-        Self::from("template1", Durability::Full)
+        Self::from(EMPTY, Durability::Full)
     }
 
     /// The folder of the server's socket.
@@ -111,10 +118,21 @@ impl TestDatabase {
 
     fn from(template: &str, durability: Durability) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let cluster = cluster(durability);
         let name = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        if let Some(citus) = Citus::named().filter(|_| durability == Durability::None) {
+            citus.create(&name, template != EMPTY);
+            let (owner, service) = (citus.owner(&name), citus.service(&name));
+            return Self { owner, service, name, durability, citus: Some(citus) };
+        }
+        let cluster = cluster(durability);
         execute(durability, &format!("CREATE DATABASE {name} TEMPLATE {template}"));
-        Self { owner: cluster.owner_url(&name), service: cluster.url(SERVICE_ROLE, &name), name, durability }
+        Self {
+            owner: cluster.owner_url(&name),
+            service: cluster.url(SERVICE_ROLE, &name),
+            name,
+            durability,
+            citus: None,
+        }
     }
 }
 
@@ -134,7 +152,10 @@ impl Default for TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        execute(self.durability, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
+        match &self.citus {
+            Some(citus) => citus.drop(&self.name),
+            None => execute(self.durability, &format!("DROP DATABASE {} WITH (FORCE)", self.name)),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod backends;
 mod browser;
+mod citus;
 mod client;
 mod clinic;
 mod database;

@@ -6,6 +6,7 @@ use intake_domain::Environment;
 
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
+use crate::diesel_errors::is_unique_violation;
 use crate::schema::environment_stamp;
 
 /// Refuses a database that belongs to the other environment. One without a stamp, or without tables, is accepted.
@@ -25,11 +26,18 @@ pub fn assert_environment(url: &DatabaseUrl, environment: Environment) -> Result
 
 /// Stamps the database with this environment unless it has a stamp. Refuses one of the other environment.
 pub fn stamp_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
-    diesel::insert_into(environment_stamp::table)
-        .values(environment_stamp::environment.eq(environment.as_str()))
-        .on_conflict_do_nothing()
-        .execute(&mut connect(url)?)
-        .map_err(failed)?;
+    let mut connection = connect(url)?;
+    if stamp(&mut connection).map_err(failed)?.is_none() {
+        // Without ON CONFLICT, for which Citus asks for a right to change the table.
+        let stamped = diesel::insert_into(environment_stamp::table)
+            .values(environment_stamp::environment.eq(environment.as_str()))
+            .execute(&mut connection);
+        match stamped {
+            // Another service was faster.
+            Err(error) if is_unique_violation(&error) => {}
+            stamped => drop(stamped.map_err(failed)?),
+        }
+    }
     assert_environment(url, environment)
 }
 

@@ -7,6 +7,7 @@ use diesel::sql_types::{Bool, Text};
 
 use crate::database::migrations::assert_not_newer;
 use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::database::spread::has_citus;
 use crate::database::url::DatabaseUrl;
 
 /// The columns of a patient that the service's role may read: those that safe retry needs, none of which describes a
@@ -44,6 +45,9 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("SELECT", "", &["__diesel_schema_migrations"]),
 ];
 
+/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row.
+const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 1] = [("INSERT", "at", &["audit_entries"])];
+
 /// One privilege on one table, or on one of its columns.
 struct Privilege {
     name: &'static str,
@@ -51,8 +55,9 @@ struct Privilege {
     column: Option<&'static str>,
 }
 
-fn privileges() -> impl Iterator<Item = Privilege> {
-    GRANTS.iter().flat_map(|(names, columns, tables)| {
+fn privileges(connection: &mut PgConnection) -> QueryResult<impl Iterator<Item = Privilege>> {
+    let on_citus = if has_citus(connection)? { &GRANTS_ON_CITUS[..] } else { &[] };
+    let privileges = GRANTS.iter().chain(on_citus).flat_map(|(names, columns, tables)| {
         tables.iter().flat_map(move |table| {
             names.split(", ").flat_map(move |name| {
                 let all = columns.is_empty().then_some(Privilege { name, table, column: None });
@@ -60,7 +65,8 @@ fn privileges() -> impl Iterator<Item = Privilege> {
                 all.into_iter().chain(named.map(move |column| Privilege { name, table, column: Some(column) }))
             })
         })
-    })
+    });
+    Ok(privileges)
 }
 
 /// Refuses a role that does not exist, and one that no grant could limit: the owner or a superuser.
@@ -90,11 +96,12 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
     let role = format!("\"{}\"", role.replace('"', "\"\""));
     let mut statements =
         format!("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role}; GRANT USAGE ON SCHEMA public TO {role};");
-    for Privilege { name, table, column } in privileges() {
+    let mut connection = connect(url)?;
+    for Privilege { name, table, column } in privileges(&mut connection).map_err(failed)? {
         let columns = column.map(|column| format!(" ({column})")).unwrap_or_default();
         statements += &format!("GRANT {name}{columns} ON {table} TO {role};");
     }
-    connect(url)?.transaction(|connection| connection.batch_execute(&statements)).map_err(failed)
+    connection.transaction(|connection| connection.batch_execute(&statements)).map_err(failed)
 }
 
 /// Refuses a role that lacks a privilege which the service needs.
@@ -116,7 +123,7 @@ pub(crate) fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>>
         #[diesel(sql_type = Text)]
         what: String,
     }
-    let checks = privileges().map(|Privilege { name, table, column }| match column {
+    let checks = privileges(connection)?.map(|Privilege { name, table, column }| match column {
         None => format!("SELECT '{name} on {table}' AS what WHERE NOT has_table_privilege('{table}', '{name}')"),
         Some(column) => format!(
             "SELECT '{name} ({column}) on {table}' AS what

@@ -11,6 +11,7 @@ use diesel::sql_types::Text;
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
 use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::database::spread::spread_later;
 use crate::database::url::DatabaseUrl;
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
@@ -29,14 +30,19 @@ const LOCK_TRIES: usize = 12;
 /// Applies the migrations that are missing, as the owner, and returns their names.
 pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
     let mut connection = connect(url)?;
-    connection.batch_execute(&format!("SELECT pg_advisory_lock({MIGRATION_LOCK})")).map_err(failed)?;
+    lock(&mut connection).map_err(failed)?;
     // From here on, since whoever migrates at the same time may take longer.
     let limit = format!("SET lock_timeout = {}", LOCK_TIMEOUT.as_millis());
     connection.batch_execute(&limit).map_err(failed)?;
     let missing = missing(&mut connection).map_err(failed)?;
     run_pending(&mut connection)?;
-    // The lock ends with the connection.
+    spread_later(&mut connection).map_err(failed)?;
     Ok(missing)
+}
+
+/// Waits until nobody else changes the schema. The lock ends with the connection.
+pub(crate) fn lock(connection: &mut PgConnection) -> QueryResult<()> {
+    connection.batch_execute(&format!("SELECT pg_advisory_lock({MIGRATION_LOCK})"))
 }
 
 fn run_pending(connection: &mut PgConnection) -> Result<(), SchemaError> {

@@ -12,6 +12,7 @@ pub mod production;
 pub(crate) mod readiness;
 pub mod restored;
 pub(crate) mod schema_error;
+pub mod spread;
 pub(crate) mod url;
 
 pub use durability::Durability;

@@ -69,6 +69,12 @@ pub enum SchemaError {
     /// A pooler, or the server, has too few connections.
     #[error("the database, or a pooler in front of it, accepts no second connection: allow the service more")]
     NoSecondConnection,
+    /// The database is not one of a Citus cluster.
+    #[error("the database has no extension citus: nothing was changed")]
+    NoCitus,
+    /// No node of the cluster may hold rows.
+    #[error("no node of the cluster may hold rows: add one with SELECT citus_add_node('host', port)")]
+    NoNodes,
     /// Anything else.
     #[error("the schema cannot be read or changed")]
     Failed(#[source] intake_domain::Source),

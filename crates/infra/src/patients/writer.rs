@@ -18,8 +18,9 @@ use crate::patients::job::{Answer, BATCH_MAX, Job};
 use crate::patients::shared::Shared;
 
 /// The statement is planned once per connection, perhaps while the tables are empty: without these settings it would
-/// then scan whole tables later on.
-const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
+/// then scan whole tables later on. Citus cannot plan it before it knows the values.
+const SETTINGS: &str = "SELECT set_config('plan_cache_mode', CASE WHEN to_regproc('citus_version') IS NULL
+    THEN 'force_generic_plan' ELSE 'auto' END, false); SET enable_seqscan = off; SET jit = off";
 /// How long a row with an idempotency key may wait for another transaction with the same key, and its batch with it. An
 /// ordinary commit takes far less; where commits are slow, the limit is two of them.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(25);

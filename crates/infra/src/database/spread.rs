@@ -1,0 +1,145 @@
+//! Makes the tables of a migrated database those of a Citus cluster: small ones whole on every node, those that grow spread by
+//! organisation.
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Text};
+
+use crate::database::migrations::{assert_migrated, assert_not_newer, lock};
+use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::database::url::DatabaseUrl;
+
+/// Tables that every node holds whole: written by people, not by requests.
+pub const SMALL_TABLES: &[&str] = &[
+    "organisations",
+    "api_keys",
+    "members",
+    "invitations",
+    "sessions",
+    "password_resets",
+    "recovery_codes",
+    "passkeys",
+    "passkey_challenges",
+    "waiting_sign_ins",
+    "familiar_networks",
+    "environment_stamp",
+    "origin",
+    "readers",
+    // Few, and looked up beside a key by statements that a node carries out alone.
+    "erasures",
+    "__diesel_schema_migrations",
+];
+
+/// The table beside which all others lie that grow: rows of one organisation on one node.
+const LEADER: &str = "patients";
+
+/// What was done.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The tables that every node holds whole from now on.
+    pub copied: Vec<String>,
+    /// The tables that are divided among the nodes from now on.
+    pub divided: Vec<String>,
+    /// Into how many parts those are divided.
+    pub shards: i64,
+    /// How many nodes hold a part.
+    pub nodes: i64,
+}
+
+/// What a batch costs grows with the number of shards; more than one on a node lets a later node take some over.
+const SHARDS_PER_NODE: i64 = 2;
+
+/// Spreads the tables that are not spread yet, all or none; into so many parts if none was before, else into as many as suit
+/// the nodes.
+pub fn spread(url: &DatabaseUrl, shards: Option<u32>) -> Result<Spread, SchemaError> {
+    assert_migrated(url)?;
+    assert_not_newer(url)?;
+    let mut connection = connect(url)?;
+    if !has_citus(&mut connection).map_err(failed)? {
+        return Err(SchemaError::NoCitus);
+    }
+    let nodes = nodes(&mut connection).map_err(failed)?;
+    if nodes == 0 {
+        return Err(SchemaError::NoNodes);
+    }
+    let shards = shards.map_or(nodes * SHARDS_PER_NODE, i64::from);
+    lock(&mut connection).map_err(failed)?;
+    connection.transaction(|connection| spread_missing(connection, shards)).map_err(failed)
+}
+
+/// The same for the tables that a migration has just added. Does nothing to a database that is not spread.
+pub(crate) fn spread_later(connection: &mut PgConnection) -> QueryResult<()> {
+    if has_citus(connection)? && !missing(connection)?.iter().any(|table| table == LEADER) {
+        connection.transaction(|connection| spread_missing(connection, 1))?;
+    }
+    Ok(())
+}
+
+fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spread> {
+    // Tables that refer to each other can be made in one transaction only one after the other; and what Citus tells of each
+    // step is summed up by the caller.
+    connection.batch_execute(&format!(
+        "SET LOCAL citus.multi_shard_modify_mode = 'sequential'; SET LOCAL client_min_messages = warning;
+         SET LOCAL citus.shard_count = {shards}"
+    ))?;
+    let missing = missing(connection)?;
+    let (copied, mut divided): (Vec<_>, Vec<_>) =
+        missing.into_iter().partition(|table| SMALL_TABLES.contains(&table.as_str()));
+    divided.sort_by_key(|table| table != LEADER);
+    for table in &copied {
+        call(connection, "SELECT create_reference_table($1::regclass)", table)?;
+    }
+    for table in &divided {
+        let beside = if table == LEADER { "default" } else { LEADER };
+        let query =
+            format!("SELECT create_distributed_table($1::regclass, 'organisation_id', colocate_with => '{beside}')");
+        call(connection, &query, table)?;
+    }
+    // What was there before is still on the disk of this node, where nobody would look for patients.
+    for table in copied.iter().chain(&divided) {
+        call(connection, "SELECT truncate_local_data_after_distributing_table($1::regclass)", table)?;
+    }
+    let shards = "SELECT count(*) AS count FROM pg_dist_shard WHERE logicalrelid = 'patients'::regclass";
+    Ok(Spread { copied, divided, shards: count(connection, shards)?, nodes: nodes(connection)? })
+}
+
+fn call(connection: &mut PgConnection, query: &str, table: &str) -> QueryResult<()> {
+    diesel::sql_query(query).bind::<Text, _>(format!("\"{table}\"")).execute(connection).map(drop)
+}
+
+pub(crate) fn has_citus(connection: &mut PgConnection) -> QueryResult<bool> {
+    Ok(diesel::sql_query("SELECT 1 FROM pg_extension WHERE extname = 'citus'").execute(connection)? > 0)
+}
+
+fn nodes(connection: &mut PgConnection) -> QueryResult<i64> {
+    count(connection, "SELECT count(*) AS count FROM pg_dist_node WHERE shouldhaveshards")
+}
+
+/// The tables that are not spread, in an order in which each comes after those that it refers to.
+fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+    #[derive(QueryableByName)]
+    struct Table {
+        #[diesel(sql_type = Text)]
+        name: String,
+    }
+
+    let tables = diesel::sql_query(
+        "SELECT relname::text AS name FROM pg_class
+         WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+             AND NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = pg_class.oid
+                 AND (partmethod <> 'n' OR repmodel = 't'))
+         ORDER BY pg_class.oid",
+    );
+    Ok(tables.load::<Table>(connection)?.into_iter().map(|table| table.name).collect())
+}
+
+fn count(connection: &mut PgConnection, query: &str) -> QueryResult<i64> {
+    #[derive(QueryableByName)]
+    struct Count {
+        #[diesel(sql_type = BigInt)]
+        count: i64,
+    }
+
+    Ok(diesel::sql_query(query).get_result::<Count>(connection)?.count)
+}
