@@ -19,7 +19,7 @@ mod vital_thread;
 pub use audit::PostgresAuditLog;
 pub use database::{
     Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, environment, grants, migrations, origin,
-    pooler, production, restored, spread,
+    owner, pooler, production, restored, spread,
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use feed::{PostgresPatientFeed, readers};

@@ -7,6 +7,7 @@ use intake_infra::environment::{assert_environment, stamp_environment};
 use intake_infra::grants::assert_granted;
 use intake_infra::migrations::{assert_migrated, migrate};
 use intake_infra::origin::assert_origin;
+use intake_infra::owner::assert_owner;
 use intake_infra::pooler::assert_own_sessions;
 use intake_infra::production::{assert_durable, needless_privilege};
 use intake_infra::{DatabaseUrl, Durability, SchemaError, prepare};
@@ -32,6 +33,7 @@ pub(crate) fn explain(variable: &'static str) -> impl Fn(SchemaError) -> anyhow:
         let advice = match &error {
             SchemaError::Unmigrated => "run `intake migrate` first",
             SchemaError::Restored => "run `intake restored`, which tells what to look at",
+            SchemaError::NotOwner => "set it to the address of the owner, who migrated",
             SchemaError::MissingGrants(_) => "`intake migrate --service-role NAME` grants it",
             SchemaError::Failed(_) => "does the role have its grants? `intake migrate --service-role NAME` gives them",
             _ => return anyhow!(error).context(variable),
@@ -81,6 +83,18 @@ impl Backend {
         }
         stamp_environment(&backend.service, configuration.environment).map_err(explain("DATABASE_URL"))?;
         Ok(backend)
+    }
+
+    /// Finds the database for a command that changes it as its owner.
+    pub(crate) fn reach_as_owner(configuration: &Configuration) -> anyhow::Result<Self> {
+        let backend = Self::reach(configuration)?;
+        backend.assert_owner()?;
+        Ok(backend)
+    }
+
+    /// Refuses addresses that lead to two databases, and an owner's that may not change its own.
+    pub(crate) fn assert_owner(&self) -> anyhow::Result<()> {
+        assert_owner(&self.owner, &self.service).map_err(explain("INTAKE_MIGRATION_DATABASE_URL"))
     }
 
     /// Finds the database and checks nothing. The embedded one is started and migrated.

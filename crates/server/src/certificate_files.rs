@@ -25,6 +25,9 @@ pub(crate) struct Certificate {
     pub(crate) ends_at: OffsetDateTime,
 }
 
+/// What the head of a key says that is protected by a passphrase.
+const ENCRYPTED: &[u8] = b"ENCRYPTED";
+
 pub(crate) fn read(files: &TlsFiles, now: OffsetDateTime) -> anyhow::Result<Certificate> {
     let (certificate, key) = (files.certificate.display(), files.key.display());
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.certificate)
@@ -37,7 +40,14 @@ pub(crate) fn read(files: &TlsFiles, now: OffsetDateTime) -> anyhow::Result<Cert
     ensure!(now < ends_at, "INTAKE_TLS_CERT: {certificate} expired at {ends_at}");
     ensure!(now >= starts_at, "INTAKE_TLS_CERT: {certificate} is not valid before {starts_at}");
 
-    let private = PrivateKeyDer::from_pem_file(&files.key)
+    let text = std::fs::read(&files.key).map_err(|error| anyhow!("INTAKE_TLS_KEY: {key} cannot be read: {error}"))?;
+    // In its head, whatever wrote it.
+    let is_encrypted = text.windows(ENCRYPTED.len()).any(|window| window == ENCRYPTED);
+    ensure!(
+        !is_encrypted,
+        "INTAKE_TLS_KEY: {key} is protected by a passphrase, which nobody could enter: take it off with `openssl pkey`"
+    );
+    let private = PrivateKeyDer::from_pem_slice(&text)
         .map_err(|error| anyhow!("INTAKE_TLS_KEY: {key} cannot be read: {error}"))?;
     let signing = ring::default_provider().key_provider.load_private_key(private).map_err(|_| {
         anyhow!("INTAKE_TLS_KEY: {key} is too weak or of another kind: use RSA of at least 2048 bits, ECDSA P-256 or P-384, or Ed25519")

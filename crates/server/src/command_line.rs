@@ -49,6 +49,9 @@ pub(crate) enum OperatorCommand {
         /// Lets the reader's role read this organisation's patients only
         #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>, requires = "reader_role")]
         organisation: Option<OrganisationId>,
+        /// Lets the reader's role read the patients of every organisation, if it was limited to one before
+        #[arg(long, requires = "reader_role", conflicts_with = "organisation")]
+        all_organisations: bool,
         #[command(flatten)]
         output: Output,
     },
@@ -99,7 +102,7 @@ pub(crate) struct ExportArguments {
     /// Only what was committed since the run that told this token
     #[arg(long, value_name = "TOKEN")]
     pub(crate) since: Option<String>,
-    /// The file to write instead of standard output; it appears when it is complete
+    /// The file to write instead of standard output (-); it appears when it is complete
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Only patients that this API key created

@@ -12,7 +12,7 @@ use intake_domain::{
 use intake_infra::environment::assert_environment;
 use intake_infra::grants::{assert_service_role, grant_service_role};
 use intake_infra::migrations::{assert_not_newer, migrate, pending};
-use intake_infra::readers::Reader;
+use intake_infra::readers::{Reader, Scope};
 use intake_infra::spread::{Spread, spread};
 use intake_infra::{Database, KeyUses, PostgresKeyStore, PostgresMemberStore};
 use serde_json::{Value, json};
@@ -31,8 +31,10 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
-        OperatorCommand::Migrate { service_role, reader_role, organisation, check, output } => {
-            let reader = reader_role.map(|role| Reader { role, organisation });
+        OperatorCommand::Migrate { service_role, reader_role, organisation, all_organisations, check, output } => {
+            let all = if all_organisations { Scope::All } else { Scope::AsBefore };
+            let scope = organisation.map_or(all, Scope::Organisation);
+            let reader = reader_role.map(|role| Reader { role, scope });
             if check {
                 check_migrations(configuration, service_role.as_deref(), reader.as_ref(), &output)
             } else {
@@ -67,7 +69,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// The database that is to be migrated, after every check that needs no change.
 fn migratable(configuration: &Configuration, role: Option<&str>, reader: Option<&Reader>) -> anyhow::Result<Backend> {
-    let backend = Backend::reach(configuration)?;
+    let backend = Backend::reach_as_owner(configuration)?;
     assert_environment(&backend.owner, configuration.environment)?;
     assert_not_newer(&backend.owner)?;
     if let Some(role) = role {
@@ -97,7 +99,8 @@ fn check_migrations(
         text += &format!(" Would let the role {role} do what the service needs, and nothing else.");
     }
     if let Some(reader) = reader {
-        text += &format!(" Would let the role {} read patients, and nothing else.", reader.role);
+        let whose = whose(reader.organisation(&backend.owner)?);
+        text += &format!(" Would let the role {} read the patients of {whose}, and nothing else.", reader.role);
     }
     print_result(output, &json!({ "pending": pending }), &text)
 }
@@ -120,15 +123,18 @@ fn migrate_database(
         text += &format!(" The role {role} may do what the service needs, and nothing else.");
     }
     if let Some(reader) = reader {
-        reader.grant(&backend.owner)?;
-        let whose = reader.organisation.map_or("all organisations".to_owned(), |id| format!("the organisation {id}"));
+        let whose = whose(reader.grant(&backend.owner)?);
         text += &format!(" The role {} may read the patients of {whose}, and nothing else.", reader.role);
     }
     print_result(output, &json!({ "applied": applied }), &text)
 }
 
+fn whose(organisation: Option<OrganisationId>) -> String {
+    organisation.map_or("all organisations".to_owned(), |id| format!("the organisation {id}"))
+}
+
 fn spread_database(shards: Option<u32>, output: &Output, configuration: &Configuration) -> anyhow::Result<()> {
-    let backend = Backend::reach(configuration)?;
+    let backend = Backend::reach_as_owner(configuration)?;
     assert_environment(&backend.owner, configuration.environment)?;
     let Spread { copied, divided, shards, nodes } = spread(&backend.owner, shards)?;
     let mut text = if copied.is_empty() && divided.is_empty() {

@@ -148,6 +148,9 @@ fn mail(settings: &Settings<'_>) -> anyhow::Result<Option<MailSettings>> {
         bail!("--smtp-url: a password in a flag can be read by every user of this machine: set INTAKE_SMTP_URL");
     }
     let link = settings.optional::<Link>(&PUBLIC_URL)?;
+    if link.is_none() && settings.get::<Environment>(&ENVIRONMENT)? == Environment::Production {
+        bail!("INTAKE_PUBLIC_URL must be set where mails are sent in production: their links lead there");
+    }
     match from.or_else(|| MailSender::at(link.as_ref().map_or("localhost", Link::host))) {
         Some(from) => Ok(Some(MailSettings { server, from })),
         None => bail!("INTAKE_MAIL_FROM must be set, because mails cannot come from the host of INTAKE_PUBLIC_URL"),
@@ -256,6 +259,7 @@ mod tests {
             ("INTAKE_DRAIN_DELAY", "5"),
             ("INTAKE_DURABILITY", "some"),
             ("INTAKE_PUBLIC_URL", "http://intake.example"),
+            ("INTAKE_PUBLIC_URL", "https://clinic.example/intake/"),
             ("INTAKE_LOG", "loud=very"),
             ("INTAKE_LOG", "verbose"),
         ];
@@ -283,6 +287,9 @@ mod tests {
         let certificate = [("INTAKE_TLS_CERT", "a"), ("INTAKE_TLS_KEY", "b")];
         assert_eq!(refusal(&certificate), Ok(()));
         assert_eq!(read(&[&PRODUCTION[..], &certificate].concat()).unwrap().drain_delay, Duration::from_secs(5));
+        let mails = [&PRODUCTION[..], &[("INTAKE_SMTP_URL", "smtp://localhost")]].concat();
+        assert!(complaint(&mails).starts_with("INTAKE_PUBLIC_URL"), "links in mails must lead to the service");
+        assert!(read(&[&mails[..], &[("INTAKE_PUBLIC_URL", "https://intake.example")]].concat()).is_ok());
         let forgetful = [&certificate[..], &[("INTAKE_DURABILITY", "none")]].concat();
         assert!(refusal(&forgetful).unwrap_err().starts_with("INTAKE_DURABILITY"));
     }

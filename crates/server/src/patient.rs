@@ -21,6 +21,7 @@ This command cannot reach what was copied before:
 
 pub(crate) fn patient(command: PatientCommand, configuration: &Configuration) -> anyhow::Result<()> {
     let backend = Backend::open(configuration)?;
+    backend.assert_owner()?;
     let mut rights = PostgresPatientRights::new(&backend.owner);
     match command {
         PatientCommand::Show(arguments) => show(&mut rights, &arguments),

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use intake_domain::{AuditEntryId, KeyStore, OrganisationId, list_keys, revoke_key, timestamp};
 use intake_infra::environment::assert_environment;
 use intake_infra::restored::{accept, missing_deeds, newest_deed};
@@ -36,7 +36,10 @@ pub(crate) fn run(
     configuration: &Configuration,
 ) -> anyhow::Result<()> {
     let recorded = audit.map(|path| read(path)).transpose()?;
-    let backend = Backend::reach(configuration)?;
+    if configuration.database.is_none() {
+        bail!("DATABASE_URL is not set, and the embedded database is never one that was restored");
+    }
+    let backend = Backend::reach_as_owner(configuration)?;
     assert_environment(&backend.owner, configuration.environment)?;
     let owner = explain("INTAKE_MIGRATION_DATABASE_URL");
     let newest = newest_deed(&backend.owner).map_err(&owner)?.map(timestamp);

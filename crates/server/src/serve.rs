@@ -23,7 +23,7 @@ use crate::readiness::{LastCheck, Readiness};
 use crate::running::Running;
 use crate::signals::{self, Signals};
 use crate::sockets::PassedSockets;
-use crate::{admin, first_run, greeting, mails, systemd, telemetry};
+use crate::{admin, first_run, greeting, mails, settings, systemd, telemetry};
 
 /// How long a start that is interrupted may take to clean up; what takes longer hangs.
 const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
@@ -43,6 +43,9 @@ pub(crate) fn serve(configuration: impl FnOnce() -> anyhow::Result<Configuration
     telemetry::start(configuration.log.clone());
     for file in &configuration.open_files {
         tracing::warn!(file = %file.display(), "every user of this machine can read the database's password in a file");
+    }
+    for variable in settings::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
+        tracing::warn!(variable, "a variable is no setting of this program: is it misspelt?");
     }
     configuration.assert_can_serve()?;
     let served = system.block_on(serve_until_stopped(Arc::new(configuration), sockets));

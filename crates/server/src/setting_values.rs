@@ -142,11 +142,11 @@ impl FromStr for Link {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let link = text.trim_end_matches('/');
+        let link = text.strip_suffix('/').unwrap_or(text);
         let is_plain = link.bytes().all(|byte| byte.is_ascii_graphic());
         match link.strip_prefix("https://") {
-            Some(rest) if !rest.is_empty() && is_plain => Ok(Self(link.to_owned())),
-            _ => Err("must be an address like https://intake.example"),
+            Some(rest) if !rest.is_empty() && !rest.contains(['/', '?', '#']) && is_plain => Ok(Self(link.to_owned())),
+            _ => Err("must be an address like https://intake.example, without a path"),
         }
     }
 }

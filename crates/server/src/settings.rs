@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::env::VarError;
+use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
@@ -253,6 +254,17 @@ impl FromArgMatches for Flags {
     }
 }
 
+/// Variables of the clients in docs/integrating.md.
+const CLIENTS_VARIABLES: [&str; 2] = ["INTAKE_URL", "INTAKE_KEY"];
+
+/// The variables that look like settings and are none: misspelt, or of another version.
+pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
+    let is_clients = |name: &str| CLIENTS_VARIABLES.contains(&name) || name.starts_with("INTAKE_TEST_");
+    let is_setting = |name: &str| SETTINGS.iter().any(|setting| setting.variable == name);
+    let is_unknown = |name: &String| name.starts_with("INTAKE_") && !is_setting(name) && !is_clients(name);
+    names.filter_map(|name| name.into_string().ok()).filter(is_unknown).collect()
+}
+
 /// Where settings are read from.
 pub(crate) struct Settings<'a> {
     pub(crate) flags: &'a Flags,
@@ -319,6 +331,14 @@ mod tests {
         fn from(flags: [(&Setting, &str); N]) -> Self {
             Self(flags.into_iter().map(|(setting, text)| (setting.variable, text.to_owned())).collect())
         }
+    }
+
+    #[test]
+    fn a_variable_that_is_misspelt_is_noticed() {
+        let set =
+            ["INTAKE_RATELIMIT", "INTAKE_RATE_LIMIT", "INTAKE_KEY", "INTAKE_TEST_ROOT", "PATH", "INTAKE_TRUSTED_PROXY"];
+        let unknown = unknown_variables(set.map(OsString::from).into_iter());
+        assert_eq!(unknown, ["INTAKE_RATELIMIT", "INTAKE_TRUSTED_PROXY"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
+use diesel::result::Error;
 use diesel::sql_types::{Bool, Text};
 
 use crate::database::migrations::assert_not_newer;
@@ -48,6 +49,11 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
 /// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row.
 const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 1] = [("INSERT", "at", &["audit_entries"])];
 
+/// Finds a row if the role, whose name is the first value, can read more of a patient than the columns of the second.
+const CAN_READ: &str = "SELECT 1 FROM pg_attribute
+    WHERE attrelid = 'patients'::regclass AND attnum > 0 AND NOT attisdropped
+        AND attname <> ALL (string_to_array($2, ', ')) AND has_column_privilege($1, attrelid, attnum, 'SELECT')";
+
 /// One privilege on one table, or on one of its columns.
 struct Privilege {
     name: &'static str,
@@ -72,12 +78,13 @@ fn privileges(connection: &mut PgConnection) -> QueryResult<impl Iterator<Item =
 /// Refuses a role that does not exist, and one that no grant could limit: the owner or a superuser.
 pub fn assert_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
-    let query = "SELECT rolsuper OR rolname = current_user AS is_privileged FROM pg_roles WHERE rolname = $1";
+    let query = "SELECT rolsuper, rolname = current_user AS is_own FROM pg_roles WHERE rolname = $1";
     let found: Option<Role> =
         diesel::sql_query(query).bind::<Text, _>(role).get_result(&mut connection).optional().map_err(failed)?;
     match found {
         None => Err(SchemaError::NoSuchRole(role.to_owned())),
-        Some(Role { is_privileged: true }) => Err(SchemaError::PrivilegedRole(role.to_owned())),
+        Some(Role { rolsuper: true, .. }) => Err(SchemaError::PrivilegedRole(role.to_owned())),
+        Some(Role { is_own: true, .. }) => Err(SchemaError::OwnRole(role.to_owned())),
         Some(_) => Ok(()),
     }
 }
@@ -85,7 +92,9 @@ pub fn assert_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaEr
 #[derive(QueryableByName)]
 struct Role {
     #[diesel(sql_type = Bool)]
-    is_privileged: bool,
+    rolsuper: bool,
+    #[diesel(sql_type = Bool)]
+    is_own: bool,
 }
 
 /// Grants the role what the service needs, and revokes everything else. Refuses a schema that is newer than the
@@ -93,15 +102,30 @@ struct Role {
 pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
     assert_service_role(url, role)?;
     assert_not_newer(url)?;
-    let role = format!("\"{}\"", role.replace('"', "\"\""));
-    let mut statements =
-        format!("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role}; GRANT USAGE ON SCHEMA public TO {role};");
     let mut connection = connect(url)?;
+    let reader = "SELECT 1 FROM readers WHERE role = $1";
+    if diesel::sql_query(reader).bind::<Text, _>(role).execute(&mut connection).map_err(failed)? > 0 {
+        return Err(SchemaError::MoreThanService { role: role.to_owned(), by: "it is a reader" });
+    }
+    let quoted = format!("\"{}\"", role.replace('"', "\"\""));
+    let mut statements =
+        format!("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {quoted}; GRANT USAGE ON SCHEMA public TO {quoted};");
     for Privilege { name, table, column } in privileges(&mut connection).map_err(failed)? {
         let columns = column.map(|column| format!(" ({column})")).unwrap_or_default();
-        statements += &format!("GRANT {name}{columns} ON {table} TO {role};");
+        statements += &format!("GRANT {name}{columns} ON {table} TO {quoted};");
     }
-    connection.transaction(|connection| connection.batch_execute(&statements)).map_err(failed)
+    let granted = connection.transaction(|connection| {
+        connection.batch_execute(&statements)?;
+        let can_read = diesel::sql_query(CAN_READ).bind::<Text, _>(role).bind::<Text, _>(READABLE);
+        if can_read.execute(connection)? == 0 { Ok(()) } else { Err(Error::RollbackTransaction) }
+    });
+    granted.map_err(|error| match error {
+        Error::RollbackTransaction => SchemaError::MoreThanService {
+            role: role.to_owned(),
+            by: "a role that it is a member of, or a grant to everybody",
+        },
+        error => failed(error),
+    })
 }
 
 /// Refuses a role that lacks a privilege which the service needs.

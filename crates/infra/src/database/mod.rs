@@ -6,6 +6,7 @@ pub mod environment;
 pub mod grants;
 pub mod migrations;
 pub mod origin;
+pub mod owner;
 pub(crate) mod pool;
 pub mod pooler;
 pub mod production;

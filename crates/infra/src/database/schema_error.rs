@@ -19,9 +19,22 @@ pub enum SchemaError {
     /// There is no role with this name.
     #[error("the database has no role {0}: create it first, with CREATE ROLE")]
     NoSuchRole(String),
-    /// The role could do more than the service needs.
-    #[error("the role {0} owns the schema or is a superuser: the service, and each reader, needs a role of its own")]
+    /// No grant could limit the role.
+    #[error("the role {0} is a superuser: the service, and each reader, needs a role of its own")]
     PrivilegedRole(String),
+    /// The role is the one that the owner's command connects as.
+    #[error(
+        "the role {0} is the one that this command connects as: the service, and each reader, needs a role of its own"
+    )]
+    OwnRole(String),
+    /// The role may read patients, by other grants.
+    #[error("the role {role} may read patients by other means ({by}): the service needs a role that cannot")]
+    MoreThanService {
+        /// The role.
+        role: String,
+        /// By which.
+        by: &'static str,
+    },
     /// The role may do more than read patients, by other grants.
     #[error("the role {role} may also use {tables}: a reader needs a role of its own")]
     MoreThanReader {
@@ -38,6 +51,20 @@ pub enum SchemaError {
         "the database was restored or moved, or a standby was promoted while no service was running: keys that were revoked may work again"
     )]
     Restored,
+    /// Nothing can be changed on a standby.
+    #[error("the database is a standby, which cannot be changed: connect to the primary")]
+    Standby,
+    /// The role that connects does not own the register.
+    #[error("its role does not own the register")]
+    NotOwner,
+    /// The addresses of owner and service lead to different databases.
+    #[error("it leads to the database {owner}, and DATABASE_URL to another one, {service}: nothing was changed")]
+    OtherDatabase {
+        /// The name of the owner's database.
+        owner: String,
+        /// The name of the service's database.
+        service: String,
+    },
     /// The role may not read patients.
     #[error("its role may not read patients")]
     NoReader,

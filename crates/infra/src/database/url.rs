@@ -120,6 +120,21 @@ impl DatabaseUrl {
         self.text.starts_with("postgres://") || self.text.starts_with("postgresql://")
     }
 
+    /// Whether every part of a URI ends where it seems to: a character of the password that is not escaped ends it early.
+    fn is_escaped(&self) -> bool {
+        let rest = self.text.split_once("://").map_or("", |(_, rest)| rest);
+        let address = rest.split('?').next().unwrap_or_default();
+        let authority = address.split('/').next().unwrap_or_default();
+        let are_ports = self.authority().1.split(',').all(|port| port.chars().all(|c| c.is_ascii_digit()));
+        let are_hexadecimal = |escape: &str| {
+            let mut digits = escape.chars().take(2).filter(char::is_ascii_hexdigit);
+            digits.next().is_some() && digits.next().is_some()
+        };
+        let is_one_user =
+            authority.matches('@').count() == address.matches('@').count() && authority.matches('@').count() < 2;
+        is_one_user && are_ports && address.split('%').skip(1).all(are_hexadecimal)
+    }
+
     fn with_defaults(mut self) -> Self {
         for (name, value) in LIMITS.into_iter().chain([NAME]) {
             self = self.with_default(name, value);
@@ -182,6 +197,9 @@ impl FromStr for DatabaseUrl {
         if !url.is_uri() && (text.contains("://") || keyword_pairs(text).is_empty()) {
             return Err(DatabaseUrlError::Form);
         }
+        if url.is_uri() && !url.is_escaped() {
+            return Err(DatabaseUrlError::Unescaped);
+        }
         if !url.leads_off_this_machine(|name| std::env::var(name).ok()) {
             return Ok(url.with_defaults());
         }
@@ -205,6 +223,9 @@ pub enum DatabaseUrlError {
     /// Neither of libpq's forms.
     #[error("must be like postgres://user:password@host/database")]
     Form,
+    /// libpq would take a part of the password for the host, and put it into its error.
+    #[error("has a character in its password that must be escaped, such as %40 for @, %2F for / or %25 for %")]
+    Unescaped,
     /// The database is across a network, and this build cannot encrypt.
     #[error("leads to another machine, and this build cannot encrypt the connection: build with --features tls")]
     NeedsTls,
@@ -327,6 +348,27 @@ mod tests {
     fn what_is_no_address_is_refused() {
         for url in ["", "intake", "mysql://u@localhost/i", "https://localhost/?a=b"] {
             assert_eq!(url.parse::<DatabaseUrl>(), Err(DatabaseUrlError::Form), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_is_not_escaped_is_refused_and_not_quoted() {
+        for url in [
+            "postgres://u:pa@ss@localhost/i",
+            "postgres://u:100%pass@localhost/i",
+            "postgres://u:pa/ss@localhost/i",
+            "postgres://u:12/34@localhost/i",
+            "postgres://u:pa?ss@localhost/i",
+            "postgres://u:p%4@localhost/i",
+        ] {
+            assert_eq!(url.parse::<DatabaseUrl>(), Err(DatabaseUrlError::Unescaped), "{url}");
+        }
+        for url in [
+            "postgres://u:p%40%2f@localhost:5432/i?user=a@b",
+            "postgres://u:p:q@[::1]:1,localhost:2/i%20j",
+            "postgres://@localhost/i",
+        ] {
+            assert!(url.parse::<DatabaseUrl>().is_ok(), "{url}");
         }
     }
 

@@ -4,13 +4,13 @@ use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
 use intake_domain::OrganisationId;
+use uuid::Uuid;
 
 use crate::database::grants::assert_service_role;
 use crate::database::migrations::assert_not_newer;
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
-use crate::diesel_errors::is_foreign_key_violation;
-use crate::schema::readers;
+use crate::schema::{organisations, readers};
 
 /// What a reader gets. The functions make marks for it, because it may write nothing itself.
 const GRANTS: &str = "GRANT USAGE ON SCHEMA public TO {role};
@@ -38,8 +38,19 @@ const MAY_READ: &str = "SELECT to_regclass('patients_v1') IS NOT NULL AS is_migr
 pub struct Reader {
     /// Its name.
     pub role: String,
-    /// Whose patients it reads; none: those of all organisations.
-    pub organisation: Option<OrganisationId>,
+    /// Whose patients it is to read.
+    pub scope: Scope,
+}
+
+/// Whose patients a reader reads.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope {
+    /// Whose it reads already; those of all organisations if it is no reader yet.
+    AsBefore,
+    /// Those of this organisation.
+    Organisation(OrganisationId),
+    /// Those of all organisations.
+    All,
 }
 
 impl Reader {
@@ -62,12 +73,42 @@ impl Reader {
         Err(SchemaError::MoreThanReader { role: self.role.clone(), tables })
     }
 
-    /// Grants the role what a reader needs; what it could read before is replaced. The database must be migrated.
-    pub fn grant(&self, owner: &DatabaseUrl) -> Result<(), SchemaError> {
+    /// Whose patients it would read after a grant; none: those of all organisations. Refuses an organisation that does not
+    /// exist. The database may not be migrated yet.
+    pub fn organisation(&self, owner: &DatabaseUrl) -> Result<Option<OrganisationId>, SchemaError> {
+        let mut connection = connect(owner)?;
+        let has_readers = diesel::sql_query("SELECT 1 WHERE to_regclass('readers') IS NOT NULL");
+        if has_readers.execute(&mut connection).map_err(failed)? == 0 {
+            return match self.scope {
+                Scope::Organisation(organisation) => Err(SchemaError::NoSuchOrganisation(organisation)),
+                Scope::AsBefore | Scope::All => Ok(None),
+            };
+        }
+        match self.scope {
+            Scope::All => Ok(None),
+            Scope::AsBefore => {
+                let before = readers::table.find(&self.role).select(readers::organisation_id);
+                let before: Option<Option<Uuid>> = before.first(&mut connection).optional().map_err(failed)?;
+                Ok(before.flatten().map(OrganisationId::from))
+            }
+            Scope::Organisation(organisation) => {
+                let found = diesel::dsl::exists(organisations::table.find(*organisation.as_uuid()));
+                match diesel::select(found).get_result(&mut connection).map_err(failed)? {
+                    true => Ok(Some(organisation)),
+                    false => Err(SchemaError::NoSuchOrganisation(organisation)),
+                }
+            }
+        }
+    }
+
+    /// Grants the role what a reader needs, and returns whose patients it reads from now on, as [`Self::organisation`] does.
+    /// What it could read before is replaced. The database must be migrated.
+    pub fn grant(&self, owner: &DatabaseUrl) -> Result<Option<OrganisationId>, SchemaError> {
         self.assert_can_be(owner)?;
         assert_not_newer(owner)?;
         let grants = GRANTS.replace("{role}", &format!("\"{}\"", self.role.replace('"', "\"\"")));
-        let organisation = self.organisation.map(|id| *id.as_uuid());
+        let reads = self.organisation(owner)?;
+        let organisation = reads.map(|id| *id.as_uuid());
         let granted = connect(owner)?.transaction(|connection| {
             diesel::insert_into(readers::table)
                 .values((readers::role.eq(&self.role), readers::organisation_id.eq(organisation)))
@@ -77,12 +118,7 @@ impl Reader {
                 .execute(connection)?;
             connection.batch_execute(&grants)
         });
-        match (granted, self.organisation) {
-            (Err(error), Some(organisation)) if is_foreign_key_violation(&error) => {
-                Err(SchemaError::NoSuchOrganisation(organisation))
-            }
-            (granted, _) => granted.map_err(failed),
-        }
+        granted.map(|()| reads).map_err(failed)
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use intake_domain::{Mail, Mailer};
-use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::message::header::{ContentType, HeaderName, HeaderValue, MIME_VERSION_1_0};
 use lettre::message::{Mailbox, Message};
 use lettre::transport::smtp::Error as SmtpError;
 use lettre::{SmtpTransport, Transport};
+use ring::rand::{Random, SystemRandom, generate};
+use uuid::Uuid;
 
 use crate::mail::sender::MailSender;
 use crate::mail::smtp_url::SmtpUrl;
@@ -30,6 +32,8 @@ pub struct SmtpMailer {
 /// A mail that could not be sent yet.
 struct Waiting {
     mail: Mail,
+    /// By which programs know that two tries are one mail.
+    id: Uuid,
     since: Instant,
     pause: Duration,
     due_at: Instant,
@@ -68,7 +72,7 @@ impl Sending {
             match mails.recv_timeout(pause.unwrap_or(PAUSE_MAX)) {
                 Ok(mail) => {
                     let now = Instant::now();
-                    self.try_one(Waiting { mail, since: now, pause: FIRST_PAUSE, due_at: now });
+                    self.try_one(Waiting { mail, id: random_id(), since: now, pause: FIRST_PAUSE, due_at: now });
                 }
                 Err(RecvTimeoutError::Timeout) => self.try_those_due(),
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -89,7 +93,7 @@ impl Sending {
 
     /// What the log says names neither the receiver nor anything of the mail.
     fn try_one(&mut self, waiting: Waiting) {
-        let error = match self.send(&waiting.mail) {
+        let error = match self.send(&waiting.mail, waiting.id) {
             Ok(()) => return,
             Err(error) => error,
         };
@@ -100,20 +104,23 @@ impl Sending {
             return;
         }
         tracing::warn!(reason, "a mail could not be sent; it is tried again");
-        let Waiting { mail, since, pause, .. } = waiting;
+        let Waiting { mail, id, since, pause, .. } = waiting;
         self.waiting.push_back(Waiting {
             mail,
+            id,
             since,
             pause: (pause * 2).min(PAUSE_MAX),
             due_at: Instant::now() + pause,
         });
     }
 
-    fn send(&self, mail: &Mail) -> anyhow::Result<()> {
+    fn send(&self, mail: &Mail, id: Uuid) -> anyhow::Result<()> {
         let message = Message::builder()
             .from(self.from.clone())
             .to(Mailbox::new(None, mail.to.as_str().parse()?))
             .subject(&mail.subject)
+            .message_id(Some(format!("<{id}@{}>", self.from.email.domain())))
+            .header(MIME_VERSION_1_0)
             // Nobody answers it, least of all with a note of absence.
             .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
             .header(ContentType::TEXT_PLAIN)
@@ -121,6 +128,12 @@ impl Sending {
         self.transport.send(&message)?;
         Ok(())
     }
+}
+
+/// Without random numbers it is the same for all mails, which are sent nevertheless.
+fn random_id() -> Uuid {
+    let bytes: Result<Random<[u8; 16]>, _> = generate(&SystemRandom::new());
+    bytes.map_or(Uuid::nil(), |bytes| Uuid::from_bytes(bytes.expose()))
 }
 
 /// What went wrong, without the words of the mail server, which may repeat the address.

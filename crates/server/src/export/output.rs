@@ -29,7 +29,8 @@ enum Sink {
 impl Output {
     pub(crate) fn open(arguments: &ExportArguments) -> anyhow::Result<Self> {
         let format = arguments.format;
-        let mut output = match &arguments.output {
+        let path = arguments.output.as_deref().filter(|path| *path != Path::new("-")).map(regular_file).transpose()?;
+        let mut output = match &path {
             None => Self { format, patients: Sink::Stream(BufWriter::new(stdout())), erasures: None },
             Some(path) => {
                 let erasures = match format {
@@ -99,6 +100,20 @@ impl Sink {
                 file.writer.write_all(text.as_bytes()).with_context(|| file.unfinished.display().to_string())
             }
         }
+    }
+}
+
+/// Where a file of this name appears: where a link leads, and never in place of a device or a folder.
+fn regular_file(path: &Path) -> anyhow::Result<PathBuf> {
+    let name = || format!("--output: {}", path.display());
+    match fs::symlink_metadata(path) {
+        Err(_) => Ok(path.to_owned()),
+        Ok(found) if found.is_file() => Ok(path.to_owned()),
+        Ok(found) if found.is_symlink() => {
+            let target = fs::canonicalize(path).with_context(name)?;
+            if target.is_file() { Ok(target) } else { bail!("{} leads to something that is no file", name()) }
+        }
+        Ok(_) => bail!("{} is there and is no file", name()),
     }
 }
 

@@ -362,6 +362,34 @@ fn a_file_appears_when_it_is_complete_and_is_nobody_elses_business() {
 }
 
 #[test]
+fn a_device_is_never_replaced_and_a_link_is_followed() {
+    let app = TestApp::start();
+    assert_eq!(app.create(&patient()).status, 201);
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+    fs::write(&real, "").unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let to = |path: &Path| all(&app, &["--format", "jsonl", "--output", path.to_str().unwrap()]);
+    given(to(&link));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(&real).unwrap().lines().count(), 1);
+
+    let device = folder.path().join("device");
+    assert!(Command::new("mkfifo").arg(&device).status().unwrap().success());
+    fs::remove_file(&real).unwrap();
+    for (path, words) in
+        [(&device, "is there and is no file"), (&folder.path().to_owned(), "is no file"), (&link, "No such file")]
+    {
+        let said = refused(to(path));
+        assert!(said.contains("--output") && said.contains(words), "{said}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left behind");
+
+    let streamed = given(all(&app, &["--format", "jsonl", "--output", "-"]));
+    assert_eq!(streamed.ids().len(), 1);
+}
+
+#[test]
 fn everything_that_one_key_created_can_be_told() {
     let app = TestApp::start();
     let (leaked_id, leaked) = app.clinic.key();

@@ -50,6 +50,32 @@ fn a_grant_that_is_taken_away_while_serving_is_an_error_and_not_an_absence() {
 }
 
 #[test]
+fn a_command_of_the_owner_changes_the_services_database_and_no_other() {
+    let (database, other) = (TestDatabase::new(), TestDatabase::new());
+    let id = uuid::Uuid::from_u128(7).to_string();
+    let commands: [&[&str]; 4] = [
+        &["migrate"],
+        &["migrate", "--check"],
+        &["restored", "--revoke-keys"],
+        &["patient", "erase", "--organisation", &id, "--patient", &id],
+    ];
+    let refusal = |builder: ServiceBuilder, command: &[&str]| {
+        complaint(command.iter().fold(builder, |all, one| all.argument(one)))
+    };
+    for command in commands {
+        let line = refusal(program().database_urls(&database.service, &other.owner), command);
+        let names =
+            format!("leads to the database {}, and DATABASE_URL to another one, {}", other.name(), database.name());
+        assert!(line.contains(&names), "{line}");
+        let line = refusal(program().database_urls(&database.service, &database.service), command);
+        assert!(line.contains("INTAKE_MIGRATION_DATABASE_URL: its role does not own the register"), "{line}");
+    }
+    let embedded = tempfile::tempdir().unwrap();
+    let line = refusal(program().setting("INTAKE_DATA_DIR", embedded.path().to_str().unwrap()), &["restored"]);
+    assert!(line.contains("DATABASE_URL is not set"), "{line}");
+}
+
+#[test]
 fn an_older_program_takes_nothing_from_a_newer_schema() {
     let database = TestDatabase::new();
     database

@@ -55,6 +55,7 @@ mod secrets;
 mod sessions;
 mod sign_in_line;
 mod slow_clients;
+mod spread;
 mod stopping;
 mod systemd;
 mod torture;

@@ -7,6 +7,7 @@ use intake_domain::{Field, OrganisationId};
 use intake_infra::{DatabaseUrl, SERVICE_ROLE};
 use intake_test_support::{TestDatabase, WithCount, patient};
 
+use crate::complaint;
 use crate::fixtures::{TestApp, service};
 
 /// A role that may read patients, dropped in the end.
@@ -118,6 +119,7 @@ fn a_role_that_could_do_more_becomes_no_reader() {
         String::from_utf8(output.stderr).unwrap()
     };
     assert!(refusal(&["--reader-role", "intake_owner"]).contains("needs a role of its own"));
+    assert!(refusal(&["--reader-role", "intake_owner"]).contains("the one that this command connects as"));
     assert!(refusal(&["--reader-role", "nobody"]).contains("no role nobody"));
     assert!(refusal(&["--reader-role", SERVICE_ROLE]).contains("api_keys, audit_entries"));
     // Nothing was taken from it.
@@ -128,8 +130,11 @@ fn a_role_that_could_do_more_becomes_no_reader() {
     assert!(refusal(&["--reader-role", &member.name]).contains("may also use"));
     database.administer(&format!("REVOKE {SERVICE_ROLE} FROM \"{}\"", member.name));
     let nobody = uuid::Uuid::from_u128(7).to_string();
-    let refused = refusal(&["--reader-role", &member.name, "--organisation", &nobody]);
-    assert!(refused.contains("there is no organisation"), "{refused}");
+    for more in [&["--check"][..], &[]] {
+        let arguments = [&["--reader-role", &member.name, "--organisation", &nobody][..], more].concat();
+        let refused = refusal(&arguments);
+        assert!(refused.contains("there is no organisation"), "{refused}");
+    }
     assert!(member.connect().batch_execute("SELECT FROM patients_v1").is_err());
 }
 
@@ -140,10 +145,46 @@ fn what_a_reader_may_read_is_replaced_by_the_next_grant() {
     let reader = ReaderRole::make(&app.database, "reader", None);
     assert_eq!(reader.count("patients_v1"), 1);
     let other = app.other_clinic().organisation.to_string();
-    let arguments = ["migrate", "--reader-role", &reader.name, "--organisation", &other];
-    let output = arguments.iter().fold(service(&app.database), |all, one| all.argument(one)).run();
-    assert!(output.status.success());
+    let migrate = |more: &[&str]| {
+        let arguments = [&["migrate", "--reader-role", &reader.name][..], more].concat();
+        let output = arguments.iter().fold(service(&app.database), |all, one| all.argument(one)).run();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    migrate(&["--organisation", &other]);
     assert_eq!(reader.count("patients_v1"), 0);
+    // After an upgrade, say: nobody means to open the other clinics by that.
+    for more in [&["--check"][..], &[]] {
+        let said = migrate(more);
+        assert!(said.contains(&format!("the patients of the organisation {other}")), "{said}");
+        assert_eq!(reader.count("patients_v1"), 0);
+    }
+    assert!(migrate(&["--all-organisations", "--check"]).contains("the patients of all organisations"));
+    assert_eq!(reader.count("patients_v1"), 0, "nothing was changed");
+    assert!(migrate(&["--all-organisations"]).contains("the patients of all organisations"));
+    assert_eq!(reader.count("patients_v1"), 1);
+}
+
+#[test]
+fn a_role_that_could_read_patients_becomes_no_service() {
+    let app = TestApp::start();
+    assert_eq!(app.create(&patient()).status, 201);
+    let refusal = |role: &str| {
+        let command =
+            ["migrate", "--service-role", role].iter().fold(service(&app.database), |all, one| all.argument(one));
+        complaint(command)
+    };
+    let reader = ReaderRole::make(&app.database, "reader", None);
+    let refused = refusal(&reader.name);
+    assert!(refused.contains("it is a reader"), "{refused}");
+    assert_eq!(reader.count("patients_v1"), 1, "nothing was taken from it");
+
+    let role = ReaderRole::make_powerless(&app.database, "service");
+    app.database.administer(&format!("GRANT pg_read_all_data TO \"{}\"", role.name));
+    let refused = refusal(&role.name);
+    assert!(refused.contains("may read patients by other means (a role that it is a member of"), "{refused}");
+    let granted = format!("has_table_privilege('{}', 'patients', 'INSERT')", role.name);
+    assert_eq!(app.database.texts(&format!("SELECT {granted}::text")), ["false"], "nothing was given to it");
 }
 
 #[test]
