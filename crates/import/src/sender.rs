@@ -76,6 +76,8 @@ impl Sender {
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(ANSWER_TIMEOUT))
+            // One for each request under way: what is not kept is made again, with all that TLS costs.
+            .max_idle_connections(in_flight.into())
             .max_idle_connections_per_host(in_flight.into())
             .user_agent(concat!("intake-import/", env!("CARGO_PKG_VERSION")))
             .build()

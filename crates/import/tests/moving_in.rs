@@ -1,9 +1,12 @@
 //! Patients move in from a file: the program itself against a running service.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking and say why")]
 
-use std::fs;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs, io, thread};
 
 use intake_domain::{ApiKey, Environment};
 use intake_infra::Durability;
@@ -272,6 +275,42 @@ fn the_rate_of_a_key_is_kept_to() {
 }
 
 #[test]
+fn connections_are_kept_while_requests_wait_for_the_rate() {
+    // Beyond its rate, all but one are idle.
+    let import = Import::start_with("200/50");
+    import.write("patients.csv", many(400));
+    let (port, opened) = count_connections(import.service.https.unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_intake-import"));
+    command.current_dir(&import.folder).args(["patients.csv", "--key-file", "key", "--cacert"]);
+    command.arg(import.service.data_dir().join("tls/ca.pem")).arg("--url").arg(format!("https://localhost:{port}"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert_eq!(import.patients(), 400);
+    let opened = opened.load(Ordering::SeqCst);
+    assert!((1..=17).contains(&opened), "16 and one for the greeting: {opened}");
+}
+
+/// Hands connections on to the service, and counts them.
+fn count_connections(service: SocketAddr) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (port, opened) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&opened);
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            count.fetch_add(1, Ordering::SeqCst);
+            let (client, service) = (client.unwrap(), TcpStream::connect(service).unwrap());
+            for (mut from, mut to) in [(client.try_clone().unwrap(), service.try_clone().unwrap()), (service, client)] {
+                thread::spawn(move || {
+                    let _ = io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                });
+            }
+        }
+    });
+    (port, opened)
+}
+
+#[test]
 fn a_service_that_goes_away_is_waited_for() {
     let mut import = Import::start();
     import.write("patients.csv", many(2000));
@@ -280,7 +319,7 @@ fn a_service_that_goes_away_is_waited_for() {
     let address = import.service.https.unwrap().to_string();
     let folder = import.service.data_dir().to_owned();
     import.service.stop();
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    thread::sleep(std::time::Duration::from_secs(1));
     let builder = ServiceBuilder::in_folder(service_program().to_str().unwrap(), &folder).database(&import.database);
     let _again = builder.setting("INTAKE_HTTPS_ADDR", address).setting("INTAKE_RATE_LIMIT", "off").start();
     assert!(child.wait().unwrap().success());
@@ -373,7 +412,7 @@ fn many_rows_need_little_memory() {
         most = peak.map_or(most, |peak| peak.parse().unwrap());
         match child.try_wait().unwrap() {
             Some(status) => break status,
-            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+            None => thread::sleep(std::time::Duration::from_millis(20)),
         }
     };
     assert!(status.success());

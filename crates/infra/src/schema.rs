@@ -208,6 +208,7 @@ diesel::table! {
         system_identifier -> BigInt,
         timeline -> Text,
         added -> BigInt,
+        accepted_at -> Timestamptz,
     }
 }
 

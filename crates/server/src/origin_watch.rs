@@ -28,10 +28,10 @@ impl OriginWatch {
         let mut seen = None;
         loop {
             match database.look_at_origin(seen).await {
-                Ok(Look::Known(newest)) => seen = Some(newest),
-                Ok(Look::Promoted(newest)) => {
+                Ok(Look::Known(found)) => seen = Some(found),
+                Ok(Look::Promoted(found)) => {
                     tracing::warn!("a standby of the database was promoted; everything on record is there");
-                    seen = Some(newest);
+                    seen = Some(found);
                 }
                 Ok(Look::Restored) => return explain("DATABASE_URL")(SchemaError::Restored),
                 // A database that is away is no other one.

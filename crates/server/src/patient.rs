@@ -31,7 +31,7 @@ pub(crate) fn patient(command: PatientCommand, configuration: &Configuration) ->
 
 fn show(rights: &mut dyn PatientRights, arguments: &PatientArguments) -> anyhow::Result<()> {
     let PatientArguments { organisation, patient, output } = arguments;
-    match rights.show(*organisation, *patient)? {
+    match rights.show(*organisation, *patient, &deed())? {
         Held::Patient(held) => print_result(output, &value_of(&held)?, &text_of(&held)),
         Held::Erased { at } => bail!("the patient {patient} was erased at {}; nothing is held", timestamp(at)),
         Held::Nothing => bail!("the organisation {organisation} has no patient {patient}"),

@@ -16,8 +16,16 @@ use crate::commands::{DEADLINE, deed, print_result};
 use crate::configuration::Configuration;
 
 /// What changes neither keys nor who gets in, and is not told.
-const HARMLESS: [&str; 6] =
-    ["signed_in", "signed_in_by_recovery_code", "sign_in_failed", "code_failed", "signed_out", "name_changed"];
+const HARMLESS: [&str; 8] = [
+    "signed_in",
+    "signed_in_by_recovery_code",
+    "signed_in_by_passkey",
+    "sign_in_failed",
+    "code_failed",
+    "signed_out",
+    "name_changed",
+    "patient_shown",
+];
 
 /// What the copy of the record says was done.
 struct Recorded {

@@ -16,7 +16,9 @@ use crate::page::visitor::Administrator;
 
 /// Entries in one file: a few megabytes, which are sent within the time that a client has to read an answer. The last line
 /// of a file that leaves some out says so.
-pub(crate) const ENTRIES_MAX: usize = 10_000;
+const ENTRIES_MAX: usize = 10_000;
+/// The same for readers.
+pub(crate) const ENTRIES_MAX_TEXT: &str = "10,000";
 /// By this Excel knows that the file is UTF-8; without it, it takes names for those of another alphabet.
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 const HEADER: [&str; 5] = ["Time (UTC)", "Who", "What", "To what", "Address"];
@@ -48,7 +50,7 @@ fn write(entries: &[AuditEntry]) -> Result<Vec<u8>, csv::Error> {
         writer.write_record(cells.map(|text| harmless(text).into_owned()))?;
     }
     if entries.len() > ENTRIES_MAX {
-        let told = format!("There are older entries: a file holds {ENTRIES_MAX}. Choose fewer days to get them.");
+        let told = format!("There are older entries: a file holds {ENTRIES_MAX_TEXT}. Choose fewer days to get them.");
         writer.write_record([told.as_str(), "", "", "", ""])?;
     }
     writer.into_inner().map_err(|error| error.into_error().into())

@@ -77,6 +77,7 @@ fn known(action: Action) -> &'static str {
         Action::KeyRenamed => "renamed the key",
         Action::KeyMarkCleared => "cleared the warning that it was sent unencrypted from the key",
         Action::KeyNoted => "changed the note about the key",
+        Action::PatientShown => "looked at the patient",
         Action::PatientErased => "erased the patient",
     }
 }

@@ -6,7 +6,7 @@ use actix_web::web::{Data, Query};
 use askama::Template;
 use intake_domain::{AuditEntry, AuditLog, EntryPosition};
 
-use crate::activity::csv::ENTRIES_MAX;
+use crate::activity::csv::ENTRIES_MAX_TEXT;
 use crate::activity::entry::EntryRow;
 use crate::activity::filter::{Filter, NoSuchDay};
 use crate::page::error::PageError;
@@ -28,7 +28,7 @@ struct ActivityPage<'a> {
     newer: Option<String>,
     older: Option<String>,
     file: String,
-    entries_max: usize,
+    entries_max: &'static str,
 }
 
 pub(crate) async fn page(
@@ -47,7 +47,7 @@ pub(crate) async fn page(
         newer: None,
         older: None,
         file,
-        entries_max: ENTRIES_MAX,
+        entries_max: ENTRIES_MAX_TEXT,
     };
     let entries = match filter.to_entry_filter() {
         Ok(entries) => entries,

@@ -101,6 +101,8 @@ actions! {
     KeyRenamed = "key_renamed",
     /// The note about a key was changed.
     KeyNoted = "key_noted",
+    /// An operator looked at what is held of a patient: the subject is the patient's id.
+    PatientShown = "patient_shown",
     /// A patient was erased: the subject is the patient's id.
     PatientErased = "patient_erased",
     /// An operator removed a key's mark that it was sent in clear.

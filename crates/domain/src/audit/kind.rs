@@ -61,7 +61,7 @@ impl Action {
             | Self::SecondFactorTurnedOn
             | Self::SecondFactorTurnedOff
             | Self::RecoveryCodesReplaced => ActionKind::Accounts,
-            Self::PatientErased => ActionKind::Patients,
+            Self::PatientShown | Self::PatientErased => ActionKind::Patients,
         }
     }
 }

@@ -53,10 +53,26 @@ pub enum Change {
 /// Which patients a span holds.
 #[derive(Clone, Debug)]
 pub enum Selection {
-    /// So many that they are looked for page by page.
-    Many,
     /// These, the smallest id first.
     These(Vec<PatientId>),
+    /// More than are kept by their ids.
+    Many {
+        /// How many they are.
+        count: u64,
+        /// Some of their ids, the smallest first. Up to each of them, and after the last one, there are about a page.
+        ends: Vec<PatientId>,
+    },
+}
+
+impl Selection {
+    /// How many patients were selected.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::These(ids) => u64::try_from(ids.len()).unwrap_or(u64::MAX),
+            Self::Many { count, .. } => *count,
+        }
+    }
 }
 
 /// Some of the patients or erasures of a span, the smallest id first.
@@ -95,9 +111,6 @@ pub trait PatientFeed {
 
     /// Which patients are in the span.
     fn select(&mut self, scope: &FeedScope, span: &Span) -> Result<Selection, StoreError>;
-
-    /// How many patients there are in all.
-    fn count(&mut self, scope: &FeedScope) -> Result<u64, StoreError>;
 
     /// The selected patients after this id that are still there.
     fn patients(

@@ -60,8 +60,8 @@ pub enum EraseOutcome {
 
 /// What is held of a patient, and its end.
 pub trait PatientRights {
-    /// What is held under this id.
-    fn show(&mut self, organisation: OrganisationId, patient: PatientId) -> Result<Held, StoreError>;
+    /// What is held under this id. If it is a patient, the deed is recorded, which names only the id, before this returns.
+    fn show(&mut self, organisation: OrganisationId, patient: PatientId, deed: &Deed) -> Result<Held, StoreError>;
 
     /// Erases the patient for good, and records the deed, which names only the id. Once this has returned, no repetition of the
     /// creation with its idempotency key brings the patient back.

@@ -1,10 +1,13 @@
 //! Whether the register is where it was known to be whole. A restored backup brings revoked keys back to life, and a new timeline
-//! is begun by a restore and by the promotion of a standby alike. What tells them apart is a service that was running: if the
-//! newest recorded deed that it has seen is there, then everything before it is, because PostgreSQL's log has an order.
+//! is begun by a restore and by the promotion of a standby alike, while a copied data folder begins none. What tells them apart is
+//! a service that was running: if the newest recorded deed that it has seen is there, then everything before it is, because
+//! PostgreSQL's log has an order, and a commit is seen by others only when it is on disk.
 
+use diesel::dsl::exists;
 use diesel::prelude::*;
-use diesel::sql_types::Bool;
+use diesel::sql_types::{Bool, Timestamptz};
 use intake_domain::StoreError;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database::pool::Database;
@@ -13,9 +16,13 @@ use crate::database::url::DatabaseUrl;
 use crate::schema::audit_entries;
 
 const ORIGIN: &str = "SELECT origin.system_identifier = here.system_identifier AS is_same_cluster,
-    origin.timeline = here.timeline AS is_same_timeline FROM origin, origin_now() AS here";
+    origin.timeline = here.timeline AS is_same_timeline, origin.timeline = 'restored' AS is_condemned, origin.accepted_at
+    FROM origin, origin_now() AS here";
 /// Only by whoever knows the timeline that it replaces.
-const ADOPT: &str = "UPDATE origin SET timeline = here.timeline FROM origin_now() AS here";
+const ADOPT: &str =
+    "UPDATE origin SET timeline = here.timeline FROM origin_now() AS here WHERE origin.timeline <> 'restored'";
+/// Makes sure that nobody starts here, or goes on, who has not seen what is missing. No timeline has this name.
+const CONDEMN: &str = "UPDATE origin SET timeline = 'restored'";
 
 #[derive(QueryableByName)]
 struct Origin {
@@ -23,19 +30,28 @@ struct Origin {
     is_same_cluster: bool,
     #[diesel(sql_type = Bool)]
     is_same_timeline: bool,
+    #[diesel(sql_type = Bool)]
+    is_condemned: bool,
+    #[diesel(sql_type = Timestamptz)]
+    accepted_at: OffsetDateTime,
 }
 
-/// The newest recorded deed that a service has seen. None: there was none.
+/// What a service has seen of the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewestDeed(Option<(Uuid, Uuid)>);
+pub struct Seen {
+    /// The newest recorded deed. None: there was none.
+    newest_deed: Option<(Uuid, Uuid)>,
+    /// When somebody had last said that the register is whole.
+    accepted_at: OffsetDateTime,
+}
 
 /// What a look at the database has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// It is the one that is known.
-    Known(NewestDeed),
+    Known(Seen),
     /// A standby was promoted, and what was recorded before is there.
-    Promoted(NewestDeed),
+    Promoted(Seen),
     /// It was restored to an earlier moment, or moved here.
     Restored,
 }
@@ -47,31 +63,34 @@ pub fn assert_origin(url: &DatabaseUrl) -> Result<(), SchemaError> {
 }
 
 impl Database {
-    /// Looks whether the register is still where it was, for a service that has seen this deed before.
-    pub async fn look_at_origin(&self, seen: Option<NewestDeed>) -> Result<Look, StoreError> {
+    /// Looks whether the register is still where it was and what it was, for a service that has seen this before.
+    pub async fn look_at_origin(&self, seen: Option<Seen>) -> Result<Look, StoreError> {
         self.run(move |connection| look(connection, seen)).await
     }
 }
 
-fn look(connection: &mut PgConnection, seen: Option<NewestDeed>) -> QueryResult<Look> {
+fn look(connection: &mut PgConnection, seen: Option<Seen>) -> QueryResult<Look> {
     let origin: Origin = diesel::sql_query(ORIGIN).get_result(connection)?;
     let is_known = origin.is_same_cluster && origin.is_same_timeline;
+    // Whoever has since said that the register is whole knows better.
+    let seen = seen.filter(|seen| seen.accepted_at >= origin.accepted_at);
+    let is_missing = match seen.and_then(|seen| seen.newest_deed) {
+        Some(entry) => !diesel::select(exists(audit_entries::table.find(entry))).get_result::<bool>(connection)?,
+        // Nothing was recorded, so nothing can be missing.
+        None => false,
+    };
+    if is_missing {
+        diesel::sql_query(CONDEMN).execute(connection)?;
+    }
+    let is_promoted = origin.is_same_cluster && !origin.is_condemned && seen.is_some();
+    if is_missing || !(is_known || is_promoted) {
+        return Ok(Look::Restored);
+    }
     if !is_known {
-        let is_there = match seen {
-            Some(NewestDeed(Some(entry))) => {
-                let found = audit_entries::table.find(entry);
-                diesel::select(diesel::dsl::exists(found)).get_result(connection)?
-            }
-            // Nothing was recorded, so nothing can be missing.
-            Some(NewestDeed(None)) => true,
-            None => false,
-        };
-        if !origin.is_same_cluster || !is_there {
-            return Ok(Look::Restored);
-        }
         diesel::sql_query(ADOPT).execute(connection)?;
     }
     let newest = audit_entries::table.order(audit_entries::at.desc());
     let newest = newest.select((audit_entries::organisation_id, audit_entries::id)).first(connection).optional()?;
-    Ok(if is_known { Look::Known(NewestDeed(newest)) } else { Look::Promoted(NewestDeed(newest)) })
+    let seen = Seen { newest_deed: newest, accepted_at: origin.accepted_at };
+    Ok(if is_known { Look::Known(seen) } else { Look::Promoted(seen) })
 }

@@ -11,13 +11,12 @@ use intake_domain::{
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Patients or erasures in one page: a few hundred kilobytes.
+/// Patients in one page: a few hundred kilobytes.
 const PAGE: usize = 1_000;
-/// Up to so many, the ids of all patients in a span are read at once: 32 MB. Behind the barrier of the view PostgreSQL does not
-/// know that the primary key is in order, and reads all that are left for each page.
-const SELECTED_MAX: usize = 2_000_000;
-/// Beyond that, so many are in one page: some 20 MB.
-const LARGE_PAGE: usize = 20_000;
+/// Up to so many, the ids of all patients in a span are kept: 1.6 MB.
+const SELECTED_MAX: usize = 100_000;
+/// What a page never exceeds, however patients fall into ranges: some 20 MB. As many erasures are in one.
+const PAGE_MAX: usize = 20_000;
 
 /// Whether anything was committed after a moment, and up to where this statement has looked.
 pub(crate) const LOOK: &str = "SELECT next, running,
@@ -98,37 +97,52 @@ pub(crate) fn select(connection: &mut PgConnection, scope: &FeedScope, span: &Sp
     let query = format!("SELECT id FROM patients_v1 WHERE {} LIMIT {}", within_span("created_in"), SELECTED_MAX + 1);
     let found: Vec<Id> = in_span!(query, scope, span, None::<PatientId>).load(connection)?;
     if found.len() > SELECTED_MAX {
-        return Ok(Selection::Many);
+        return divide(connection, scope, span);
     }
     let mut ids: Vec<_> = found.into_iter().map(|row| PatientId::from(row.id)).collect();
     ids.sort_unstable();
     Ok(Selection::These(ids))
 }
 
-pub(crate) fn count(connection: &mut PgConnection, scope: &FeedScope) -> QueryResult<u64> {
+/// Divides the span by some of its ids, picked by chance: one reading, and nothing to sort. Behind the barrier of the view
+/// PostgreSQL does not know that the primary key is in order, so without an end each page would read all that are left.
+fn divide(connection: &mut PgConnection, scope: &FeedScope, span: &Span) -> QueryResult<Selection> {
     #[derive(QueryableByName)]
-    struct Count {
+    struct Divided {
         #[diesel(sql_type = BigInt)]
         count: i64,
+        #[diesel(sql_type = Array<SqlUuid>)]
+        ends: Vec<Uuid>,
     }
 
-    let query = "SELECT count(*) AS count FROM patients_v1 WHERE organisation_id = $1 AND ($2 IS NULL OR key_id = $2)";
-    let query = diesel::sql_query(query).bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
-    let counted: Count =
-        query.bind::<Nullable<SqlUuid>, _>(scope.key_id.map(|key| *key.as_uuid())).get_result(connection)?;
-    Ok(u64::try_from(counted.count).unwrap_or_default())
+    let query = format!(
+        "SELECT count(*) AS count, coalesce(array_agg(id) FILTER (WHERE random() * {PAGE} < 1), '{{}}') AS ends
+            FROM patients_v1 WHERE {}",
+        within_span("created_in")
+    );
+    let divided: Divided = in_span!(query, scope, span, None::<PatientId>).get_result(connection)?;
+    let mut ends: Vec<_> = divided.ends.into_iter().map(PatientId::from).collect();
+    ends.sort_unstable();
+    Ok(Selection::Many { count: u64::try_from(divided.count).unwrap_or_default(), ends })
 }
 
-pub(crate) fn patients(
+/// The patients of a span that follow the given one, up to the next of these ends, of which the smallest is the first.
+pub(crate) fn range(
     connection: &mut PgConnection,
     scope: &FeedScope,
     span: &Span,
+    ends: &[PatientId],
     after: Option<PatientId>,
 ) -> QueryResult<Page<StoredPatient>> {
-    let query = format!("{} WHERE {} ORDER BY id LIMIT {LARGE_PAGE}", *PATIENT, within_span("created_in"));
-    let rows: Vec<PatientRow> = in_span!(query, scope, span, after).load(connection)?;
+    let end = ends.get(after.map_or(0, |after| ends.partition_point(|end| *end <= after))).copied();
+    // Not `created_in` as it is: by its index, which is estimated wrongly beyond the statistics, each range would read the whole
+    // span. So the ranges together are read once, by the primary key.
+    let query =
+        format!("{} WHERE {} AND id <= $8 ORDER BY id LIMIT {PAGE_MAX}", *PATIENT, within_span("(created_in + 0)"));
+    let query = in_span!(query, scope, span, after).bind::<SqlUuid, _>(end.map_or(Uuid::max(), |id| *id.as_uuid()));
+    let rows: Vec<PatientRow> = query.load(connection)?;
     let items: Vec<StoredPatient> = rows.into_iter().map(Into::into).collect();
-    let continued_after = if items.len() < LARGE_PAGE { None } else { items.last().map(|last| last.id) };
+    let continued_after = if items.len() < PAGE_MAX { end } else { items.last().map(|last| last.id) };
     Ok(Page { items, continued_after })
 }
 
@@ -173,10 +187,12 @@ pub(crate) fn erasures(
         erased_at: OffsetDateTime,
     }
 
-    let query =
-        format!("SELECT id, erased_at FROM erasures_v1 WHERE {} ORDER BY id LIMIT {PAGE}", within_span("erased_in"));
+    let query = format!(
+        "SELECT id, erased_at FROM erasures_v1 WHERE {} ORDER BY id LIMIT {PAGE_MAX}",
+        within_span("erased_in")
+    );
     let rows: Vec<Row> = in_span!(query, scope, span, after).load(connection)?;
     let items: Vec<_> = rows.into_iter().map(|row| Erasure { id: row.id.into(), erased_at: row.erased_at }).collect();
-    let continued_after = if items.len() < PAGE { None } else { items.last().map(|last| last.id) };
+    let continued_after = if items.len() < PAGE_MAX { None } else { items.last().map(|last| last.id) };
     Ok(Page { items, continued_after })
 }

@@ -154,10 +154,6 @@ impl PatientFeed for PostgresPatientFeed {
         self.run(|connection| page::select(connection, scope, span))
     }
 
-    fn count(&mut self, scope: &FeedScope) -> Result<u64, StoreError> {
-        self.run(|connection| page::count(connection, scope))
-    }
-
     fn patients(
         &mut self,
         scope: &FeedScope,
@@ -166,8 +162,8 @@ impl PatientFeed for PostgresPatientFeed {
         after: Option<PatientId>,
     ) -> Result<Page<StoredPatient>, StoreError> {
         self.run(|connection| match selection {
-            Selection::Many => page::patients(connection, scope, span, after),
             Selection::These(ids) => page::these(connection, scope, ids, after),
+            Selection::Many { ends, .. } => page::range(connection, scope, span, ends, after),
         })
     }
 

@@ -47,8 +47,9 @@ impl PostgresPatientRights {
 }
 
 impl PatientRights for PostgresPatientRights {
-    fn show(&mut self, organisation: OrganisationId, patient: PatientId) -> Result<Held, StoreError> {
-        show(&mut *self.connect()?, organisation, patient).map_err(store_error)
+    fn show(&mut self, organisation: OrganisationId, patient: PatientId, deed: &Deed) -> Result<Held, StoreError> {
+        let shown = self.connect()?.transaction(|connection| show(connection, organisation, patient, deed));
+        shown.map_err(store_error)
     }
 
     fn erase(
@@ -72,7 +73,12 @@ impl PatientRights for PostgresPatientRights {
     }
 }
 
-fn show(connection: &mut PgConnection, organisation: OrganisationId, patient: PatientId) -> QueryResult<Held> {
+fn show(
+    connection: &mut PgConnection,
+    organisation: OrganisationId,
+    patient: PatientId,
+    deed: &Deed,
+) -> QueryResult<Held> {
     let key = (*organisation.as_uuid(), *patient.as_uuid());
     let Some(stored) = page::patient(connection, organisation, patient)? else {
         let erased = erasures::table.find(key).select(erasures::erased_at).first(connection).optional()?;
@@ -83,6 +89,7 @@ fn show(connection: &mut PgConnection, organisation: OrganisationId, patient: Pa
         Some(id) => api_keys::table.find(*id.as_uuid()).select(api_keys::name).first(connection).optional()?,
         None => None,
     };
+    record(connection, *organisation.as_uuid(), Action::PatientShown, &patient.to_string(), deed)?;
     Ok(Held::Patient(Box::new(HeldPatient { patient: stored, idempotency_key, key_name })))
 }
 

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use intake_domain::{FeedError, FeedRefusal, FeedScope, FeedToken, Mark, PatientFeed, Selection, Span, read_span};
+use intake_domain::{FeedError, FeedRefusal, FeedScope, FeedToken, Mark, PatientFeed, Span, read_span};
 use intake_infra::readers::assert_reader;
 use intake_infra::{PostgresPatientFeed, SchemaError};
 
@@ -98,13 +98,7 @@ impl Export {
     fn give_out(&mut self, since: Mark, until: Mark) -> anyhow::Result<Mark> {
         let span = Span { since, until };
         let selection = self.feed.select(&self.scope, &span)?;
-        let progress = Progress::start();
-        if progress.is_shown() {
-            progress.expect(match &selection {
-                Selection::Many => self.feed.count(&self.scope)?,
-                Selection::These(ids) => u64::try_from(ids.len()).unwrap_or(u64::MAX),
-            });
-        }
+        let progress = Progress::of(selection.count());
         let output = &mut self.output;
         read_span(&mut self.feed, &self.scope, &span, &selection, |change| {
             progress.step();

@@ -8,25 +8,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    pub(crate) fn start() -> Self {
+    /// Of so many steps.
+    pub(crate) fn of(steps: u64) -> Self {
         if !stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
-        let bar = ProgressBar::no_length();
+        let bar = ProgressBar::new(steps);
         let form = "{wide_bar} {human_pos} of {human_len} patients, {per_sec}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(form) {
             bar.set_style(style);
         }
         Self(bar)
-    }
-
-    pub(crate) fn is_shown(&self) -> bool {
-        !self.0.is_hidden()
-    }
-
-    /// How many steps there will be.
-    pub(crate) fn expect(&self, steps: u64) {
-        self.0.set_length(steps);
     }
 
     pub(crate) fn step(&self) {

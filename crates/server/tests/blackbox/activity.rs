@@ -118,7 +118,8 @@ fn the_file_holds_all_that_fits_and_nothing_that_a_spreadsheet_would_run() {
     add(&app, "2025-02-01", "key_created", "Grace", 7_500);
     let full = ada.get("/settings/activity.csv?kind=keys").text();
     assert_eq!(full.matches("\r\n").count(), 1 + 10_000 + 1);
-    assert!(full.contains("\"There are older entries: a file holds 10000. Choose fewer days to get them.\""));
+    assert!(full.contains("\"There are older entries: a file holds 10,000. Choose fewer days to get them.\""));
+    assert!(ada.get("/settings/activity").text().contains("at most the newest 10,000 entries"));
     let fewer = ada.get("/settings/activity.csv?kind=keys&until=2025-02-15").text();
     assert_eq!(fewer.matches("\r\n").count(), 1 + 7_500);
 }

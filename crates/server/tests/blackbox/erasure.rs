@@ -58,6 +58,13 @@ fn everything_that_is_held_is_shown() {
     let nothing = arguments.iter().fold(service(&app.database), |all, one| all.argument(one)).run();
     assert_eq!(nothing.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&nothing.stderr).contains("has no patient"));
+
+    // Who was looked at is on record, twice, and nothing else of them.
+    let recorded = "SELECT concat(action, ' ', actor, subject) FROM audit_entries WHERE action LIKE 'patient%'";
+    assert_eq!(app.database.texts(recorded), vec![format!("patient_shown {id}"); 2]);
+    let page = app.member("ada@clinic.example").get("/settings/activity?kind=patients").text();
+    let entry = format!("<td>An operator</td><td>looked at the patient <strong>{id}</strong></td>");
+    assert_eq!(page.matches(&entry).count(), 2, "{page}");
 }
 
 #[test]

@@ -403,8 +403,16 @@ fn everything_that_one_key_created_can_be_told() {
     assert_eq!(told.ids(), [kept, erased]);
 }
 
+/// How many rows of patients were read by whoever has disconnected.
+fn rows_read(app: &TestApp) -> i64 {
+    let exporting = "pg_stat_activity WHERE query LIKE '%feed_open%' AND pid <> pg_backend_pid()";
+    wait_for("the export to disconnect", || app.database.count(exporting) == 0);
+    let read = "SELECT (seq_tup_read + idx_tup_fetch)::text FROM pg_stat_user_tables WHERE relname = 'patients'";
+    app.database.texts(read).first().unwrap().parse().unwrap()
+}
+
 #[test]
-fn a_large_difference_is_told_once_and_in_order() {
+fn a_large_difference_is_told_once_and_in_order_and_is_read_a_few_times() {
     let app = TestApp::start();
     let first = given(all(&app, &["--format", "jsonl"]));
     let insert = format!(
@@ -413,18 +421,24 @@ fn a_large_difference_is_told_once_and_in_order() {
          FROM generate_series(1, $1) AS n",
         app.clinic.organisation
     );
-    let mut token = first.token;
-    // Few enough for their ids to be kept, and too many.
-    for rows in ["2500", "100500"] {
-        app.database.connect().batch_execute(&insert.replace("$1", rows)).unwrap();
-        let told = since(&app, &token);
-        let ids = told.ids();
-        assert_eq!(ids.len().to_string(), rows);
+    let told_in_order = |given: &Given, rows: usize| {
+        let ids = given.ids();
+        assert_eq!(ids.len(), rows);
         assert!(ids.is_sorted());
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
-        token = told.token;
+    };
+    app.database.connect().batch_execute(&insert.replace("$1", "2500")).unwrap();
+    let few = since(&app, &first.token);
+    told_in_order(&few, 2_500);
+    // Too many for their ids to be kept.
+    app.database.connect().batch_execute(&insert.replace("$1", "100500")).unwrap();
+    for (more, rows) in [(["--since", few.token.as_str()].as_slice(), 100_500), (&[], 103_000)] {
+        let before = rows_read(&app);
+        told_in_order(&given(all(&app, &[&["--format", "jsonl"], more].concat())), rows);
+        // To see that they are many, to divide them, and to give them out; not once for each page.
+        let read = rows_read(&app) - before;
+        assert!((200_000..350_000).contains(&read), "{read}");
     }
-    assert_eq!(given(all(&app, &["--format", "jsonl"])).ids().len(), 103_000);
 }
 
 /// An export that goes on.

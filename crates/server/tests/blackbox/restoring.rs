@@ -263,6 +263,64 @@ fn a_service_that_finds_itself_on_a_restored_database_ends() {
     assert_eq!(program().database_urls(&urls.service, &urls.owner).start().probe("/readyz").status, 200);
 }
 
+/// A copy of the files has the cluster and the timeline of the original: only who was there knows that something is missing.
+#[test]
+fn an_earlier_copy_of_the_files_is_noticed_by_a_service_that_was_running_and_a_crash_is_none() {
+    let ground = Ground::start();
+    let urls = prepare(&ground.server, "intake").unwrap();
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    let ((leaked_id, leaked), (other_id, _), (_, kept)) = (clinic.key(), clinic.key(), clinic.key());
+    let second_look = || std::thread::sleep(std::time::Duration::from_secs(3));
+    ground.stop();
+    let copy = ground.folder.path().join("postgres/copy");
+    run(Command::new("cp").arg("-a").arg(ground.data()).arg(&copy));
+    ground.server.ensure_running().unwrap();
+    let mut services = [production(&urls).start(), production(&urls).start()];
+    clinic.revoke(leaked_id);
+    assert_eq!(create(&services[0], &leaked).status, 401);
+    second_look();
+    clinic.revoke(other_id);
+    let postmaster = fs::read_to_string(ground.data().join("postmaster.pid")).unwrap();
+    signal("KILL", postmaster.lines().next().unwrap());
+    wait_for("PostgreSQL to end", || ground.server.ensure_running().is_ok());
+    second_look();
+    assert_eq!(services.each_ref().map(|service| create(service, &kept).status), [201, 201], "a crash takes nothing");
+
+    ground.stop();
+    fs::remove_dir_all(ground.data()).unwrap();
+    fs::rename(&copy, ground.data()).unwrap();
+    ground.server.ensure_running().unwrap();
+    for service in &mut services {
+        assert_eq!(service.wait().code(), Some(1));
+        assert!(service.output().contains("intake restored"), "{}", service.output());
+    }
+    assert!(complaint(production(&urls)).contains("keys that were revoked may work again"), "nor does it start");
+    assert!(command(&urls, &["restored", "--revoke-keys"]).status.success());
+    let service = production(&urls).start();
+    assert_eq!([&leaked, &kept].map(|key| create(&service, key).status), [401, 401]);
+    second_look();
+    assert_eq!(service.probe("/readyz").status, 200);
+}
+
+#[test]
+fn what_somebody_has_accepted_is_not_objected_to_again() {
+    let ground = Ground::start();
+    let urls = prepare(&ground.server, "intake").unwrap();
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    let (_, key) = clinic.key();
+    let service = production(&urls).start();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    // While the service cannot look, what it has seen goes, and somebody says that this is right.
+    service.signal("STOP");
+    let mut owner = PgConnection::establish(urls.owner.expose()).unwrap();
+    owner.batch_execute("DELETE FROM audit_entries").unwrap();
+    assert!(command(&urls, &["restored"]).status.success());
+    service.signal("CONT");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(create(&service, &key).status, 201);
+    assert_eq!(service.probe("/readyz").status, 200);
+}
+
 #[test]
 fn a_dump_in_another_cluster_is_taken_over_and_feeds_go_on_from_there() {
     let (old, new) = (Ground::start(), Ground::start());
