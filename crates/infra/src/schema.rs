@@ -209,6 +209,7 @@ diesel::table! {
         timeline -> Text,
         added -> BigInt,
         accepted_at -> Timestamptz,
+        audit_table -> BigInt,
     }
 }
 

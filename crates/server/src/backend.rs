@@ -54,7 +54,10 @@ impl Backend {
         assert_environment(&backend.service, configuration.environment).map_err(explain("DATABASE_URL"))?;
         match configuration.environment {
             Environment::Development => {
-                drop(migrate(&backend.owner).map_err(explain("INTAKE_MIGRATION_DATABASE_URL"))?);
+                if let Err(error) = migrate(&backend.owner) {
+                    backend.assert_owner()?;
+                    return Err(explain("INTAKE_MIGRATION_DATABASE_URL")(error));
+                }
             }
             Environment::Production => assert_migrated(&backend.service).map_err(explain("DATABASE_URL"))?,
         }

@@ -1,6 +1,6 @@
 //! Whether the register is where it was known to be whole. A restored backup brings revoked keys back to life, and a new timeline
-//! is begun by a restore and by the promotion of a standby alike, while a copied data folder begins none. What tells them apart is
-//! a service that was running: if the newest recorded deed that it has seen is there, then everything before it is, because
+//! is begun by a restore and by the promotion of a standby alike, while a copied data folder begins none. A dump makes tables anew.
+//! What tells the others apart is a service that was running: if the newest recorded deed that it has seen is there, then everything before it is, because
 //! PostgreSQL's log has an order, and a commit is seen by others only when it is on disk.
 
 use diesel::dsl::exists;
@@ -15,7 +15,9 @@ use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 use crate::schema::audit_entries;
 
-const ORIGIN: &str = "SELECT origin.system_identifier = here.system_identifier AS is_same_cluster,
+/// Within one cluster a dump comes back as tables with other numbers than those that it was taken from.
+const ORIGIN: &str = "SELECT origin.system_identifier = here.system_identifier
+        AND origin.audit_table = 'audit_entries'::regclass::oid::bigint AS is_same_cluster,
     origin.timeline = here.timeline AS is_same_timeline, origin.timeline = 'restored' AS is_condemned, origin.accepted_at
     FROM origin, origin_now() AS here";
 /// Only by whoever knows the timeline that it replaces.

@@ -14,7 +14,7 @@ use crate::schema::audit_entries;
 /// Numbers of transactions that came along from another cluster stay below all that are given from here on. Never less than
 /// before, or marks would lose what they have seen.
 const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifier, timeline = here.timeline,
-        accepted_at = now(), added = greatest(added, (SELECT coalesce(max(created_in), 0) FROM patients) - txid_current() + 1,
+        audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now(), added = greatest(added, (SELECT coalesce(max(created_in), 0) FROM patients) - txid_current() + 1,
             (SELECT coalesce(max(erased_in), 0) FROM erasures) - txid_current() + 1)
     FROM origin_now() AS here RETURNING added";
 

@@ -363,3 +363,30 @@ fn a_dump_in_another_cluster_is_taken_over_and_feeds_go_on_from_there() {
     assert!(command(&urls, &["restored"]).status.success());
     assert_eq!(export(&urls, &clinic, Some(&token)).unwrap().0, 1);
 }
+
+#[test]
+fn a_dump_in_the_same_postgresql_is_noticed_too() {
+    let ground = Ground::start();
+    let urls = prepare(&ground.server, "intake").unwrap();
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    let ((leaked_id, leaked), (_, kept)) = (clinic.key(), clinic.key());
+    let dump = ground.folder.path().join("postgres/intake.dump");
+    run(ground.tool("pg_dump").args(["--format=custom", "--dbname=intake", "--file"]).arg(&dump));
+    clinic.revoke(leaked_id);
+
+    // In place of the tables, under a running service.
+    let mut service = production(&urls).start();
+    assert_eq!(create(&service, &leaked).status, 401);
+    run(ground.tool("pg_restore").args(["--clean", "--if-exists", "--exit-on-error", "--dbname=intake"]).arg(&dump));
+    assert_eq!(service.wait().code(), Some(1));
+    assert!(service.output().contains("intake restored"), "{}", service.output());
+
+    // As a new database, while none runs.
+    administer(&ground.server, "DROP DATABASE intake WITH (FORCE)");
+    administer(&ground.server, "CREATE DATABASE intake");
+    run(ground.tool("pg_restore").args(["--exit-on-error", "--dbname=intake"]).arg(&dump));
+    assert!(complaint(production(&urls)).contains("keys that were revoked may work again"));
+    assert!(command(&urls, &["restored", "--revoke-keys"]).status.success());
+    let service = production(&urls).start();
+    assert_eq!([&leaked, &kept].map(|key| create(&service, key).status), [401, 401]);
+}
