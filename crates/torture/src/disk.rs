@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 /// The size of the sparse file, which takes only the space of what is written.
 const SIZE: u64 = 4 * 1024 * 1024 * 1024;
 /// How long killed processes may keep their files open.
-const RELEASE: Duration = Duration::from_secs(20);
+const RELEASE: Duration = Duration::from_secs(120);
 
 /// The disk.
 pub(crate) struct Disk {
