@@ -488,6 +488,7 @@ fn a_followed_file_appears_in_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("patients.jsonl");
     let following = Following::start(&app, &["--output", path.to_str().unwrap()]);
+    wait_for("the first mark", || app.database.count("feed_marks") >= 1);
     let id = id_of(&app, &patient());
     wait_for("the mark", || app.database.count("feed_marks") >= 2);
     std::thread::sleep(Duration::from_millis(500));
