@@ -116,6 +116,8 @@ impl<'a> Stage<'a> {
             let builder = ServiceBuilder::in_folder(&program, &data)
                 .database_urls(&service_url, &owner_url)
                 .setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
+                // The default, which other tests raise.
+                .setting("INTAKE_DEADLINE", "5s")
                 // A limit that is on, and never reached.
                 .setting("INTAKE_RATE_LIMIT", "1000000/1000000");
             settings.iter().fold(builder, |builder, (name, value)| builder.setting(name, value))

@@ -10,7 +10,7 @@ use std::{fs, io, thread};
 
 use intake_domain::{ApiKey, Environment};
 use intake_infra::Durability;
-use intake_test_support::{Clinic, Service, ServiceBuilder, TestDatabase, wait_for};
+use intake_test_support::{Clinic, Service, ServiceBuilder, TestDatabase, free_port, wait_for};
 use tempfile::TempDir;
 
 const HEADER: &str = "firstName,lastName,phoneNumber,dateOfBirth,email,suburb";
@@ -31,6 +31,8 @@ impl Import {
     fn start_with(rate_limit: &str) -> Self {
         let database = TestDatabase::new();
         let builder = ServiceBuilder::new(service_program().to_str().unwrap()).database(&database);
+        // One to come back on.
+        let builder = builder.setting("INTAKE_HTTPS_ADDR", format!("127.0.0.1:{}", free_port()));
         let service = builder.setting("INTAKE_RATE_LIMIT", rate_limit).start();
         let clinic = Clinic::open(&database.service, Environment::Development);
         let import = Self { service, database, clinic, folder: tempfile::tempdir().unwrap() };

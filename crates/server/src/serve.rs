@@ -212,7 +212,7 @@ fn open_dashboard(
         signatures: Arc::new(RingSignatures),
         sessions: Arc::new(PostgresSessionStore::new(database.clone())),
         log: Arc::new(PostgresAuditLog::new(database.clone())),
-        hasher: Arc::new(Argon2Hasher::start()?),
+        hasher: Arc::new(Argon2Hasher::start(configuration.deadline)?),
         mails,
         format: configuration.key_format.clone(),
         proxies: configuration.trusted_proxies.clone(),

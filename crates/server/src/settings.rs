@@ -150,7 +150,8 @@ pub(crate) const DEADLINE: Setting = Setting {
     variable: "INTAKE_DEADLINE",
     value: "TIME",
     default: Text("5s"),
-    help: "How long a request may wait for the database before 503 (`500ms`, `5s`, `1m`)",
+    help: "How long a request may wait for the database, and a password for its turn to be checked, before 503 \
+        (`500ms`, `5s`, `1m`)",
 };
 pub(crate) const DRAIN_DELAY: Setting = Setting {
     variable: "INTAKE_DRAIN_DELAY",

@@ -22,8 +22,8 @@ const CHROMIUM: Prerequisite = Prerequisite {
         brew: "brew install --cask chromium chromedriver",
     },
 };
-const TIMEOUT: Duration = Duration::from_secs(20);
-const DRIVER_STARTS_MAX: u32 = 3;
+const TIMEOUT: Duration = Duration::from_secs(120);
+const STARTS_MAX: u32 = 5;
 /// The key under which the protocol gives an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// Without them a browser looks for updates and services that tests have no business with.
@@ -64,15 +64,24 @@ impl Browser {
     }
 
     fn start_with(preferences: &Value) -> Option<Self> {
-        let (driver, address) = start_driver()?;
-        let client = Client::plain(address);
         let options = json!({ "args": ARGUMENTS, "prefs": preferences });
         let wishes = json!({ "acceptInsecureCerts": true, "goog:chromeOptions": options });
-        let mut browser = Self { driver, client, session: String::new() };
-        let started = browser.ask("POST", "/session", &json!({ "capabilities": { "alwaysMatch": wishes } }));
-        browser.session =
-            format!("/session/{}", started.pointer("/sessionId").and_then(Value::as_str).expect("a session"));
-        Some(browser)
+        let mut complaints = Vec::new();
+        for _ in 0..STARTS_MAX {
+            let (driver, address) = start_driver()?;
+            let client = Client::plain(address);
+            let mut browser = Self { driver, client, session: String::new() };
+            // The driver gives up a browser that takes long to start.
+            match browser.try_ask("POST", "/session", &json!({ "capabilities": { "alwaysMatch": wishes } })) {
+                Ok(started) => {
+                    let id = started.pointer("/sessionId").and_then(Value::as_str).expect("a session");
+                    browser.session = format!("/session/{id}");
+                    return Some(browser);
+                }
+                Err(complaint) => complaints.push(complaint),
+            }
+        }
+        panic!("the browser does not start: {complaints:?}")
     }
 
     /// Opens a page.
@@ -269,7 +278,7 @@ impl Drop for Browser {
 /// Starts the program that drives a browser. It chooses a free port, and ends at once if somebody takes that port before it
 /// does: then it is started again.
 fn start_driver() -> Option<(Child, SocketAddr)> {
-    for _ in 0..DRIVER_STARTS_MAX {
+    for _ in 0..STARTS_MAX {
         let driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let Ok(mut driver) = driver else {
             leave_out(&CHROMIUM);

@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, Strea
 use serde_json::Value;
 
 /// Longer than any answer may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Opens connections to one service.
 #[derive(Clone)]

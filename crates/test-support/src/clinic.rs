@@ -25,7 +25,7 @@ impl Clinic {
     #[must_use]
     pub fn open(database: &DatabaseUrl, environment: Environment) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let keys = PostgresKeyStore::new(Database::new(database, Duration::from_secs(10)), KeyUses::default());
+        let keys = PostgresKeyStore::new(Database::new(database, Duration::from_secs(60)), KeyUses::default());
         let organisation = OrganisationId::from(Uuid::from_bytes(random()));
         let name = Name::new("Test Clinic").expect("a name");
         let made = Organisation { id: organisation, name };

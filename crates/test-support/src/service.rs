@@ -19,8 +19,12 @@ use crate::client::{Client, Response, request};
 use crate::database::TestDatabase;
 use crate::processes;
 
-/// Enough for a debug build that starts an embedded database for the first time, beside other tests.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Enough for a debug build that starts an embedded database for the first time, on a machine that other programs keep busy.
+/// Nobody waits that long unless something is wrong.
+const START_TIMEOUT: Duration = Duration::from_secs(180);
+/// How long requests wait, unless a test says otherwise: on a busy machine PostgreSQL may stand still for longer than the
+/// default.
+const DEADLINE: &str = "30s";
 
 /// How a service is to be run.
 pub struct ServiceBuilder {
@@ -65,7 +69,7 @@ impl ServiceBuilder {
                 command.env_remove(name);
             }
         }
-        command.env("INTAKE_DATA_DIR", data_dir);
+        command.env("INTAKE_DATA_DIR", data_dir).env("INTAKE_DEADLINE", DEADLINE);
         for listener in ["INTAKE_HTTPS_ADDR", "INTAKE_HTTP_ADDR", "INTAKE_ADMIN_ADDR"] {
             command.env(listener, "127.0.0.1:0");
         }
@@ -234,6 +238,11 @@ impl Service {
     #[must_use]
     pub fn probe(&self, path: &str) -> Response {
         Client::plain(self.admin).send(&request("GET", path, &[], b""))
+    }
+
+    /// Waits until a probe finds the service ready. A single probe may find a busy machine.
+    pub fn wait_until_ready(&self) {
+        wait_for("readiness", || self.probe("/readyz").status == 200);
     }
 
     /// Sends a patient, as most integrations would.

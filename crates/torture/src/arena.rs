@@ -20,7 +20,7 @@ use crate::proxy::{Proxy, Upstream};
 use crate::random::Random;
 
 /// How long PostgreSQL may take to come back after the last fault.
-const RECOVERY_TIME: Duration = Duration::from_secs(30);
+const RECOVERY_TIME: Duration = Duration::from_secs(120);
 /// How many services share the database: what one acknowledges, the other must know.
 pub(crate) const INSTANCES: usize = 2;
 /// How long a killed service may take to start again while other faults strike.
@@ -46,6 +46,8 @@ pub(crate) struct ArenaPlan<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) name: &'a str,
     pub(crate) seed: u64,
+    /// How long requests wait.
+    pub(crate) deadline: Duration,
     /// Additional settings of the services.
     pub(crate) settings: &'a [(&'a str, &'a str)],
 }
@@ -169,7 +171,8 @@ impl Instance {
     fn start(plan: &ArenaPlan<'_>, data_dir: PathBuf, urls: Prepared, random: Random) -> anyhow::Result<Self> {
         let program = plan.program.to_string_lossy().into_owned();
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let settings: Vec<_> = plan.settings.iter().map(owned).collect();
+        let deadline = ("INTAKE_DEADLINE".to_owned(), format!("{}s", plan.deadline.as_secs()));
+        let settings: Vec<_> = plan.settings.iter().map(owned).chain([deadline]).collect();
         let service = start(&program, &data_dir, &urls, &settings)?;
         let address = Arc::new(Mutex::new(service.https.context("an HTTPS listener")?));
         let proxy = Proxy::before(Upstream::Tcp(Arc::clone(&address)), Ipv4Addr::LOCALHOST, random)?;

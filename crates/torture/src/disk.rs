@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 /// The size of the sparse file, which takes only the space of what is written.
 const SIZE: u64 = 4 * 1024 * 1024 * 1024;
 /// How long killed processes may keep their files open.
-const RELEASE: Duration = Duration::from_secs(20);
+const RELEASE: Duration = Duration::from_secs(120);
 
 /// The disk.
 pub(crate) struct Disk {
@@ -80,8 +80,19 @@ impl Disk {
         self.mount.join("ballast")
     }
 
+    /// Another program may have copied the list of mounts for itself, as those do that start a container: as long as it has
+    /// the disk without power, that is what is mounted again.
     fn mount(&self) -> anyhow::Result<()> {
-        run("mount", &["-o", "loop", &self.image.to_string_lossy(), &self.mount.to_string_lossy()])
+        let until = Instant::now() + RELEASE;
+        loop {
+            run("mount", &["-o", "loop", &self.image.to_string_lossy(), &self.mount.to_string_lossy()])?;
+            match fs::read_dir(&self.mount) {
+                Ok(_) => return Ok(()),
+                Err(error) if Instant::now() > until => return Err(error.into()),
+                Err(_) => self.unmount()?,
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     fn unmount(&self) -> anyhow::Result<()> {

@@ -22,7 +22,7 @@ const DATABASE_CUTS: (u64, u64) = (150_000, 8_000);
 /// Bytes of answers between two cuts: a few answers.
 const ANSWER_CUTS: u64 = 6_000;
 /// In this many tries a control must lose something.
-const CONTROL_TRIES: u64 = 10;
+pub(crate) const CONTROL_TRIES: u64 = 10;
 
 impl Scene<'_> {
     pub(crate) fn kill_services(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {

@@ -14,7 +14,7 @@ use intake_test_support::processes::{Frozen, children, kill};
 use crate::random::Random;
 
 /// How long all processes of a killed PostgreSQL may take to end.
-const GONE: Duration = Duration::from_secs(10);
+const GONE: Duration = Duration::from_secs(60);
 
 /// A private PostgreSQL.
 pub(crate) struct Ground {

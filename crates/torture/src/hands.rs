@@ -101,7 +101,8 @@ impl Mixed<'_> {
         let choice = usize::try_from(random.below(FloodKind::ALL.len() as u64 + 2))?;
         let Some(&kind) = FloodKind::ALL.get(choice) else { return self.hold_row(random) };
         let (random, found) = (random.clone(), Findings::default());
-        let mut act = Act { arena: self.arena, journal: self.journal, traffic: self.traffic, random, found };
+        let (arena, journal, traffic) = (self.arena, self.journal, self.traffic);
+        let mut act = Act { arena, journal, traffic, random, found, slowness: 1 };
         let time = act.random.milliseconds(FLOOD.0, FLOOD.1);
         flood(&mut act, kind, time)?;
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) += act.found;

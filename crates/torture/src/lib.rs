@@ -79,6 +79,9 @@ pub struct Plan {
     pub flood: Duration,
     /// How long all faults strike at once.
     pub mixed: Duration,
+    /// How many times longer than promised requests may wait and services may take to come back: more than 1 where other
+    /// programs keep the machine busy.
+    pub slowness: u32,
 }
 
 /// Carries out a plan. `on_step` is called with the name of each step. A step whose count is 0 is left out.
@@ -86,7 +89,7 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
     let folder = tempfile::Builder::new().prefix("intake-torture-").tempdir()?;
     // PostgreSQL, which does not run as root, must be able to enter it.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711))?;
-    let scene = Scene { program: &plan.program, folder: folder.path(), seed: plan.seed };
+    let scene = Scene { program: &plan.program, folder: folder.path(), seed: plan.seed, slowness: plan.slowness };
     let (no_disk, no_route) = (disk::is_missing(), route::is_missing());
     let mut run = Run { on_step: &on_step, verdict: Verdict::default() };
     run.verdict.left_out.extend(no_disk.map(|why| format!("a full disk and power cuts: {why}")));

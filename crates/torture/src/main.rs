@@ -62,6 +62,9 @@ struct Arguments {
     /// How many minutes all faults strike at once
     #[arg(long, default_value_t = 10)]
     mixed_minutes: u64,
+    /// How many times longer than promised everything may take, on a machine that has other work
+    #[arg(long, default_value_t = 1)]
+    slowness: u32,
     /// The program to torture, instead of the one beside this
     #[arg(long)]
     program: Option<PathBuf>,
@@ -95,6 +98,7 @@ fn main() -> anyhow::Result<ExitCode> {
         drifts: arguments.drifts,
         flood: Duration::from_secs(arguments.flood_seconds),
         mixed: Duration::from_secs(60 * arguments.mixed_minutes),
+        slowness: arguments.slowness,
     };
     let verdict = run(&plan, |step| eprintln!("{step}"))?;
     println!("\n{}", verdict.to_text());

@@ -25,7 +25,7 @@ const PAUSE: (u64, u64) = (200, 2_500);
 /// In a run of this length every hand must have struck.
 const LONG: Duration = Duration::from_secs(60);
 /// How long PostgreSQL may take to be reachable after the last fault.
-const CALM: Duration = Duration::from_secs(60);
+const CALM: Duration = Duration::from_secs(180);
 
 /// The hands, each with one kind of faults.
 #[derive(Clone, Copy, Debug)]

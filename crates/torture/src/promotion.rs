@@ -22,7 +22,7 @@ use crate::scene::{Refusals, Scene};
 /// The owner of the schema in a private PostgreSQL.
 const OWNER: &str = "intake_owner";
 /// How long a standby on the same machine may take to catch up.
-const CATCH_UP: Duration = Duration::from_secs(20);
+const CATCH_UP: Duration = Duration::from_secs(120);
 /// How long the old primary is awake before it is fenced off.
 const AWAKE: (u64, u64) = (100, 800);
 

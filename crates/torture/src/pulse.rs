@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 
 use crate::arena::INSTANCES;
 
-/// A service that has not come back after this time will not.
-const PATIENCE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(2);
 
 /// The pulse of all services.
@@ -43,12 +41,12 @@ impl Pulse {
         Duration::from_micros(self.longest.load(Ordering::Relaxed))
     }
 
-    /// Waits until every service has acknowledged a patient that was sent after `since`, and returns how long that
-    /// took.
-    pub(crate) fn wait_for_all(&self, since: Instant) -> Duration {
+    /// Waits until every service has acknowledged a patient that was sent after `since`, or until that has taken this long,
+    /// and returns how long it took.
+    pub(crate) fn wait_for_all(&self, since: Instant, patience: Duration) -> Duration {
         let offset = self.offset(since);
         let all_serve = || self.sent.iter().all(|sent| sent.load(Ordering::Relaxed) > offset);
-        while !all_serve() && since.elapsed() < PATIENCE {
+        while !all_serve() && since.elapsed() < patience {
             std::thread::sleep(POLL);
         }
         since.elapsed()

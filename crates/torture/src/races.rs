@@ -17,6 +17,8 @@ use crate::traffic::{acknowledge, retry_key};
 const RACERS: usize = 64;
 /// Keys that are revoked at the same time.
 const REVOCATIONS_AT_ONCE: u64 = 4;
+/// A revoked key that is still accepted after this time always is.
+const REFUSED_SOON: Duration = Duration::from_secs(120);
 
 /// In each round 64 clients send one patient with one idempotency key at once: all must get the same answer.
 pub(crate) fn for_one_key(arena: &Arena, journal: &Journal, rounds: u64) -> anyhow::Result<Findings> {
@@ -151,7 +153,7 @@ fn use_until_refused(lane: &mut Connection, request: &[u8], is_revoked: &AtomicB
             503 => {}
             other => return Err(format!("{other} while a key was revoked: {}", answer.text())),
         }
-        if started.elapsed() > Duration::from_secs(20) {
+        if started.elapsed() > REFUSED_SOON {
             return Err("the key was never refused".to_owned());
         }
     }

@@ -20,7 +20,7 @@ use crate::people::Row;
 /// Between two exports: often enough to meet every fault, seldom enough to leave the machine to the clients.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long the last export may be tried, after the last fault.
-const LAST: Duration = Duration::from_secs(60);
+const LAST: Duration = Duration::from_secs(180);
 
 /// A reader of one organisation.
 pub(crate) struct Reader {

@@ -16,7 +16,7 @@ use crate::random::Random;
 
 /// Between two tries, in milliseconds.
 const PAUSE: (u64, u64) = (5, 30);
-/// How soon every outcome must be known when all faults are over.
+/// How soon every outcome must be known when all faults are over, on a calm machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// One acknowledged patient in this many is sent once more, which must give the same answer.
 const REPLAY_ONE_IN: u64 = 10;
@@ -26,6 +26,8 @@ pub(crate) struct Traffic<'a> {
     arena: &'a Arena,
     journal: &'a Journal,
     seed: u64,
+    /// How soon every outcome must be known when all faults are over.
+    patience: Duration,
     numbers: AtomicU64,
     /// Whether 503 is wrong, because the fault concerns neither the database nor the services.
     are_refusals_wrong: bool,
@@ -41,15 +43,16 @@ pub(crate) fn retry_key(number: u64) -> String {
 }
 
 impl<'a> Traffic<'a> {
-    pub(crate) fn new(arena: &'a Arena, journal: &'a Journal, seed: u64) -> Self {
+    pub(crate) fn new(arena: &'a Arena, journal: &'a Journal, seed: u64, slowness: u32) -> Self {
         let (numbers, is_over, is_abandoned) = (AtomicU64::new(1), AtomicBool::new(false), AtomicBool::new(false));
         let (are_refusals_wrong, pulse) = (false, Pulse::start());
-        Self { arena, journal, seed, numbers, are_refusals_wrong, pulse, is_over, is_abandoned }
+        let patience = PATIENCE * slowness;
+        Self { arena, journal, seed, patience, numbers, are_refusals_wrong, pulse, is_over, is_abandoned }
     }
 
     /// Traffic in which no request may be refused with 503.
-    pub(crate) fn served_throughout(arena: &'a Arena, journal: &'a Journal, seed: u64) -> Self {
-        Self { are_refusals_wrong: true, ..Self::new(arena, journal, seed) }
+    pub(crate) fn served_throughout(arena: &'a Arena, journal: &'a Journal, seed: u64, slowness: u32) -> Self {
+        Self { are_refusals_wrong: true, ..Self::new(arena, journal, seed, slowness) }
     }
 
     /// A number that no other patient has.
@@ -66,7 +69,7 @@ impl<'a> Traffic<'a> {
         released: Instant,
     ) -> anyhow::Result<Option<Response>> {
         let Some(key) = self.arena.clinics.first().and_then(|(_, keys)| keys.first()) else { return Ok(None) };
-        let gives_up = Some(released + PATIENCE);
+        let gives_up = Some(released + self.patience);
         let mut sender = Sender { may_be_refused: true, gives_up, ..Sender::new(self, stream) };
         sender.see_through(number, Kind::Safe, &request(key, number, Kind::Safe))
     }
@@ -144,7 +147,7 @@ impl<'a> Sender<'a> {
                 return Ok(answer);
             }
             if self.traffic.is_over.load(Ordering::Relaxed) {
-                self.gives_up.get_or_insert_with(|| Instant::now() + PATIENCE);
+                self.gives_up.get_or_insert_with(|| Instant::now() + self.traffic.patience);
             }
             if self.gives_up.is_some_and(|gives_up| Instant::now() > gives_up) {
                 self.traffic.journal.wrong(number, "all faults are over, and it is still not known");

@@ -18,8 +18,6 @@ const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 /// About a tenth of what a thread of the API gets when every core is busy, and a whole core when one is free.
 const NICENESS: i32 = 10;
-/// How long a password waits in line before its sender is asked to try again.
-const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// One password on its way through the line.
 type Job = Box<dyn FnOnce() + Send>;
@@ -27,13 +25,15 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The port [`PasswordHasher`] with Argon2id.
 pub struct Argon2Hasher {
     line: Arc<FairLine<Job>>,
+    /// How long a password waits in line before its sender is asked to try again.
+    deadline: Duration,
     /// The hash that a password is compared with when there is no such member.
     nobody: PasswordHash,
 }
 
 impl Argon2Hasher {
     /// Starts the thread, which ends when this is dropped.
-    pub fn start() -> std::io::Result<Self> {
+    pub fn start(deadline: Duration) -> std::io::Result<Self> {
         // Made now, not at the first sign-in with an unknown address, which would then take twice as long as a known one.
         let nobody = hash("nobody's password", b"nobody's own salt").map_err(std::io::Error::other)?;
         let line = Arc::new(FairLine::<Job>::new());
@@ -47,7 +47,7 @@ impl Argon2Hasher {
                 pulse.rest();
             }
         })?;
-        Ok(Self { line, nobody })
+        Ok(Self { line, deadline, nobody })
     }
 
     async fn run_in_line<T: Send + 'static>(
@@ -67,7 +67,7 @@ impl Argon2Hasher {
             Entered::Full => return Err(HasherError::Full),
             Entered::Closed => return Err(HasherError::Failed("the password hasher has ended".into())),
         }
-        let done = tokio::time::timeout(MAX_WAIT, answered).await.map_err(|_| HasherError::Full)?;
+        let done = tokio::time::timeout(self.deadline, answered).await.map_err(|_| HasherError::Full)?;
         done.map_err(|error| HasherError::Failed(error.into()))?
     }
 }
@@ -133,6 +133,7 @@ mod tests {
     use super::*;
     use intake_domain::Network;
 
+    const DEADLINE: Duration = Duration::from_secs(60);
     const WAITER: fn() -> Waiter = || Waiter::Stranger(Network::of_neighbours(None));
 
     fn run<T>(work: impl Future<Output = T>) -> T {
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_longest_password_is_accepted_and_a_longer_one_is_refused() {
-        let hasher = Argon2Hasher::start().unwrap();
+        let hasher = Argon2Hasher::start(DEADLINE).unwrap();
         // Four bytes for each character: as long as a password can be.
         let longest: String = ('\u{1F40E}'..).take(128).collect();
         run(async {
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_hasher_that_has_died_is_a_failure_and_not_a_full_line() {
-        let hasher = Argon2Hasher::start().unwrap();
+        let hasher = Argon2Hasher::start(DEADLINE).unwrap();
         assert_eq!(hasher.line.enter(WAITER(), Box::new(|| panic!("a defect"))), Entered::Waits);
         let presented = PresentedPassword::new("any");
         let failed = |answer| matches!(answer, Err(HasherError::Failed(_)));

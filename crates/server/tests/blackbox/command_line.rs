@@ -199,7 +199,7 @@ fn a_flag_wins_over_its_variable() {
     let database = TestDatabase::new();
     let wrong = service(&database).setting("INTAKE_RATE_LIMIT", "wrong").setting("INTAKE_DEADLINE", "wrong");
     let started = wrong.argument("serve").argument("--rate-limit=off").argument("--deadline").argument("2s").start();
-    assert_eq!(started.probe("/readyz").status, 200);
+    started.wait_until_ready();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The dry run says what a create would say, and stores nothing; strict mode refuses unknown members on both routes.
 
 use intake_domain::ApiKey;
-use intake_test_support::{Response, patient, request};
+use intake_test_support::{Response, patient, request, wait_for};
 use serde_json::json;
 
 use crate::fixtures::TestApp;
@@ -76,9 +76,13 @@ fn whatever_a_create_refuses_a_dry_run_refuses_alike() {
 fn both_routes_share_the_rate_of_a_key() {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "1/2"));
     let body = patient().to_string();
-    assert_eq!(send(&app, VALIDATE, app.key(), &[], body.as_bytes()).status, 200);
-    assert_eq!(send(&app, CREATE, app.key(), &[], body.as_bytes()).status, 201);
-    assert_eq!(send(&app, VALIDATE, app.key(), &[], body.as_bytes()).status, 429);
+    // A token comes back each second: on a busy machine it may take a few tries to be faster.
+    wait_for("a refusal of the third", || {
+        let (_, key) = app.clinic.key();
+        assert_eq!(send(&app, VALIDATE, &key, &[], body.as_bytes()).status, 200);
+        assert_eq!(send(&app, CREATE, &key, &[], body.as_bytes()).status, 201);
+        send(&app, VALIDATE, &key, &[], body.as_bytes()).status == 429
+    });
 }
 
 #[test]
@@ -125,11 +129,12 @@ fn strict_mode_refuses_what_is_valid_but_for_unknown_members() {
 fn thousands_of_unknown_members_are_answered_in_time() {
     let app = TestApp::start();
     let members: Vec<_> = (0..6_000).map(|number| format!("\"m{number}\":1")).collect();
-    let started = std::time::Instant::now();
+    let before = app.service.processor_time();
     let response = send(&app, VALIDATE, app.key(), &[STRICT], format!("{{{}}}", members.join(",")).as_bytes());
+    let computed = app.service.processor_time() - before;
     // Four required fields are missing besides.
     assert_eq!(faults(&response).len(), 6_004);
-    assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(computed < std::time::Duration::from_secs(5), "{computed:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use intake_test_support::{Response, create_request, patient, request, wait_for};
 
 use crate::assert_problem;
-use crate::fixtures::TestApp;
+use crate::fixtures::{TestApp, service};
 
 fn assert_common_headers(response: &Response) {
     assert_eq!(response.header("cache-control"), Some("no-store"));
@@ -149,7 +149,7 @@ fn a_database_that_cannot_be_reached_is_503_and_a_try_later_succeeds() {
         );
         app.database.administer(&sql);
     };
-    assert_eq!(app.create(&patient()).status, 201);
+    wait_for("a create", || app.create(&patient()).status == 201);
     admin(false);
     for body in [patient().to_string(), "{}".to_owned()] {
         let response = app.send_body(&body);
@@ -160,9 +160,9 @@ fn a_database_that_cannot_be_reached_is_503_and_a_try_later_succeeds() {
     assert_eq!(app.service.probe("/readyz").status, 503);
     assert_eq!(app.service.probe("/livez").status, 200);
     admin(true);
-    assert_eq!(app.create(&patient()).status, 201);
-    assert_eq!(app.send_body("{}").status, 422);
-    wait_for("readiness", || app.service.probe("/readyz").status == 200);
+    wait_for("a create", || app.create(&patient()).status == 201);
+    wait_for("a refusal", || app.send_body("{}").status == 422);
+    app.service.wait_until_ready();
 }
 
 #[test]
@@ -202,8 +202,10 @@ fn a_full_disk_is_ridden_out() {
     let response = app.create(&patient());
     let detail = "The service cannot reach its database; try again shortly";
     assert_problem(&response, 503, "Service Unavailable", detail);
+    // Somebody who may wait for longer.
+    let patient_service = service(&app.database).start();
     std::thread::scope(|scope| {
-        let created = scope.spawn(|| app.create(&patient()));
+        let created = scope.spawn(|| patient_service.create(app.key(), &patient()));
         std::thread::sleep(std::time::Duration::from_millis(500));
         owner.batch_execute("DROP TRIGGER full_disk ON patients").unwrap();
         assert_eq!(created.join().unwrap().status, 201);

@@ -1,7 +1,7 @@
 //! What the service's role may do: no less than it must, which is said at the start and while serving, and nothing by which
 //! a flaw of the service could undo a revocation or forge the record.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
@@ -31,9 +31,8 @@ fn a_grant_that_is_taken_away_while_serving_is_an_error_and_not_an_absence() {
     let app = TestApp::start();
     assert_eq!(app.create(&patient()).status, 201);
     app.database.connect().batch_execute(&format!("REVOKE INSERT ON patients FROM {SERVICE_ROLE}")).unwrap();
-    let asked = Instant::now();
+    // Whoever waited for the database would get 503.
     assert_eq!(app.create(&patient()).status, 500);
-    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
     wait_for("the log", || app.service.output().contains("lacks INSERT on patients"));
     assert!(!app.service.output().contains("the database is away"));
     app.database.connect().batch_execute(&format!("GRANT INSERT ON patients TO {SERVICE_ROLE}")).unwrap();
@@ -42,10 +41,8 @@ fn a_grant_that_is_taken_away_while_serving_is_an_error_and_not_an_absence() {
     // The same for a page.
     app.database.connect().batch_execute(&format!("REVOKE SELECT ON sessions FROM {SERVICE_ROLE}")).unwrap();
     let cookie = format!("__Host-intake-session={}", "a".repeat(64));
-    let asked = Instant::now();
     let page = app.service.client().send(&request("GET", "/settings/api-keys", &[("Cookie", &cookie)], b""));
     assert_eq!(page.status, 500);
-    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
     wait_for("the log", || app.service.output().contains("lacks SELECT on sessions"));
 }
 
@@ -89,7 +86,7 @@ fn an_older_program_takes_nothing_from_a_newer_schema() {
     assert!(line.contains("migrated by a newer intake (29990101000000)"), "{line}");
     // It still serves.
     let service = program().database(&database).start();
-    assert_eq!(service.probe("/readyz").status, 200);
+    service.wait_until_ready();
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn every_request_is_timed_by_its_route_and_status_class() {
         let beyond = format!("intake_request_duration_seconds_bucket{{{labels},le=\"+Inf\"}}");
         assert_counted(&app.service, &beyond, count);
         let seconds = value(&app.service, &format!("intake_request_duration_seconds_sum{{{labels}}}"));
-        assert!(seconds > 0.0 && seconds < 10.0, "{labels}: {seconds}");
+        assert!(seconds > 0.0 && seconds < 600.0, "{labels}: {seconds}");
     }
     let text = app.service.probe("/metrics").text();
     assert!(!text.contains("nowhere"), "{text}");
@@ -155,15 +155,18 @@ fn refused_keys_are_counted_by_reason_and_limited_ones_apart() {
     }
     assert_eq!(create(&[("Authorization", &other)]), 401);
     assert_eq!(app.service.create(&app.clinic.unknown_key(), &patient()).status, 401);
-    let limited = (0..10).map(|_| app.create(&patient()).status).filter(|status| *status == 429).count();
-    assert!(limited > 0);
+    let mut limited = 0;
+    wait_for("refusals", || {
+        limited += u32::from(app.create(&patient()).status == 429);
+        limited >= 3
+    });
     for (reason, count) in
         [("missing", 1.0), ("malformed", 1.0), ("checksum", 1.0), ("other-environment", 1.0), ("unknown", 1.0)]
     {
         assert_counted(&app.service, &format!("intake_keys_refused_total{{reason=\"{reason}\"}}"), count);
     }
     assert_counted(&app.service, "intake_keys_refused_total{reason=\"revoked\"}", 0.0);
-    assert_counted(&app.service, "intake_keys_rate_limited_total", limited as f64);
+    assert_counted(&app.service, "intake_keys_rate_limited_total", limited.into());
     let seen = app.service.plain_client().send(&create_request(app.key(), &[], b"{}"));
     assert_eq!(seen.status, 426);
     assert_counted(&app.service, "intake_keys_sent_in_clear_total", 1.0);
@@ -182,14 +185,15 @@ fn what_waits_is_seen_waiting() {
     assert_counted(&app.service, "intake_connections_by_state{state=\"busy\"}", 5.0);
     // The first of them is in the database.
     wait_for("a queue", || value(&app.service, "intake_queue_length") >= 1.0);
-    assert_counted(&app.service, "intake_ready", 0.0);
+    wait_for("the end of readiness", || value(&app.service, "intake_ready") < 0.5);
     holder.batch_execute("COMMIT").unwrap();
     for connection in &mut connections {
         assert_eq!(connection.read().status, 201);
     }
     wait_for("an empty queue", || value(&app.service, "intake_queue_length") < 0.5);
-    assert_counted(&app.service, "intake_requests_in_flight", 0.0);
-    assert_counted(&app.service, "intake_connections_by_state{state=\"idle\"}", 5.0);
+    wait_for("nothing in flight", || value(&app.service, "intake_requests_in_flight") < 0.5);
+    let idle = || value(&app.service, "intake_connections_by_state{state=\"idle\"}");
+    wait_for("five idle connections", || (4.5..5.5).contains(&idle()));
     wait_for("readiness", || value(&app.service, "intake_ready") > 0.5);
     assert!(value(&app.service, "intake_database_connections") >= 1.0);
 }
@@ -222,5 +226,5 @@ fn sign_ins_are_counted_by_how_they_ended() {
         let _ = post(&app.service.client(), "/sign-in", &[], &form);
         assert_counted(&app.service, &format!("intake_sign_ins_total{{outcome=\"{outcome}\"}}"), 1.0);
     }
-    assert_counted(&app.service, "intake_hashing_queue_length", 0.0);
+    wait_for("an empty queue", || value(&app.service, "intake_hashing_queue_length") < 0.5);
 }

@@ -2,7 +2,6 @@
 //! refused by name.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +9,9 @@ use std::process::{Child, Command, Stdio};
 use intake_domain::Environment;
 use intake_infra::embedded::Packages;
 use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE};
-use intake_test_support::{Clinic, Prerequisite, TestDatabase, create_request, leave_out, patient, wait_for};
+use intake_test_support::{
+    Clinic, Prerequisite, TestDatabase, create_request, free_port, leave_out, patient, wait_for,
+};
 
 use crate::complaint;
 use crate::fixtures::program;
@@ -42,7 +43,7 @@ impl Pooler {
     fn start_with(database: &TestDatabase, mode: &str, password: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let socket = database.socket_folder();
         let authentication = if password.is_empty() { "trust" } else { "plain" };
         let settings = format!(
@@ -107,7 +108,7 @@ fn a_pooler_that_gives_each_client_its_own_connection_will_do() {
     });
     clinic.revoke(id);
     assert_eq!(service.create(&key, &patient()).status, 401);
-    assert_eq!(service.probe("/readyz").status, 200);
+    service.wait_until_ready();
     assert_eq!(database.count("patients"), 16);
 }
 

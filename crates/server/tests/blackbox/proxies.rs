@@ -2,7 +2,7 @@
 //! and two instances restart one after the other without a request that fails, although nothing is sent twice.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use intake_domain::{ApiKey, Environment};
 use intake_infra::embedded::Packages;
 use intake_test_support::{
-    Client, Clinic, Prerequisite, Service, TestDatabase, create_request, leave_out, patient, wait_for,
+    Client, Clinic, Prerequisite, Service, TestDatabase, create_request, free_port, leave_out, patient, request,
+    wait_for,
 };
 
 use crate::fixtures::{OverWhenDropped, alone, password_field, post, service};
@@ -19,10 +20,10 @@ use crate::operations;
 /// In the suite; a full run sets `INTAKE_ROLLING_REQUESTS=20000`.
 const REQUESTS: usize = 300;
 const CLIENTS: usize = 6;
-/// Longer than HAProxy needs to notice: two checks, half a second apart.
-const DRAIN_DELAY: &str = "3s";
-/// Until HAProxy has seen a new instance twice, or nginx has read its servers again.
-const NOTICE: Duration = Duration::from_secs(3);
+/// Far longer than HAProxy needs to notice, which is two checks, half a second apart: other programs may keep it from them.
+const DRAIN_DELAY: &str = "10s";
+/// In which an instance gets requests, unless the proxy takes it for down.
+const NOTICE: Duration = Duration::from_secs(1);
 
 const HAPROXY: Prerequisite = Prerequisite {
     subject: "proxies",
@@ -60,7 +61,7 @@ struct Site {
 }
 
 fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    (Ipv4Addr::LOCALHOST, free_port()).into()
 }
 
 impl Instance {
@@ -80,6 +81,13 @@ impl Instance {
             .setting("INTAKE_RATE_LIMIT", "off")
             .setting("INTAKE_DRAIN_DELAY", DRAIN_DELAY);
         self.running = Some(builder.start());
+    }
+
+    /// How many requests the instance has answered.
+    fn answers(&self) -> u64 {
+        let metrics = self.running.as_ref().unwrap().probe("/metrics").text();
+        let answers = metrics.lines().filter(|line| line.starts_with("intake_answers_total{"));
+        answers.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
     }
 
     fn stop(&mut self) {
@@ -123,9 +131,7 @@ impl Site {
         };
         let site = Self { kind, child, address, folder, instances, database };
         wait_for("the proxy", || TcpStream::connect(address).is_ok());
-        if kind == Kind::Haproxy {
-            std::thread::sleep(NOTICE);
-        }
+        (0..2).for_each(|index| site.wait_until_served_by(index));
         Some(site)
     }
 
@@ -143,7 +149,26 @@ impl Site {
         self.instances[index].stop();
         self.instances[index].start_again(&self.database);
         self.mark(None);
-        std::thread::sleep(NOTICE);
+        self.wait_until_served_by(index);
+    }
+
+    /// Asks for a page until an instance has answered.
+    fn wait_until_served_by(&self, index: usize) {
+        let before = self.instances[index].answers();
+        wait_for("the proxy to choose an instance", || {
+            let _ = self.client().send(&request("GET", "/sign-in", &[], b""));
+            self.instances[index].answers() > before
+        });
+    }
+
+    /// Waits until an instance gets no more requests, however many come.
+    fn wait_until_left_alone(&self, index: usize) {
+        let mut before = self.instances[index].answers();
+        wait_for("the proxy to leave an instance alone", || {
+            std::thread::sleep(NOTICE);
+            let now = self.instances[index].answers();
+            std::mem::replace(&mut before, now) == now
+        });
     }
 
     /// Tells nginx which instance is down; HAProxy finds out by itself.
@@ -153,7 +178,9 @@ impl Site {
             let reload =
                 Command::new("sh").args(["-c", "kill -s HUP -- \"$0\"", &self.child.id().to_string()]).status();
             assert!(reload.unwrap().success());
-            std::thread::sleep(NOTICE);
+            if let Some(index) = down {
+                self.wait_until_left_alone(index);
+            }
         }
     }
 }

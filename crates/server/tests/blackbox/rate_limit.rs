@@ -41,16 +41,14 @@ fn a_stranger_past_the_rate_gets_429_and_before_it_401() {
     let first = app.service.create(&unknown, &patient());
     assert_eq!(first.status, 401);
     assert!(first.header("ratelimit").is_some());
-    let statuses: Vec<_> = (0..8).map(|_| app.service.create_with(&unknown, &[], b"{").status).collect();
-    assert!(statuses.contains(&429), "{statuses:?}");
+    wait_for("a refusal", || app.service.create_with(&unknown, &[], b"{").status == 429);
 }
 
 #[test]
 fn refusals_count_as_requests_too() {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "1/2"));
-    let statuses: Vec<_> = (0..8).map(|_| app.send_body("{").status).collect();
-    assert_eq!(statuses[0], 400);
-    assert!(statuses.contains(&429), "{statuses:?}");
+    assert_eq!(app.send_body("{").status, 400);
+    wait_for("a refusal", || app.send_body("{").status == 429);
 }
 
 #[test]

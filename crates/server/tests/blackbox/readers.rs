@@ -122,7 +122,7 @@ fn a_role_that_could_do_more_becomes_no_reader() {
     assert!(refusal(&["--reader-role", "nobody"]).contains("no role nobody"));
     assert!(refusal(&["--reader-role", SERVICE_ROLE]).contains("api_keys, audit_entries"));
     // Nothing was taken from it.
-    assert_eq!(service(&database).start().probe("/readyz").status, 200);
+    service(&database).start().wait_until_ready();
 
     let member = ReaderRole::make_powerless(&database, "member");
     database.administer(&format!("GRANT {SERVICE_ROLE} TO \"{}\"", member.name));

@@ -1,19 +1,26 @@
 //! Who guesses passwords is slowed down, and keeps nobody else out: neither by many tries, nor by many addresses, nor
 //! by filling the line before the password hasher.
 
-use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use intake_test_support::{Client, ServiceBuilder, patient, wait_for};
 
-use crate::fixtures::{OverWhenDropped, PASSWORD, TestApp, password_field, post, service};
+use crate::fixtures::{OverWhenDropped, PASSWORD, TestApp, in_time, password_field, post, service};
 
 const ADA: &str = "ada%40clinic.example";
 const AT_HOME: &str = "203.0.113.2";
 const WRONG: &str = "wrong wrong wrong";
-/// The owner's first try is one of them, and another comes back every 36 seconds.
-const A_HUNDRED: RangeInclusive<usize> = 99..=102;
+/// Between two tries that come back.
+const OF_A_PAIR: Duration = Duration::from_secs(30);
+const OF_AN_ACCOUNT: Duration = Duration::from_secs(36);
+
+/// How many of many guesses, one after the other, are looked at; and how many of these may be such that came back meanwhile.
+fn looked_at(guesses: usize, comes_back: Duration, is_looked_at: impl FnMut(&usize) -> bool) -> (usize, usize) {
+    let started = Instant::now();
+    let count = (0..guesses).filter(is_looked_at).count();
+    (count, 1 + usize::try_from(started.elapsed().as_secs() / comes_back.as_secs()).unwrap())
+}
 
 fn behind_a_trusted_proxy(builder: ServiceBuilder) -> ServiceBuilder {
     builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
@@ -42,23 +49,25 @@ fn in_a_flood<T>(
     address: impl Fn(usize, usize) -> String + Sync,
     work: impl FnOnce() -> T,
 ) -> (T, Vec<u16>) {
-    let is_over = AtomicBool::new(false);
+    let (is_over, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         let over = OverWhenDropped(&is_over);
         let flood: Vec<_> = (0..strangers)
             .map(|number| {
-                let (is_over, address) = (&is_over, &address);
+                let (is_over, refused, address) = (&is_over, &refused, &address);
                 scope.spawn(move || {
                     let rounds = (0..).take_while(|_| !is_over.load(Relaxed));
                     let try_once = |round| {
                         let email = format!("stranger{number}.{round}%40clinic.example");
-                        sign_in(client, &address(number, round), &email, WRONG).0
+                        let status = sign_in(client, &address(number, round), &email, WRONG).0;
+                        refused.fetch_add(usize::from(status != 401), Relaxed);
+                        status
                     };
                     rounds.map(try_once).collect::<Vec<_>>()
                 })
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(500));
+        wait_for("a flood", || refused.load(Relaxed) > 0);
         let done = work();
         drop(over);
         (done, flood.into_iter().flat_map(|one| one.join().unwrap()).collect())
@@ -85,12 +94,14 @@ fn too_many_wrong_passwords_are_slowed_down_without_locking_the_owner_out() {
     for _ in 0..10 {
         assert_eq!(sign_in(&client, "203.0.113.1", ADA, "wrong").0, 401);
     }
-    let (status, page) = sign_in(&client, "203.0.113.1", ADA, PASSWORD);
-    assert_eq!(status, 429);
+    // On a slow machine one of the ten may have come back.
+    let mut tries = (0..10).map(|_| sign_in(&client, "203.0.113.1", ADA, "wrong"));
+    let (_, page) = tries.find(|(status, _)| *status == 429).unwrap();
     assert!(page.contains("Too many attempts"));
+    assert_eq!(sign_in(&client, "203.0.113.1", ADA, PASSWORD).0, 429, "nor is the right one looked at");
     assert_eq!(sign_in(&client, AT_HOME, ADA, PASSWORD).0, 303, "the owner is elsewhere");
     let noted = "audit_entries WHERE action = 'sign_in_failed' AND address = '203.0.113.1'";
-    wait_for("every failure to be recorded", || app.database.count(noted) == 10);
+    wait_for("every failure to be recorded", || app.database.count(noted) >= 10);
 }
 
 #[test]
@@ -101,7 +112,8 @@ fn whoever_has_a_network_of_ipv6_has_no_more_guesses_than_others() {
         let address = format!("2001:db8:0:7::{:x}", number % 50);
         sign_in(&client, &address, ADA, WRONG).0 == 401
     };
-    assert_eq!((0..150).filter(is_looked_at).count(), 10);
+    let (guessed, came_back) = looked_at(150, OF_A_PAIR, is_looked_at);
+    assert!((10..=10 + came_back).contains(&guessed), "{guessed}, of which {came_back} may have come back");
 }
 
 #[test]
@@ -109,18 +121,22 @@ fn an_account_is_guessed_at_a_hundred_times_from_everywhere_and_its_owner_is_let
     let app = start();
     let client = app.service.plain_client();
     assert_eq!(sign_in(&client, AT_HOME, ADA, PASSWORD).0, 303);
-    let guess = |number: usize| sign_in(&client, &network_of_their_own(number, 0), ADA, WRONG).0;
-    let guessed = (0..110).filter(|number| guess(*number) == 401).count();
-    assert!(A_HUNDRED.contains(&guessed), "{guessed}");
+    let guess = |number: &usize| sign_in(&client, &network_of_their_own(*number, 0), ADA, WRONG).0 == 401;
+    let (guessed, came_back) = looked_at(150, OF_AN_ACCOUNT, guess);
+    // The owner's first try is one of the hundred.
+    assert!((99..=100 + came_back).contains(&guessed), "{guessed}, of which {came_back} may have come back");
     assert_eq!(
         sign_in(&client, "203.0.113.77", ADA, PASSWORD).0,
         303,
         "a neighbour of the last address is home as well"
     );
-    assert_eq!(sign_in(&client, "198.51.100.1", ADA, PASSWORD).0, 429, "who is elsewhere cannot be told from them");
-    let nobody = |number: usize| sign_in(&client, &network_of_their_own(number, 1), "eve%40clinic.example", WRONG).0;
-    let guessed = (0..110).filter(|number| nobody(*number) == 401).count();
-    assert!(A_HUNDRED.contains(&guessed), "no wait tells who is a member: {guessed}");
+    // After that many guesses none is left, or the one that has just come back.
+    let elsewhere = |_| sign_in(&client, "198.51.100.1", ADA, WRONG).0;
+    assert!((0..3).map(elsewhere).any(|status| status == 429), "who is elsewhere cannot be told from them");
+    let nobody =
+        |number: &usize| sign_in(&client, &network_of_their_own(*number, 1), "eve%40clinic.example", WRONG).0 == 401;
+    let (guessed, came_back) = looked_at(150, OF_AN_ACCOUNT, nobody);
+    assert!((99..=100 + came_back).contains(&guessed), "no wait tells who is a member: {guessed}");
 }
 
 #[test]
@@ -129,7 +145,7 @@ fn strangers_who_try_every_account_do_not_keep_the_owner_out_who_is_at_home_besi
     let client = app.service.plain_client();
     assert_eq!(sign_in(&client, AT_HOME, ADA, PASSWORD).0, 303);
     let refused = |number: &usize| sign_in(&client, AT_HOME, &format!("m{number}%40clinic.example"), WRONG).0 == 429;
-    assert!((0..130).filter(refused).count() >= 20);
+    assert_eq!((0..400).filter(refused).take(20).count(), 20);
     assert_eq!(sign_in(&client, AT_HOME, ADA, PASSWORD).0, 303);
 }
 
@@ -169,10 +185,13 @@ fn a_flood_of_sign_ins_waits_in_line_and_patients_do_not() {
         times.sort_unstable();
         times[25]
     };
-    let calm = median_of_many();
     let client = app.service.plain_client();
-    let (flooded, answers) = in_a_flood(&client, 100, network_of_their_own, median_of_many);
-    assert!(answers.contains(&503) && answers.contains(&401), "{answers:?}");
-    assert!(answers.iter().all(|status| [401, 503].contains(status)), "{answers:?}");
-    assert!(flooded < calm * 10 + Duration::from_millis(100), "{calm:?} and {flooded:?} in the flood");
+    // Beyond what a calm minute would allow.
+    in_time(Duration::from_millis(100), || {
+        let calm = median_of_many();
+        let (flooded, answers) = in_a_flood(&client, 100, network_of_their_own, median_of_many);
+        assert!(answers.contains(&503), "{answers:?}");
+        assert!(answers.iter().all(|status| [401, 503].contains(status)), "{answers:?}");
+        flooded.saturating_sub(calm * 10)
+    });
 }

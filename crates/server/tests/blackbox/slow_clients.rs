@@ -11,25 +11,31 @@ use crate::fixtures::TestApp;
 
 /// Longer than any client may stall.
 const LIMIT: Duration = Duration::from_secs(13);
+/// Whoever has not been let go by then never is, even on a busy machine: what is dribbled here takes longer.
+const ENDLESS: Duration = Duration::from_secs(90);
+/// A connection that is closed on purpose is closed long before one that waits for another request, which is after 75 seconds.
+const CLOSED: Duration = Duration::from_secs(45);
 
 /// Sends one byte every half second until the service has had enough, and gives its last word.
 fn dribble(connection: &mut Connection, bytes: &[u8]) -> Response {
     let started = Instant::now();
     let mut bytes = bytes.iter();
     loop {
-        connection.write(&[*bytes.next().unwrap()]);
+        // A refusal of the byte says less than the answer that came before it.
+        let _ = connection.try_write(&[*bytes.next().unwrap()]);
         match connection.read_within(Duration::from_millis(500)) {
             Ok(answer) => return answer,
             Err(error) => assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}"),
         }
-        assert!(started.elapsed() < LIMIT, "the service is still waiting");
+        assert!(started.elapsed() < ENDLESS, "the service is still waiting");
     }
 }
 
 #[test]
 fn a_dribbled_head_ends_in_time_on_every_request_of_a_connection() {
     let app = TestApp::start();
-    let head = create_request(app.key(), &[], b"");
+    // Of more bytes than can be dribbled in that time.
+    let head = create_request(app.key(), &[("X-Long", &"a".repeat(500))], b"");
     let create = create_request(app.key(), &[], patient().to_string().as_bytes());
     std::thread::scope(|scope| {
         for earlier_requests in [0, 1, 3] {
@@ -41,10 +47,11 @@ fn a_dribbled_head_ends_in_time_on_every_request_of_a_connection() {
                 }
                 let answer = dribble(&mut connection, head);
                 assert_problem(&answer, 408, "Request Timeout", "The head did not arrive in time");
+                assert_eq!(answer.header("connection"), Some("close"));
                 for header in ["x-request-id", "strict-transport-security", "cache-control", "date"] {
                     assert!(answer.header(header).is_some(), "{header}");
                 }
-                assert!(connection.is_closed_within(Duration::from_secs(2)));
+                assert!(connection.is_closed_within(CLOSED));
             });
         }
     });
@@ -81,22 +88,22 @@ fn silence_ends_in_time_before_and_after_the_handshake() {
     half_shaken.write_all(&[22, 3, 1, 2]).unwrap();
     let mut plain = TcpStream::connect(app.service.http.unwrap()).unwrap();
     for silent in [&mut unshaken, &mut half_shaken, &mut plain] {
-        silent.set_read_timeout(Some(LIMIT)).unwrap();
+        silent.set_read_timeout(Some(ENDLESS)).unwrap();
         assert!(matches!(silent.read(&mut [0; 64]), Ok(0)), "closed without a word");
     }
-    assert!(started.elapsed() < LIMIT, "{:?}", started.elapsed());
+    assert!(started.elapsed() < ENDLESS, "{:?}", started.elapsed());
 }
 
 #[test]
 fn a_client_that_never_reads_is_let_go() {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let mut socket = TcpStream::connect(app.service.http.unwrap()).unwrap();
-    socket.set_write_timeout(Some(LIMIT)).unwrap();
+    socket.set_write_timeout(Some(ENDLESS)).unwrap();
     let requests = request("GET", "/", &[], b"").repeat(1_000);
     let started = Instant::now();
     // The answers fill every buffer on the way, then requests are not read any more, then writing fails.
     while socket.write_all(&requests).is_ok() {
-        assert!(started.elapsed() < Duration::from_secs(60), "the service is still reading");
+        assert!(started.elapsed() < 2 * ENDLESS, "the service is still reading");
     }
     wait_for("its end", || app.service.probe("/metrics").text().contains("intake_connections 0\n"));
 }
@@ -142,7 +149,7 @@ fn what_is_no_http_is_refused_in_the_same_words_as_everything_else() {
             assert_problem(&answer, 400, "Bad Request", "The request is not well-formed HTTP");
             assert!(answer.header("x-request-id").is_some());
             assert_eq!(answer.header("connection"), Some("close"));
-            assert!(connection.is_closed_within(Duration::from_secs(2)));
+            assert!(connection.is_closed_within(CLOSED));
         }
     }
     let large = request("GET", "/", &[("X-Large", &"x".repeat(200_000))], b"");
@@ -179,7 +186,7 @@ fn a_chunked_body_that_is_none_is_refused_in_words() {
             assert_problem(&answer, 400, "Bad Request", "The body could not be read");
             assert!(answer.header("x-request-id").is_some());
             assert_eq!(answer.header("connection"), Some("close"));
-            assert!(connection.is_closed_within(Duration::from_secs(2)));
+            assert!(connection.is_closed_within(CLOSED));
         }
     }
     assert_eq!(app.patients(), 6);

@@ -15,6 +15,9 @@ use intake_test_support::{Client, TestDatabase, create_request, patient, wait_fo
 use crate::complaint;
 use crate::fixtures::{OverWhenDropped, TestApp, program, service};
 
+/// What does not come within this time never does.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Stands in for systemd at the end of `NOTIFY_SOCKET`.
 struct Supervisor {
     socket: UnixDatagram,
@@ -27,7 +30,7 @@ impl Supervisor {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         Self { socket, path: path.to_str().unwrap().to_owned(), _folder: folder }
     }
 
@@ -128,14 +131,16 @@ fn a_thread_that_is_stuck_fails_the_probe_and_silences_the_watchdog() {
         builder.setting("NOTIFY_SOCKET", &supervisor.path).setting("WATCHDOG_USEC", "1000000")
     });
     assert_eq!(supervisor.next(), "READY=1");
-    assert!(supervisor.hears_a_sign_of_life(Duration::from_secs(5)));
+    assert!(supervisor.hears_a_sign_of_life(PATIENCE));
     assert_eq!(app.service.probe("/livez").text(), "ok\n");
     // Whoever reads this waits for somebody to write, as for a file server that has gone.
     let certificate = app.service.data_dir().join("tls/cert.pem");
     fs::remove_file(&certificate).unwrap();
     make_pipe(&certificate);
-    wait_for("a probe that fails", || app.service.probe("/livez").status == 503);
-    assert_eq!(app.service.probe("/livez").text(), "stuck: certificates\n");
+    wait_for("a probe that fails", || {
+        let probe = app.service.probe("/livez");
+        (probe.status, probe.text().as_str()) == (503, "stuck: certificates\n")
+    });
     // Some were on their way.
     wait_for("silence", || !supervisor.hears_a_sign_of_life(Duration::from_secs(2)));
     assert!(app.service.output().contains("the watchdog is left to act"), "{}", app.service.output());

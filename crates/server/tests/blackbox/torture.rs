@@ -26,6 +26,8 @@ fn nothing_is_lost_and_nothing_doubled_when_plugs_are_pulled() {
         drifts: 4,
         flood: Duration::from_secs(1),
         mixed: Duration::from_secs(10),
+        // Whoever is not served at all, or refused because of others, is so for longer than that.
+        slowness: 6,
     };
     let verdict = run(&plan, |_| {}).unwrap();
     println!("seed {}\n{}", plan.seed, verdict.to_text());

@@ -1,14 +1,14 @@
 //! Where one comes to: after signing in to the page that was asked for, after a deed to where it was begun, and back or
 //! anew without an error page and without doing anything twice.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
 use intake_domain::TotpSecret;
 use intake_http::edge;
 use intake_test_support::{Browser, Response, request};
 
-use crate::fixtures::{Member, PASSWORD, TestApp, alone, create_key, password_field, post};
+use crate::fixtures::{Member, PASSWORD, TestApp, create_key, password_field, post};
 
 const SESSION_ENDED: &str = "Your session has ended.";
 
@@ -222,7 +222,7 @@ fn the_first_wrong_field_has_the_focus() {
 
 #[test]
 fn two_hundred_keys_are_a_small_page_and_a_quick_one() {
-    let app = TestApp::start();
+    let (proxy, app) = TestApp::behind_a_proxy(|builder| builder);
     let ada = app.member("ada@clinic.example");
     let many = "INSERT INTO api_keys (id, organisation_id, name, digest, hint, created_at, expires_at, created_by)
          SELECT gen_random_uuid(), id, repeat('Integration ', 8) || n, sha256(n::text::bytea), 'aB3x', now(),
@@ -230,19 +230,23 @@ fn two_hundred_keys_are_a_small_page_and_a_quick_one() {
          FROM organisations, generate_series(1, 200) AS n;
          INSERT INTO key_uses SELECT organisation_id, id, now(), now() FROM api_keys";
     app.database.connect().batch_execute(many).unwrap();
-    let _alone = alone();
-    let asked = |path: &str| {
-        let before = Instant::now();
-        let page = ada.get(path);
-        assert_eq!(page.status, 200);
-        assert!(page.body.len() < 100 * 1024, "{path}: {} bytes", page.body.len());
-        (before.elapsed(), page.text())
-    };
     for path in ["/settings/api-keys", "/settings/api-keys?show=all&sort=name&page=4"] {
-        // Another test may take the processor in between: once undisturbed is enough.
-        let quickest = (0..20).map(|_| asked(path).0).min().unwrap();
-        assert!(quickest < Duration::from_millis(100), "{path}: {quickest:?}");
-        assert_eq!(asked(path).1.matches("<tr ").count() + asked(path).1.matches("<tr>").count(), 51, "{path}");
+        let mut costs = Vec::new();
+        for _ in 0..20 {
+            let _ = proxy.take();
+            let before = app.service.processor_time();
+            let page = ada.get(path);
+            costs.push((proxy.take(), app.service.processor_time() - before));
+            assert_eq!(page.status, 200);
+            assert!(page.body.len() < 100 * 1024, "{path}: {} bytes", page.body.len());
+            let text = page.text();
+            assert_eq!(text.matches("<tr ").count() + text.matches("<tr>").count(), 51, "{path}");
+        }
+        // What it costs, not how long it takes beside other programs; other threads of the service work now and then, too.
+        let (questions, _) = costs.iter().min_by_key(|(questions, _)| *questions).unwrap();
+        let (_, computed) = costs.iter().min_by_key(|(_, computed)| *computed).unwrap();
+        assert!(*questions <= 6, "{path}: {questions} questions to the database");
+        assert!(*computed < Duration::from_millis(100), "{path}: {computed:?}");
     }
 }
 
