@@ -37,6 +37,7 @@ mod moments;
 mod operations;
 mod order_of_checks;
 mod overload;
+mod packaging;
 mod pages;
 mod passkeys;
 mod plain_http;
