@@ -7,6 +7,7 @@ mod authentication;
 mod body;
 mod certificates;
 mod command_line;
+mod compose;
 mod dashboard;
 mod dashboard_guard;
 mod docs_page;

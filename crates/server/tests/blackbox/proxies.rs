@@ -24,7 +24,7 @@ const DRAIN_DELAY: &str = "3s";
 /// Until HAProxy has seen a new instance twice, or nginx has read its servers again.
 const NOTICE: Duration = Duration::from_secs(3);
 
-const HAPROXY: Prerequisite = Prerequisite {
+pub(crate) const HAPROXY: Prerequisite = Prerequisite {
     subject: "proxies",
     need: "HAProxy",
     packages: Packages { apt: "apt-get install haproxy", dnf: "dnf install haproxy", brew: "brew install haproxy" },
@@ -59,7 +59,7 @@ struct Site {
     database: TestDatabase,
 }
 
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
