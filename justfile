@@ -50,6 +50,10 @@ package:
 package-check: package
     crates/server/packaging/check target/debian/intake_*.deb
 
+# Checks that this release and the one before it serve together, and that the one before can come back: `just upgrade-check /path/to/its/intake`
+upgrade-check program:
+    INTAKE_OLDER_PROGRAM={{ program }} cargo test --test blackbox -- serve_together
+
 # Exactly what CI runs
 ci:
     bash .ci/run
