@@ -16,7 +16,8 @@ const MOST_EXPOSED: &str = "20";
 const SYSTEMD: Prerequisite = Prerequisite {
     subject: "systemd's units",
     need: "systemd-analyze",
-    packages: Packages { apt: "apt-get install systemd", dnf: "dnf install systemd", brew: "" },
+    // Homebrew has it on Linux alone, where alone it runs.
+    packages: Packages { apt: "apt-get install systemd", dnf: "dnf install systemd", brew: "brew install systemd" },
 };
 
 fn crate_folder() -> &'static Path {
