@@ -72,12 +72,12 @@ fn pages(program: &Command, sections: &[(&str, &[&str])]) -> Files {
     for command in program.get_subcommands() {
         add_pages_of_command(command, &program, &mut files);
     }
-    let usage = match program.has_subcommands() {
+    let mut first = program.clone();
+    if program.has_subcommands() {
         // All settings by name would be a long synopsis.
-        true => program.clone().override_usage(format!("{} [SETTINGS] [COMMAND]", program.get_name())),
-        false => program.clone(),
-    };
-    add_page(Man::new(usage), sections, &program, &mut files);
+        first = first.override_usage(format!("{} [SETTINGS] [COMMAND]", program.get_name()));
+    }
+    add_page(Man::new(first), sections, &program, &mut files);
     files
 }
 
