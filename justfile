@@ -40,6 +40,20 @@ fuzz target seconds="600":
     mkdir -p crates/fuzz/seeds/{{ target }} crates/fuzz/corpus/{{ target }}
     ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir crates/fuzz --target-dir target/fuzz {{ target }} crates/fuzz/corpus/{{ target }} crates/fuzz/seeds/{{ target }} -- -max_total_time={{ seconds }}
 
+# Builds the Debian package in target/debian, with TLS to the database, and the list of all crates inside the programs (needs cargo-deb and cargo-auditable)
+package:
+    rm --force target/debian/intake_*.deb
+    cargo auditable build --release --locked --package intake --features tls --package intake-import
+    cargo deb --no-build --package intake
+
+# Installs the package in a fresh Debian, starts the service there, and creates a patient, about 3 minutes (needs root, mmdebstrap and systemd-container)
+package-check: package
+    crates/server/packaging/check target/debian/intake_*.deb
+
+# Checks that this release and the one before it serve together, and that the one before can come back: `just upgrade-check /path/to/its/intake`
+upgrade-check program:
+    INTAKE_OLDER_PROGRAM={{ program }} cargo test --test blackbox -- serve_together
+
 # Exactly what CI runs
 ci:
     bash .ci/run

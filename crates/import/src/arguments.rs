@@ -77,3 +77,28 @@ fn delimiter(text: &str) -> Result<u8, String> {
         _ => Err("one character such as ; or \\t is needed".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory;
+    use intake_test_support::assert_manual;
+
+    use super::*;
+
+    #[test]
+    fn the_man_page_and_completions_are_made_from_the_command_line() {
+        let sections: [(&str, &[&str]); 2] = [
+            (
+                "EXIT STATUS",
+                &[
+                    "0: every row was created, or is valid. 1: a row was refused, or the program failed. 2: wrong usage.",
+                ],
+            ),
+            ("SEE ALSO", &["intake(1), /usr/share/doc/intake/importing.md"]),
+        ];
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging");
+        assert_manual(&Arguments::command(), &sections, &folder);
+    }
+}

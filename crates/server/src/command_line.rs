@@ -252,7 +252,10 @@ fn parse_time(text: &str) -> Result<time::OffsetDateTime, &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::CommandFactory;
+    use intake_test_support::assert_manual;
     use time::macros::datetime;
 
     use super::*;
@@ -260,6 +263,33 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn man_pages_and_completions_are_made_from_the_command_line() {
+        let sections: [(&str, &[&str]); 4] = [
+            (
+                "NOTES",
+                &[
+                    "Settings can be given to every command, as flags or as variables; a flag wins. Without a command, intake serves.",
+                ],
+            ),
+            (
+                "EXIT STATUS",
+                &["0: done, or stopped by a signal. 1: failed; one line on standard error says why. 2: wrong usage. \
+                     70: a part of the running service failed."],
+            ),
+            (
+                "FILES",
+                &[
+                    "/etc/intake/intake.env: the settings of the service that systemd runs, one variable in each line.",
+                    "/usr/share/doc/intake/operations.md: how to run it.",
+                ],
+            ),
+            ("SEE ALSO", &["intake-import(1), systemctl(1)"]),
+        ];
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging");
+        assert_manual(&CommandLine::command(), &sections, &folder);
     }
 
     #[test]

@@ -328,6 +328,19 @@ mod tests {
     const BEGIN: &str = "<!-- settings: made from crates/server/src/settings.rs by `UPDATE_DOCS=1 cargo test` -->\n";
     const END: &str = "<!-- end of settings -->\n";
 
+    #[test]
+    fn the_packages_file_of_settings_names_those_that_exist() {
+        let file = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/intake.env")).unwrap();
+        let is_variable =
+            |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+        let names = file.lines().filter_map(|line| line.trim_start_matches('#').split_once('=')).map(|(name, _)| name);
+        let named: Vec<_> = names.filter(is_variable).collect();
+        assert!(named.len() > 5, "{named:?}");
+        for name in named {
+            assert!(SETTINGS.iter().any(|setting| setting.variable == name), "{name}");
+        }
+    }
+
     impl<const N: usize> From<[(&Setting, &str); N]> for Flags {
         fn from(flags: [(&Setting, &str); N]) -> Self {
             Self(flags.into_iter().map(|(setting, text)| (setting.variable, text.to_owned())).collect())

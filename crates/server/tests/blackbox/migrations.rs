@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
-use intake_domain::Environment;
-use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, patient};
+use intake_domain::{ApiKey, Environment, KeyFormat};
+use intake_infra::SERVICE_ROLE;
+use intake_test_support::{Response, Service, ServiceBuilder, TestDatabase, create_request, patient};
 use serde_json::{Value, json};
 
 use crate::complaint;
-use crate::fixtures::{program, service};
+use crate::fixtures::{in_production, program, service};
 
 /// A migration waits longer than that for a table.
 const SOME_TIME: Duration = Duration::from_millis(500);
@@ -114,22 +115,75 @@ fn a_migration_that_waits_for_a_table_lets_others_pass_and_tries_again() {
     assert!(longest < ENDLESS / 2, "{longest:?}");
 }
 
-/// Which is also how an upgrade is taken back: the earlier program starts on the schema of the later one.
-#[test]
-fn the_programs_before_and_after_a_migration_serve_together() {
-    let database = TestDatabase::new();
-    let before = service(&database).start();
-    let (_, key) = Clinic::open(&database.service, Environment::Development).key();
-    assert_eq!(before.create(&key, &patient()).status, 201);
+/// The earlier of two releases that are to serve together: a program that this variable names (`just upgrade-check`), else this
+/// one, over a schema of which it knows nothing.
+const OLDER_PROGRAM: &str = "INTAKE_OLDER_PROGRAM";
+
+/// A program in production, behind a proxy on this machine.
+fn production(program: &str, database: &TestDatabase) -> ServiceBuilder {
+    in_production(ServiceBuilder::new(program).database(database))
+}
+
+fn json_of_command(builder: ServiceBuilder, arguments: &[&str]) -> Value {
+    json_of(arguments.iter().fold(builder, |builder, argument| builder.argument(argument)).argument("--json"))
+}
+
+/// Creates a patient, as the proxy passes it on.
+fn create(running: &Service, key: &ApiKey, once: &str) -> Response {
+    let headers = [("X-Forwarded-Proto", "https"), ("Idempotency-Key", once)];
+    running.plain_client().send(&create_request(key, &headers, patient().to_string().as_bytes()))
+}
+
+/// What a later release might bring.
+fn migrate_into_the_future(database: &TestDatabase) {
     let later = "ALTER TABLE patients ADD COLUMN nickname text;
         ALTER TABLE api_keys ADD COLUMN is_watched boolean NOT NULL DEFAULT false;
         CREATE INDEX patients_by_nickname ON patients (organisation_id, nickname);
         INSERT INTO __diesel_schema_migrations VALUES ('29990101000000')";
     database.connect().batch_execute(later).unwrap();
-    assert_eq!(before.create(&key, &patient()).status, 201, "over the connection from before");
-    let again = service(&database).start();
-    for running in [&before, &again] {
-        assert_eq!(running.create(&key, &patient()).status, 201);
-        running.wait_until_ready();
+}
+
+#[test]
+fn the_programs_before_and_after_an_upgrade_serve_together() {
+    let newer = env!("CARGO_BIN_EXE_intake");
+    let earlier_release = std::env::var(OLDER_PROGRAM).ok();
+    let older = earlier_release.as_deref().unwrap_or(newer);
+    let database = TestDatabase::empty_and_durable();
+    json_of_command(production(older, &database), &["migrate", "--service-role", SERVICE_ROLE]);
+    let organisation = json_of_command(production(older, &database), &["organisation", "create", "--name", "Clinic"]);
+    let make_key = |program: &str| {
+        let id = organisation["id"].as_str().unwrap();
+        let made =
+            json_of_command(production(program, &database), &["key", "create", "--organisation", id, "--name", "k"]);
+        let format = KeyFormat::new(&"intake".parse().unwrap(), Environment::Production);
+        (made["id"].as_str().unwrap().to_owned(), format.parse(made["key"].as_str().unwrap()).unwrap())
+    };
+    let mut before = production(older, &database).start();
+    let (id, key) = make_key(older);
+    let first = create(&before, &key, "first");
+    assert_eq!(first.status, 201, "{}", first.text());
+
+    json_of_command(production(newer, &database), &["migrate", "--service-role", SERVICE_ROLE]);
+    if earlier_release.is_none() {
+        migrate_into_the_future(&database);
     }
+    assert_eq!(create(&before, &key, "over-the-same-connection").status, 201);
+    let after = production(newer, &database).start();
+    for running in [&before, &after] {
+        running.wait_until_ready();
+        let again = create(running, &key, "first");
+        assert_eq!((again.status, again.text()), (201, first.text()), "the first answer again");
+    }
+    let (_, other_key) = make_key(newer);
+    let second = create(&after, &other_key, "second");
+    assert_eq!(create(&before, &other_key, "second").text(), second.text());
+    json_of_command(production(newer, &database), &["key", "revoke", &id]);
+    assert_eq!([&before, &after].map(|running| create(running, &key, "third").status), [401, 401]);
+
+    // And so an upgrade is taken back.
+    assert!(before.stop().success());
+    let again = production(older, &database).start();
+    assert_eq!(create(&again, &other_key, "fourth").status, 201);
+    again.wait_until_ready();
+    assert_eq!(database.count("patients"), 4);
 }

@@ -25,7 +25,7 @@ const DRAIN_DELAY: &str = "10s";
 /// In which an instance gets requests, unless the proxy takes it for down.
 const NOTICE: Duration = Duration::from_secs(1);
 
-const HAPROXY: Prerequisite = Prerequisite {
+pub(crate) const HAPROXY: Prerequisite = Prerequisite {
     subject: "proxies",
     need: "HAProxy",
     packages: Packages { apt: "apt-get install haproxy", dnf: "dnf install haproxy", brew: "brew install haproxy" },
@@ -60,7 +60,7 @@ struct Site {
     database: TestDatabase,
 }
 
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, free_port()).into()
 }
 
