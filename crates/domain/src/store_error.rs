@@ -12,7 +12,7 @@ pub enum StoreError {
     #[error("the service is full")]
     Overloaded,
     /// The store could not be reached within the deadline; trying again later may help.
-    #[error("the store could not be reached in time")]
+    #[error("the database could not do it in time")]
     Unavailable(#[source] Source),
     /// Anything else: a defect of the service or of its store.
     #[error("the store failed")]

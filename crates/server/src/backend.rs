@@ -7,7 +7,7 @@ use intake_infra::environment::{assert_environment, stamp_environment};
 use intake_infra::grants::assert_granted;
 use intake_infra::migrations::{assert_migrated, migrate};
 use intake_infra::origin::assert_origin;
-use intake_infra::owner::assert_owner;
+use intake_infra::owner::{assert_owner, assert_primary};
 use intake_infra::pooler::assert_own_sessions;
 use intake_infra::production::{assert_durable, needless_privilege};
 use intake_infra::{DatabaseUrl, Durability, SchemaError, prepare};
@@ -69,6 +69,7 @@ impl Backend {
         if let Some(urls) = &configuration.database {
             // First, because over shared sessions every other check may be wrong.
             assert_own_sessions(&urls.service).map_err(explain("DATABASE_URL"))?;
+            assert_primary(&urls.service).map_err(explain("DATABASE_URL"))?;
         }
         let backend = Self::open(configuration)?;
         assert_durable(&backend.service, configuration.environment).map_err(explain("DATABASE_URL"))?;

@@ -228,7 +228,7 @@ async fn key(command: KeyCommand, keys: &PostgresKeyStore, configuration: &Confi
         KeyCommand::Revoke { key, output } => {
             let revoked_at = timestamp(revoke_key(keys, key, None, &deed()).await?);
             let value = json!({ "id": key.to_string(), "revokedAt": revoked_at });
-            print_result(&output, &value, &format!("Key {key} has been revoked since {revoked_at}."))
+            print_result(&output, &value, &format!("Key {key} was revoked at {revoked_at}."))
         }
     }
 }

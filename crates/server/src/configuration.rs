@@ -161,8 +161,8 @@ fn tls_files(settings: &Settings<'_>) -> anyhow::Result<Option<TlsFiles>> {
     match (settings.optional(&TLS_CERT)?, settings.optional(&TLS_KEY)?) {
         (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
         (None, None) => Ok(None),
-        (Some(_), None) => bail!("INTAKE_TLS_KEY must be set where INTAKE_TLS_CERT is"),
-        (None, Some(_)) => bail!("INTAKE_TLS_CERT must be set where INTAKE_TLS_KEY is"),
+        (Some(_), None) => bail!("INTAKE_TLS_KEY must be set as well, because INTAKE_TLS_CERT is"),
+        (None, Some(_)) => bail!("INTAKE_TLS_CERT must be set as well, because INTAKE_TLS_KEY is"),
     }
 }
 

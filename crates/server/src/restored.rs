@@ -51,6 +51,7 @@ pub(crate) fn run(
     assert_environment(&backend.owner, configuration.environment)?;
     let owner = explain("INTAKE_MIGRATION_DATABASE_URL");
     let newest = newest_deed(&backend.owner).map_err(&owner)?.map(timestamp);
+    let copied_until = recorded.as_ref().and_then(|recorded| recorded.iter().map(|entry| entry.at.clone()).max());
     let lost = match recorded {
         Some(recorded) => Some(lost(&backend, recorded)?),
         None => None,
@@ -61,9 +62,10 @@ pub(crate) fn run(
     let value = json!({
         "newestDeedAt": newest,
         "revokedKeys": revoked,
+        "copiedUntil": copied_until,
         "lost": lost.as_ref().map(|lost| lost.iter().map(value_of).collect::<Vec<_>>()),
     });
-    print_result(output, &value, &text_of(newest.as_deref(), lost.as_deref(), revokes_keys.then_some(revoked)))
+    print_result(output, &value, &text_of(newest.as_deref(), copied_until.as_deref(), lost.as_deref(), revokes_keys.then_some(revoked)))
 }
 
 /// Reads a copy of the table `audit_entries`, as psql writes it with `\copy … CSV HEADER`.
@@ -127,16 +129,24 @@ fn value_of(entry: &Recorded) -> serde_json::Value {
     })
 }
 
-fn text_of(newest: Option<&str>, lost: Option<&[Recorded]>, revoked: Option<usize>) -> String {
+fn text_of(
+    newest: Option<&str>,
+    copied_until: Option<&str>,
+    lost: Option<&[Recorded]>,
+    revoked: Option<usize>,
+) -> String {
     let mut text = match newest {
-        Some(at) => format!("The newest deed on record is of {at}: whatever was done later is not in this database.\n"),
+        Some(at) => format!("The latest recorded action was at {at}: anything done later is not in this database.\n"),
         None => "Nothing is on record in this database.\n".to_owned(),
     };
+    if let Some(at) = copied_until {
+        text += &format!("The copy of the record ends at {at}.\n");
+    }
     match lost {
         None => text += "Without a copy of the record (--audit FILE) nobody can tell what that was.\n",
         Some([]) => text += "The copy of the record holds nothing later about keys, members or second factors.\n",
         Some(lost) => {
-            text += "These deeds were lost. Do them again where they must hold:\n";
+            text += "These actions were lost. Redo those that must still apply:\n";
             for Recorded { at, action, actor, subject, organisation_id, .. } in lost {
                 let by = if actor.is_empty() { String::new() } else { format!(", by {actor}") };
                 text +=
@@ -146,7 +156,7 @@ fn text_of(newest: Option<&str>, lost: Option<&[Recorded]>, revoked: Option<usiz
     }
     text += &match revoked {
         Some(count) => format!("Revoked {count} keys: make new ones with `intake key create` or on the dashboard.\n"),
-        None => "No key was revoked: those that were revoked after that moment work again.\n".to_owned(),
+        None => "No key was revoked by this command: keys that were revoked after that moment work again.\n".to_owned(),
     };
     text + "The service starts on this database again."
 }

@@ -93,6 +93,6 @@ pub enum FeedRefusal {
     #[error("the token was made for another organisation")]
     OtherOrganisation,
     /// The mark was made for the patients of another key, or for those of all keys.
-    #[error("the token was made with another choice of API key")]
+    #[error("the token was made for another API key, or for all of them")]
     OtherKey,
 }

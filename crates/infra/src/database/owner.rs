@@ -56,6 +56,11 @@ impl Place {
     }
 }
 
+/// Refuses a standby.
+pub fn assert_primary(url: &DatabaseUrl) -> Result<(), SchemaError> {
+    if place(url)?.is_standby { Err(SchemaError::Standby) } else { Ok(()) }
+}
+
 fn place(url: &DatabaseUrl) -> Result<Place, SchemaError> {
     diesel::sql_query(PLACE).get_result(&mut connect(url)?).map_err(failed)
 }

@@ -30,6 +30,7 @@ const OTHER_GRANTS: &str = "SELECT relname::text AS name FROM pg_class
 
 /// Whether the role that connects can read the feed.
 const MAY_READ: &str = "SELECT to_regclass('patients_v1') IS NOT NULL AS is_migrated,
+    EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') AS is_on_citus,
     coalesce(has_table_privilege(to_regclass('patients_v1'), 'SELECT'), false)
     AND coalesce(has_function_privilege(to_regprocedure('feed_open(uuid, uuid, uuid)'), 'EXECUTE'), false) AS may_read";
 
@@ -122,18 +123,21 @@ impl Reader {
     }
 }
 
-/// Refuses a database without the views, and a role that may not read them.
+/// Refuses a database without the views, one of several servers, and a role that may not read.
 pub fn assert_reader(url: &DatabaseUrl) -> Result<(), SchemaError> {
     #[derive(QueryableByName)]
     struct Found {
         #[diesel(sql_type = Bool)]
         is_migrated: bool,
         #[diesel(sql_type = Bool)]
+        is_on_citus: bool,
+        #[diesel(sql_type = Bool)]
         may_read: bool,
     }
 
     match diesel::sql_query(MAY_READ).get_result(&mut connect(url)?).map_err(failed)? {
         Found { is_migrated: false, .. } => Err(SchemaError::Unmigrated),
+        Found { is_on_citus: true, .. } => Err(SchemaError::OnCitus),
         Found { may_read: false, .. } => Err(SchemaError::NoReader),
         Found { .. } => Ok(()),
     }

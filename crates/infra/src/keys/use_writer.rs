@@ -197,10 +197,10 @@ impl Writing {
             Err(error) if !std::mem::replace(&mut self.is_failing, true) => {
                 tracing::warn!(
                     %error,
-                    "the uses of keys cannot be written, so that keys which were replaced do not end; trying again"
+                    "the use of keys cannot be saved, so replaced keys stay valid for now; trying again"
                 );
             }
-            Ok(true) if std::mem::take(&mut self.is_failing) => tracing::info!("the uses of keys are written again"),
+            Ok(true) if std::mem::take(&mut self.is_failing) => tracing::info!("the use of keys is saved again"),
             _ => {}
         }
         if dropped > 0 {

@@ -43,6 +43,9 @@ _intake() {
             intake,serve)
                 cmd="intake__subcmd__serve"
                 ;;
+            intake,spread)
+                cmd="intake__subcmd__spread"
+                ;;
             intake__subcmd__key,clear-sent-in-clear)
                 cmd="intake__subcmd__key__subcmd__clear__subcmd__sent__subcmd__in__subcmd__clear"
                 ;;
@@ -83,7 +86,7 @@ _intake() {
 
     case "${cmd}" in
         intake)
-            opts="-h -V --environment --database-url --database-url-file --migration-database-url --migration-database-url-file --data-dir --https-addr --tls-cert --tls-key --http-addr --trusted-proxies --admin-addr --key-prefix --rate-limit --deadline --drain-delay --public-url --smtp-url --mail-from --log --durability --writers --postgres-bin --help --version serve migrate organisation key member export restored patient openapi"
+            opts="-h -V --environment --database-url --database-url-file --migration-database-url --migration-database-url-file --data-dir --https-addr --tls-cert --tls-key --http-addr --trusted-proxies --admin-addr --key-prefix --rate-limit --deadline --drain-delay --public-url --smtp-url --mail-from --log --durability --writers --postgres-bin --help --version serve migrate spread organisation key member export restored patient openapi"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -393,7 +396,7 @@ _intake() {
             return 0
             ;;
         intake__subcmd__migrate)
-            opts="-h --service-role --check --reader-role --organisation --json --help"
+            opts="-h --service-role --check --reader-role --organisation --all-organisations --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -561,6 +564,24 @@ _intake() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        intake__subcmd__spread)
+            opts="-h --shards --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --shards)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

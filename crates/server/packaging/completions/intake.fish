@@ -38,7 +38,7 @@ complete -c intake -n "__fish_intake_needs_command" -l trusted-proxies -d 'Netwo
 complete -c intake -n "__fish_intake_needs_command" -l admin-addr -d 'Where to serve /livez, /readyz and /metrics, over plain HTTP [variable: INTAKE_ADMIN_ADDR] [default: 127.0.0.1:9464]' -r
 complete -c intake -n "__fish_intake_needs_command" -l key-prefix -d 'What keys begin with. Keys with another prefix are refused from then on [variable: INTAKE_KEY_PREFIX] [default: intake]' -r
 complete -c intake -n "__fish_intake_needs_command" -l rate-limit -d 'Requests a second in the long run / at once, for each key and instance; or off [variable: INTAKE_RATE_LIMIT] [default: 100/1000]' -r
-complete -c intake -n "__fish_intake_needs_command" -l deadline -d 'How long a request may wait for the database before 503 (500ms, 5s, 1m) [variable: INTAKE_DEADLINE] [default: 5s]' -r
+complete -c intake -n "__fish_intake_needs_command" -l deadline -d 'How long a request may wait for the database, and a password for its turn to be checked, before 503 (500ms, 5s, 1m) [variable: INTAKE_DEADLINE] [default: 5s]' -r
 complete -c intake -n "__fish_intake_needs_command" -l drain-delay -d 'How long a service that stops still takes connections, while /readyz already says that it is draining: longer than a load balancer needs to notice [variable: INTAKE_DRAIN_DELAY] [default: 0s; in production 5s]' -r
 complete -c intake -n "__fish_intake_needs_command" -l public-url -d 'The base of links that are printed and shown [variable: INTAKE_PUBLIC_URL] [default: https://localhost:8443, or the port that HTTPS is served on]' -r
 complete -c intake -n "__fish_intake_needs_command" -l smtp-url -d 'The mail server for mails to members: smtps://USER:PASSWORD@HOST, or smtp://HOST, which begins unencrypted [variable: INTAKE_SMTP_URL] [default: none: links are shown instead]' -r
@@ -51,6 +51,7 @@ complete -c intake -n "__fish_intake_needs_command" -s h -l help -d 'Print help'
 complete -c intake -n "__fish_intake_needs_command" -s V -l version -d 'Print version'
 complete -c intake -n "__fish_intake_needs_command" -f -a "serve" -d 'Serves (the default); in development it migrates first'
 complete -c intake -n "__fish_intake_needs_command" -f -a "migrate" -d 'Brings the database\'s schema up to date, as its owner'
+complete -c intake -n "__fish_intake_needs_command" -f -a "spread" -d 'Spreads a migrated database over the nodes of a Citus cluster'
 complete -c intake -n "__fish_intake_needs_command" -f -a "organisation" -d 'Makes and lists organisations'
 complete -c intake -n "__fish_intake_needs_command" -f -a "key" -d 'Makes, lists and revokes API keys'
 complete -c intake -n "__fish_intake_needs_command" -f -a "member" -d 'Invites people to an organisation\'s dashboard'
@@ -63,8 +64,12 @@ complete -c intake -n "__fish_intake_using_subcommand migrate" -l service-role -
 complete -c intake -n "__fish_intake_using_subcommand migrate" -l reader-role -d 'Lets this role read patients through the view `patients_v1`, and nothing else' -r
 complete -c intake -n "__fish_intake_using_subcommand migrate" -l organisation -d 'Lets the reader\'s role read this organisation\'s patients only' -r
 complete -c intake -n "__fish_intake_using_subcommand migrate" -l check -d 'Says what would be done, and changes nothing'
+complete -c intake -n "__fish_intake_using_subcommand migrate" -l all-organisations -d 'Lets the reader\'s role read the patients of every organisation, if it was limited to one before'
 complete -c intake -n "__fish_intake_using_subcommand migrate" -l json -d 'Prints one JSON value instead of text for people'
 complete -c intake -n "__fish_intake_using_subcommand migrate" -s h -l help -d 'Print help'
+complete -c intake -n "__fish_intake_using_subcommand spread" -l shards -d 'Into how many parts the tables that grow are divided [default: two for each node]' -r
+complete -c intake -n "__fish_intake_using_subcommand spread" -l json -d 'Prints one JSON value instead of text for people'
+complete -c intake -n "__fish_intake_using_subcommand spread" -s h -l help -d 'Print help'
 complete -c intake -n "__fish_intake_using_subcommand organisation; and not __fish_seen_subcommand_from create list" -s h -l help -d 'Print help'
 complete -c intake -n "__fish_intake_using_subcommand organisation; and not __fish_seen_subcommand_from create list" -f -a "create" -d 'Makes an organisation'
 complete -c intake -n "__fish_intake_using_subcommand organisation; and not __fish_seen_subcommand_from create list" -f -a "list" -d 'Lists all organisations, the oldest first'
@@ -112,7 +117,7 @@ complete -c intake -n "__fish_intake_using_subcommand export" -l format -d 'The 
 csv\t'A table that spreadsheets open safely and intake-import reads back'
 fhir\t'FHIR R4 Patient resources, one in each line'"
 complete -c intake -n "__fish_intake_using_subcommand export" -l since -d 'Only what was committed since the run that told this token' -r
-complete -c intake -n "__fish_intake_using_subcommand export" -l output -d 'The file to write instead of standard output; it appears when it is complete' -r -F
+complete -c intake -n "__fish_intake_using_subcommand export" -l output -d 'The file to write instead of standard output (-); it appears when it is complete' -r -F
 complete -c intake -n "__fish_intake_using_subcommand export" -l key -d 'Only patients that this API key created' -r
 complete -c intake -n "__fish_intake_using_subcommand export" -l follow -d 'Goes on with whatever is committed, until SIGTERM or Ctrl-C'
 complete -c intake -n "__fish_intake_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -81,7 +81,7 @@ impl Export {
                 (made, _) => made?,
             };
             let token = until.token.context("the mark has no token")?;
-            since = self.give_out(since, until)?;
+            since = self.give_out(since, until, is_followed)?;
             last = Some(token);
             if !is_followed {
                 return Ok(token);
@@ -95,9 +95,12 @@ impl Export {
         }
     }
 
-    fn give_out(&mut self, since: Mark, until: Mark) -> anyhow::Result<Mark> {
+    fn give_out(&mut self, since: Mark, until: Mark, is_followed: bool) -> anyhow::Result<Mark> {
         let span = Span { since, until };
         let selection = self.feed.select(&self.scope, &span)?;
+        if let (Some(key), 0, false) = (self.scope.key_id, selection.count(), is_followed) {
+            eprintln!("no patient by the API key {key}: if that is a surprise, compare its id with `intake key list`");
+        }
         let progress = Progress::of(selection.count());
         let output = &mut self.output;
         read_span(&mut self.feed, &self.scope, &span, &selection, |change| {
@@ -135,7 +138,7 @@ impl Export {
 /// Where the export begins.
 fn open(feed: &mut dyn PatientFeed, scope: &FeedScope, arguments: &ExportArguments) -> anyhow::Result<Mark> {
     let token = arguments.since.as_deref().map(str::parse).transpose();
-    let token = token.map_err(|_| anyhow!("--since: this is no token; a token has the form of an id"))?;
+    let token = token.map_err(|_| anyhow!("--since: this is not a token; a token looks like an id"))?;
     feed.open(scope, token).map_err(advise)
 }
 

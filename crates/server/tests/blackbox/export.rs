@@ -248,7 +248,7 @@ fn a_token_that_does_not_fit_is_refused_with_what_to_do() {
     let token = given(all(&app, &["--format", "jsonl"])).token;
     let with_key = given(all(&app, &["--format", "jsonl", "--key", &key])).token;
     let refusal = |more: &[&str]| refused(all(&app, &[&["--format", "jsonl"], more].concat()));
-    assert!(refusal(&["--since", "7"]).contains("this is no token"));
+    assert!(refusal(&["--since", "7"]).contains("this is not a token"));
     let unknown = refusal(&["--since", &uuid::Uuid::from_u128(7).to_string()]);
     assert!(unknown.contains("does not know the token") && unknown.contains("export everything once"), "{unknown}");
     assert!(refusal(&["--since", &token, "--key", &key]).contains("with the same --key"));

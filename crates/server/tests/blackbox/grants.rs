@@ -127,7 +127,7 @@ fn uses_that_cannot_be_written_are_told_of_once_and_so_is_their_end() {
     let app = TestApp::start();
     app.database.connect().batch_execute(&format!("REVOKE UPDATE ON key_uses FROM {SERVICE_ROLE}")).unwrap();
     assert_eq!(app.create(&patient()).status, 201);
-    let warned = || app.service.output().matches("the uses of keys cannot be written").count();
+    let warned = || app.service.output().matches("the use of keys cannot be saved").count();
     wait_for("the warning", || warned() == 1);
     // A replaced key would never end: nobody must have to ask for more detail to hear of it.
     std::thread::sleep(Duration::from_secs(3));

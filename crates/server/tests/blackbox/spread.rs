@@ -33,6 +33,11 @@ fn a_register_that_is_spread_serves() {
     assert!(revoke.status.success(), "{}", String::from_utf8_lossy(&revoke.stderr));
     assert_eq!(app.service.create(&key, &patient()).status, 401);
 
+    let organisation = app.clinic.organisation.to_string();
+    let export = service(&app.database).argument("export").argument("--format").argument("jsonl");
+    let refused = complaint(export.argument("--organisation").argument(&organisation));
+    assert!(refused.contains("use logical replication"), "{refused}");
+
     let again = service(&app.database).argument("spread").run();
     let said = String::from_utf8(again.stdout).unwrap();
     assert!(said.starts_with("Every table was spread already."), "{said}");
