@@ -13,7 +13,7 @@ use ureq::http::{Response, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
 use ureq::{Agent, Body};
 
-use crate::pace::Pace;
+use crate::pace::{Pace, Ticket};
 
 /// Longer than the service lets a request wait for its database.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -86,10 +86,12 @@ impl Sender {
     /// Asks once whether the service takes this key, without creating anything: what is wrong with the address, the
     /// certificate or the key is told at once and not after an hour of trying.
     pub(crate) fn greet(&self, body: &str) -> anyhow::Result<()> {
+        let ticket = self.pace.wait();
         let response = match self.post(&format!("{}/validate", self.create), body, None) {
             Ok(response) => response,
             Err(error) => bail!("{}", unreachable(&self.create, &error)),
         };
+        self.note_rate(ticket, &response);
         match decide(response) {
             Answer::Stop(why) => bail!("{why}"),
             Answer::Sent(_) | Answer::Again { .. } => Ok(()),
@@ -102,11 +104,10 @@ impl Sender {
         let began = Instant::now();
         let mut longest_pause = FIRST_PAUSE;
         loop {
-            self.pace.wait();
+            let ticket = self.pace.wait();
             let answer = match self.post(&self.create, body, Some(once)) {
                 Ok(response) => {
-                    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-                    self.pace.note(header("ratelimit-policy"), header("ratelimit"));
+                    self.note_rate(ticket, &response);
                     decide(response)
                 }
                 Err(error) => Answer::Again { why: unreachable(&self.create, &error), retry_after: Duration::ZERO },
@@ -125,6 +126,11 @@ impl Sender {
             thread::sleep(retry_after + random_part_of(longest_pause));
             longest_pause = (longest_pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    fn note_rate(&self, ticket: Ticket, response: &Response<Body>) {
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        self.pace.note(ticket, header("ratelimit-policy"), header("ratelimit"));
     }
 
     fn post(&self, url: &str, body: &str, once: Option<&str>) -> Result<Response<Body>, ureq::Error> {
