@@ -33,6 +33,7 @@ pub(crate) struct Sender {
     agent: Agent,
     create: String,
     authorization: String,
+    key_hint: String,
     pace: Pace,
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct Sender {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// It is in the register, under this id; also when an earlier request has created it.
-    Created { id: String, is_replayed: bool },
+    Created { id: String, organisation: String, is_replayed: bool },
     /// The service will not take it.
     Refused(String),
 }
@@ -80,7 +81,13 @@ impl Sender {
             .user_agent(concat!("intake-import/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Ok(Self { agent, create, authorization: format!("Bearer {key}"), pace: Pace::new(in_flight) })
+        let key_hint = format!("ends in {}", key.get(key.len().saturating_sub(4)..).unwrap_or_default());
+        Ok(Self { agent, create, authorization: format!("Bearer {key}"), key_hint, pace: Pace::new(in_flight) })
+    }
+
+    /// By what people tell the key from others, as the dashboard does: its last four characters.
+    pub(crate) fn key_hint(&self) -> &str {
+        &self.key_hint
     }
 
     /// Asks once whether the service takes this key, without creating anything: what is wrong with the address, the
@@ -158,10 +165,13 @@ fn decide(mut response: Response<Body>) -> Answer {
     match status {
         // The dry run gives no data.
         200 => Answer::Sent(Sent::Refused("was only checked".to_owned())),
-        201 => match json.pointer("/data/id").and_then(Value::as_str) {
-            Some(id) => Answer::Sent(Sent::Created { id: id.to_owned(), is_replayed }),
-            None => Answer::Stop("the address answers 201 without an id: it is not the service's".to_owned()),
-        },
+        201 => {
+            let text = |pointer| json.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+            match (text("/data/id"), text("/data/organisationId")) {
+                (Some(id), Some(organisation)) => Answer::Sent(Sent::Created { id, organisation, is_replayed }),
+                _ => Answer::Stop("the address answers 201 without an id: it is not the service's".to_owned()),
+            }
+        }
         400 | 410 | 413 | 415 | 422 => Answer::Sent(Sent::Refused(reasons(&json, status))),
         401 => Answer::Stop(format!("the service refuses the key: {}", error_description(&reason))),
         408 | 429 | 500 | 502 | 503 | 504 => {
