@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Where to write, as CSV, which rows were created, with their ids, and which were refused, and why
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+    /// The report was written with another key of the same organisation
+    #[arg(long, requires = "report")]
+    pub(crate) key_replaced: bool,
     /// Rows that were created under this name are not created again; choose another to create the same rows once more
     #[arg(long, value_name = "NAME", default_value = "import")]
     pub(crate) run: String,

@@ -4,9 +4,14 @@ use anyhow::{Context, bail};
 use intake_domain::{Field, UnknownField};
 
 use crate::arguments::Mapping;
+use crate::strict_csv::{Broken, Cells, Fault};
 
 /// What the service adds to a patient and `intake export` writes beside the fields. No column of that name is imported.
 pub(crate) const OF_THE_REGISTER: [&str; 5] = ["id", "organisationId", "isIdentified", "createdAt", "updatedAt"];
+
+/// What else than the delimiter may stand between cells: the character, how it is written for `--delimiter`, and its name.
+const OTHER_DELIMITERS: [(char, &str, &str); 4] =
+    [(';', ";", "semicolons"), ('\t', "\\t", "tabs"), ('|', "|", "vertical bars"), (',', ",", "commas")];
 
 /// The columns of a file.
 #[derive(Debug)]
@@ -18,8 +23,19 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Reads the header. A column that is no field is told, so that nothing is left out by mistake.
-    pub(crate) fn read<'a>(header: impl Iterator<Item = &'a str>, mappings: &[Mapping]) -> anyhow::Result<Self> {
-        let header: Vec<_> = header.map(str::trim).collect();
+    pub(crate) fn read(header: Result<&Cells, Broken>, mappings: &[Mapping]) -> anyhow::Result<Self> {
+        let header = match header {
+            Ok(cells) => header_texts(cells)?,
+            Err(broken) => {
+                bail!("the header cannot be read: {}", delimiter_hint(&broken).unwrap_or(broken.to_string()))
+            }
+        };
+        if let [only] = header.as_slice()
+            && let Some(hint) =
+                OTHER_DELIMITERS.iter().find(|(character, ..)| only.contains(*character)).map(say_delimiter)
+        {
+            bail!("the header has one cell: {hint}");
+        }
         if let Some(unused) = mappings.iter().find(|mapping| !header.contains(&mapping.header.as_str())) {
             bail!("--map: there is no column {:?}", unused.header);
         }
@@ -65,8 +81,17 @@ fn field_named(header: &str) -> anyhow::Result<Field> {
     })
 }
 
-/// The header as texts.
-pub(crate) fn header_texts(header: &csv::ByteRecord) -> anyhow::Result<Vec<&str>> {
-    let texts = header.iter().map(std::str::from_utf8).collect::<Result<Vec<_>, _>>();
+fn header_texts(header: &Cells) -> anyhow::Result<Vec<&str>> {
+    let texts = header.iter().map(|cell| std::str::from_utf8(cell).map(str::trim)).collect::<Result<Vec<_>, _>>();
     texts.context("the header is not UTF-8: save the file as UTF-8")
+}
+
+/// What to do about a header whose first quoted cell is not followed by the delimiter but by another one.
+fn delimiter_hint(broken: &Broken) -> Option<String> {
+    let Fault::TextAfterQuote { text, .. } = broken.fault else { return None };
+    OTHER_DELIMITERS.iter().find(|(character, ..)| *character == char::from(text)).map(say_delimiter)
+}
+
+fn say_delimiter((_, written, noun): &(char, &str, &str)) -> String {
+    format!("if {noun} stand between the cells, say so with --delimiter '{written}'")
 }

@@ -2,18 +2,22 @@
 //! it is run and wherever it is killed.
 
 mod arguments;
+mod check;
 mod columns;
 mod dates;
 mod once;
 mod pace;
 mod phones;
+mod preflight;
 mod progress;
 mod report;
 mod rows;
 mod run;
 mod sender;
+mod strict_csv;
 
 use std::fs;
+use std::io::{Write as _, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -23,14 +27,19 @@ use arguments::Arguments;
 use run::Totals;
 use sender::Sender;
 
-#[expect(clippy::print_stderr, clippy::print_stdout, reason = "a program prints what it has done, or why not")]
+#[expect(clippy::print_stderr, reason = "a program says what went wrong")]
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match sender(&arguments).and_then(|sender| run::run(&arguments, sender.as_ref())) {
-        Ok(totals) => {
-            println!("{}", summary(&totals, arguments.check));
-            if totals.refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
+    let mut totals = Totals::default();
+    let ended = sender(&arguments).and_then(|sender| run::run(&arguments, sender.as_ref(), &mut totals));
+    if ended.is_ok() || totals.rows > 0 {
+        let stopped = if ended.is_ok() { "" } else { "stopped after " };
+        // Whoever cannot be told, because the disk is full, still gets the exit status.
+        let _ = writeln!(stdout(), "{stopped}{}", summary(&totals, arguments.check));
+    }
+    match ended {
+        Ok(()) if totals.refused == 0 => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("intake-import: {error:#}");
             ExitCode::FAILURE
@@ -71,6 +80,7 @@ fn summary(totals: &Totals, is_check: bool) -> String {
     text
 }
 
-fn counted(count: u64, noun: &str) -> String {
+/// So many of a thing.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

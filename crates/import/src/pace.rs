@@ -1,5 +1,6 @@
 //! How fast requests may be sent: as fast as the service answers, until its headers say that the key's rate is nearly used
-//! up or that it wants to be left alone for a while.
+//! up or that it wants to be left alone for a while. A reserve of requests is left unused, so that those which are under way
+//! together, or come earlier than they were meant to, are not refused.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The pace of all requests together.
 pub(crate) struct Pace {
-    /// So many requests may be under way when the rate is used up.
+    /// So many requests may be under way at a time, and all of them may arrive at once.
     in_flight: u64,
     turn: Mutex<Turn>,
 }
@@ -17,24 +18,34 @@ struct Turn {
     next: Instant,
     /// How far requests are apart.
     interval: Duration,
+    /// How many requests have been sent.
+    sent: u64,
+    /// Which of them the interval comes from.
+    noted: u64,
 }
+
+/// Which request is sent, counted from the first one.
+#[derive(Clone, Copy)]
+pub(crate) struct Ticket(u64);
 
 impl Pace {
     pub(crate) fn new(in_flight: u16) -> Self {
-        let turn = Turn { next: Instant::now(), interval: Duration::ZERO };
+        let turn = Turn { next: Instant::now(), interval: Duration::ZERO, sent: 0, noted: 0 };
         Self { in_flight: in_flight.into(), turn: Mutex::new(turn) }
     }
 
     /// Waits until the next request may be sent.
-    pub(crate) fn wait(&self) {
+    pub(crate) fn wait(&self) -> Ticket {
         let now = Instant::now();
-        let mine = {
+        let (mine, ticket) = {
             let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             let mine = turn.next.max(now);
             turn.next = mine + turn.interval;
-            mine
+            turn.sent += 1;
+            (mine, Ticket(turn.sent))
         };
         thread::sleep(mine.saturating_duration_since(now));
+        ticket
     }
 
     /// Lets nobody send for so long.
@@ -43,21 +54,29 @@ impl Pace {
         turn.next = turn.next.max(Instant::now() + pause);
     }
 
-    /// Notes what the headers `RateLimit-Policy` and `RateLimit` of an answer say.
-    pub(crate) fn note(&self, policy: Option<&str>, left: Option<&str>) {
+    /// Notes what the headers `RateLimit-Policy` and `RateLimit` of the answer to a request say.
+    pub(crate) fn note(&self, ticket: Ticket, policy: Option<&str>, left: Option<&str>) {
         let (Some(policy), Some(left)) = (policy, left) else { return };
         let (Some(requests), Some(seconds), Some(left)) =
             (parameter(policy, "q"), parameter(policy, "w"), parameter(left, "r"))
         else {
             return;
         };
-        // What is under way has been counted, or will be.
-        let is_nearly_used_up = left <= self.in_flight;
-        let interval = match Duration::from_secs(seconds).checked_div(u32::try_from(requests).unwrap_or(u32::MAX)) {
-            Some(interval) if is_nearly_used_up => interval,
-            _ => Duration::ZERO,
+        let at_rate = Duration::from_secs(seconds).checked_div(u32::try_from(requests).unwrap_or(u32::MAX));
+        let at_rate = at_rate.unwrap_or_default();
+        let interval = match left {
+            // What is under way may not have been counted, and the reserve is to be there after it.
+            left if left > 2 * self.in_flight => Duration::ZERO,
+            left if left > self.in_flight => at_rate,
+            // The reserve is being used up: so much slower that it comes back.
+            _ => at_rate + at_rate / 8,
         };
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner).interval = interval;
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // Answers overtake each other, and what an earlier one says is over.
+        if turn.noted < ticket.0 {
+            turn.noted = ticket.0;
+            turn.interval = interval;
+        }
     }
 }
 
@@ -71,19 +90,34 @@ fn parameter(field: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    const POLICY: &str = "\"default\";q=1000;w=8";
+
+    fn interval(pace: &Pace) -> Duration {
+        pace.turn.lock().unwrap_or_else(PoisonError::into_inner).interval
+    }
+
     #[test]
     fn requests_keep_apart_while_the_rate_is_nearly_used_up() {
         let pace = Pace::new(4);
-        let interval = |left: &str| {
-            pace.note(Some("\"default\";q=1000;w=10"), Some(left));
-            pace.turn.lock().unwrap_or_else(PoisonError::into_inner).interval
+        let noted = |policy: Option<&str>, left: Option<&str>| {
+            pace.note(pace.wait(), policy, left);
+            interval(&pace)
         };
-        assert_eq!(interval("\"default\";r=999;t=1"), Duration::ZERO);
-        assert_eq!(interval("\"default\";r=4;t=10"), Duration::from_millis(10));
-        assert_eq!(interval("\"default\";r=0;t=10"), Duration::from_millis(10));
-        assert_eq!(interval("\"default\";r=5;t=10"), Duration::ZERO);
-        pace.note(Some("\"default\";q=0;w=10"), Some("\"default\";r=0"));
-        pace.note(Some("nonsense"), None);
-        assert_eq!(interval("\"default\";r=5;t=10"), Duration::ZERO);
+        for (left, milliseconds) in [(999, 0), (9, 0), (8, 8), (5, 8), (4, 9), (0, 9), (9, 0)] {
+            let left = format!("\"default\";r={left};t=1");
+            assert_eq!(noted(Some(POLICY), Some(&left)), Duration::from_millis(milliseconds), "{left}");
+        }
+        assert_eq!(noted(Some("\"default\";q=0;w=10"), Some("\"default\";r=0")), Duration::ZERO);
+        assert_eq!(noted(Some(POLICY), Some("\"default\";r=0;t=10")), Duration::from_millis(9));
+        assert_eq!(noted(Some("nonsense"), None), Duration::from_millis(9));
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_changes_nothing() {
+        let pace = Pace::new(4);
+        let (first, second) = (pace.wait(), pace.wait());
+        pace.note(second, Some(POLICY), Some("\"default\";r=3;t=8"));
+        pace.note(first, Some(POLICY), Some("\"default\";r=900;t=1"));
+        assert_eq!(interval(&pace), Duration::from_millis(9));
     }
 }

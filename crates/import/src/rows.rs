@@ -2,19 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use intake_domain::{ByField, Field, JsonError, JsonPatient, Sent, UnknownField};
 
-use crate::arguments::Mapping;
-use crate::columns::{Columns, OF_THE_REGISTER, header_texts};
+use crate::arguments::{Arguments, Mapping};
+use crate::columns::{Columns, OF_THE_REGISTER};
+use crate::counted;
+use crate::strict_csv::{Cells, ROW_BYTES_MAX, StrictCsv};
 
-/// The longest row. The service takes bodies of 64 KiB, and no field is longer than some hundred characters; what is longer
-/// than this is a quotation mark that does not end.
-const ROW_BYTES_MAX: u64 = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// What marks a text that a spreadsheet would take for a formula, in the files of `intake export`.
 const NO_FORMULA: char = '\'';
@@ -24,7 +21,7 @@ pub(crate) type Texts = ByField<Option<String>>;
 
 /// A row of the file.
 pub(crate) struct Row {
-    /// Its number as a spreadsheet shows it: the header is row 1. In JSON lines, the line.
+    /// Its number as a spreadsheet shows it: the header is row 1, if no blank lines are before it. In JSON lines, the line.
     pub(crate) number: u64,
     /// How much of the file is read with it, in bytes.
     pub(crate) end: u64,
@@ -35,87 +32,109 @@ pub(crate) struct Row {
 /// A file of patients.
 pub(crate) struct Rows {
     source: Source,
-    /// The number of the last row.
-    number: u64,
-    read: Arc<AtomicU64>,
-    /// The size of the file in bytes.
-    pub(crate) size: u64,
+    path: PathBuf,
+    size: u64,
 }
 
 enum Source {
-    Csv { reader: Box<csv::Reader<Counted>>, columns: Columns, record: csv::ByteRecord },
-    JsonLines(BufReader<Counted>),
+    Csv { reader: Box<StrictCsv<BufReader<File>>>, columns: Columns },
+    JsonLines(JsonLines),
 }
 
-/// Counts what is read, and stops where a row is too long.
-struct Counted {
-    file: File,
-    read: Arc<AtomicU64>,
-    row_began: u64,
+/// A file with one JSON in each line.
+struct JsonLines {
+    reader: BufReader<File>,
+    line: Vec<u8>,
+    number: u64,
+    read: u64,
 }
 
 impl Rows {
-    /// Opens a file, which is read from its beginning.
-    pub(crate) fn open(path: &Path, mappings: &[Mapping], delimiter: u8) -> anyhow::Result<Self> {
+    /// The rows of the file that the command line names, from its beginning.
+    pub(crate) fn of(arguments: &Arguments) -> anyhow::Result<Self> {
+        let Arguments { file, map, delimiter, .. } = arguments;
+        Self::open(file, map, *delimiter).with_context(|| file.display().to_string())
+    }
+
+    fn open(path: &Path, mappings: &[Mapping], delimiter: u8) -> anyhow::Result<Self> {
         let mut file = File::open(path)?;
         let size = file.metadata()?.len();
         skip_byte_order_mark(&mut file)?;
-        let read = Arc::new(AtomicU64::new(0));
-        let counted = Counted { file, read: Arc::clone(&read), row_began: 0 };
+        let reader = BufReader::new(file);
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let (source, number) = match extension.as_str() {
+        let source = match extension.as_str() {
             "csv" => {
-                let mut builder = csv::ReaderBuilder::new();
-                let mut reader = builder.delimiter(delimiter).flexible(true).from_reader(counted);
-                let header = reader.byte_headers().context("the header cannot be read")?.clone();
-                let columns = Columns::read(header_texts(&header)?.into_iter(), mappings)?;
-                (Source::Csv { reader: Box::new(reader), columns, record: csv::ByteRecord::new() }, 1)
+                let mut reader = StrictCsv::new(reader, delimiter);
+                let header = reader.next().context("the header cannot be read")?.context("the file is empty")?;
+                let columns = Columns::read(header, mappings)?;
+                Source::Csv { reader: Box::new(reader), columns }
             }
-            "jsonl" | "ndjson" if mappings.is_empty() => (Source::JsonLines(BufReader::new(counted)), 0),
+            "jsonl" | "ndjson" if mappings.is_empty() => {
+                Source::JsonLines(JsonLines { reader, line: Vec::new(), number: 0, read: 0 })
+            }
             "jsonl" | "ndjson" => bail!("--map is for .csv files; in JSON lines the members have the names of fields"),
             _ => bail!("its name must end in .csv or .jsonl"),
         };
-        Ok(Self { source, number, read, size })
+        Ok(Self { source, path: path.to_owned(), size })
+    }
+
+    /// The size of the file in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
     }
 
     /// The next row; none after the last one.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Row>> {
-        let texts = match &mut self.source {
-            Source::Csv { reader, columns, record } => {
-                reader.get_mut().row_began = reader.position().byte();
-                if !reader.read_byte_record(record)? {
-                    return Ok(None);
-                }
-                self.number += 1;
-                csv_texts(record, columns)
-            }
-            Source::JsonLines(reader) => loop {
-                reader.get_mut().row_began = self.read.load(Ordering::Relaxed);
-                let mut json = Vec::new();
-                if reader.read_until(b'\n', &mut json)? == 0 {
-                    return Ok(None);
-                }
-                self.number += 1;
-                match json_texts(json.trim_ascii()) {
-                    Ok(None) => {}
-                    Ok(Some(texts)) => break Ok(texts),
-                    Err(why) => break Err(why),
-                }
-            },
-        };
-        Ok(Some(Row { number: self.number, end: self.read.load(Ordering::Relaxed), texts }))
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Row>> {
+        self.source.next().with_context(|| self.path.display().to_string())
     }
 }
 
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let before = self.read.load(Ordering::Relaxed);
-        if before.saturating_sub(self.row_began) > ROW_BYTES_MAX {
-            return Err(io::Error::other("a row is longer than 1 MiB: is there a quotation mark that does not end?"));
+impl Source {
+    fn next(&mut self) -> io::Result<Option<Row>> {
+        match self {
+            Self::Csv { reader, columns } => {
+                let texts = match reader.next()? {
+                    None => return Ok(None),
+                    Some(Ok(cells)) => csv_texts(cells, columns),
+                    Some(Err(broken)) => Err(broken.to_string()),
+                };
+                Ok(Some(Row { number: reader.row, end: reader.read, texts }))
+            }
+            Self::JsonLines(lines) => loop {
+                if !lines.next()? {
+                    return Ok(None);
+                }
+                if let Some(texts) = lines.texts().transpose() {
+                    return Ok(Some(Row { number: lines.number, end: lines.read, texts }));
+                }
+            },
         }
-        let read = self.file.read(buffer)?;
-        self.read.store(before + read as u64, Ordering::Relaxed);
-        Ok(read)
+    }
+}
+
+impl JsonLines {
+    /// Reads the next line, of which no more than the longest row is kept. Gives whether there was one.
+    fn next(&mut self) -> io::Result<bool> {
+        self.line.clear();
+        let mut read = self.reader.by_ref().take(ROW_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line)?;
+        if self.is_too_long() && !self.line.ends_with(b"\n") {
+            read += self.reader.skip_until(b'\n')?;
+        }
+        self.read += read as u64;
+        self.number += 1;
+        Ok(read > 0)
+    }
+
+    /// The texts of the line; none where it holds no patient.
+    fn texts(&self) -> Result<Option<Texts>, String> {
+        if self.is_too_long() {
+            return Err("the line is longer than 1 MiB".to_owned());
+        }
+        json_texts(self.line.trim_ascii())
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.line.len() > ROW_BYTES_MAX
     }
 }
 
@@ -131,12 +150,13 @@ fn skip_byte_order_mark(file: &mut File) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn csv_texts(record: &csv::ByteRecord, columns: &Columns) -> Result<Texts, String> {
-    if record.len() != columns.count() {
-        return Err(format!("has {} cells, and the header has {}", record.len(), columns.count()));
+fn csv_texts(cells: &Cells, columns: &Columns) -> Result<Texts, String> {
+    if cells.len() != columns.count() {
+        let cells_counted = counted(cells.len() as u64, "cell");
+        return Err(format!("has {cells_counted}, and the header has {}{}", columns.count(), cells.span()));
     }
     let mut texts = Texts::default();
-    for (field, cell) in columns.fields().zip(record) {
+    for (field, cell) in columns.fields().zip(cells.iter()) {
         let (Some(field), false) = (field, cell.is_empty()) else { continue };
         let text = std::str::from_utf8(cell).map_err(|_| format!("{} is not UTF-8", field.name()))?;
         let text = if columns.are_exported { text.strip_prefix(NO_FORMULA).unwrap_or(text) } else { text };

@@ -13,7 +13,7 @@ use ureq::http::{Response, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
 use ureq::{Agent, Body};
 
-use crate::pace::Pace;
+use crate::pace::{Pace, Ticket};
 
 /// Longer than the service lets a request wait for its database.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,6 +33,7 @@ pub(crate) struct Sender {
     agent: Agent,
     create: String,
     authorization: String,
+    key_hint: String,
     pace: Pace,
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct Sender {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// It is in the register, under this id; also when an earlier request has created it.
-    Created { id: String, is_replayed: bool },
+    Created { id: String, organisation: String, is_replayed: bool },
     /// The service will not take it.
     Refused(String),
 }
@@ -82,16 +83,24 @@ impl Sender {
             .user_agent(concat!("intake-import/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Ok(Self { agent, create, authorization: format!("Bearer {key}"), pace: Pace::new(in_flight) })
+        let key_hint = format!("ends in {}", key.get(key.len().saturating_sub(4)..).unwrap_or_default());
+        Ok(Self { agent, create, authorization: format!("Bearer {key}"), key_hint, pace: Pace::new(in_flight) })
+    }
+
+    /// By what people tell the key from others, as the dashboard does: its last four characters.
+    pub(crate) fn key_hint(&self) -> &str {
+        &self.key_hint
     }
 
     /// Asks once whether the service takes this key, without creating anything: what is wrong with the address, the
     /// certificate or the key is told at once and not after an hour of trying.
     pub(crate) fn greet(&self, body: &str) -> anyhow::Result<()> {
+        let ticket = self.pace.wait();
         let response = match self.post(&format!("{}/validate", self.create), body, None) {
             Ok(response) => response,
             Err(error) => bail!("{}", unreachable(&self.create, &error)),
         };
+        self.note_rate(ticket, &response);
         match decide(response) {
             Answer::Stop(why) => bail!("{why}"),
             Answer::Sent(_) | Answer::Again { .. } => Ok(()),
@@ -104,11 +113,10 @@ impl Sender {
         let began = Instant::now();
         let mut longest_pause = FIRST_PAUSE;
         loop {
-            self.pace.wait();
+            let ticket = self.pace.wait();
             let answer = match self.post(&self.create, body, Some(once)) {
                 Ok(response) => {
-                    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-                    self.pace.note(header("ratelimit-policy"), header("ratelimit"));
+                    self.note_rate(ticket, &response);
                     decide(response)
                 }
                 Err(error) => Answer::Again { why: unreachable(&self.create, &error), retry_after: Duration::ZERO },
@@ -127,6 +135,11 @@ impl Sender {
             thread::sleep(retry_after + random_part_of(longest_pause));
             longest_pause = (longest_pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    fn note_rate(&self, ticket: Ticket, response: &Response<Body>) {
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        self.pace.note(ticket, header("ratelimit-policy"), header("ratelimit"));
     }
 
     fn post(&self, url: &str, body: &str, once: Option<&str>) -> Result<Response<Body>, ureq::Error> {
@@ -154,10 +167,13 @@ fn decide(mut response: Response<Body>) -> Answer {
     match status {
         // The dry run gives no data.
         200 => Answer::Sent(Sent::Refused("was only checked".to_owned())),
-        201 => match json.pointer("/data/id").and_then(Value::as_str) {
-            Some(id) => Answer::Sent(Sent::Created { id: id.to_owned(), is_replayed }),
-            None => Answer::Stop("the address answers 201 without an id: it is not the service's".to_owned()),
-        },
+        201 => {
+            let text = |pointer| json.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+            match (text("/data/id"), text("/data/organisationId")) {
+                (Some(id), Some(organisation)) => Answer::Sent(Sent::Created { id, organisation, is_replayed }),
+                _ => Answer::Stop("the address answers 201 without an id: it is not the service's".to_owned()),
+            }
+        }
         400 | 410 | 413 | 415 | 422 => Answer::Sent(Sent::Refused(reasons(&json, status))),
         401 => Answer::Stop(format!("the service refuses the key: {}", error_description(&reason))),
         408 | 429 | 500 | 502 | 503 | 504 => {
