@@ -65,7 +65,11 @@ pub(crate) fn run(
         "copiedUntil": copied_until,
         "lost": lost.as_ref().map(|lost| lost.iter().map(value_of).collect::<Vec<_>>()),
     });
-    print_result(output, &value, &text_of(newest.as_deref(), copied_until.as_deref(), lost.as_deref(), revokes_keys.then_some(revoked)))
+    print_result(
+        output,
+        &value,
+        &text_of(newest.as_deref(), copied_until.as_deref(), lost.as_deref(), revokes_keys.then_some(revoked)),
+    )
 }
 
 /// Reads a copy of the table `audit_entries`, as psql writes it with `\copy … CSV HEADER`.

@@ -133,6 +133,6 @@ fn uses_that_cannot_be_written_are_told_of_once_and_so_is_their_end() {
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(warned(), 1, "{}", app.service.output());
     app.database.connect().batch_execute(&format!("GRANT UPDATE ON key_uses TO {SERVICE_ROLE}")).unwrap();
-    wait_for("the end of it", || app.service.output().contains("the uses of keys are written again"));
+    wait_for("the end of it", || app.service.output().contains("the use of keys is saved again"));
     assert_eq!(app.database.count("key_uses"), 1);
 }

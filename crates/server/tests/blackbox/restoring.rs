@@ -200,7 +200,8 @@ fn a_restore_to_a_moment_brings_revoked_keys_back_until_somebody_looks() {
     let text = command(&urls, &[&arguments[..], &["--revoke-keys"]].concat());
     assert!(text.status.success());
     let text = String::from_utf8(text.stdout).unwrap();
-    for part in ["These actions were lost", "key revoked: Test key", "Revoked 2 keys", "starts on this database again"] {
+    for part in ["These actions were lost", "key revoked: Test key", "Revoked 2 keys", "starts on this database again"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!([&leaked, &kept].map(|key| create(&service, key).status), [401, 401]);
@@ -219,7 +220,10 @@ fn a_promoted_standby_with_everything_on_record_needs_nobody() {
     let refusal = export(&urls_of(&standby), &clinic, None).unwrap_err();
     assert!(refusal.contains("is a standby: export from the primary"), "{refusal}");
     let refusal = complaint(production(&urls_of(&standby)));
-    assert!(refusal.contains("the database is a standby, which cannot be changed: connect to the primary"), "{refusal}");
+    assert!(
+        refusal.contains("the database is a standby, which cannot be changed: connect to the primary"),
+        "{refusal}"
+    );
     let (_, token) = export(&urls, &clinic, None).unwrap();
 
     let hosts = format!("{},{}", primary.socket().display(), standby.socket().display());
