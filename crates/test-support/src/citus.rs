@@ -42,12 +42,14 @@ impl Citus {
 
     /// Makes a database on every node; migrated and spread, or with nothing but the extension.
     pub(crate) fn create(&self, name: &str, is_migrated: bool) {
+        // One after the other: roles belong to all databases. The lock ends with the connection.
+        let mut one_at_a_time = self.connect(self.coordinator(), &self.user, "postgres");
+        one_at_a_time.batch_execute("SELECT pg_advisory_lock(1)").expect("the lock is free some time");
         self.on_every_node("postgres", &format!("CREATE DATABASE {name}"));
         self.on_every_node(name, "CREATE EXTENSION citus");
-        let mut nodes = self.nodes.iter();
-        let coordinator = nodes.next().expect("a cluster has nodes");
+        let coordinator = self.coordinator();
         let mut set_up = format!("SELECT citus_set_coordinator_host('{}', {});", coordinator.host, coordinator.port);
-        for Node { host, port } in nodes {
+        for Node { host, port } in self.nodes.iter().skip(1) {
             set_up += &format!("SELECT citus_add_node('{host}', {port});");
         }
         set_up += &format!(
@@ -67,11 +69,15 @@ impl Citus {
     }
 
     pub(crate) fn owner(&self, name: &str) -> DatabaseUrl {
-        self.url(self.nodes.first().expect("a cluster has nodes"), &self.user, name)
+        self.url(self.coordinator(), &self.user, name)
     }
 
     pub(crate) fn service(&self, name: &str) -> DatabaseUrl {
-        self.url(self.nodes.first().expect("a cluster has nodes"), SERVICE_ROLE, name)
+        self.url(self.coordinator(), SERVICE_ROLE, name)
+    }
+
+    fn coordinator(&self) -> &Node {
+        self.nodes.first().expect("a cluster has nodes")
     }
 
     fn on_every_node(&self, database: &str, sql: &str) {

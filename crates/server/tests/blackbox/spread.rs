@@ -8,7 +8,8 @@ use crate::fixtures::{TestApp, service};
 
 #[test]
 fn a_database_without_citus_is_not_spread() {
-    let database = TestDatabase::new();
+    // Which is never on a cluster.
+    let database = TestDatabase::durable();
     let line = complaint(service(&database).argument("spread"));
     assert!(line.contains("has no extension citus: nothing was changed"), "{line}");
 }

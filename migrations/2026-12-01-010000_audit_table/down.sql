@@ -1,0 +1,1 @@
+UPDATE origin SET audit_table = 0;

@@ -1,0 +1,1 @@
+UPDATE origin SET audit_table = 'audit_entries'::regclass::oid::bigint;
