@@ -131,7 +131,8 @@ impl<'a> Stage<'a> {
     pub(crate) fn median_start(&mut self, times: usize) -> anyhow::Result<Duration> {
         let mut starts = Vec::new();
         for _ in 0..times {
-            anyhow::ensure!(self.service.stop().success(), "the service does not stop well");
+            let ended = self.service.stop();
+            anyhow::ensure!(ended.success(), "the service does not stop well: {ended}\n{}", self.service.output());
             let started = Instant::now();
             self.service = (self.builder)().start();
             anyhow::ensure!(self.service.probe("/readyz").status == 200, "the service is not ready");

@@ -51,6 +51,9 @@ pub(crate) fn serve(configuration: impl FnOnce() -> anyhow::Result<Configuration
     let served = system.block_on(serve_until_stopped(Arc::new(configuration), sockets));
     // Dropping it would wait for its threads, one of which may hang inside the database. They end with the process.
     std::mem::forget(system);
+    // Each of its threads holds one of these. If a thread dropped the last one while it ends, it would wake what is left of the
+    // system, which tokio cannot do from there: the program would abort after all was done.
+    std::mem::forget(actix_web::rt::System::current());
     served
 }
 
