@@ -20,7 +20,7 @@ lint:
 fmt:
     cargo fmt --all
 
-# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick, `just bench --crowd` measures overload, stalled clients and noisy neighbours. Table and chart: target/bench
+# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick, `just bench --crowd` measures overload, stalled clients and noisy neighbours, `just bench --wal` what PostgreSQL writes to its log. Table and chart: target/bench
 bench *arguments:
     cargo build --release --locked --package intake --package intake-bench
     target/release/intake-bench {{ arguments }}

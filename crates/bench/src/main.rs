@@ -13,6 +13,7 @@ mod report;
 mod requests;
 mod stage;
 mod usage;
+mod wal;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,12 @@ struct Arguments {
     /// Of these, measures only the noisy neighbours
     #[arg(long, requires = "crowd")]
     neighbours: bool,
+    /// Measures only what PostgreSQL writes to its log for a patient, and vacuums of a table of --rows
+    #[arg(long, conflicts_with = "crowd")]
+    wal: bool,
+    /// How many organisations send patients, with --wal: at most 1,000
+    #[arg(long, default_value_t = 1_000, requires = "wal")]
+    organisations: usize,
     /// The program to measure, instead of the one beside this
     #[arg(long)]
     program: Option<PathBuf>,
@@ -78,6 +85,11 @@ fn main() -> anyhow::Result<()> {
         let table = measure_crowd(&arguments, &program)?;
         println!("\n{table}");
         return Ok(fs::write(arguments.output.join("crowd.md"), table)?);
+    }
+    if arguments.wal {
+        let table = measure_wal(&arguments, &program)?;
+        println!("\n{table}");
+        return Ok(fs::write(arguments.output.join("wal.md"), table)?);
     }
     let report = measure(&arguments, &program)?;
     let text = report.to_text();
@@ -104,6 +116,14 @@ fn measure_crowd(arguments: &Arguments, program: &Path) -> anyhow::Result<String
     let unlimited = Stage::build(&ground, "unlimited", program, &limited_by("off"))?;
     neighbours::measure(&limited, &unlimited, arguments.rounds, time, &mut table)?;
     Ok(table)
+}
+
+fn measure_wal(arguments: &Arguments, program: &Path) -> anyhow::Result<String> {
+    let ground = Ground::prepare()?;
+    let mut stage = Stage::build_for(arguments.organisations, &ground, "wal", program, &arguments.settings)?;
+    let mut tables = String::new();
+    wal::measure(&mut stage, arguments.rounds, arguments.rows, Duration::from_secs(arguments.seconds), &mut tables)?;
+    Ok(tables)
 }
 
 fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {

@@ -3,6 +3,7 @@
 //! ended.
 
 mod beside;
+mod log;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -93,13 +94,25 @@ impl<'a> Stage<'a> {
         program: &Path,
         settings: &[String],
     ) -> anyhow::Result<Self> {
+        Self::build_for(ORGANISATIONS, ground, database, program, settings)
+    }
+
+    pub(crate) fn build_for(
+        organisations: usize,
+        ground: &'a Ground,
+        database: &str,
+        program: &Path,
+        settings: &[String],
+    ) -> anyhow::Result<Self> {
         let folder = ground.folder.path().join(database);
         fs::create_dir(&folder)?;
         let urls = prepare(&ground.postgres, database)?;
-        let clinics: Vec<Clinic> =
-            (0..ORGANISATIONS).map(|_| Clinic::open(&urls.service, Environment::Development)).collect();
-        let organisations: Vec<String> = clinics.iter().map(|clinic| format!("'{}'", clinic.organisation)).collect();
-        let keys: Vec<ApiKey> = clinics.iter().map(|clinic| clinic.key().1).collect();
+        // Each clinic holds connections, so none is kept.
+        let open = |_| {
+            let clinic = Clinic::open(&urls.service, Environment::Development);
+            (format!("'{}'", clinic.organisation), clinic.key().1)
+        };
+        let (organisations, keys): (Vec<String>, Vec<ApiKey>) = (0..organisations).map(open).unzip();
         let lines = requests::bodies(keys.len())
             .filter_map(|(key, body)| keys.get(key).map(|key| format!("{}\t{body}\n", key.expose())));
         let requests = folder.join("requests.tsv");
@@ -230,17 +243,22 @@ impl<'a> Stage<'a> {
 
     /// Stores this many patients of the same organisations, with the ids of earlier times.
     pub(crate) fn fill_table(&mut self, rows: u64) -> anyhow::Result<()> {
+        self.insert_patients(rows)?;
+        Ok(self.connect()?.batch_execute("VACUUM ANALYZE patients")?)
+    }
+
+    fn insert_patients(&self, rows: u64) -> anyhow::Result<()> {
+        let organisations = self.keys.len();
         let columns = Field::ALL.map(|field| field.definition().column).join(", ");
         let values = Field::ALL.map(|field| format!("'{}'", field.definition().example)).join(", ");
-        self.connect()?.batch_execute(&format!(
+        Ok(self.connect()?.batch_execute(&format!(
             "INSERT INTO patients (organisation_id, id, {columns}, created_at, updated_at)
              SELECT organisations.id, (lpad(to_hex(1700000000000 + number), 12, '0') || '7' || substr(random, 1, 3) || '8' || substr(random, 4, 15))::uuid,
                 {values}, now(), now()
              FROM (SELECT number, md5(number::text) AS random FROM generate_series(1, {rows}) AS number) AS numbers
              JOIN (SELECT id, row_number() OVER () AS position FROM organisations) AS organisations
-                ON organisations.position = 1 + number % {ORGANISATIONS}"
-        ))?;
-        Ok(self.connect()?.batch_execute("VACUUM ANALYZE patients")?)
+                ON organisations.position = 1 + number % {organisations}"
+        ))?)
     }
 
     /// Makes each statement that stores patients take a tenth of a second longer.

@@ -13,6 +13,7 @@ use intake_infra::production::{assert_durable, needless_privilege};
 use intake_infra::{DatabaseUrl, Durability, SchemaError, prepare};
 
 use crate::configuration::Configuration;
+use crate::tls_advice;
 
 /// The name of the service's database in the embedded server.
 const EMBEDDED_DATABASE: &str = "intake";
@@ -36,6 +37,9 @@ pub(crate) fn explain(variable: &'static str) -> impl Fn(SchemaError) -> anyhow:
             SchemaError::NotOwner => "set it to the address of the owner, who migrated",
             SchemaError::MissingGrants(_) => "`intake migrate --service-role NAME` grants it",
             SchemaError::Failed(_) => "does the role have its grants? `intake migrate --service-role NAME` gives them",
+            SchemaError::Unreachable(said) => {
+                return anyhow!("{variable}: {error}: {}", tls_advice::with_advice(&said.to_string()));
+            }
             _ => return anyhow!(error).context(variable),
         };
         anyhow!("{variable}: {:#}: {advice}", anyhow!(error))

@@ -30,6 +30,7 @@ mod signals;
 mod sockets;
 mod systemd;
 mod telemetry;
+mod tls_advice;
 
 use std::process::ExitCode;
 

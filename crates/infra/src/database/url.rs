@@ -25,6 +25,8 @@ const NAME: (&str, &str) = ("fallback_application_name", "intake");
 /// The values of `target_session_attrs` that at most one host fits, so that the first host that answers is the right
 /// one.
 const ONE_SERVER: [&str; 2] = ["read-write", "primary"];
+/// The values of `sslmode` with which a connection may be in clear text.
+const CLEAR_MODES: [&str; 3] = ["disable", "allow", "prefer"];
 /// The port that PostgreSQL listens on by default.
 const USUAL_PORT: &str = "5432";
 
@@ -187,6 +189,26 @@ impl DatabaseUrl {
         let by_service = !self.parameter("service").is_empty() || variable("PGSERVICE").is_some();
         by_service || hosts.iter().any(|host| !is_local(host))
     }
+
+    /// The same address, over which nothing is sent in clear text: by libpq's default, `prefer`, the server would decide
+    /// that.
+    fn encrypted(self, variable: impl Fn(&str) -> Option<String>) -> Result<Self, DatabaseUrlError> {
+        let by_address = self.parameter("sslmode").pop();
+        let by_service = !self.parameter("service").is_empty() || variable("PGSERVICE").is_some();
+        if by_service && by_address.is_none() {
+            return Err(DatabaseUrlError::ServiceWithoutMode);
+        }
+        // What is added here would take precedence over the variable, and could be the weaker of the two.
+        match by_address.or_else(|| variable("PGSSLMODE")) {
+            Some(mode) if CLEAR_MODES.contains(&mode.as_str()) => Err(DatabaseUrlError::InClear(mode)),
+            Some(_) => Ok(self),
+            // Whoever names an authority wants the server verified, and its name too.
+            None if !self.parameter("sslrootcert").is_empty() || variable("PGSSLROOTCERT").is_some() => {
+                Ok(self.with("sslmode", "verify-full"))
+            }
+            None => Ok(self.with("sslmode", "require")),
+        }
+    }
 }
 
 impl FromStr for DatabaseUrl {
@@ -200,14 +222,14 @@ impl FromStr for DatabaseUrl {
         if url.is_uri() && !url.is_escaped() {
             return Err(DatabaseUrlError::Unescaped);
         }
-        if !url.leads_off_this_machine(|name| std::env::var(name).ok()) {
+        let variable = |name: &str| std::env::var(name).ok();
+        if !url.leads_off_this_machine(variable) {
             return Ok(url.with_defaults());
         }
         if cfg!(not(feature = "tls")) {
             return Err(DatabaseUrlError::NeedsTls);
         }
-        // libpq's default, prefer, would fall back to clear text.
-        Ok(url.with_defaults().with_default("sslmode", "require"))
+        url.with_defaults().encrypted(variable)
     }
 }
 
@@ -218,7 +240,7 @@ impl fmt::Debug for DatabaseUrl {
 }
 
 /// Why a text is not the address of a database that can be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseUrlError {
     /// Neither of libpq's forms.
     #[error("must be like postgres://user:password@host/database")]
@@ -229,6 +251,18 @@ pub enum DatabaseUrlError {
     /// The database is across a network, and this build cannot encrypt.
     #[error("leads to another machine, and this build cannot encrypt the connection: build with --features tls")]
     NeedsTls,
+    /// The database is across a network, and the address allows a connection that is not encrypted.
+    #[error(
+        "leads to another machine, and sslmode={0} allows a connection that is not encrypted: \
+         set sslmode=verify-full, and sslrootcert to a file with the certificate of its authority"
+    )]
+    InClear(String),
+    /// What an address adds to a service file of libpq's takes precedence over the file.
+    #[error(
+        "names a service of libpq's, which may lead to another machine: \
+         set sslmode in the address itself, as in service=intake sslmode=verify-full"
+    )]
+    ServiceWithoutMode,
 }
 
 fn is_local(host: &str) -> bool {
@@ -315,6 +349,7 @@ mod tests {
         }
     }
 
+    #[cfg(not(feature = "tls"))]
     #[test]
     fn a_database_elsewhere_needs_tls() {
         for url in [
@@ -324,11 +359,44 @@ mod tests {
             "service=prod",
             "postgres://localhost/i?hostaddr=10.0.0.1",
         ] {
-            match url.parse::<DatabaseUrl>() {
-                Err(error) => assert_eq!(error, DatabaseUrlError::NeedsTls, "{url}"),
-                Ok(url) => assert!(cfg!(feature = "tls") && url.expose().contains("sslmode=require")),
-            }
+            assert_eq!(url.parse::<DatabaseUrl>(), Err(DatabaseUrlError::NeedsTls), "{url}");
         }
+    }
+
+    #[test]
+    fn no_address_and_no_variable_leads_to_another_machine_in_clear() {
+        let mode = |url: &str, variables: &[(&str, &str)]| {
+            let found =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+            let url = DatabaseUrl::new(url.to_owned()).encrypted(found);
+            url.map(|url| url.parameter("sslmode").pop())
+        };
+        let set = |mode: &str| Ok(Some(mode.to_owned()));
+        let in_clear = |mode: &str| Err(DatabaseUrlError::InClear(mode.to_owned()));
+        assert_eq!(mode("postgres://u@db.example/i", &[]), set("require"));
+        assert_eq!(mode("host=db.example sslmode=verify-ca", &[]), set("verify-ca"));
+        for weak in ["disable", "allow", "prefer"] {
+            assert_eq!(mode(&format!("postgres://db.example/i?sslmode={weak}"), &[]), in_clear(weak));
+            assert_eq!(mode(&format!("host=db.example sslmode = '{weak}'"), &[]), in_clear(weak));
+            assert_eq!(mode("host=db.example", &[("PGSSLMODE", weak)]), in_clear(weak));
+        }
+        // The last one counts.
+        assert_eq!(mode("postgres://db.example/i?sslmode=require&sslmode=%64isable", &[]), in_clear("disable"));
+        assert_eq!(mode("host=db.example sslmode=require", &[("PGSSLMODE", "disable")]), set("require"));
+        // Nothing is added that would weaken the variable.
+        assert_eq!(mode("host=db.example", &[("PGSSLMODE", "verify-full")]), Ok(None));
+
+        assert_eq!(mode("host=db.example sslrootcert=ca.pem", &[]), set("verify-full"));
+        assert_eq!(mode("host=db.example", &[("PGSSLROOTCERT", "system")]), set("verify-full"));
+        assert_eq!(mode("host=db.example sslmode=require sslrootcert=ca.pem", &[]), set("require"));
+
+        for (url, variables) in
+            [("service=intake", &[][..]), ("dbname=i", &[("PGSERVICE", "intake"), ("PGSSLMODE", "require")])]
+        {
+            assert_eq!(mode(url, variables), Err(DatabaseUrlError::ServiceWithoutMode), "{url}");
+        }
+        assert_eq!(mode("service=intake sslmode=verify-full", &[]), set("verify-full"));
+        assert_eq!(mode("service=intake sslmode=prefer", &[]), in_clear("prefer"));
     }
 
     #[test]
