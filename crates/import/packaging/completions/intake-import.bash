@@ -23,7 +23,7 @@ _intake__import() {
 
     case "${cmd}" in
         intake__import)
-            opts="-h -V --url --key-file --check --map --date-format --australian-phones --delimiter --report --run --in-flight --cacert --help --version"
+            opts="-h -V --url --key-file --check --map --date-format --australian-phones --delimiter --report --key-replaced --run --in-flight --cacert --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

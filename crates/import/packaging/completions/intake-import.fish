@@ -9,5 +9,6 @@ complete -c intake-import -l in-flight -d 'How many requests are under way at a 
 complete -c intake-import -l cacert -d 'Trust only the certificate authorities in this PEM file, for example .intake/tls/ca.pem in development' -r -F
 complete -c intake-import -l check -d 'Check all rows and send nothing'
 complete -c intake-import -l australian-phones -d 'Rewrite Australian phone numbers, such as (02) 5550 1234, as +61255501234; the report says where'
+complete -c intake-import -l key-replaced -d 'The report was written with another key of the same organisation'
 complete -c intake-import -s h -l help -d 'Print help'
 complete -c intake-import -s V -l version -d 'Print version'
