@@ -99,7 +99,9 @@ impl Export {
         let span = Span { since, until };
         let selection = self.feed.select(&self.scope, &span)?;
         if let (Some(key), 0, false) = (self.scope.key_id, selection.count(), is_followed) {
-            eprintln!("no patient by the API key {key}: if that is a surprise, compare its id with `intake key list`");
+            say(&format!(
+                "no patient by the API key {key}: if that is a surprise, compare its id with `intake key list`"
+            ));
         }
         let progress = Progress::of(selection.count());
         let output = &mut self.output;
@@ -172,7 +174,11 @@ fn advise(error: FeedError) -> anyhow::Error {
 }
 
 /// Tells the token with which the next export goes on.
-#[expect(clippy::print_stderr, reason = "standard output holds patients")]
 fn tell(token: FeedToken) {
-    eprintln!("next: {token}");
+    say(&format!("next: {token}"));
+}
+
+#[expect(clippy::print_stderr, reason = "standard output holds patients")]
+fn say(line: &str) {
+    eprintln!("{line}");
 }
