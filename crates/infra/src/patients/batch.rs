@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use crate::database::grants::missing_grants;
 use crate::database::schema_error::SchemaError;
-use crate::diesel_errors::{Failure, failure};
 use crate::patients::job::{Answer, Task};
 use crate::patients::statement::{InsertBatch, InsertMany, InsertOne, Outcome, OutcomeOfOne, Rehearsal};
 use crate::patients::stored_before::StoredBefore;
@@ -102,8 +101,6 @@ pub(crate) enum Fault {
     Batch,
     /// The service's role lacks a privilege.
     Grants(SchemaError),
-    /// The database does not accept the statement, whatever is in it.
-    Statement(diesel::result::Error),
     /// The database, or nothing: trying again may help.
     Neither,
 }
@@ -117,20 +114,11 @@ pub(crate) fn fault(connection: &mut PgConnection, attempts: &[Attempt], lock_ti
     };
     if rehearse(attempts).is_ok() || started.elapsed() >= lock_timeout {
         Fault::Neither
+    } else if rehearse(&[]).is_ok() {
+        Fault::Batch
     } else {
-        match rehearse(&[]) {
-            Ok(_) => Fault::Batch,
-            Err(error) => match missing_grants(connection) {
-                Some(missing) => Fault::Grants(missing),
-                None if failure(&error) == Failure::Transient || !is_answering(connection) => Fault::Neither,
-                None => Fault::Statement(error),
-            },
-        }
+        missing_grants(connection).map_or(Fault::Neither, Fault::Grants)
     }
-}
-
-fn is_answering(connection: &mut PgConnection) -> bool {
-    diesel::sql_query("SELECT 1").execute(connection).is_ok()
 }
 
 impl Outcome {

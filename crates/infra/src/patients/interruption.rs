@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use diesel::pg::PgConnection;
 use intake_domain::{Source, StoreError};
 
+use crate::database::schema_error::SchemaError;
 use crate::diesel_errors::{Failure, failure, without_row_values};
 use crate::metrics::note_error;
 use crate::patients::batch::{self, Attempt, Failed, Fault, fault};
@@ -21,7 +22,7 @@ pub(crate) enum Interruption {
     /// The database refused the batch.
     Refused(diesel::result::Error),
     /// The database would refuse any batch.
-    Forbidden(Source),
+    Forbidden(SchemaError),
 }
 
 /// An interruption, and whether the rows may be stored all the same.
@@ -60,8 +61,7 @@ pub(crate) fn store(
             Failure::Unknown if is_locked && attempts.len() > 1 => Interruption::Locked,
             Failure::Unknown => match fault(connection, attempts, lock_timeout) {
                 Fault::Batch => Interruption::Refused(error),
-                Fault::Grants(missing) => Interruption::Forbidden(missing.into()),
-                Fault::Statement(error) => Interruption::Forbidden(without_row_values(error)),
+                Fault::Grants(missing) => Interruption::Forbidden(missing),
                 Fault::Neither if is_locked => Interruption::Locked,
                 Fault::Neither => Interruption::Unable(without_row_values(error)),
             },
