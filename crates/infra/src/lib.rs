@@ -13,6 +13,7 @@ mod metrics;
 mod patients;
 mod schema;
 mod sessions;
+mod shards;
 mod sweep;
 mod vital_thread;
 

@@ -17,7 +17,7 @@ diesel::table! {
 }
 
 diesel::table! {
-    api_keys (id) {
+    api_keys (organisation_id, id) {
         id -> Uuid,
         organisation_id -> Uuid,
         name -> Text,
@@ -32,6 +32,15 @@ diesel::table! {
         replaced_ends_after -> Nullable<Interval>,
         note -> Nullable<Text>,
         expiry_told_at -> Nullable<Timestamptz>,
+    }
+}
+
+// On one PostgreSQL a view of the keys.
+diesel::table! {
+    key_homes (digest) {
+        digest -> Binary,
+        organisation_id -> Uuid,
+        key_id -> Uuid,
     }
 }
 

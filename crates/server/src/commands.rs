@@ -136,14 +136,20 @@ fn whose(organisation: Option<OrganisationId>) -> String {
 fn spread_database(shards: Option<u32>, output: &Output, configuration: &Configuration) -> anyhow::Result<()> {
     let backend = Backend::reach_as_owner(configuration)?;
     assert_environment(&backend.owner, configuration.environment)?;
-    let Spread { copied, divided, shards, nodes } = spread(&backend.owner, shards)?;
-    let mut text = if copied.is_empty() && divided.is_empty() {
+    let Spread { copied, kept, divided, shards, nodes } = spread(&backend.owner, shards)?;
+    let mut text = if copied.is_empty() && kept.is_empty() && divided.is_empty() {
         "Every table was spread already.".to_owned()
     } else {
-        format!("Every node holds a copy of {}. Divided by organisation: {}.", listed(&copied), listed(&divided))
+        format!(
+            "Every node holds a copy of {}. Kept on the coordinator: {}. Divided by organisation: {}.",
+            listed(&copied),
+            listed(&kept),
+            listed(&divided)
+        )
     };
     text += &format!(" Parts: {shards}, on {nodes} nodes.");
-    print_result(output, &json!({ "copied": copied, "divided": divided, "shards": shards, "nodes": nodes }), &text)
+    let value = json!({ "copied": copied, "kept": kept, "divided": divided, "shards": shards, "nodes": nodes });
+    print_result(output, &value, &text)
 }
 
 fn listed(tables: &[String]) -> String {

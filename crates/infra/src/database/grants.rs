@@ -20,7 +20,7 @@ const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
 const GRANTS: [(&str, &str, &[&str]); 16] = [
-    ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
+    ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys", "key_homes"]),
     ("UPDATE", "second_factor_required", &["organisations"]),
     ("UPDATE", "revoked_at, revoked_by, expires_at, name, note, expiry_told_at", &["api_keys"]),
     (

@@ -1,19 +1,22 @@
-//! Makes the tables of a migrated database those of a Citus cluster: small ones whole on every node, those that grow spread by
-//! organisation.
+//! Makes the tables of a migrated database those of a Citus cluster: some whole on every node, some on the coordinator alone, and
+//! those that grow divided by organisation.
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Text};
+use diesel::sql_types::{BigInt, Nullable, Text};
 
 use crate::database::migrations::{assert_migrated, assert_not_newer, lock};
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 
-/// Tables that every node holds whole: written by people, not by requests.
-pub const SMALL_TABLES: &[&str] = &[
-    "organisations",
-    "api_keys",
+/// Tables that every node holds whole. They can be read while a node is away, and not written, so nothing is among them that must go
+/// on then.
+pub const COPIED: &[&str] =
+    &["organisations", "key_homes", "environment_stamp", "readers", "__diesel_schema_migrations"];
+
+/// Tables that only the coordinator holds: about people, by what they have at hand, which leads to no organisation.
+pub const KEPT: &[&str] = &[
     "members",
     "invitations",
     "sessions",
@@ -23,13 +26,22 @@ pub const SMALL_TABLES: &[&str] = &[
     "passkey_challenges",
     "waiting_sign_ins",
     "familiar_networks",
-    "environment_stamp",
+    // Of the coordinator, whichever node is asked.
     "origin",
-    "readers",
-    // Few, and looked up beside a key by statements that a node carries out alone.
-    "erasures",
-    "__diesel_schema_migrations",
 ];
+
+/// Puts the keys of an organisation beside its patients. What was unique of a key is now unique within its organisation, and the
+/// homes of all keys become a table.
+pub const KEYS_BESIDE_PATIENTS: &str = "
+    ALTER TABLE api_keys DROP CONSTRAINT api_keys_replaces_fkey;
+    ALTER TABLE api_keys DROP CONSTRAINT api_keys_pkey;
+    ALTER TABLE api_keys DROP CONSTRAINT api_keys_digest_key;
+    ALTER TABLE api_keys ADD PRIMARY KEY (organisation_id, id);
+    ALTER TABLE api_keys ADD CONSTRAINT api_keys_replaces_fkey
+        FOREIGN KEY (organisation_id, replaces) REFERENCES api_keys (organisation_id, id);
+    DROP VIEW key_homes;
+    CREATE TABLE key_homes (digest bytea PRIMARY KEY, organisation_id uuid NOT NULL, key_id uuid NOT NULL UNIQUE);
+    INSERT INTO key_homes SELECT digest, organisation_id, id FROM api_keys;";
 
 /// The table beside which all others lie that grow: rows of one organisation on one node.
 const LEADER: &str = "patients";
@@ -39,6 +51,8 @@ const LEADER: &str = "patients";
 pub struct Spread {
     /// The tables that every node holds whole from now on.
     pub copied: Vec<String>,
+    /// The tables that only the coordinator holds, and every node reads there from now on.
+    pub kept: Vec<String>,
     /// The tables that are divided among the nodes from now on.
     pub divided: Vec<String>,
     /// Into how many parts those are divided.
@@ -83,12 +97,26 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
         "SET LOCAL citus.multi_shard_modify_mode = 'sequential'; SET LOCAL client_min_messages = warning;
          SET LOCAL citus.shard_count = {shards}"
     ))?;
+    if missing(connection)?.iter().any(|table| table == LEADER) {
+        connection.batch_execute(KEYS_BESIDE_PATIENTS)?;
+        // So that every node can be asked for the origin, which the coordinator answers.
+        diesel::sql_query("SELECT create_distributed_function('origin_now()')").execute(connection)?;
+    }
     let missing = missing(connection)?;
-    let (copied, mut divided): (Vec<_>, Vec<_>) =
-        missing.into_iter().partition(|table| SMALL_TABLES.contains(&table.as_str()));
+    let of_kind = |tables: &[&str]| missing.iter().filter(|table| tables.contains(&table.as_str())).cloned().collect();
+    let (copied, kept): (Vec<String>, Vec<String>) = (of_kind(COPIED), of_kind(KEPT));
+    let is_divided = |table: &&String| !copied.contains(table) && !kept.contains(table);
+    let mut divided: Vec<_> = missing.iter().filter(is_divided).cloned().collect();
     divided.sort_by_key(|table| table != LEADER);
     for table in &copied {
         call(connection, "SELECT create_reference_table($1::regclass)", table)?;
+    }
+    for table in &kept {
+        call(
+            connection,
+            "SELECT citus_add_local_table_to_metadata($1::regclass, cascade_via_foreign_keys => true)",
+            table,
+        )?;
     }
     for table in &divided {
         let beside = if table == LEADER { "default" } else { LEADER };
@@ -101,7 +129,7 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
         call(connection, "SELECT truncate_local_data_after_distributing_table($1::regclass)", table)?;
     }
     let shards = "SELECT count(*) AS count FROM pg_dist_shard WHERE logicalrelid = 'patients'::regclass";
-    Ok(Spread { copied, divided, shards: count(connection, shards)?, nodes: nodes(connection)? })
+    Ok(Spread { copied, kept, divided, shards: count(connection, shards)?, nodes: nodes(connection)? })
 }
 
 fn call(connection: &mut PgConnection, query: &str, table: &str) -> QueryResult<()> {
@@ -116,22 +144,36 @@ fn nodes(connection: &mut PgConnection) -> QueryResult<i64> {
     count(connection, "SELECT count(*) AS count FROM pg_dist_node WHERE shouldhaveshards")
 }
 
-/// The tables that are not spread, in an order in which each comes after those that it refers to.
+/// The tables that are not spread as they should be, in an order in which each comes after those that it refers to.
 fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
     #[derive(QueryableByName)]
     struct Table {
         #[diesel(sql_type = Text)]
         name: String,
+        /// Of Citus: `n` is not divided.
+        #[diesel(sql_type = Nullable<Text>)]
+        method: Option<String>,
+        /// Of Citus: `t` is on every node.
+        #[diesel(sql_type = Nullable<Text>)]
+        model: Option<String>,
     }
 
     let tables = diesel::sql_query(
-        "SELECT relname::text AS name FROM pg_class
-         WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-             AND NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = pg_class.oid
-                 AND (partmethod <> 'n' OR repmodel = 't'))
-         ORDER BY pg_class.oid",
+        "SELECT relname::text AS name, partmethod::text AS method, repmodel::text AS model
+         FROM pg_class LEFT JOIN pg_dist_partition ON logicalrelid = pg_class.oid AND NOT autoconverted
+         WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY pg_class.oid",
     );
-    Ok(tables.load::<Table>(connection)?.into_iter().map(|table| table.name).collect())
+    let is_missing = |table: &Table| {
+        let name = table.name.as_str();
+        let found = (table.method.as_deref(), table.model.as_deref());
+        !match found {
+            (Some("n"), Some("t")) => COPIED.contains(&name),
+            (Some("n"), _) => KEPT.contains(&name),
+            (Some(_), _) => true,
+            (None, _) => false,
+        }
+    };
+    Ok(tables.load::<Table>(connection)?.into_iter().filter(is_missing).map(|table| table.name).collect())
 }
 
 fn count(connection: &mut PgConnection, query: &str) -> QueryResult<i64> {

@@ -88,6 +88,18 @@ impl DatabaseUrl {
         (0..count).map(one).collect()
     }
 
+    /// The same database by way of another server. None: it could be reached only in clear text.
+    pub(crate) fn at(&self, host: &str, port: u16) -> Option<Self> {
+        let mut there = self.clone().with("host", host).with("port", &port.to_string());
+        if !self.parameter("hostaddr").is_empty() {
+            there = there.with("hostaddr", "");
+        }
+        if is_local(host) {
+            return Some(there);
+        }
+        if cfg!(feature = "tls") { there.encrypted(|name| std::env::var(name).ok()).ok() } else { None }
+    }
+
     /// The hosts and the ports in the authority of a URI, as lists with commas.
     fn authority(&self) -> (String, String) {
         let rest = if self.is_uri() { self.text.split_once("://").map_or("", |(_, rest)| rest) } else { "" };

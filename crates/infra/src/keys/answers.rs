@@ -4,18 +4,15 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use intake_domain::{KeyDigest, KeyHolder};
+use intake_domain::KeyHolder;
 use time::{Date, OffsetDateTime, UtcOffset};
 
 /// Each thread counts in a shard of its own, so that busy workers do not wait for each other.
 const SHARDS: usize = 16;
 /// Counters in each shard; further ones are not counted until the next write.
 const COUNTERS_MAX: usize = 5_000;
-/// How many keys are remembered as known to exist. Their owner never changes, so when there is no room left, all are
-/// forgotten, and the busy ones are soon known again.
-const KNOWN_MAX: usize = 20_000;
 
 /// What one counter counts: answers to a key on a day with a status, or those of them that named a field.
 pub(crate) type Counted = (KeyHolder, Date, u16, &'static str);
@@ -25,55 +22,25 @@ pub(crate) type Counted = (KeyHolder, Date, u16, &'static str);
 pub(crate) struct KeyAnswers(Arc<Shared>);
 
 struct Shared {
-    known: RwLock<HashMap<KeyDigest, KeyHolder>>,
     shards: [Mutex<HashMap<Counted, i64>>; SHARDS],
     dropped: AtomicUsize,
 }
 
 impl Default for KeyAnswers {
     fn default() -> Self {
-        Self(Arc::new(Shared {
-            known: RwLock::default(),
-            shards: std::array::from_fn(|_| Mutex::default()),
-            dropped: AtomicUsize::new(0),
-        }))
+        Self(Arc::new(Shared { shards: std::array::from_fn(|_| Mutex::default()), dropped: AtomicUsize::new(0) }))
     }
 }
 
 impl KeyAnswers {
-    /// Remembers that the key exists, and whose it is.
-    pub(crate) fn know(&self, key: &KeyDigest, holder: KeyHolder) {
-        if self.0.known.read().unwrap_or_else(PoisonError::into_inner).contains_key(key) {
-            return;
-        }
-        let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN_MAX {
-            known.clear();
-        }
-        known.insert(*key, holder);
-    }
-
-    /// Whose the key is, if it is known to exist.
-    pub(crate) fn holder(&self, key: &KeyDigest) -> Option<KeyHolder> {
-        self.0.known.read().unwrap_or_else(PoisonError::into_inner).get(key).copied()
-    }
-
-    /// Counts an answer, if the key exists, and returns whose it is.
-    pub(crate) fn note(
-        &self,
-        key: &KeyDigest,
-        at: OffsetDateTime,
-        status: u16,
-        fields: &[&'static str],
-    ) -> Option<KeyHolder> {
-        let holder = self.holder(key)?;
-        let shard = self.0.shards.get(own_shard())?;
+    /// Counts an answer.
+    pub(crate) fn note(&self, holder: KeyHolder, at: OffsetDateTime, status: u16, fields: &[&'static str]) {
+        let Some(shard) = self.0.shards.get(own_shard()) else { return };
         let day = at.to_offset(UtcOffset::UTC).date();
         let mut counts = shard.lock().unwrap_or_else(PoisonError::into_inner);
         for field in std::iter::once(&"").chain(fields) {
             self.add(&mut counts, (holder, day, status, field), 1);
         }
-        Some(holder)
     }
 
     /// Takes everything that was counted.
@@ -125,7 +92,6 @@ fn own_shard() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use intake_domain::{Environment, KeyFormat};
     use time::macros::datetime;
     use uuid::Uuid;
 
@@ -133,23 +99,9 @@ mod tests {
 
     const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
 
-    fn key(number: u32) -> (KeyDigest, KeyHolder) {
-        let mut random = [0; 32];
-        random[..4].copy_from_slice(&number.to_be_bytes());
-        let digest = KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).mint(random).digest();
+    fn holder(number: u32) -> KeyHolder {
         let id = Uuid::from_u128(u128::from(number));
-        (digest, KeyHolder { key_id: id.into(), organisation_id: id.into() })
-    }
-
-    #[test]
-    fn a_key_that_nobody_has_is_not_counted() {
-        let answers = KeyAnswers::default();
-        let (digest, holder) = key(1);
-        answers.note(&digest, NOW, 401, &[]);
-        assert!(answers.take().is_empty());
-        answers.know(&digest, holder);
-        answers.note(&digest, NOW, 422, &["email"]);
-        assert_eq!(answers.take().len(), 2);
+        KeyHolder { key_id: id.into(), organisation_id: id.into() }
     }
 
     #[test]
@@ -157,9 +109,7 @@ mod tests {
         let answers = KeyAnswers::default();
         for round in 0..20_u16 {
             for number in 0..u32::try_from(COUNTERS_MAX).unwrap() {
-                let (digest, holder) = key(number);
-                answers.know(&digest, holder);
-                answers.note(&digest, NOW, 400 + round, &[]);
+                answers.note(holder(number), NOW, 400 + round, &[]);
             }
             let taken = answers.take();
             assert!(taken.len() <= SHARDS * COUNTERS_MAX, "{}", taken.len());
@@ -171,11 +121,9 @@ mod tests {
     #[test]
     fn counts_that_are_given_back_are_added_to() {
         let answers = KeyAnswers::default();
-        let (digest, holder) = key(1);
-        answers.know(&digest, holder);
-        answers.note(&digest, NOW, 201, &[]);
+        answers.note(holder(1), NOW, 201, &[]);
         answers.give_back(&answers.take());
-        answers.note(&digest, NOW, 201, &[]);
-        assert_eq!(answers.take(), [((holder, NOW.date(), 201, ""), 2)]);
+        answers.note(holder(1), NOW, 201, &[]);
+        assert_eq!(answers.take(), [((holder(1), NOW.date(), 201, ""), 2)]);
     }
 }

@@ -23,7 +23,9 @@ pub(crate) fn rename(
         if old == name.as_str() {
             return Ok(ChangeKeyOutcome::Unchanged);
         }
-        diesel::update(api_keys::table.find(key)).set(api_keys::name.eq(name.as_str())).execute(connection)?;
+        diesel::update(api_keys::table.find((organisation, key)))
+            .set(api_keys::name.eq(name.as_str()))
+            .execute(connection)?;
         record(connection, organisation, Action::KeyRenamed, &format!("{old} → {name}"), deed)?;
         Ok(ChangeKeyOutcome::Changed)
     })
@@ -45,7 +47,7 @@ pub(crate) fn write_note(
             return Ok(ChangeKeyOutcome::Unchanged);
         }
         let text = Some(note.as_str()).filter(|text| !text.is_empty());
-        diesel::update(api_keys::table.find(key)).set(api_keys::note.eq(text)).execute(connection)?;
+        diesel::update(api_keys::table.find((organisation, key))).set(api_keys::note.eq(text)).execute(connection)?;
         record(connection, organisation, Action::KeyNoted, &name, deed)?;
         Ok(ChangeKeyOutcome::Changed)
     })
@@ -57,14 +59,13 @@ fn locked(
     organisation: Uuid,
     key: Uuid,
 ) -> QueryResult<Option<(String, Option<String>)>> {
-    let own = api_keys::table.find(key).filter(api_keys::organisation_id.eq(organisation));
-    let changeable = own.filter(api_keys::revoked_at.is_null());
+    let changeable = api_keys::table.find((organisation, key)).filter(api_keys::revoked_at.is_null());
     changeable.select((api_keys::name, api_keys::note)).for_update().first(connection).optional()
 }
 
 /// Why there is nothing to change.
 fn not_changed(connection: &mut PgConnection, organisation: Uuid, key: Uuid) -> QueryResult<ChangeKeyOutcome> {
-    let own = api_keys::table.find(key).filter(api_keys::organisation_id.eq(organisation));
+    let own = api_keys::table.find((organisation, key));
     let exists = diesel::select(diesel::dsl::exists(own)).get_result::<bool>(connection)?;
     Ok(if exists { ChangeKeyOutcome::Revoked } else { ChangeKeyOutcome::NotFound })
 }

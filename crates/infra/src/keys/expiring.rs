@@ -1,7 +1,7 @@
 //! Finds keys that will expire soon, each once, however many instances look for them.
 
 use diesel::prelude::*;
-use diesel::sql_types::{Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Array, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{EXPIRY_TOLD_BEFORE, ExpiringKey};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -9,23 +9,45 @@ use uuid::Uuid;
 /// Keys at once. Whoever has more gets the rest at the next look.
 const CLAIMED_MAX: u32 = 100;
 
-/// Marks the keys as told, and gives them. Rows that another instance marks at the same moment are left to it.
+/// Marks the keys as told, and gives them. A key that another instance marks at the same moment is given by that one alone. Found
+/// and marked apart, because Citus cannot limit a change of rows on several nodes.
 pub(super) fn claim(connection: &mut PgConnection, now: OffsetDateTime) -> QueryResult<Vec<ExpiringKey>> {
-    let statement = format!(
-        "UPDATE api_keys AS key SET expiry_told_at = $1 FROM organisations AS organisation \
-         WHERE organisation.id = key.organisation_id AND key.id IN ( \
-             SELECT id FROM api_keys \
-             WHERE expiry_told_at IS NULL AND revoked_at IS NULL AND expires_at > $1 AND expires_at <= $2 \
-                 AND expires_at - created_at > interval '{} days' \
-             ORDER BY expires_at LIMIT {CLAIMED_MAX} FOR UPDATE SKIP LOCKED) \
-         RETURNING key.organisation_id, organisation.name AS organisation_name, key.name, key.hint, key.expires_at",
+    let ends_soon = format!(
+        "expiry_told_at IS NULL AND revoked_at IS NULL AND expires_at > $1 AND expires_at <= $2
+            AND expires_at - key.created_at > interval '{} days'",
         EXPIRY_TOLD_BEFORE.whole_days()
     );
-    let claimed = diesel::sql_query(statement)
+    let find = format!(
+        "SELECT organisation_id, id FROM api_keys AS key WHERE {ends_soon} ORDER BY expires_at LIMIT {CLAIMED_MAX}"
+    );
+    let found = diesel::sql_query(find)
         .bind::<Timestamptz, _>(now)
         .bind::<Timestamptz, _>(now + EXPIRY_TOLD_BEFORE)
+        .load::<Found>(connection)?;
+    if found.is_empty() {
+        return Ok(vec![]);
+    }
+    let (organisations, keys): (Vec<_>, Vec<_>) = found.into_iter().map(|key| (key.organisation_id, key.id)).unzip();
+    let mark = format!(
+        "UPDATE api_keys AS key SET expiry_told_at = $1 FROM organisations AS organisation
+         WHERE organisation.id = key.organisation_id AND key.organisation_id = ANY ($3) AND key.id = ANY ($4) AND {ends_soon}
+         RETURNING key.organisation_id, organisation.name AS organisation_name, key.name, key.hint, key.expires_at"
+    );
+    let claimed = diesel::sql_query(mark)
+        .bind::<Timestamptz, _>(now)
+        .bind::<Timestamptz, _>(now + EXPIRY_TOLD_BEFORE)
+        .bind::<Array<SqlUuid>, _>(organisations)
+        .bind::<Array<SqlUuid>, _>(keys)
         .load::<Claimed>(connection)?;
     Ok(claimed.into_iter().map(ExpiringKey::from).collect())
+}
+
+#[derive(QueryableByName)]
+struct Found {
+    #[diesel(sql_type = SqlUuid)]
+    organisation_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
 }
 
 #[derive(QueryableByName)]

@@ -3,6 +3,7 @@
 pub(crate) mod answers;
 pub(crate) mod description;
 mod expiring;
+pub(crate) mod homes;
 pub(crate) mod refusals;
 pub(crate) mod store;
 pub(crate) mod use_writer;

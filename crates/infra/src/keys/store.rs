@@ -13,11 +13,12 @@ use uuid::Uuid;
 
 use crate::audit::log::{name_of, record};
 use crate::database::pool::Database;
-use crate::diesel_errors::is_foreign_key_violation;
+use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::description::{rename, write_note};
 use crate::keys::expiring;
-use crate::keys::uses::KeyUses;
-use crate::schema::{api_keys, key_answers, key_refusals, key_uses, organisations};
+use crate::keys::homes::{self, KeyHomes};
+use crate::keys::uses::{KeyUses, ids};
+use crate::schema::{api_keys, key_answers, key_homes, key_refusals, key_uses, organisations};
 
 /// The port [`KeyStore`] over PostgreSQL.
 pub struct PostgresKeyStore {
@@ -50,7 +51,9 @@ impl KeyStore for PostgresKeyStore {
         status: u16,
         fields: &[&'static str],
     ) -> Option<KeyHolder> {
-        self.uses.answers.note(key, at, status, fields)
+        let holder = self.uses.homes.holder(key)?;
+        self.uses.answers.note(holder, at, status, fields);
+        Some(holder)
     }
 
     async fn answers(
@@ -143,6 +146,8 @@ impl KeyStore for PostgresKeyStore {
             let added = connection.transaction(|connection| add_key(connection, &key, &deed));
             // Errors are sorted outside the transaction, which an error must end.
             match added {
+                // Where keys are divided among nodes, only their homes are unique everywhere.
+                Err(error) if is_unique_violation(&error) => Ok(AddKeyOutcome::AlreadyThere),
                 Err(error) if is_foreign_key_violation(&error) => Ok(AddKeyOutcome::NoSuchOrganisation),
                 Err(diesel::result::Error::RollbackTransaction) => Ok(AddKeyOutcome::TooMany),
                 other => other,
@@ -181,14 +186,8 @@ impl KeyStore for PostgresKeyStore {
     }
 
     async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError> {
-        let digest = *key.as_bytes();
-        let found = self.database.run(move |connection| {
-            let active = api_keys::table.filter(api_keys::digest.eq(digest.as_slice())).filter(is_active(now));
-            active.select((api_keys::id, api_keys::organisation_id)).first::<(Uuid, Uuid)>(connection).optional()
-        });
-        let holder =
-            |(key, organisation): (Uuid, Uuid)| KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
-        Ok(found.await?.map(holder))
+        let (key, homes) = (*key, self.uses.homes.clone());
+        self.database.run(move |connection| holder(connection, &homes, &key, now)).await
     }
 
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError> {
@@ -213,10 +212,8 @@ impl KeyStore for PostgresKeyStore {
 
 fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryResult<AddKeyOutcome> {
     if let Some(replacement) = key.replaces {
-        let replaced = api_keys::table
-            .find(replacement.key.as_uuid())
-            .filter(api_keys::organisation_id.eq(key.organisation_id.as_uuid()))
-            .filter(is_active(deed.at));
+        let replaced =
+            api_keys::table.find((key.organisation_id.as_uuid(), replacement.key.as_uuid())).filter(is_active(deed.at));
         if !diesel::select(diesel::dsl::exists(replaced)).get_result::<bool>(connection)? {
             return Ok(AddKeyOutcome::NothingToReplace);
         }
@@ -240,20 +237,26 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
         if active_keys(connection, *key.organisation_id.as_uuid(), deed.at)? > i64::from(ACTIVE_KEYS_MAX) {
             return Err(diesel::result::Error::RollbackTransaction);
         }
+        let home = (
+            key_homes::digest.eq(digest),
+            key_homes::organisation_id.eq(key.organisation_id.as_uuid()),
+            key_homes::key_id.eq(key.id.as_uuid()),
+        );
+        diesel::insert_into(key_homes::table).values(home).execute(connection)?;
         let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
         record(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), deed)?;
         return Ok(AddKeyOutcome::Added);
     }
     // The row is this very key if an earlier run of this work was committed and its answer lost.
-    let same = api_keys::table.find(key.id.as_uuid()).filter(api_keys::digest.eq(digest));
+    let same = api_keys::table.find((key.organisation_id.as_uuid(), key.id.as_uuid()));
+    let same = same.filter(api_keys::digest.eq(digest));
     let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
     Ok(if is_same { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
 }
 
 fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, deed: &Deed) -> QueryResult<ClearMarkOutcome> {
     connection.transaction(|connection| {
-        let key = api_keys::table.find(id).select((api_keys::organisation_id, api_keys::name));
-        let Some((organisation, name)) = key.first::<(Uuid, String)>(connection).optional()? else {
+        let Some((organisation, name)) = named(connection, id, None)? else {
             return Ok(ClearMarkOutcome::NotFound);
         };
         let marked = key_uses::table.find((organisation, id)).filter(key_uses::sent_in_clear_at.is_not_null());
@@ -268,20 +271,42 @@ fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, deed: &Deed) -> 
 
 fn revoke(connection: &mut PgConnection, id: Uuid, within: Option<Uuid>, deed: &Deed) -> QueryResult<RevokeOutcome> {
     connection.transaction(|connection| {
-        let key = api_keys::table.find(id).select((api_keys::organisation_id, api_keys::name));
-        let found = key.first::<(Uuid, String)>(connection).optional()?;
-        let Some((organisation, name)) = found.filter(|(owner, _)| within.is_none_or(|within| within == *owner)) else {
+        let Some((organisation, name)) = named(connection, id, within)? else {
             return Ok(RevokeOutcome::NotFound);
         };
-        let active = api_keys::table.find(id).filter(api_keys::revoked_at.is_null());
+        let key = api_keys::table.find((organisation, id));
+        let active = key.filter(api_keys::revoked_at.is_null());
         let change = (api_keys::revoked_at.eq(deed.at), api_keys::revoked_by.eq(name_of(&deed.actor)));
         if diesel::update(active).set(change).execute(connection)? > 0 {
             record(connection, organisation, Action::KeyRevoked, &name, deed)?;
             return Ok(RevokeOutcome::Revoked);
         }
-        let revoked_at = api_keys::table.find(id).select(api_keys::revoked_at.assume_not_null());
+        let revoked_at = key.select(api_keys::revoked_at.assume_not_null());
         Ok(RevokeOutcome::AlreadyRevoked { at: revoked_at.first(connection)? })
     })
+}
+
+/// The organisation that the key belongs to, which must be the given one, and its name.
+fn named(connection: &mut PgConnection, key: Uuid, within: Option<Uuid>) -> QueryResult<Option<(Uuid, String)>> {
+    let Some(organisation) = within.map_or_else(|| homes::organisation(connection, key), |within| Ok(Some(within)))?
+    else {
+        return Ok(None);
+    };
+    let name = api_keys::table.find((organisation, key)).select(api_keys::name).first(connection).optional()?;
+    Ok(name.map(|name| (organisation, name)))
+}
+
+fn holder(
+    connection: &mut PgConnection,
+    homes: &KeyHomes,
+    key: &KeyDigest,
+    now: OffsetDateTime,
+) -> QueryResult<Option<KeyHolder>> {
+    homes.learn(connection, [key])?;
+    let Some(holder) = homes.holder(key) else { return Ok(None) };
+    let active = api_keys::table.find(ids(&holder)).filter(is_active(now));
+    let is_active = diesel::select(diesel::dsl::exists(active)).get_result::<bool>(connection)?;
+    Ok(is_active.then_some(holder))
 }
 
 fn active_keys(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {

@@ -1,7 +1,7 @@
 //! The thread that writes what [`KeyUses`] gathers, and sets the end of keys that have been replaced. It writes in parts,
 //! each small enough to finish in time, and never waits for a database that hangs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -14,16 +14,15 @@ use diesel::sql_query;
 use diesel::sql_types::{Array, BigInt, Date as SqlDate, Integer, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{KeyDigest, KeyHolder, Refusal};
 use time::{OffsetDateTime, UtcOffset};
-use uuid::Uuid;
 
 use crate::database::connect::{OpenConnection, connect};
 use crate::database::url::DatabaseUrl;
 use crate::keys::answers::Counted;
+use crate::keys::homes::KeyHomes;
 use crate::keys::refusals::write_refusals;
 use crate::keys::uses::{KeyUses, SentInClear, UPGRADE_REQUIRED, ids};
 use crate::left_behind::LeftBehind;
 use crate::metrics::{RECONNECTS, note_error};
-use crate::schema::api_keys;
 use crate::sweep::Sweep;
 use crate::vital_thread::{Pulse, spawn_vital};
 
@@ -101,48 +100,76 @@ struct Writing {
 
 impl Writing {
     fn write_all(&mut self, uses: &KeyUses, is_end: bool, has_answers: bool) {
-        let mut outcome = Ok(false);
-        for part in uses.due(is_end).chunks(PART_MAX) {
-            let rows = part.to_vec();
-            self.write(&mut outcome, move |connection| write_uses(connection, &rows), || uses.give_back(part));
-        }
+        let mut outcome = Outcome::default();
+        let used = uses.shards.group(uses.due(is_end), |(holder, _)| holder.organisation_id);
+        self.write_groups(&mut outcome, used, write_uses, |part| uses.give_back(part));
         let mut dropped = 0;
         let (sent, refused) = uses.take_sent_in_clear();
         for part in sent.chunks(PART_MAX) {
             let keys: HashSet<KeyDigest> = part.iter().map(|(key, _)| *key).collect();
             let refused: Vec<_> = refused.iter().filter(|(key, _)| keys.contains(key)).cloned().collect();
-            let rows = (part.to_vec(), refused.clone());
-            let give_back = || dropped += uses.give_back_sent_in_clear(part, &refused);
-            self.write(&mut outcome, move |connection| write_sent_in_clear(connection, &rows.0, rows.1), give_back);
+            let homes = uses.homes.clone();
+            let find = move |connection: &mut PgConnection| homes.learn(connection, &keys);
+            let is_known = self.write(&mut outcome, None, find);
+            if is_known {
+                let found = with_holders(&uses.homes, part, &refused);
+                let found = uses.shards.group(found, |sent| sent.holder.organisation_id);
+                self.write_groups(&mut outcome, found, write_sent_in_clear, |part| {
+                    for SentBy { key, sent, refused, .. } in part {
+                        let refused: Vec<_> = refused.iter().map(|refusal| (*key, refusal.clone())).collect();
+                        dropped += uses.give_back_sent_in_clear(&[(*key, *sent)], &refused);
+                    }
+                });
+            } else {
+                dropped += uses.give_back_sent_in_clear(part, &refused);
+            }
         }
         if has_answers {
-            for part in uses.answers.take().chunks(PART_MAX) {
-                let rows = part.to_vec();
-                let give_back = || uses.answers.give_back(part);
-                self.write(&mut outcome, move |connection| write_answers(connection, &rows), give_back);
-            }
-            for part in uses.take_refused().chunks(PART_MAX) {
-                let rows = part.to_vec();
-                let give_back = || uses.give_back_refused(part);
-                self.write(&mut outcome, move |connection| write_refusals(connection, &rows), give_back);
-            }
+            let answers = uses.shards.group(uses.answers.take(), |((holder, ..), _)| holder.organisation_id);
+            self.write_groups(&mut outcome, answers, write_answers, |part| uses.answers.give_back(part));
+            let refused = uses.shards.group(uses.take_refused(), |(holder, _)| holder.organisation_id);
+            self.write_groups(&mut outcome, refused, write_refusals, |part| uses.give_back_refused(part));
         }
         self.log(&outcome, dropped + uses.answers.take_dropped(), is_end);
     }
 
-    /// Writes a part, unless an earlier part failed. The outcome says whether anything was written.
+    /// Writes the rows of each shard apart, so that a node that is away delays only its own.
+    fn write_groups<T: Clone + Send + 'static>(
+        &mut self,
+        outcome: &mut Outcome,
+        groups: BTreeMap<Option<usize>, Vec<T>>,
+        work: fn(&mut PgConnection, &[T]) -> QueryResult<()>,
+        mut give_back: impl FnMut(&[T]),
+    ) {
+        for (shard, rows) in groups {
+            for part in rows.chunks(PART_MAX) {
+                let rows = part.to_vec();
+                if !self.write(outcome, shard, move |connection| work(connection, &rows)) {
+                    give_back(part);
+                }
+            }
+        }
+    }
+
+    /// Does the work, unless earlier work for the same shard has failed. Returns whether it was done.
     fn write(
         &mut self,
-        outcome: &mut Result<bool, anyhow::Error>,
+        outcome: &mut Outcome,
+        shard: Option<usize>,
         work: impl FnOnce(&mut PgConnection) -> QueryResult<()> + Send + 'static,
-        give_back: impl FnOnce(),
-    ) {
-        if outcome.is_ok() {
-            *outcome = self.within_patience(work).map(|()| true);
+    ) -> bool {
+        if outcome.failed.contains(&shard) || outcome.failed.contains(&None) {
+            return false;
         }
-        if outcome.is_err() {
-            give_back();
+        match self.within_patience(work) {
+            Ok(()) => outcome.is_written = true,
+            Err(error) => {
+                outcome.failed.insert(shard);
+                outcome.error.get_or_insert(error);
+                return false;
+            }
         }
+        true
     }
 
     /// Does the work on a thread of its own, which is left behind with its connection if it hangs.
@@ -189,24 +216,36 @@ impl Writing {
         Ok(done)
     }
 
-    fn log(&mut self, outcome: &Result<bool, anyhow::Error>, dropped: usize, is_end: bool) {
-        match outcome {
-            Err(error) if is_end => {
+    fn log(&mut self, outcome: &Outcome, dropped: usize, is_end: bool) {
+        match &outcome.error {
+            Some(error) if is_end => {
                 tracing::warn!(%error, "the last uses of keys and counts of answers could not be written");
             }
-            Err(error) if !std::mem::replace(&mut self.is_failing, true) => {
+            Some(error) if !std::mem::replace(&mut self.is_failing, true) => {
                 tracing::warn!(
                     %error,
                     "the use of keys cannot be saved, so replaced keys stay valid for now; trying again"
                 );
             }
-            Ok(true) if std::mem::take(&mut self.is_failing) => tracing::info!("the use of keys is saved again"),
+            None if outcome.is_written && std::mem::take(&mut self.is_failing) => {
+                tracing::info!("the use of keys is saved again");
+            }
             _ => {}
         }
         if dropped > 0 {
             tracing::warn!(dropped, "there was no room for counts of answers and keys sent in clear: they are lost");
         }
     }
+}
+
+/// What has become of the writes of one interval.
+#[derive(Default)]
+struct Outcome {
+    is_written: bool,
+    /// The shards whose rows could not be written; none: those of one PostgreSQL.
+    failed: BTreeSet<Option<usize>>,
+    /// The first failure.
+    error: Option<anyhow::Error>,
 }
 
 fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)]) -> QueryResult<()> {
@@ -225,52 +264,62 @@ fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, OffsetDateTime)
     .execute(connection)?;
     // The first use of a key sets the end of the key that it replaces. An end that is sooner stays; a later use changes
     // nothing, because the end has been set by then. Reckoned without a time zone, because what depends on one is refused by
-    // Citus here.
+    // Citus here, which also wants to be told twice whose keys they are.
     let ends_at = "(used.at AT TIME ZONE 'UTC' + new.replaced_ends_after) AT TIME ZONE 'UTC'";
     sql_query(format!(
         "UPDATE api_keys AS old SET expires_at = {ends_at}
-         FROM unnest($1, $2) AS used (id, at) JOIN api_keys AS new ON new.id = used.id
-         WHERE old.id = new.replaces AND old.revoked_at IS NULL
-            AND (old.expires_at IS NULL OR old.expires_at > {ends_at})",
+         FROM unnest($1, $2, $3) AS used (organisation_id, id, at)
+            JOIN api_keys AS new ON new.organisation_id = used.organisation_id AND new.id = used.id
+         WHERE old.organisation_id = new.organisation_id AND old.id = new.replaces AND old.revoked_at IS NULL
+            AND (old.expires_at IS NULL OR old.expires_at > {ends_at})
+            AND old.organisation_id = ANY ($1) AND new.organisation_id = ANY ($1)",
     ))
+    .bind::<Array<SqlUuid>, _>(&organisations)
     .bind::<Array<SqlUuid>, _>(&keys)
     .bind::<Array<Timestamptz>, _>(&moments)
     .execute(connection)
     .map(drop)
 }
 
+/// A key that was sent in clear, and the refusals of those requests.
+#[derive(Clone)]
+struct SentBy {
+    key: KeyDigest,
+    holder: KeyHolder,
+    sent: SentInClear,
+    refused: Vec<Refusal>,
+}
+
+/// Those of the keys that exist: whoever sends in clear may have made them up.
+fn with_holders(homes: &KeyHomes, sent: &[(KeyDigest, SentInClear)], refused: &[(KeyDigest, Refusal)]) -> Vec<SentBy> {
+    let mut refused_of: HashMap<&KeyDigest, Vec<Refusal>> = HashMap::new();
+    for (key, refusal) in refused {
+        refused_of.entry(key).or_default().push(refusal.clone());
+    }
+    let with_holder = |(key, sent): &(KeyDigest, SentInClear)| {
+        let holder = homes.holder(key)?;
+        Some(SentBy { key: *key, holder, sent: *sent, refused: refused_of.remove(key).unwrap_or_default() })
+    };
+    sent.iter().filter_map(with_holder).collect()
+}
+
 /// Marks the keys, counts the answers that the requests got, and stores their refusals: all of it or nothing, because
 /// counting twice would be wrong.
-fn write_sent_in_clear(
-    connection: &mut PgConnection,
-    sent: &[(KeyDigest, SentInClear)],
-    refused: Vec<(KeyDigest, Refusal)>,
-) -> QueryResult<()> {
-    let digests: Vec<&[u8]> = sent.iter().map(|(key, _)| key.as_bytes().as_slice()).collect();
+fn write_sent_in_clear(connection: &mut PgConnection, sent: &[SentBy]) -> QueryResult<()> {
     connection.transaction(|connection| {
-        // Made-up keys are not among them.
-        let found = api_keys::table.filter(api_keys::digest.eq_any(&digests));
-        let found: Vec<(Vec<u8>, Uuid, Uuid)> =
-            found.select((api_keys::digest, api_keys::organisation_id, api_keys::id)).load(connection)?;
-        let holder = |(digest, organisation, key): (Vec<u8>, Uuid, Uuid)| {
-            (digest, KeyHolder { key_id: key.into(), organisation_id: organisation.into() })
+        mark_sent_in_clear(connection, sent)?;
+        let counted = |sent: &SentBy| {
+            ((sent.holder, sent.sent.at.to_offset(UtcOffset::UTC).date(), UPGRADE_REQUIRED, ""), sent.sent.count)
         };
-        let holders: HashMap<Vec<u8>, KeyHolder> = found.into_iter().map(holder).collect();
-        let of = |key: &KeyDigest| holders.get(key.as_bytes().as_slice()).copied();
-        let marks: Vec<_> = sent.iter().filter_map(|(key, sent)| Some((of(key)?, *sent))).collect();
-        mark_sent_in_clear(connection, &marks)?;
-        let counted = |(holder, sent): &(KeyHolder, SentInClear)| {
-            ((*holder, sent.at.to_offset(UtcOffset::UTC).date(), UPGRADE_REQUIRED, ""), sent.count)
-        };
-        write_answers(connection, &marks.iter().map(counted).collect::<Vec<_>>())?;
-        let refused = refused.into_iter().filter_map(|(key, refusal)| Some((of(&key)?, refusal)));
+        write_answers(connection, &sent.iter().map(counted).collect::<Vec<_>>())?;
+        let refused = sent.iter().flat_map(|sent| sent.refused.iter().map(|refusal| (sent.holder, refusal.clone())));
         write_refusals(connection, &refused.collect::<Vec<_>>())
     })
 }
 
-fn mark_sent_in_clear(connection: &mut PgConnection, sent: &[(KeyHolder, SentInClear)]) -> QueryResult<()> {
-    let (organisations, keys): (Vec<_>, Vec<_>) = sent.iter().map(|(holder, _)| ids(holder)).unzip();
-    let moments: Vec<_> = sent.iter().map(|(_, sent)| sent.at).collect();
+fn mark_sent_in_clear(connection: &mut PgConnection, sent: &[SentBy]) -> QueryResult<()> {
+    let (organisations, keys): (Vec<_>, Vec<_>) = sent.iter().map(|sent| ids(&sent.holder)).unzip();
+    let moments: Vec<_> = sent.iter().map(|sent| sent.sent.at).collect();
     sql_query(
         "INSERT INTO key_uses (organisation_id, key_id, sent_in_clear_at)
          SELECT * FROM unnest($1, $2, $3) ORDER BY 1, 2

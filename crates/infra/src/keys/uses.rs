@@ -10,7 +10,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::keys::answers::KeyAnswers;
+use crate::keys::homes::KeyHomes;
 use crate::keys::refusals::LastRefusals;
+use crate::shards::Shards;
 
 /// One write for each key and minute, not one for each request: a hot row would slow every request with that key.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
@@ -25,11 +27,13 @@ pub(crate) type TakenInClear = (Vec<(KeyDigest, SentInClear)>, Vec<(KeyDigest, R
 /// The status of answers to requests that were not encrypted.
 pub(crate) const UPGRADE_REQUIRED: u16 = 426;
 
-/// Where uses are noted. Clones share what they gather.
+/// Where uses are noted, and what is known about whose keys they are. Clones share what they gather.
 #[derive(Clone, Default)]
 pub struct KeyUses {
     gathered: Arc<Mutex<Gathered>>,
     pub(crate) answers: KeyAnswers,
+    pub(crate) homes: KeyHomes,
+    pub(crate) shards: Shards,
 }
 
 #[derive(Default)]
@@ -55,8 +59,7 @@ struct LastUse {
 
 impl KeyUses {
     /// Notes that a key was looked up and found.
-    pub(crate) fn note(&self, key: &KeyDigest, holder: KeyHolder, standing: KeyStanding, at: OffsetDateTime) {
-        self.answers.know(key, holder);
+    pub(crate) fn note(&self, holder: KeyHolder, standing: KeyStanding, at: OffsetDateTime) {
         if !matches!(standing, KeyStanding::Active(_)) {
             return;
         }
@@ -73,7 +76,7 @@ impl KeyUses {
 
     /// Notes that a request was refused, if its key is known to exist.
     pub(crate) fn note_refusal(&self, key: &KeyDigest, refusal: Refusal) {
-        if let Some(holder) = self.answers.holder(key) {
+        if let Some(holder) = self.homes.holder(key) {
             self.gathered().refused.add(holder, refusal);
         }
     }

@@ -1,15 +1,18 @@
 //! Stores one batch over one connection, and reads the outcome of each row.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use diesel::prelude::*;
 use intake_domain::{KeyHolder, KeyRefusal, KeyStanding, Registered, StoreError};
-use uuid::Uuid;
 
 use crate::database::grants::missing_grants;
 use crate::database::schema_error::SchemaError;
+use crate::keys::homes::KeyHomes;
 use crate::patients::job::{Answer, Task};
-use crate::patients::statement::{InsertBatch, InsertMany, InsertOne, Outcome, OutcomeOfOne, Rehearsal};
+use crate::patients::shared::Shared;
+use crate::patients::statement::{InsertBatch, Rehearsal, Standings};
 use crate::patients::stored_before::StoredBefore;
 
 /// A task on its way to the database.
@@ -41,58 +44,93 @@ impl From<diesel::result::Error> for Failed {
     }
 }
 
-/// Stores the batch: one answer for each attempt, in their order. Costs one round trip, and a second one if some rows
-/// may have been stored before.
+/// An attempt without an answer.
+pub(crate) enum Unanswered {
+    Failed(StoreError),
+    /// The patients of its organisation are stored by the writers of this bucket.
+    Elsewhere(Arc<Shared>),
+}
+
+/// Stores the batch: one outcome for each attempt, in their order. Costs one round trip, one more if a key is not known yet, and two
+/// more if some rows may have been stored before.
 pub(crate) fn store(
     connection: &mut PgConnection,
     attempts: &[Attempt],
-) -> Result<Vec<Result<Answer, StoreError>>, Failed> {
-    let statement: InsertBatch<'_> = attempts.iter().map(|attempt| &attempt.task).collect();
-    let (key_indexes, rows) = (statement.key_indexes(), statement.rows());
-    let is_one = matches!(attempts, [Attempt { task: Task::Create(_), .. }]);
-    let outcome: Outcome = match (is_one, statement.has_idempotency_keys()) {
-        (true, false) => InsertOne::<false>(statement).get_result::<OutcomeOfOne>(connection).optional()?.into(),
-        (true, true) => InsertOne::<true>(statement).get_result::<OutcomeOfOne>(connection).optional()?.into(),
-        (false, false) => InsertMany::<false>(statement).get_result(connection)?,
-        (false, true) => InsertMany::<true>(statement).get_result(connection)?,
-    };
-    let created = outcome.created.as_deref().unwrap_or_default();
+    shared: &Shared,
+) -> Result<Vec<Result<Answer, Unanswered>>, Failed> {
+    shared.uses.homes.learn(connection, attempts.iter().map(|attempt| attempt.task.key()))?;
+    let mut answers: Vec<_> = attempts.iter().map(|attempt| unanswered(attempt, shared)).collect();
+    let rows = attempts.iter().zip(&answers).filter_map(|(attempt, answer)| {
+        let holder = answer.as_ref().ok()?.holder?;
+        Some((attempt.task.registration()?, holder))
+    });
+    let batch: InsertBatch<'_> = rows.collect();
+    let rows = batch.rows();
+    let created = batch.store(connection)?;
     let are_all_created = created.len() == rows;
-    let mut answers = Vec::with_capacity(attempts.len());
-    let mut uncertain = Vec::new();
-    let mut stored_before = StoredBefore::default();
-    for (attempt, key_index) in attempts.iter().zip(key_indexes) {
-        let (standing, holder) = outcome.key(key_index);
-        let mut answer = Answer { standing, holder, registered: None };
-        if let Some((registration, holder)) = attempt.task.registration().zip(holder) {
-            let is_active = matches!(standing, KeyStanding::Active(_));
-            if are_all_created || created.contains(registration.id.as_uuid()) {
-                answer.registered = Some(Registered::Created(holder.organisation_id));
-            } else if is_active || attempt.is_repeated {
-                // An earlier run may have stored it and lost the answer, whatever the key is worth now.
-                stored_before.ask(holder.organisation_id, registration, is_active);
-                uncertain.push(answers.len());
+    let mut standings = Standings::default();
+    for (attempt, answer) in attempts.iter().zip(&mut answers) {
+        let Ok(Answer { standing, holder: Some(holder), registered }) = answer else { continue };
+        match attempt.task.registration() {
+            Some(row) if are_all_created || created.contains(row.id.as_uuid()) => {
+                *standing = KeyStanding::Active(*holder);
+                *registered = Some(Registered::Created(holder.organisation_id));
             }
-        }
-        answers.push(Ok(answer));
-    }
-    let found = stored_before.find(connection).map_err(|error| Failed { error, is_stored: true })?;
-    for (index, registered) in uncertain.into_iter().zip(found) {
-        let is_repeated = attempts.get(index).is_some_and(|attempt| attempt.is_repeated);
-        if let Some(answer) = answers.get_mut(index) {
-            settle(answer, registered, is_repeated);
+            _ => standings.ask(*holder),
         }
     }
+    let stored = |error| Failed { error, is_stored: true };
+    let standings = standings.find(connection).map_err(stored)?;
+    settle(connection, attempts, &mut answers, &standings).map_err(stored)?;
     Ok(answers)
 }
 
-/// A patient that was sent before and is not stored may still be: the server may be working on it. Then nothing can be
-/// answered, not even that it was refused.
-fn settle(answer: &mut Result<Answer, StoreError>, found: Option<Registered>, is_repeated: bool) {
-    match answer {
-        Ok(known) if found.is_some() || !is_repeated => known.registered = found,
-        _ => *answer = Err(StoreError::Unavailable("an earlier statement may still take effect".into())),
+/// The answer to an attempt whose key is unknown, as which a key counts until more is found out.
+fn unanswered(attempt: &Attempt, shared: &Shared) -> Result<Answer, Unanswered> {
+    let holder = shared.uses.homes.holder(attempt.task.key());
+    match holder.and_then(|holder| shared.elsewhere(holder.organisation_id)) {
+        Some(bucket) => Err(Unanswered::Elsewhere(bucket)),
+        None => Ok(Answer { standing: KeyStanding::Refused(KeyRefusal::Unknown), holder, registered: None }),
     }
+}
+
+/// Gives the keys of patients that were not stored their standings, and finds out what has become of these patients.
+fn settle(
+    connection: &mut PgConnection,
+    attempts: &[Attempt],
+    answers: &mut [Result<Answer, Unanswered>],
+    standings: &HashMap<KeyHolder, KeyStanding>,
+) -> QueryResult<()> {
+    let mut uncertain = Vec::new();
+    let mut stored_before = StoredBefore::default();
+    for (attempt, answer) in attempts.iter().zip(answers) {
+        let Ok(Answer { standing, holder, registered: None }) = answer else { continue };
+        let Some(KeyHolder { organisation_id, .. }) = *holder else { continue };
+        match holder.and_then(|holder| standings.get(&holder)) {
+            Some(found) => *standing = *found,
+            // It was remembered, and the database was put back to a moment before it.
+            None => *holder = None,
+        }
+        let is_active = matches!(standing, KeyStanding::Active(_));
+        if let Some(registration) = attempt.task.registration().filter(|_| is_active || attempt.is_repeated) {
+            // An earlier run may have stored it and lost the answer, whatever the key is worth now.
+            stored_before.ask(organisation_id, registration, is_active);
+            uncertain.push((attempt, answer));
+        }
+    }
+    for ((attempt, answer), registered) in uncertain.into_iter().zip(stored_before.find(connection)?) {
+        // A patient that was sent before and is not stored may still be: the server may be working on it. Then nothing can be answered,
+        // not even that it was refused. Neither if the key has become visible only after the insert.
+        match answer {
+            Ok(known) if registered.is_some() => known.registered = registered,
+            Ok(Answer { standing: KeyStanding::Refused(_), .. }) if !attempt.is_repeated => {}
+            _ => {
+                let error = "an earlier statement may still take effect";
+                *answer = Err(Unanswered::Failed(StoreError::Unavailable(error.into())));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What is at fault when a statement fails.
@@ -107,10 +145,19 @@ pub(crate) enum Fault {
 
 /// A batch that the database does not accept fails in a rehearsal, too, while an empty batch does not. A rehearsal that
 /// fails after the lock timeout says nothing about the batch: another transaction holds the table.
-pub(crate) fn fault(connection: &mut PgConnection, attempts: &[Attempt], lock_timeout: Duration) -> Fault {
+pub(crate) fn fault(
+    connection: &mut PgConnection,
+    attempts: &[Attempt],
+    homes: &KeyHomes,
+    lock_timeout: Duration,
+) -> Fault {
     let started = Instant::now();
     let mut rehearse = |attempts: &[Attempt]| {
-        Rehearsal(InsertMany(attempts.iter().map(|attempt| &attempt.task).collect())).execute(connection)
+        let rows = attempts.iter().filter_map(|attempt| {
+            let holder = homes.holder(attempt.task.key())?;
+            Some((attempt.task.registration()?, holder))
+        });
+        Rehearsal::of(rows.collect()).execute(connection)
     };
     if rehearse(attempts).is_ok() || started.elapsed() >= lock_timeout {
         Fault::Neither
@@ -118,25 +165,5 @@ pub(crate) fn fault(connection: &mut PgConnection, attempts: &[Attempt], lock_ti
         Fault::Batch
     } else {
         missing_grants(connection).map_or(Fault::Neither, Fault::Grants)
-    }
-}
-
-impl Outcome {
-    /// The standing of the key at this index, and its holder, whatever the standing is.
-    fn key(&self, index: usize) -> (KeyStanding, Option<KeyHolder>) {
-        let id = |ids: &[Option<Uuid>]| ids.get(index).copied().flatten();
-        let (Some(key_id), Some(organisation_id)) = (id(&self.key_ids), id(&self.organisation_ids)) else {
-            return (KeyStanding::Refused(KeyRefusal::Unknown), None);
-        };
-        let holder = KeyHolder { key_id: key_id.into(), organisation_id: organisation_id.into() };
-        let flag = |flags: &[bool]| flags.get(index).copied().unwrap_or_default();
-        let standing = if flag(&self.are_revoked) {
-            KeyStanding::Refused(KeyRefusal::Revoked)
-        } else if flag(&self.have_expired) {
-            KeyStanding::Refused(KeyRefusal::Expired)
-        } else {
-            KeyStanding::Active(holder)
-        };
-        (standing, Some(holder))
     }
 }

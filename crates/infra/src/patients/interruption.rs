@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use diesel::pg::PgConnection;
-use intake_domain::{Source, StoreError};
+use intake_domain::Source;
 
 use crate::database::schema_error::SchemaError;
 use crate::diesel_errors::{Failure, failure, without_row_values};
 use crate::metrics::note_error;
-use crate::patients::batch::{self, Attempt, Failed, Fault, fault};
+use crate::patients::batch::{self, Attempt, Failed, Fault, Unanswered, fault};
 use crate::patients::job::Answer;
+use crate::patients::shared::Shared;
 
 /// Why a batch was not stored.
 pub(crate) enum Interruption {
@@ -41,10 +42,11 @@ impl Interrupted {
 pub(crate) fn store(
     connection: &mut PgConnection,
     attempts: &[Attempt],
+    shared: &Shared,
     lock_timeout: Duration,
-) -> Result<Vec<Result<Answer, StoreError>>, Interrupted> {
+) -> Result<Vec<Result<Answer, Unanswered>>, Interrupted> {
     let started = Instant::now();
-    batch::store(connection, attempts).map_err(|Failed { error, is_stored }| {
+    batch::store(connection, attempts, shared).map_err(|Failed { error, is_stored }| {
         // Diesel does not distinguish a lock timeout from other errors: it shows in the time that the statement took.
         let took_long = started.elapsed() >= lock_timeout;
         let is_locked = took_long && attempts.iter().any(Attempt::may_be_held);
@@ -59,7 +61,7 @@ pub(crate) fn store(
             Failure::Refused => Interruption::Refused(error),
             // Trying the rows separately will show which one is held.
             Failure::Unknown if is_locked && attempts.len() > 1 => Interruption::Locked,
-            Failure::Unknown => match fault(connection, attempts, lock_timeout) {
+            Failure::Unknown => match fault(connection, attempts, &shared.uses.homes, lock_timeout) {
                 Fault::Batch => Interruption::Refused(error),
                 Fault::Grants(missing) => Interruption::Forbidden(missing),
                 Fault::Neither if is_locked => Interruption::Locked,

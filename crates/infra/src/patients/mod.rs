@@ -2,6 +2,7 @@
 
 pub(crate) mod backlog;
 pub(crate) mod batch;
+pub(crate) mod buckets;
 pub(crate) mod in_progress;
 pub(crate) mod interruption;
 pub(crate) mod job;

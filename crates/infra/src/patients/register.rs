@@ -13,9 +13,8 @@ use tokio::sync::oneshot;
 
 use crate::database::url::DatabaseUrl;
 use crate::keys::uses::KeyUses;
+use crate::patients::buckets::Buckets;
 use crate::patients::job::{Answer, Job, Task};
-use crate::patients::shared::Shared;
-use crate::patients::supervisor;
 
 /// One writer keeps PostgreSQL busy while it waits for its log; every further one only makes more and smaller batches
 /// of the same patients (docs/performance.md).
@@ -25,7 +24,7 @@ const USUAL_WRITERS_MAX: usize = 4;
 
 /// The port [`PatientRegister`] over PostgreSQL.
 pub struct PostgresPatientRegister {
-    shared: Arc<Shared>,
+    buckets: Arc<Buckets>,
     deadline: Duration,
 }
 
@@ -40,9 +39,7 @@ impl PostgresPatientRegister {
     ) -> std::io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let writers = writers.map_or((cores / CORES_PER_WRITER).clamp(1, USUAL_WRITERS_MAX), NonZeroUsize::get);
-        let shared = Arc::new(Shared::new(url, writers, uses));
-        supervisor::start(&shared, writers)?;
-        Ok(Self { shared, deadline })
+        Ok(Self { buckets: Buckets::start(url, writers, uses)?, deadline })
     }
 
     /// Whether a writer carries out the statement within this time: with a key that nobody has, so that nothing is stored,
@@ -53,17 +50,19 @@ impl PostgresPatientRegister {
         let (answer, answered) = oneshot::channel();
         let task = Task::Check { moment: now, key: unknown_key };
         let job = Job { task, since, deadline, answer, was_sent: false, is_held: false };
-        let is_accepted = self.shared.push_first(job).is_ok();
+        let is_accepted = self.buckets.first().push_first(job).is_ok();
         is_accepted && matches!(tokio::time::timeout_at(deadline.into(), answered).await, Ok(Ok(Ok(_))))
     }
 
     async fn ask(&self, task: Task) -> Result<Answer, StoreError> {
-        let _waiting = self.shared.backlog.enter(self.deadline)?;
+        let bucket = self.buckets.of_key(task.key());
+        let _waiting = bucket.backlog.enter(self.deadline)?;
         let since = Instant::now();
         let deadline = since + self.deadline;
         let (answer, answered) = oneshot::channel();
         let job = Job { task, since, deadline, answer, was_sent: false, is_held: false };
-        self.shared.push(job).map_err(|_| StoreError::Overloaded)?;
+        // A bucket may have ended a moment ago; the first one never does.
+        bucket.push(job).or_else(|job| self.buckets.first().push(job)).map_err(|_| StoreError::Overloaded)?;
         match tokio::time::timeout_at(deadline.into(), answered).await {
             Ok(Ok(answer)) => answer,
             // The writer dropped it because its deadline has passed: it may notice a moment earlier than this timer.
@@ -75,7 +74,7 @@ impl PostgresPatientRegister {
 
 impl Drop for PostgresPatientRegister {
     fn drop(&mut self) {
-        self.shared.close();
+        self.buckets.close();
     }
 }
 

@@ -86,7 +86,11 @@ fn show(
     };
     let idempotency_key = patients::table.find(key).select(patients::idempotency_key).first(connection)?;
     let key_name = match stored.key_id {
-        Some(id) => api_keys::table.find(*id.as_uuid()).select(api_keys::name).first(connection).optional()?,
+        Some(id) => api_keys::table
+            .find((*organisation.as_uuid(), *id.as_uuid()))
+            .select(api_keys::name)
+            .first(connection)
+            .optional()?,
         None => None,
     };
     record(connection, *organisation.as_uuid(), Action::PatientShown, &patient.to_string(), deed)?;

@@ -1,17 +1,22 @@
-//! What the writers of one register share.
+//! What the writers of one bucket share.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use intake_domain::OrganisationId;
 
 use crate::database::url::DatabaseUrl;
 use crate::keys::uses::KeyUses;
 use crate::left_behind::LeftBehind;
 use crate::metrics::WAITING;
 use crate::patients::backlog::Backlog;
+use crate::patients::buckets::Buckets;
 use crate::patients::job::{Job, QUEUE_LENGTH};
 use crate::patients::queue::Queue;
 use crate::patients::suspects::Suspects;
 
 pub(crate) struct Shared {
+    /// The way in that the operator gave.
     pub(crate) url: DatabaseUrl,
     pub(crate) uses: KeyUses,
     pub(crate) backlog: Backlog,
@@ -23,10 +28,22 @@ pub(crate) struct Shared {
     pub(crate) left_behind: LeftBehind,
     /// Whether the last try found the database away: logged when it changes, not at every try.
     pub(crate) is_away: AtomicBool,
+    /// The node that holds the shard. None: this is the first bucket, for what no other takes.
+    node: RwLock<Option<Node>>,
+    buckets: Weak<Buckets>,
+}
+
+/// A node of Citus.
+#[derive(Clone)]
+pub(crate) struct Node {
+    /// What people call it.
+    pub(crate) name: String,
+    /// None: it must not be connected to.
+    pub(crate) url: Option<DatabaseUrl>,
 }
 
 impl Shared {
-    pub(crate) fn new(url: &DatabaseUrl, writers: usize, uses: &KeyUses) -> Self {
+    pub(crate) fn new(url: &DatabaseUrl, writers: usize, uses: &KeyUses, buckets: Weak<Buckets>) -> Self {
         Self {
             url: url.clone(),
             uses: uses.clone(),
@@ -36,7 +53,36 @@ impl Shared {
             suspects: Suspects::default(),
             left_behind: LeftBehind::default(),
             is_away: AtomicBool::new(false),
+            node: RwLock::default(),
+            buckets,
         }
+    }
+
+    /// Another bucket of the same register, for a shard that this node holds.
+    pub(crate) fn beside(&self, node: Node) -> Self {
+        let bucket = Self::new(&self.url, 1, &self.uses, Weak::clone(&self.buckets));
+        bucket.move_to(node);
+        bucket
+    }
+
+    /// Its shard lies on this node now. The next connection leads there.
+    pub(crate) fn move_to(&self, node: Node) {
+        *self.node.write().unwrap_or_else(PoisonError::into_inner) = Some(node);
+    }
+
+    pub(crate) fn node(&self) -> Option<Node> {
+        self.node.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// All buckets of the register. None: it is gone.
+    pub(crate) fn buckets(&self) -> Option<Arc<Buckets>> {
+        self.buckets.upgrade()
+    }
+
+    /// The bucket of an organisation whose patients are not stored here.
+    pub(crate) fn elsewhere(&self, organisation: OrganisationId) -> Option<Arc<Shared>> {
+        let is_first = self.node.read().unwrap_or_else(PoisonError::into_inner).is_none();
+        if is_first { self.buckets()?.of(organisation) } else { None }
     }
 
     /// Puts a job at the end of the queue. Gives it back if there is no room.

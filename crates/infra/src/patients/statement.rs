@@ -1,6 +1,7 @@
-//! The one statement: authenticates every request of a batch and stores the patients of those whose key is active, unless
-//! the patient of their idempotency key was erased. A single patient has a form without arrays, which would take a quarter
-//! longer.
+//! The statements of a batch: one stores the patients of those whose key is active, unless the patient of their idempotency key was
+//! erased; the other tells the standing of keys, which is asked only if not every patient was stored. Whose a key is, is known
+//! beforehand: so Citus, which keeps the keys of an organisation beside its patients, sends the statement to the node that holds them
+//! as it is. A single patient has a form without arrays, which would take a quarter longer.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,24 +9,24 @@ use std::sync::LazyLock;
 use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
-use diesel::sql_types::{Array, Binary, Bool, Date, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{ByField, Field, KeyDigest};
+use diesel::sql_types::{Array, Binary, Bool, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{ByField, Field, KeyHolder, KeyRefusal, KeyStanding, Registration};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::patients::job::Task;
+use crate::keys::uses::ids;
 
 /// The columns of the fields, in the order in which both forms bind their values.
 static FIELDS: LazyLock<String> = LazyLock::new(|| Field::ALL.map(|field| field.definition().column).join(", "));
 
-/// A batch as PostgreSQL takes it: the keys, each once, and one array for each column of the rows.
+/// What makes a key active.
+const IS_ACTIVE: &str = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
+
+/// A batch as PostgreSQL takes it: one array for each column of the rows.
 #[derive(Default)]
 pub(crate) struct InsertBatch<'a> {
-    key_digests: Vec<&'a [u8]>,
-    /// For each task the index of its key.
-    key_indexes: Vec<usize>,
-    /// For each row the number of its key, counted from 1 as PostgreSQL does.
-    key_numbers: Vec<i32>,
+    organisation_ids: Vec<Uuid>,
+    key_ids: Vec<Uuid>,
     ids: Vec<Uuid>,
     /// The values of each field; empty for the date of birth, which is sent as a date.
     texts: ByField<Vec<Option<&'a str>>>,
@@ -35,52 +36,36 @@ pub(crate) struct InsertBatch<'a> {
     request_digests: Vec<Option<&'a [u8]>>,
 }
 
-/// The outcome of a batch: a single row, so that nothing depends on the order of rows.
-#[derive(Queryable)]
-pub(crate) struct Outcome {
-    /// For each key its id; none: the key is unknown.
-    pub(crate) key_ids: Vec<Option<Uuid>>,
-    pub(crate) organisation_ids: Vec<Option<Uuid>>,
-    pub(crate) are_revoked: Vec<bool>,
-    pub(crate) have_expired: Vec<bool>,
-    /// The ids of the rows that this run of the statement has stored.
-    pub(crate) created: Option<Vec<Uuid>>,
-}
-
 impl<'a> InsertBatch<'a> {
-    /// For each task the index of its key in the arrays of the outcome.
-    pub(crate) fn key_indexes(&self) -> Vec<usize> {
-        self.key_indexes.clone()
-    }
-
-    /// Whether some of the patients may have been erased: known by their idempotency keys. To look that up costs a statement of one a
-    /// tenth more, so those without such keys do not.
-    pub(crate) fn has_idempotency_keys(&self) -> bool {
-        self.idempotency_keys.iter().any(Option::is_some)
-    }
-
     /// How many patients the batch would create.
     pub(crate) fn rows(&self) -> usize {
         self.ids.len()
     }
+
+    /// Stores the patients and returns the ids of those that this run of the statement has stored.
+    pub(crate) fn store(self, connection: &mut PgConnection) -> QueryResult<Vec<Uuid>> {
+        // To look up erased patients costs a statement of one a tenth more, so it is done only where there may be some: they are known
+        // by their idempotency keys.
+        let has_idempotency_keys = self.idempotency_keys.iter().any(Option::is_some);
+        match (self.rows(), has_idempotency_keys) {
+            (0, _) => Ok(vec![]),
+            (1, false) => InsertOne::<false>(self).load(connection),
+            (1, true) => InsertOne::<true>(self).load(connection),
+            (_, false) => InsertMany::<false>(self).load(connection),
+            (_, true) => InsertMany::<true>(self).load(connection),
+        }
+    }
 }
 
-impl<'a> FromIterator<&'a Task> for InsertBatch<'a> {
-    fn from_iter<T: IntoIterator<Item = &'a Task>>(tasks: T) -> Self {
+impl<'a> FromIterator<(&'a Registration, KeyHolder)> for InsertBatch<'a> {
+    fn from_iter<T: IntoIterator<Item = (&'a Registration, KeyHolder)>>(rows: T) -> Self {
         let mut batch = Self::default();
-        let mut indexes: HashMap<&KeyDigest, usize> = HashMap::new();
-        for task in tasks {
-            let next = indexes.len();
-            let index = *indexes.entry(task.key()).or_insert_with(|| {
-                batch.key_digests.push(task.key().as_bytes());
-                next
-            });
-            batch.key_indexes.push(index);
-            let Some(registration) = task.registration() else { continue };
+        for (registration, holder) in rows {
+            let (organisation, key) = ids(&holder);
             let patient = &registration.patient;
             let retry = registration.retry.as_ref();
-            // A batch is far smaller than the largest number.
-            batch.key_numbers.push(i32::try_from(index + 1).unwrap_or(i32::MAX));
+            batch.organisation_ids.push(organisation);
+            batch.key_ids.push(key);
             batch.ids.push(*registration.id.as_uuid());
             for field in Field::ALL {
                 match field {
@@ -97,40 +82,22 @@ impl<'a> FromIterator<&'a Task> for InsertBatch<'a> {
 }
 
 /// The statement for a batch; it looks for erased patients or does not.
-pub(crate) struct InsertMany<'a, const ERASED: bool>(pub(crate) InsertBatch<'a>);
+struct InsertMany<'a, const ERASED: bool>(InsertBatch<'a>);
 
 impl<const ERASED: bool> QueryFragment<Pg> for InsertMany<'_, ERASED> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let batch = &self.0;
-        // Each key is looked up once, however many rows use it. The keys become one row of arrays, in which each
-        // patient finds its organisation by the number of its key.
-        out.push_sql(
-            "WITH keys AS (
-                SELECT array_agg(api_keys.id ORDER BY number) AS ids,
-                    array_agg(organisation_id ORDER BY number) AS organisation_ids,
-                    array_agg(revoked_at IS NOT NULL ORDER BY number) AS are_revoked,
-                    array_agg(coalesce(expires_at <= now(), false) ORDER BY number) AS have_expired,
-                    array_agg(CASE WHEN revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-                        THEN organisation_id END ORDER BY number) AS open_organisation_ids
-                FROM unnest(",
-        );
-        out.push_bind_param::<Array<Binary>, _>(&batch.key_digests)?;
-        out.push_sql(
-            ") WITH ORDINALITY AS asked (digest, number) LEFT JOIN api_keys USING (digest)
-            ), created AS (
-                INSERT INTO patients (organisation_id, key_id, id, ",
-        );
+        out.push_sql("INSERT INTO patients (organisation_id, key_id, id, ");
         out.push_sql(&FIELDS);
         out.push_sql(
             ", idempotency_key, request_digest, created_at, updated_at)
-                SELECT open_organisation_ids[key_number], ids[key_number], id, ",
+            SELECT key.organisation_id, key.id, row.id, ",
         );
         out.push_sql(&FIELDS);
-        out.push_sql(
-            ", idempotency_key, request_digest, created_at, created_at
-                FROM keys, unnest(",
-        );
-        out.push_bind_param::<Array<Integer>, _>(&batch.key_numbers)?;
+        out.push_sql(", idempotency_key, request_digest, row.created_at, row.created_at FROM unnest(");
+        out.push_bind_param::<Array<SqlUuid>, _>(&batch.organisation_ids)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<SqlUuid>, _>(&batch.key_ids)?;
         out.push_sql(", ");
         out.push_bind_param::<Array<SqlUuid>, _>(&batch.ids)?;
         for field in Field::ALL {
@@ -146,25 +113,24 @@ impl<const ERASED: bool> QueryFragment<Pg> for InsertMany<'_, ERASED> {
         out.push_bind_param::<Array<Nullable<Binary>>, _>(&batch.request_digests)?;
         out.push_sql(", ");
         out.push_bind_param::<Array<Timestamptz>, _>(&batch.created_at)?;
-        out.push_sql(") AS row (key_number, id, ");
+        out.push_sql(") AS row (organisation_id, key_id, id, ");
         out.push_sql(&FIELDS);
         out.push_sql(
             ", idempotency_key, request_digest, created_at)
-                WHERE open_organisation_ids[key_number] IS NOT NULL",
+                JOIN api_keys AS key ON key.organisation_id = row.organisation_id AND key.id = row.key_id
+            WHERE key.organisation_id = ANY ($1) AND ",
         );
+        // The first value, the organisations, is repeated for each table: by it, Citus knows which nodes the statement concerns.
+        out.push_sql(IS_ACTIVE);
         if ERASED {
             out.push_sql(
                 " AND (idempotency_key IS NULL OR NOT EXISTS (
-                    SELECT FROM erasures WHERE organisation_id = open_organisation_ids[key_number]
+                    SELECT FROM erasures WHERE erasures.organisation_id = key.organisation_id
+                        AND erasures.organisation_id = ANY ($1)
                         AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))))",
             );
         }
-        out.push_sql(
-            " ON CONFLICT DO NOTHING
-                RETURNING id
-            )
-            SELECT ids, organisation_ids, are_revoked, have_expired, (SELECT array_agg(id) FROM created) FROM keys",
-        );
+        out.push_sql(" ON CONFLICT DO NOTHING RETURNING id");
         Ok(())
     }
 }
@@ -177,14 +143,19 @@ impl<const ERASED: bool> QueryId for InsertMany<'_, ERASED> {
 }
 
 impl<const ERASED: bool> Query for InsertMany<'_, ERASED> {
-    type SqlType =
-        (Array<Nullable<SqlUuid>>, Array<Nullable<SqlUuid>>, Array<Bool>, Array<Bool>, Nullable<Array<SqlUuid>>);
+    type SqlType = SqlUuid;
 }
 
 impl<const ERASED: bool> RunQueryDsl<PgConnection> for InsertMany<'_, ERASED> {}
 
 /// The statement with all its values, planned but not run: it fails if one of the values is at fault.
-pub(crate) struct Rehearsal<'a>(pub(crate) InsertMany<'a, true>);
+pub(crate) struct Rehearsal<'a>(InsertMany<'a, true>);
+
+impl<'a> Rehearsal<'a> {
+    pub(crate) fn of(batch: InsertBatch<'a>) -> Self {
+        Self(InsertMany(batch))
+    }
+}
 
 impl QueryFragment<Pg> for Rehearsal<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
@@ -202,47 +173,16 @@ impl QueryId for Rehearsal<'_> {
 impl RunQueryDsl<PgConnection> for Rehearsal<'_> {}
 
 /// The same for a batch of one patient.
-pub(crate) struct InsertOne<'a, const ERASED: bool>(pub(crate) InsertBatch<'a>);
-
-/// The outcome of a single patient.
-#[derive(Queryable)]
-pub(crate) struct OutcomeOfOne {
-    key_id: Uuid,
-    organisation_id: Uuid,
-    is_revoked: bool,
-    has_expired: bool,
-    created: Option<Uuid>,
-}
-
-impl From<Option<OutcomeOfOne>> for Outcome {
-    fn from(one: Option<OutcomeOfOne>) -> Self {
-        let one = one.as_ref();
-        Self {
-            key_ids: vec![one.map(|one| one.key_id)],
-            organisation_ids: vec![one.map(|one| one.organisation_id)],
-            are_revoked: vec![one.is_some_and(|one| one.is_revoked)],
-            have_expired: vec![one.is_some_and(|one| one.has_expired)],
-            created: one.and_then(|one| one.created).map(|id| vec![id]),
-        }
-    }
-}
+struct InsertOne<'a, const ERASED: bool>(InsertBatch<'a>);
 
 impl<const ERASED: bool> QueryFragment<Pg> for InsertOne<'_, ERASED> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let batch = &self.0;
-        out.push_sql(
-            "WITH key AS (
-                SELECT id AS key_id, organisation_id, revoked_at IS NOT NULL AS is_revoked,
-                    coalesce(expires_at <= now(), false) AS has_expired, ",
-        );
-        out.push_bind_param::<Nullable<Text>, _>(first(&batch.idempotency_keys)?)?;
-        out.push_sql(" AS idempotency_key FROM api_keys WHERE digest = ");
-        out.push_bind_param::<Binary, _>(first(&batch.key_digests)?)?;
-        out.push_sql("), created AS (INSERT INTO patients (organisation_id, key_id, id, ");
+        out.push_sql("INSERT INTO patients (organisation_id, key_id, id, ");
         out.push_sql(&FIELDS);
         out.push_sql(
             ", idempotency_key, request_digest, created_at, updated_at)
-                SELECT organisation_id, key_id, ",
+            SELECT organisation_id, id, ",
         );
         out.push_bind_param::<SqlUuid, _>(first(&batch.ids)?)?;
         for field in Field::ALL {
@@ -252,23 +192,29 @@ impl<const ERASED: bool> QueryFragment<Pg> for InsertOne<'_, ERASED> {
                 field => out.push_bind_param::<Nullable<Text>, _>(first(&batch.texts[field])?)?,
             }
         }
-        out.push_sql(", idempotency_key, ");
+        out.push_sql(", ");
+        out.push_bind_param::<Nullable<Text>, _>(first(&batch.idempotency_keys)?)?;
+        out.push_sql(", ");
         out.push_bind_param::<Nullable<Binary>, _>(first(&batch.request_digests)?)?;
         for _ in ["created_at", "updated_at"] {
             out.push_sql(", ");
             out.push_bind_param::<Timestamptz, _>(first(&batch.created_at)?)?;
         }
-        out.push_sql(" FROM key WHERE NOT is_revoked AND NOT has_expired");
+        out.push_sql(" FROM api_keys AS key WHERE organisation_id = ");
+        out.push_bind_param::<SqlUuid, _>(first(&batch.organisation_ids)?)?;
+        out.push_sql(" AND id = ");
+        out.push_bind_param::<SqlUuid, _>(first(&batch.key_ids)?)?;
+        out.push_sql(" AND ");
+        out.push_sql(IS_ACTIVE);
         if ERASED {
             out.push_sql(
-                " AND NOT EXISTS (SELECT FROM erasures WHERE organisation_id = key.organisation_id
-                    AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8')))",
+                " AND NOT EXISTS (SELECT FROM erasures WHERE erasures.organisation_id = key.organisation_id
+                    AND idempotency_digest = sha256(convert_to(",
             );
+            out.push_bind_param::<Nullable<Text>, _>(first(&batch.idempotency_keys)?)?;
+            out.push_sql(", 'UTF8')))");
         }
-        out.push_sql(
-            " ON CONFLICT DO NOTHING RETURNING id)
-            SELECT key_id, organisation_id, is_revoked, has_expired, (SELECT id FROM created) FROM key",
-        );
+        out.push_sql(" ON CONFLICT DO NOTHING RETURNING id");
         Ok(())
     }
 }
@@ -280,7 +226,7 @@ impl<const ERASED: bool> QueryId for InsertOne<'_, ERASED> {
 }
 
 impl<const ERASED: bool> Query for InsertOne<'_, ERASED> {
-    type SqlType = (SqlUuid, SqlUuid, Bool, Bool, Nullable<SqlUuid>);
+    type SqlType = SqlUuid;
 }
 
 impl<const ERASED: bool> RunQueryDsl<PgConnection> for InsertOne<'_, ERASED> {}
@@ -288,3 +234,62 @@ impl<const ERASED: bool> RunQueryDsl<PgConnection> for InsertOne<'_, ERASED> {}
 fn first<T>(values: &[T]) -> QueryResult<&T> {
     values.first().ok_or(diesel::result::Error::NotFound)
 }
+
+/// Asks for the standing of keys.
+#[derive(Default)]
+pub(crate) struct Standings {
+    organisation_ids: Vec<Uuid>,
+    key_ids: Vec<Uuid>,
+}
+
+impl Standings {
+    /// Adds a key to ask for.
+    pub(crate) fn ask(&mut self, holder: KeyHolder) {
+        let (organisation, key) = ids(&holder);
+        self.organisation_ids.push(organisation);
+        self.key_ids.push(key);
+    }
+
+    /// The standing of each of the keys that exist.
+    pub(crate) fn find(self, connection: &mut PgConnection) -> QueryResult<HashMap<KeyHolder, KeyStanding>> {
+        if self.key_ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let standing = |(organisation, key, is_revoked, has_expired): (Uuid, Uuid, bool, bool)| {
+            let holder = KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
+            let standing = match (is_revoked, has_expired) {
+                (true, _) => KeyStanding::Refused(KeyRefusal::Revoked),
+                (false, true) => KeyStanding::Refused(KeyRefusal::Expired),
+                (false, false) => KeyStanding::Active(holder),
+            };
+            (holder, standing)
+        };
+        Ok(self.load(connection)?.into_iter().map(standing).collect())
+    }
+}
+
+impl QueryFragment<Pg> for Standings {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql(
+            "SELECT organisation_id, id, revoked_at IS NOT NULL, coalesce(expires_at <= now(), false) FROM api_keys
+            WHERE organisation_id = ANY (",
+        );
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.organisation_ids)?;
+        out.push_sql(") AND id = ANY (");
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.key_ids)?;
+        out.push_sql(")");
+        Ok(())
+    }
+}
+
+impl QueryId for Standings {
+    type QueryId = Self;
+
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl Query for Standings {
+    type SqlType = (SqlUuid, SqlUuid, Bool, Bool);
+}
+
+impl RunQueryDsl<PgConnection> for Standings {}

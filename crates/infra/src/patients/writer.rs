@@ -11,16 +11,16 @@ use intake_domain::{Source, StoreError};
 use crate::database::connect::{CONNECTION_AGE_MAX, OpenConnection, RETRY_PAUSE, connect};
 use crate::diesel_errors::without_row_values;
 use crate::metrics::{BATCH_ROWS, QUEUE_WAIT, RECONNECTS, STATEMENT};
-use crate::patients::batch::Attempt;
+use crate::patients::batch::{Attempt, Unanswered};
 use crate::patients::in_progress::InProgress;
 use crate::patients::interruption::{self, Interrupted, Interruption};
 use crate::patients::job::{Answer, BATCH_MAX, Job};
 use crate::patients::shared::Shared;
 
 /// The statement is planned once per connection, perhaps while the tables are empty: without these settings it would
-/// then scan whole tables later on. Citus cannot plan it before it knows the values.
+/// then scan whole tables later on. Citus must know the values to know which nodes it concerns.
 const SETTINGS: &str = "SELECT set_config('plan_cache_mode', CASE WHEN to_regproc('citus_version') IS NULL
-    THEN 'force_generic_plan' ELSE 'auto' END, false); SET enable_seqscan = off; SET jit = off";
+    THEN 'force_generic_plan' ELSE 'force_custom_plan' END, false); SET enable_seqscan = off; SET jit = off";
 /// How long a row with an idempotency key may wait for another transaction with the same key, and its batch with it. An
 /// ordinary commit takes far less; where commits are slow, the limit is two of them.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(25);
@@ -58,6 +58,8 @@ struct Connected {
     connection: OpenConnection,
     since: Instant,
     lock_timeout: Duration,
+    /// Nothing was sent over it yet.
+    is_new: bool,
 }
 
 impl Writer {
@@ -131,7 +133,7 @@ impl Writer {
         match stored {
             Ok(answers) => {
                 self.note_success(took);
-                self.answer(batch, answers);
+                self.answer(batch, &attempts, answers);
             }
             Err(Interrupted { interruption, may_be_stored }) => {
                 if !may_be_stored {
@@ -150,11 +152,14 @@ impl Writer {
             Lane::Usual => LOCK_TIMEOUT.max(self.shared.backlog.batch_time() * 2),
             Lane::Held => HELD_LOCK_TIMEOUT,
         };
-        match connect(&self.shared.url, &format!("{SETTINGS}; SET lock_timeout = {}", lock_timeout.as_millis())) {
+        let settings = format!("{SETTINGS}; SET lock_timeout = {}", lock_timeout.as_millis());
+        // A node that cannot be reached from here may still be reached from others.
+        let at_node = self.shared.node().and_then(|node| connect(&node.url?, &settings).ok());
+        match at_node.map_or_else(|| connect(&self.shared.url, &settings), Ok) {
             Ok(connection) => {
-                self.connection = Some(Connected { connection, since: Instant::now(), lock_timeout });
+                self.connection = Some(Connected { connection, since: Instant::now(), lock_timeout, is_new: true });
             }
-            Err(error) => self.pause(&error.into()),
+            Err(error) => self.pause(&error.into(), "the database is away; trying again"),
         }
         work
     }
@@ -164,11 +169,18 @@ impl Writer {
         Some(self.shared.left_behind.patience()?.max(self.shared.backlog.batch_time() * SLOWNESS))
     }
 
-    fn store(&mut self, attempts: &[Attempt]) -> Result<Vec<Result<Answer, StoreError>>, Interrupted> {
-        let Some(Connected { connection, lock_timeout, .. }) = &mut self.connection else {
+    fn store(&mut self, attempts: &[Attempt]) -> Result<Vec<Result<Answer, Unanswered>>, Interrupted> {
+        let Some(Connected { connection, lock_timeout, is_new, .. }) = &mut self.connection else {
             return Err(Interrupted::not_stored(Interruption::Unable("there is no connection".into())));
         };
-        interruption::store(connection, attempts, *lock_timeout)
+        if std::mem::take(is_new)
+            && let Some(buckets) = self.shared.buckets()
+            && let Err(error) = buckets.learn(connection)
+        {
+            let error = without_row_values(error);
+            tracing::debug!(%error, "the shards of the patients cannot be seen");
+        }
+        interruption::store(connection, attempts, &self.shared, *lock_timeout)
     }
 
     fn note_success(&mut self, time: Duration) {
@@ -179,13 +191,21 @@ impl Writer {
         }
     }
 
-    fn answer(&self, batch: Vec<Job>, answers: Vec<Result<Answer, StoreError>>) {
+    fn answer(&self, batch: Vec<Job>, attempts: &[Attempt], answers: Vec<Result<Answer, Unanswered>>) {
         if self.shared.is_away.swap(false, Ordering::Relaxed) {
-            tracing::info!("the database is back");
+            tracing::info!(node = self.shared.node().map(|node| node.name), "the database is back");
         }
-        for (job, answer) in batch.into_iter().zip(answers) {
+        for ((job, attempt), answer) in batch.into_iter().zip(attempts).zip(answers) {
+            let answer = match answer {
+                Ok(answer) => Ok(answer),
+                Err(Unanswered::Failed(error)) => Err(error),
+                Err(Unanswered::Elsewhere(bucket)) => {
+                    refuse(bucket.push(Job { was_sent: attempt.is_repeated, ..job }));
+                    continue;
+                }
+            };
             if let Ok(Answer { holder: Some(holder), standing, .. }) = &answer {
-                self.shared.uses.note(job.task.key(), *holder, *standing, job.task.moment());
+                self.shared.uses.note(*holder, *standing, job.task.moment());
             }
             if let Some(row) = job.task.registration().filter(|_| job.is_held) {
                 self.shared.suspects.remove(row);
@@ -198,11 +218,13 @@ impl Writer {
     fn postpone(&mut self, interruption: Interruption, mut batch: Vec<Job>, work: &mut Work) {
         match interruption {
             // The error may be one of the session, so that a new connection helps.
-            Interruption::Away(error) | Interruption::Unable(error) => {
-                self.connection = None;
-                RECONNECTS.add_one();
-                work.push_front(batch);
-                self.pause(&error);
+            Interruption::Away(error) => {
+                self.reconnect(batch, work);
+                self.pause(&error, "the database is away; trying again");
+            }
+            Interruption::Unable(error) => {
+                self.reconnect(batch, work);
+                self.pause(&error, "the database refuses to store patients; trying again");
             }
             Interruption::Locked => self.postpone_locked(batch, work),
             Interruption::Refused(error) if batch.len() == 1 => {
@@ -220,6 +242,12 @@ impl Writer {
                 }
             }
         }
+    }
+
+    fn reconnect(&mut self, batch: Vec<Job>, work: &mut Work) {
+        self.connection = None;
+        RECONNECTS.add_one();
+        work.push_front(batch);
     }
 
     /// Separates the rows that may be held from the others, so that only they wait.
@@ -247,17 +275,23 @@ impl Writer {
 
     /// Adds a row to the queue of held rows, or refuses it if there is no room.
     fn push_held(&self, job: Job) {
-        if let Err(job) = self.shared.push_held(job) {
-            let _ = job.answer.send(Err(StoreError::Overloaded));
-        }
+        refuse(self.shared.push_held(job));
     }
 
-    /// Logs that the database is away, once, and waits a moment.
-    fn pause(&self, error: &Source) {
+    /// Logs what is wrong, once, and waits a moment.
+    fn pause(&self, error: &Source, what: &str) {
         if !self.shared.is_away.swap(true, Ordering::Relaxed) {
-            tracing::warn!(error = %error, "the database is away; trying again");
+            let node = self.shared.node().map(|node| node.name);
+            tracing::warn!(error = %error, node, "{what}");
         }
         std::thread::sleep(RETRY_PAUSE);
+    }
+}
+
+/// Answers a job that found no room in a queue.
+fn refuse(pushed: Result<(), Job>) {
+    if let Err(job) = pushed {
+        let _ = job.answer.send(Err(StoreError::Overloaded));
     }
 }
 

@@ -1,0 +1,1 @@
+DROP RULE known_already ON key_homes;
