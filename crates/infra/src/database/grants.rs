@@ -20,7 +20,7 @@ const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
 const GRANTS: [(&str, &str, &[&str]); 16] = [
-    ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys", "key_homes"]),
+    ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "second_factor_required", &["organisations"]),
     ("UPDATE", "revoked_at, revoked_by, expires_at, name, note, expiry_told_at", &["api_keys"]),
     (
@@ -34,7 +34,7 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
         &["recovery_codes", "waiting_sign_ins", "passkey_challenges", "invitations", "key_refusals"],
     ),
     ("UPDATE", "accepted_by", &["invitations"]),
-    ("SELECT", "", &["audit_entries"]),
+    ("SELECT", "", &["audit_entries", "key_homes"]),
     ("INSERT", RECORDABLE, &["audit_entries"]),
     ("SELECT, INSERT, UPDATE", "", &["key_uses"]),
     ("INSERT", "", &["patients"]),
@@ -46,8 +46,10 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("SELECT", "", &["__diesel_schema_migrations"]),
 ];
 
-/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row.
-const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 1] = [("INSERT", "at", &["audit_entries"])];
+/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row, and whose a key is is written
+/// down apart.
+const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 2] =
+    [("INSERT", "at", &["audit_entries"]), ("INSERT", "", &["key_homes"])];
 
 /// Finds a row if the role, whose name is the first value, can read more of a patient than the columns of the second.
 const CAN_READ: &str = "SELECT 1 FROM pg_attribute

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{KeyDigest, KeyHolder};
+use intake_domain::{KeyDigest, KeyHolder, NewKey};
 use uuid::Uuid;
 
 use crate::schema::key_homes;
@@ -63,4 +63,20 @@ impl KeyHomes {
 pub(crate) fn organisation(connection: &mut PgConnection, key: Uuid) -> QueryResult<Option<Uuid>> {
     let home = key_homes::table.filter(key_homes::key_id.eq(key));
     home.select(key_homes::organisation_id).first(connection).optional()
+}
+
+/// Whether keys are divided among nodes, so that their homes are written down apart.
+const ARE_WRITTEN: &str = "SELECT 1 FROM pg_class WHERE oid = 'key_homes'::regclass AND relkind = 'r'";
+
+/// Writes down the home of a new key, unless the key itself says it.
+pub(crate) fn write(connection: &mut PgConnection, key: &NewKey) -> QueryResult<()> {
+    if diesel::sql_query(ARE_WRITTEN).execute(connection)? == 0 {
+        return Ok(());
+    }
+    let home = (
+        key_homes::digest.eq(key.digest.as_bytes().as_slice()),
+        key_homes::organisation_id.eq(key.organisation_id.as_uuid()),
+        key_homes::key_id.eq(key.id.as_uuid()),
+    );
+    diesel::insert_into(key_homes::table).values(home).execute(connection).map(drop)
 }

@@ -93,12 +93,13 @@ pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHold
         .bind::<Array<Text>, _>(reasons)
         .execute(connection)?;
         sql_query(
-            "DELETE FROM key_refusals WHERE (organisation_id, key_id, at, request_id) IN (
+            "DELETE FROM key_refusals WHERE organisation_id = ANY ($1) AND (organisation_id, key_id, at, request_id) IN (
                 SELECT organisation_id, key_id, at, request_id FROM (
                     SELECT organisation_id, key_id, at, request_id, row_number() OVER (
                         PARTITION BY organisation_id, key_id ORDER BY at DESC, request_id DESC
                     ) AS place
-                    FROM key_refusals WHERE (organisation_id, key_id) IN (SELECT * FROM unnest($1, $2))
+                    FROM key_refusals
+                    WHERE organisation_id = ANY ($1) AND (organisation_id, key_id) IN (SELECT * FROM unnest($1, $2))
                 ) AS ranked WHERE place > $3
              )",
         )

@@ -18,7 +18,7 @@ use crate::keys::description::{rename, write_note};
 use crate::keys::expiring;
 use crate::keys::homes::{self, KeyHomes};
 use crate::keys::uses::{KeyUses, ids};
-use crate::schema::{api_keys, key_answers, key_homes, key_refusals, key_uses, organisations};
+use crate::schema::{api_keys, key_answers, key_refusals, key_uses, organisations};
 
 /// The port [`KeyStore`] over PostgreSQL.
 pub struct PostgresKeyStore {
@@ -237,12 +237,7 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
         if active_keys(connection, *key.organisation_id.as_uuid(), deed.at)? > i64::from(ACTIVE_KEYS_MAX) {
             return Err(diesel::result::Error::RollbackTransaction);
         }
-        let home = (
-            key_homes::digest.eq(digest),
-            key_homes::organisation_id.eq(key.organisation_id.as_uuid()),
-            key_homes::key_id.eq(key.id.as_uuid()),
-        );
-        diesel::insert_into(key_homes::table).values(home).execute(connection)?;
+        homes::write(connection, key)?;
         let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
         record(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), deed)?;
         return Ok(AddKeyOutcome::Added);

@@ -1,1 +1,0 @@
-DROP RULE known_already ON key_homes;
