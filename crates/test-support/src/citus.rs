@@ -1,10 +1,13 @@
 //! A Citus cluster for tests, if there is one: `INTAKE_TEST_CITUS_URL` names a database on its coordinator, as a superuser who
 //! needs no password. Each test gets a database of its own there, spread over the nodes.
 
+use std::sync::Mutex;
+
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Integer, Text};
+use intake_domain::OrganisationId;
 use intake_infra::grants::grant_service_role;
 use intake_infra::migrations::migrate;
 use intake_infra::spread::spread;
@@ -13,13 +16,36 @@ use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE};
 /// As many as a small cluster has by default.
 const SHARDS: u32 = 4;
 
+/// Held by every test on the cluster, together with others or, by one that stops nodes, alone.
+const IN_USE: &str = "pg_advisory_lock_shared(2)";
+
 /// A cluster that runs already.
-pub(crate) struct Citus {
+pub struct Citus {
     user: String,
     nodes: Vec<Node>,
+    /// Holds the lock for as long as it is open.
+    in_use: Mutex<Option<PgConnection>>,
+}
+
+/// A worker that was stopped; it is started again when this is dropped.
+pub struct StoppedNode<'a> {
+    citus: &'a Citus,
+    folder: String,
+}
+
+impl Drop for StoppedNode<'_> {
+    fn drop(&mut self) {
+        self.citus.pg_ctl(&format!("-D {0} -l {0}/../restarted.log start", self.folder));
+    }
 }
 
 #[derive(QueryableByName)]
+struct Setting {
+    #[diesel(sql_type = Text)]
+    text: String,
+}
+
+#[derive(PartialEq, Eq, QueryableByName)]
 struct Node {
     #[diesel(sql_type = Text)]
     host: String,
@@ -37,7 +63,81 @@ impl Citus {
         let nodes = "SELECT nodename AS host, nodeport AS port FROM pg_dist_node ORDER BY groupid";
         let nodes = diesel::sql_query(nodes).load(&mut connection).expect("that database is one of a Citus cluster");
         let user = url.split_once("://").and_then(|(_, rest)| rest.split_once('@'));
-        Some(Self { user: user.map_or("postgres", |(user, _)| user).to_owned(), nodes })
+        let user = user.map_or("postgres", |(user, _)| user).to_owned();
+        let citus = Self { user, nodes, in_use: Mutex::default() };
+        citus.use_with(IN_USE);
+        Some(citus)
+    }
+
+    fn use_with(&self, lock: &str) {
+        let mut in_use = self.in_use.lock().expect("no test has panicked here");
+        *in_use = None;
+        let mut connection = self.connect(self.coordinator(), &self.user, "postgres");
+        connection.batch_execute(&format!("SELECT {lock}")).expect("the cluster is free some time");
+        *in_use = Some(connection);
+    }
+
+    /// Waits until no other test uses the cluster, and keeps them away from it.
+    pub fn use_alone(&self) {
+        self.use_with("pg_advisory_lock(2)");
+    }
+
+    /// How many nodes there are. The first is the coordinator.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The number of the node that holds the patients of an organisation.
+    #[must_use]
+    pub fn node_of(&self, database: &str, organisation: OrganisationId) -> usize {
+        let query = format!(
+            "SELECT nodename::text AS host, nodeport AS port FROM pg_dist_placement JOIN pg_dist_node USING (groupid)
+             WHERE shardid = get_shard_id_for_distribution_column('patients', '{organisation}'::uuid)"
+        );
+        let mut coordinator = self.connect(self.coordinator(), &self.user, database);
+        let node: Node = diesel::sql_query(query).get_result(&mut coordinator).expect("the shard lies somewhere");
+        self.nodes.iter().position(|other| other == &node).expect("on a node of the cluster")
+    }
+
+    /// The address of a node for the service.
+    #[must_use]
+    pub fn service_at(&self, node: usize, database: &str) -> DatabaseUrl {
+        self.url(&self.nodes[node], SERVICE_ROLE, database)
+    }
+
+    /// Moves the organisation's shard to another worker, and what lies beside it.
+    pub fn move_shard(&self, database: &str, organisation: OrganisationId, to: usize) {
+        let (from, to) = (&self.nodes[self.node_of(database, organisation)], &self.nodes[to]);
+        let call = format!(
+            "SELECT citus_move_shard_placement(get_shard_id_for_distribution_column('patients', '{organisation}'::uuid),
+             '{}', {}, '{}', {}, shard_transfer_mode => 'block_writes')",
+            from.host, from.port, to.host, to.port
+        );
+        self.connect(self.coordinator(), &self.user, database).batch_execute(&call).expect("the shard is moved");
+    }
+
+    /// Pulls the plug of a worker that runs on the coordinator's machine. No other test must use the cluster.
+    #[must_use]
+    pub fn stop_node(&self, node: usize) -> StoppedNode<'_> {
+        let mut worker = self.connect(&self.nodes[node], &self.user, "postgres");
+        let Setting { text: folder } = diesel::sql_query("SELECT current_setting('data_directory') AS text")
+            .get_result(&mut worker)
+            .expect("a superuser may ask");
+        drop(worker);
+        self.pg_ctl(&format!("-D {folder} -m immediate stop"));
+        StoppedNode { citus: self, folder }
+    }
+
+    /// By the coordinator, which has the programs and the account.
+    fn pg_ctl(&self, arguments: &str) {
+        let mut coordinator = self.connect(self.coordinator(), &self.user, "postgres");
+        let Setting { text: programs } =
+            diesel::sql_query("SELECT setting AS text FROM pg_config WHERE name = 'BINDIR'")
+                .get_result(&mut coordinator)
+                .expect("a superuser may ask");
+        let command = format!("setsid {programs}/pg_ctl -w -s {arguments} </dev/null >/dev/null 2>&1");
+        coordinator.batch_execute(&format!("COPY (SELECT 1) TO PROGRAM '{command}'")).expect("pg_ctl does it");
     }
 
     /// Makes a database on every node; migrated and spread, or with nothing but the extension.

@@ -70,6 +70,16 @@ impl TestDatabase {
         &self.name
     }
 
+    /// The cluster on which it lies.
+    ///
+    /// # Panics
+    ///
+    /// If `INTAKE_TEST_CITUS_URL` names none.
+    #[must_use]
+    pub fn citus(&self) -> &Citus {
+        self.citus.as_ref().expect("INTAKE_TEST_CITUS_URL must name a cluster")
+    }
+
     /// How many rows a query finds.
     #[must_use]
     pub fn count(&self, from: &str) -> i64 {

@@ -35,6 +35,7 @@ mod mails;
 mod metrics;
 mod migrations;
 mod moments;
+mod nodes;
 mod operations;
 mod order_of_checks;
 mod overload;
