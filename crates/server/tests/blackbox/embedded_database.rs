@@ -262,6 +262,25 @@ fn data_of_a_version_that_is_not_installed_is_left_alone() {
 }
 
 #[test]
+fn a_database_that_does_not_start_says_why_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    assert!(service.stop().success());
+    for entry in fs::read_dir(folder.path().join("postgres/data/pg_wal")).unwrap().flatten() {
+        if entry.file_type().unwrap().is_file() {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let output = in_folder(folder.path()).run();
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.contains("the database does not start: "), "{complaint}");
+    assert!(complaint.contains("could not locate a valid checkpoint record"), "{complaint}");
+    wait_for("the end of all", || processes(folder.path()).is_empty());
+}
+
+#[test]
 fn folders_with_odd_or_long_names_will_do() {
     let parent = tempfile::tempdir().unwrap();
     for name in ["it's a \"folder\", ünïcode", "a,b", &"long".repeat(40)] {
