@@ -25,6 +25,8 @@ const OWNER: &str = "intake_owner";
 /// A server that crashed replays its log first, which may take a while on a slow disk.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// A fast shutdown writes a checkpoint.
+const FAST_STOP_TIMEOUT: Duration = Duration::from_secs(20);
+/// An immediate one kills what has not ended after five seconds.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(10);
 /// The longest path of a unix socket that every system accepts.
@@ -116,24 +118,22 @@ impl Server {
 
     /// Stops the server if it is running, and waits until it has ended.
     pub(super) fn stop(&mut self) -> Result<(), EmbeddedError> {
-        let until = Instant::now() + STOP_TIMEOUT;
-        let mut is_asked = false;
-        while self.is_alive() {
-            if let Some(process) = server_process::running(&self.data()).filter(|_| !is_asked) {
-                // A fast shutdown: sessions end, everything is written.
-                let _ = kill_process(process, Signal::INT);
+        // A fast shutdown: sessions end, everything is written. A server that recovers from the death of one of its processes
+        // may never end by it, but by an immediate one, after which the next server recovers.
+        for (signal, timeout) in [(Signal::INT, FAST_STOP_TIMEOUT), (Signal::QUIT, STOP_TIMEOUT - FAST_STOP_TIMEOUT)] {
+            if let Some(process) = server_process::running(&self.data()) {
+                let _ = kill_process(process, signal);
                 // A process that was stopped gets the signal only when it continues.
                 for stopped in server_process::children(process).into_iter().chain([process]) {
                     let _ = kill_process(stopped, Signal::CONT);
                 }
-                is_asked = true;
             }
-            if Instant::now() > until {
-                return Err(EmbeddedError::DoesNotStop);
+            let until = Instant::now() + timeout;
+            while self.is_alive() && Instant::now() < until {
+                std::thread::sleep(POLL);
             }
-            std::thread::sleep(POLL);
         }
-        Ok(())
+        if self.is_alive() { Err(EmbeddedError::DoesNotStop) } else { Ok(()) }
     }
 
     fn data(&self) -> PathBuf {
@@ -165,6 +165,7 @@ impl Server {
     }
 
     fn start(&mut self, programs: &Programs) -> Result<(), EmbeddedError> {
+        server_process::remove_empty_pid_file(&self.data())?;
         self.disown_foreign_process()?;
         let log = self.log.open(self.account)?;
         let mut server = Command::new(programs.server());
