@@ -71,9 +71,11 @@ impl Disk {
         Ok(())
     }
 
-    /// Frees what [`Self::fill`] has taken.
+    /// Frees what [`Self::fill`] has taken. The deletion is synced: the next power cut would undo it, and the disk would be
+    /// full again and stay so.
     pub(crate) fn empty(&self) -> anyhow::Result<()> {
-        Ok(fs::remove_file(self.ballast())?)
+        fs::remove_file(self.ballast())?;
+        Ok(fs::File::open(&self.mount)?.sync_all()?)
     }
 
     fn ballast(&self) -> PathBuf {
@@ -134,4 +136,30 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     let reason = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "{program} {}: {}", arguments.join(" "), reason.trim());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_disk_that_was_emptied_stays_empty_when_the_power_is_cut() {
+        if let Some(why) = is_missing() {
+            eprintln!("left out: {why}");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::make(folder.path()).unwrap();
+        let mut file = fs::File::create(disk.path().join("file")).unwrap();
+        file.write_all(b"written before the disk is full, synced while it is").unwrap();
+        disk.fill().unwrap();
+        // Makes the ballast permanent, too.
+        file.sync_all().unwrap();
+        drop(file);
+        disk.empty().unwrap();
+        disk.cut_power().unwrap();
+        assert!(!disk.ballast().exists());
+    }
 }

@@ -15,6 +15,8 @@ use crate::random::Random;
 
 /// How long all processes of a killed PostgreSQL may take to end.
 const GONE: Duration = Duration::from_secs(60);
+/// How many lines of its log say what became of it.
+const LINES: usize = 20;
 
 /// A private PostgreSQL.
 pub(crate) struct Ground {
@@ -93,6 +95,15 @@ impl Ground {
     /// Starts the server again, unless it is running.
     pub(crate) fn restart(&self) -> anyhow::Result<()> {
         Ok(self.postgres.ensure_running()?)
+    }
+
+    /// The end of the server's own log, for whoever has to find out why it does not come back. What it says to those who
+    /// connect in the meantime is left out.
+    pub(crate) fn end_of_log(&self) -> String {
+        let log = std::fs::read(self.folder.join("postgres.log")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.contains("FATAL:  the database system is ")).collect();
+        lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join("\n")
     }
 
     fn server(&self) -> anyhow::Result<u32> {

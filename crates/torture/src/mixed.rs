@@ -111,7 +111,8 @@ impl Mixed<'_> {
         })?;
         let calm = Instant::now() + CALM;
         while let Err(error) = self.ground.restart().and_then(|()| self.settle(0)).and_then(|()| self.settle(1)) {
-            anyhow::ensure!(Instant::now() < calm, "PostgreSQL did not come back: {error}");
+            let log = self.ground.end_of_log();
+            anyhow::ensure!(Instant::now() < calm, "PostgreSQL did not come back: {error:#}\nIts log ends:\n{log}");
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(())

@@ -44,6 +44,16 @@ while sleep 0.5; do
             kill -INT "$server"
             # Whoever was stopped hears of it only when it goes on.
             kill -CONT "$server" $(cat "/proc/$server/task/$server/children" 2>/dev/null)
+            # One that was recovering just then may never end by that: it is ended at once after 20 seconds, and the next one
+            # recovers. Apart from the guard, whose lock must be free for another one.
+            (
+                tenths=0
+                while is_server "$server" "$1" && [ ! -d users ]; do
+                    [ "$tenths" -lt 200 ] || kill -QUIT "$server"
+                    tenths=$((tenths + 2))
+                    sleep 0.2
+                done
+            ) </dev/null &
         fi
         exit 0
     fi

@@ -6,6 +6,7 @@ mod install;
 pub(crate) mod prepare;
 mod programs;
 mod server;
+mod server_log;
 mod server_process;
 mod users;
 

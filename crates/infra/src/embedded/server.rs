@@ -1,7 +1,7 @@
 //! The PostgreSQL server of one data folder: created, started and stopped. Everything here happens under the folder's
 //! start lock.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -15,6 +15,7 @@ use rustix::process::{Signal, kill_process};
 
 use super::account::{Account, path_hash};
 use super::programs::Programs;
+use super::server_log::ServerLog;
 use super::{EmbeddedError, Settings, server_process};
 use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
@@ -24,12 +25,12 @@ const OWNER: &str = "intake_owner";
 /// A server that crashed replays its log first, which may take a while on a slow disk.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// A fast shutdown writes a checkpoint.
+const FAST_STOP_TIMEOUT: Duration = Duration::from_secs(20);
+/// An immediate one kills what has not ended after five seconds.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(10);
 /// The longest path of a unix socket that every system accepts.
 const SOCKET_PATH_MAX: usize = 103;
-/// The log is only needed to find out why the database did not start, so it is deleted when it is longer than this.
-const LOG_MAX: u64 = 10 * 1024 * 1024;
 /// A pid that no process has.
 const NO_PROCESS: &str = "2147483647";
 
@@ -42,8 +43,7 @@ pub(super) struct Server {
     programs: Option<PathBuf>,
     /// The server, if this process started it.
     child: Option<Child>,
-    /// The length of the log before the server was started: what follows says why it ended.
-    log_start: u64,
+    log: ServerLog,
 }
 
 impl Server {
@@ -59,16 +59,8 @@ impl Server {
         let folder = folder.canonicalize()?;
         let socket_folder = socket_folder(&folder);
         account.make_private_folder(&socket_folder)?;
-        let programs = settings.programs.clone();
-        Ok(Self {
-            folder,
-            socket_folder,
-            account,
-            durability: settings.durability,
-            programs,
-            child: None,
-            log_start: 0,
-        })
+        let (programs, durability, log) = (settings.programs.clone(), settings.durability, ServerLog::of(&folder));
+        Ok(Self { folder, socket_folder, account, durability, programs, child: None, log })
     }
 
     pub(super) fn account(&self) -> Account {
@@ -120,29 +112,28 @@ impl Server {
             }
             std::thread::sleep(POLL);
         }
-        Err(EmbeddedError::DoesNotStart(self.reason_in_log()))
+        let (time, last) = (START_TIMEOUT.as_secs(), self.log.reason());
+        Err(EmbeddedError::DoesNotStart(format!("no answer for {time} seconds; last in its log: {last}")))
     }
 
     /// Stops the server if it is running, and waits until it has ended.
     pub(super) fn stop(&mut self) -> Result<(), EmbeddedError> {
-        let until = Instant::now() + STOP_TIMEOUT;
-        let mut is_asked = false;
-        while self.is_alive() {
-            if let Some(process) = server_process::running(&self.data()).filter(|_| !is_asked) {
-                // A fast shutdown: sessions end, everything is written.
-                let _ = kill_process(process, Signal::INT);
+        // A fast shutdown: sessions end, everything is written. A server that recovers from the death of one of its processes
+        // may never end by it, but by an immediate one, after which the next server recovers.
+        for (signal, timeout) in [(Signal::INT, FAST_STOP_TIMEOUT), (Signal::QUIT, STOP_TIMEOUT - FAST_STOP_TIMEOUT)] {
+            if let Some(process) = server_process::running(&self.data()) {
+                let _ = kill_process(process, signal);
                 // A process that was stopped gets the signal only when it continues.
                 for stopped in server_process::children(process).into_iter().chain([process]) {
                     let _ = kill_process(stopped, Signal::CONT);
                 }
-                is_asked = true;
             }
-            if Instant::now() > until {
-                return Err(EmbeddedError::DoesNotStop);
+            let until = Instant::now() + timeout;
+            while self.is_alive() && Instant::now() < until {
+                std::thread::sleep(POLL);
             }
-            std::thread::sleep(POLL);
         }
-        Ok(())
+        if self.is_alive() { Err(EmbeddedError::DoesNotStop) } else { Ok(()) }
     }
 
     fn data(&self) -> PathBuf {
@@ -174,9 +165,9 @@ impl Server {
     }
 
     fn start(&mut self, programs: &Programs) -> Result<(), EmbeddedError> {
+        server_process::remove_empty_pid_file(&self.data())?;
         self.disown_foreign_process()?;
-        let log = self.open_log()?;
-        self.log_start = log.metadata()?.len();
+        let log = self.log.open(self.account)?;
         let mut server = Command::new(programs.server());
         server.arg("-D").arg(self.data());
         let mut set = |name: &str, value: &str| {
@@ -219,29 +210,13 @@ impl Server {
             .env_remove("NOTIFY_SOCKET");
     }
 
-    fn open_log(&self) -> io::Result<File> {
-        let log = self.folder.join("postgres.log");
-        if fs::metadata(&log).is_ok_and(|metadata| metadata.len() > LOG_MAX) {
-            fs::remove_file(&log)?;
-        }
-        let file = OpenOptions::new().create(true).append(true).open(&log)?;
-        self.account.own(&log)?;
-        Ok(file)
-    }
-
-    fn reason_in_log(&self) -> String {
-        let log = fs::read(self.folder.join("postgres.log")).unwrap_or_default();
-        let start = usize::try_from(self.log_start).unwrap_or(0);
-        let text = String::from_utf8_lossy(log.get(start..).unwrap_or_default());
-        let reason = text.lines().rfind(|line| line.contains("FATAL")).unwrap_or("see postgres.log in its folder");
-        reason.to_owned()
-    }
-
     /// Processes of a killed server live on for a moment and keep the next one from starting. Any other reason is
     /// final.
     fn assert_worth_another_try(&self) -> Result<(), EmbeddedError> {
-        let reason = self.reason_in_log();
-        let will_pass = reason.contains("shared memory block") || reason.contains("lock file");
+        let reason = self.log.reason();
+        // A lock file that could not be made is another matter.
+        let is_locked = reason.contains("lock file") && !reason.contains("could not");
+        let will_pass = is_locked || reason.contains("shared memory block");
         if will_pass { Ok(()) } else { Err(EmbeddedError::DoesNotStart(reason)) }
     }
 

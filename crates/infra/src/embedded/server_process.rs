@@ -1,13 +1,17 @@
 //! The process of a running server, found by the pid file in its data folder.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Pid;
 
 /// The file in a data folder that names the server's process.
 pub(super) const PID_FILE: &str = "postmaster.pid";
+/// How long a server that has just made this file may take to write it.
+const WRITING: Duration = Duration::from_secs(1);
 
 /// The running process of the server with this data folder. A process of another program with the same number does not
 /// count.
@@ -21,6 +25,15 @@ pub(super) fn running(data: &Path) -> Option<Pid> {
 pub(super) fn noted(data: &Path) -> Option<Pid> {
     let pid_file = fs::read_to_string(data.join(PID_FILE)).ok()?;
     Pid::from_raw(pid_file.lines().next()?.trim().parse().ok()?)
+}
+
+/// A server makes its pid file and then writes it: a power cut in between leaves an empty one, with which no server starts
+/// again. It says nothing about processes of an earlier one.
+pub(super) fn remove_empty_pid_file(data: &Path) -> io::Result<()> {
+    let path = data.join(PID_FILE);
+    let Ok(file) = fs::metadata(&path) else { return Ok(()) };
+    let is_being_written = file.modified()?.elapsed().is_ok_and(|age| age < WRITING);
+    if file.len() == 0 && !is_being_written { fs::remove_file(path) } else { Ok(()) }
 }
 
 /// The child processes, on systems that list them in `/proc`.

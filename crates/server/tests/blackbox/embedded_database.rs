@@ -11,6 +11,8 @@ use intake_domain::ApiKey;
 use intake_test_support::processes::send;
 use intake_test_support::{Response, Service, ServiceBuilder, patient, wait_for, wait_for_end};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::fixtures::demo_key;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_intake");
@@ -161,6 +163,18 @@ fn a_stale_pid_file_that_names_a_living_process_does_no_harm() {
 }
 
 #[test]
+fn an_empty_pid_file_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    let first = create(&service, "kept");
+    assert!(service.stop().success());
+    // As after a power cut while the server started.
+    fs::write(folder.path().join("postgres/data/postmaster.pid"), "").unwrap();
+    let service = in_folder(folder.path()).start();
+    assert_eq!(create(&service, "kept").body, first.body);
+}
+
+#[test]
 fn two_services_and_a_command_share_one_folder() {
     let folder = tempfile::tempdir().unwrap();
     let mut first = in_folder(folder.path()).start();
@@ -223,6 +237,50 @@ fn a_database_that_was_stopped_neither_keeps_the_service_nor_stays_behind() {
     wait_for("the end of all", || processes(folder.path()).is_empty());
 }
 
+/// Kills one process of the server, and stops the one that recovers from this.
+fn hold_in_recovery(folder: &Path) {
+    let head = postmaster(folder);
+    let find = |title: &str| {
+        let children = fs::read_to_string(format!("/proc/{head}/task/{head}/children")).unwrap();
+        let is_it =
+            |child: &&str| fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|line| line.contains(title));
+        children.split_whitespace().find(is_it).map(str::to_owned)
+    };
+    let is_stopped = |process: &str| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    };
+    wait_for("a recovery that can be held", || {
+        let Some(victim) = find("postgres: walwriter") else { return false };
+        kill(&victim);
+        let until = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < until {
+            let Some(startup) = find("postgres: startup") else { continue };
+            let number = i32::try_from(startup.parse::<u32>().unwrap()).unwrap();
+            let _ = kill_process(Pid::from_raw(number).unwrap(), Signal::STOP);
+            std::thread::sleep(Duration::from_millis(20));
+            return is_stopped(&startup);
+        }
+        false
+    });
+}
+
+#[test]
+fn a_database_that_recovers_is_stopped_with_the_service_or_after_it() {
+    for how in ["TERM", "KILL"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut service = in_folder(folder.path()).start();
+        let first = create(&service, "kept");
+        assert_eq!(first.status, 201);
+        hold_in_recovery(folder.path());
+        service.signal(how);
+        service.wait();
+        wait_for("the end of all", || processes(folder.path()).is_empty());
+        let service = in_folder(folder.path()).start();
+        assert_eq!(create(&service, "kept").body, first.body);
+    }
+}
+
 #[test]
 fn ctrl_c_reaches_the_service_and_not_its_database() {
     let folder = tempfile::tempdir().unwrap();
@@ -259,6 +317,25 @@ fn data_of_a_version_that_is_not_installed_is_left_alone() {
     let output = in_folder(folder.path()).run();
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert!(complaint.contains("made by PostgreSQL 9, which is not installed"), "{complaint}");
+}
+
+#[test]
+fn a_database_that_does_not_start_says_why_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = in_folder(folder.path()).start();
+    assert!(service.stop().success());
+    for entry in fs::read_dir(folder.path().join("postgres/data/pg_wal")).unwrap().flatten() {
+        if entry.file_type().unwrap().is_file() {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let output = in_folder(folder.path()).run();
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.contains("the database does not start: "), "{complaint}");
+    assert!(complaint.contains("could not locate a valid checkpoint record"), "{complaint}");
+    wait_for("the end of all", || processes(folder.path()).is_empty());
 }
 
 #[test]
