@@ -180,7 +180,7 @@ impl Citus {
         self.nodes.first().expect("a cluster has nodes")
     }
 
-    fn on_every_node(&self, database: &str, sql: &str) {
+    pub(crate) fn on_every_node(&self, database: &str, sql: &str) {
         for node in &self.nodes {
             self.connect(node, &self.user, database).batch_execute(sql).expect("the statement runs on every node");
         }

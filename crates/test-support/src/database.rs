@@ -40,6 +40,12 @@ impl TestDatabase {
         Self::from(&template_name(), Durability::None)
     }
 
+    /// The same on PostgreSQL alone, wherever other tests run: for what only one server can be made to do.
+    #[must_use]
+    pub fn on_one_server() -> Self {
+        Self::without_cluster(&template_name(), Durability::None)
+    }
+
     /// A fresh, migrated database with full durability, which production requires.
     #[must_use]
     pub fn durable() -> Self {
@@ -121,29 +127,35 @@ impl TestDatabase {
         connect(&self.owner)
     }
 
-    /// Runs a statement that concerns the whole server.
+    /// Runs a statement that concerns the whole server; on a cluster, each of its nodes.
     pub fn administer(&self, sql: &str) {
-        execute(self.durability, sql);
+        match &self.citus {
+            Some(citus) => citus.on_every_node("postgres", sql),
+            None => execute(self.durability, sql),
+        }
     }
 
     fn from(template: &str, durability: Durability) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        if let Some(citus) = Citus::named().filter(|_| durability == Durability::None) {
-            citus.create(&name, template != EMPTY);
-            let (owner, service) = (citus.owner(&name), citus.service(&name));
-            return Self { owner, service, name, durability, citus: Some(citus) };
-        }
-        let cluster = cluster(durability);
-        execute(durability, &format!("CREATE DATABASE {name} TEMPLATE {template}"));
-        Self {
-            owner: cluster.owner_url(&name),
-            service: cluster.url(SERVICE_ROLE, &name),
-            name,
-            durability,
-            citus: None,
-        }
+        let Some(citus) = Citus::named().filter(|_| durability == Durability::None) else {
+            return Self::without_cluster(template, durability);
+        };
+        let name = next_name();
+        citus.create(&name, template != EMPTY);
+        let (owner, service) = (citus.owner(&name), citus.service(&name));
+        Self { owner, service, name, durability, citus: Some(citus) }
     }
+
+    fn without_cluster(template: &str, durability: Durability) -> Self {
+        let (name, cluster) = (next_name(), cluster(durability));
+        execute(durability, &format!("CREATE DATABASE {name} TEMPLATE {template}"));
+        let (owner, service) = (cluster.owner_url(&name), cluster.url(SERVICE_ROLE, &name));
+        Self { owner, service, name, durability, citus: None }
+    }
+}
+
+fn next_name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// A row with one number.

@@ -191,7 +191,7 @@ fn a_failover_to_a_server_that_only_reads_is_ridden_out() {
 fn a_full_disk_is_ridden_out() {
     use diesel::connection::SimpleConnection;
 
-    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "2s"));
+    let app = TestApp::on_one_server(|builder| builder.setting("INTAKE_DEADLINE", "2s"));
     // What PostgreSQL says when it cannot make a table longer.
     let full = "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full';

@@ -45,9 +45,15 @@ impl TestApp {
         Self::new(settings(service(&database)).start(), database)
     }
 
+    /// The same over PostgreSQL alone, wherever other tests run.
+    pub(crate) fn on_one_server(settings: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> Self {
+        let database = TestDatabase::on_one_server();
+        Self::new(settings(service(&database)).start(), database)
+    }
+
     /// A service that reaches its database through a proxy, which counts round trips and can make the database hang.
     pub(crate) fn behind_a_proxy(settings: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> (RoundTripCounter, Self) {
-        let database = TestDatabase::new();
+        let database = TestDatabase::on_one_server();
         let proxy = RoundTripCounter::before(&database.socket_folder());
         let url = proxy.url(SERVICE_ROLE, database.name());
         let service = settings(program().database_urls(&url, &database.owner)).start();

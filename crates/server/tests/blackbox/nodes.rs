@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
 use intake_domain::ApiKey;
-use intake_test_support::{Clinic, Response, Service, TestDatabase, patient, wait_for};
+use intake_test_support::{Clinic, Response, Service, patient, wait_for};
 
 use crate::fixtures::{OverWhenDropped, TestApp, program};
 
