@@ -52,7 +52,7 @@ pub(crate) enum Unanswered {
 }
 
 /// Stores the batch: one outcome for each attempt, in their order. Costs one round trip, one more if a key is not known yet, and two
-/// more if some rows may have been stored before.
+/// more if not every patient was created.
 pub(crate) fn store(
     connection: &mut PgConnection,
     attempts: &[Attempt],
@@ -66,17 +66,15 @@ pub(crate) fn store(
     });
     let batch: InsertBatch<'_> = rows.collect();
     let rows = batch.rows();
-    let created = batch.store(connection)?;
-    let are_all_created = created.len() == rows;
+    let are_all_created = batch.store(connection)? == rows;
     let mut standings = Standings::default();
     for (attempt, answer) in attempts.iter().zip(&mut answers) {
         let Ok(Answer { standing, holder: Some(holder), registered }) = answer else { continue };
-        match attempt.task.registration() {
-            Some(row) if are_all_created || created.contains(row.id.as_uuid()) => {
-                *standing = KeyStanding::Active(*holder);
-                *registered = Some(Registered::Created(holder.organisation_id));
-            }
-            _ => standings.ask(*holder),
+        if are_all_created && attempt.task.registration().is_some() {
+            *standing = KeyStanding::Active(*holder);
+            *registered = Some(Registered::Created(holder.organisation_id));
+        } else {
+            standings.ask(*holder);
         }
     }
     let stored = |error| Failed { error, is_stored: true };
@@ -94,7 +92,7 @@ fn unanswered(attempt: &Attempt, shared: &Shared) -> Result<Answer, Unanswered> 
     }
 }
 
-/// Gives the keys of patients that were not stored their standings, and finds out what has become of these patients.
+/// Gives the keys their standings where not every patient was created, and finds out what has become of each patient.
 fn settle(
     connection: &mut PgConnection,
     attempts: &[Attempt],
@@ -112,8 +110,8 @@ fn settle(
             None => *holder = None,
         }
         let is_active = matches!(standing, KeyStanding::Active(_));
-        if let Some(registration) = attempt.task.registration().filter(|_| is_active || attempt.is_repeated) {
-            // An earlier run may have stored it and lost the answer, whatever the key is worth now.
+        if let Some(registration) = attempt.task.registration() {
+            // This run has stored it, or an earlier one that lost the answer, whatever the key is worth now.
             stored_before.ask(organisation_id, registration, is_active);
             uncertain.push((attempt, answer));
         }

@@ -1,6 +1,6 @@
 //! What the writers of one bucket share.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use intake_domain::OrganisationId;
@@ -31,6 +31,17 @@ pub(crate) struct Shared {
     /// The node that holds the shard. None: this is the first bucket, for what no other takes.
     node: RwLock<Option<Node>>,
     buckets: Weak<Buckets>,
+    /// How many statements run, in all buckets together.
+    statements: Arc<AtomicUsize>,
+}
+
+/// A statement that runs.
+pub(crate) struct Busy(Arc<AtomicUsize>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A node of Citus.
@@ -55,12 +66,14 @@ impl Shared {
             is_away: AtomicBool::new(false),
             node: RwLock::default(),
             buckets,
+            statements: Arc::default(),
         }
     }
 
     /// Another bucket of the same register, for a shard that this node holds.
     pub(crate) fn beside(&self, node: Node) -> Self {
-        let bucket = Self::new(&self.url, 1, &self.uses, Weak::clone(&self.buckets));
+        let mut bucket = Self::new(&self.url, 1, &self.uses, Weak::clone(&self.buckets));
+        bucket.statements = Arc::clone(&self.statements);
         bucket.move_to(node);
         bucket
     }
@@ -74,6 +87,21 @@ impl Shared {
         self.node.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Counts a statement until this is dropped.
+    pub(crate) fn busy(&self) -> Busy {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        Busy(Arc::clone(&self.statements))
+    }
+
+    /// Whether statements run for other shards.
+    pub(crate) fn are_others_busy(&self) -> bool {
+        self.statements.load(Ordering::Relaxed) > 0 && !self.is_first()
+    }
+
+    fn is_first(&self) -> bool {
+        self.node.read().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
     /// All buckets of the register. None: it is gone.
     pub(crate) fn buckets(&self) -> Option<Arc<Buckets>> {
         self.buckets.upgrade()
@@ -81,8 +109,7 @@ impl Shared {
 
     /// The bucket of an organisation whose patients are not stored here.
     pub(crate) fn elsewhere(&self, organisation: OrganisationId) -> Option<Arc<Shared>> {
-        let is_first = self.node.read().unwrap_or_else(PoisonError::into_inner).is_none();
-        if is_first { self.buckets()?.of(organisation) } else { None }
+        if self.is_first() { self.buckets()?.of(organisation) } else { None }
     }
 
     /// Puts a job at the end of the queue. Gives it back if there is no room.

@@ -42,17 +42,18 @@ impl<'a> InsertBatch<'a> {
         self.ids.len()
     }
 
-    /// Stores the patients and returns the ids of those that this run of the statement has stored.
-    pub(crate) fn store(self, connection: &mut PgConnection) -> QueryResult<Vec<Uuid>> {
+    /// Stores the patients and returns how many of them this run of the statement has stored: which, costs more to tell than to look
+    /// up if there is one that it has not.
+    pub(crate) fn store(self, connection: &mut PgConnection) -> QueryResult<usize> {
         // To look up erased patients costs a statement of one a tenth more, so it is done only where there may be some: they are known
         // by their idempotency keys.
         let has_idempotency_keys = self.idempotency_keys.iter().any(Option::is_some);
         match (self.rows(), has_idempotency_keys) {
-            (0, _) => Ok(vec![]),
-            (1, false) => InsertOne::<false>(self).load(connection),
-            (1, true) => InsertOne::<true>(self).load(connection),
-            (_, false) => InsertMany::<false>(self).load(connection),
-            (_, true) => InsertMany::<true>(self).load(connection),
+            (0, _) => Ok(0),
+            (1, false) => InsertOne::<false>(self).execute(connection),
+            (1, true) => InsertOne::<true>(self).execute(connection),
+            (_, false) => InsertMany::<false>(self).execute(connection),
+            (_, true) => InsertMany::<true>(self).execute(connection),
         }
     }
 }
@@ -130,7 +131,7 @@ impl<const ERASED: bool> QueryFragment<Pg> for InsertMany<'_, ERASED> {
                         AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))))",
             );
         }
-        out.push_sql(" ON CONFLICT DO NOTHING RETURNING id");
+        out.push_sql(" ON CONFLICT DO NOTHING");
         Ok(())
     }
 }
@@ -140,10 +141,6 @@ impl<const ERASED: bool> QueryId for InsertMany<'_, ERASED> {
 
     // The text is the same for every batch of its kind, so that it is parsed and planned once per connection.
     const HAS_STATIC_QUERY_ID: bool = true;
-}
-
-impl<const ERASED: bool> Query for InsertMany<'_, ERASED> {
-    type SqlType = SqlUuid;
 }
 
 impl<const ERASED: bool> RunQueryDsl<PgConnection> for InsertMany<'_, ERASED> {}
@@ -214,7 +211,7 @@ impl<const ERASED: bool> QueryFragment<Pg> for InsertOne<'_, ERASED> {
             out.push_bind_param::<Nullable<Text>, _>(first(&batch.idempotency_keys)?)?;
             out.push_sql(", 'UTF8')))");
         }
-        out.push_sql(" ON CONFLICT DO NOTHING RETURNING id");
+        out.push_sql(" ON CONFLICT DO NOTHING");
         Ok(())
     }
 }
@@ -223,10 +220,6 @@ impl<const ERASED: bool> QueryId for InsertOne<'_, ERASED> {
     type QueryId = InsertOne<'static, ERASED>;
 
     const HAS_STATIC_QUERY_ID: bool = true;
-}
-
-impl<const ERASED: bool> Query for InsertOne<'_, ERASED> {
-    type SqlType = SqlUuid;
 }
 
 impl<const ERASED: bool> RunQueryDsl<PgConnection> for InsertOne<'_, ERASED> {}
