@@ -103,12 +103,12 @@ impl Citus {
     /// The address of a node for the service.
     #[must_use]
     pub fn service_at(&self, node: usize, database: &str) -> DatabaseUrl {
-        self.url(&self.nodes[node], SERVICE_ROLE, database)
+        self.url(self.node(node), SERVICE_ROLE, database)
     }
 
     /// Moves the organisation's shard to another worker, and what lies beside it.
     pub fn move_shard(&self, database: &str, organisation: OrganisationId, to: usize) {
-        let (from, to) = (&self.nodes[self.node_of(database, organisation)], &self.nodes[to]);
+        let (from, to) = (self.node(self.node_of(database, organisation)), self.node(to));
         let call = format!(
             "SELECT citus_move_shard_placement(get_shard_id_for_distribution_column('patients', '{organisation}'::uuid),
              '{}', {}, '{}', {}, shard_transfer_mode => 'block_writes')",
@@ -120,7 +120,7 @@ impl Citus {
     /// Pulls the plug of a worker that runs on the coordinator's machine. No other test must use the cluster.
     #[must_use]
     pub fn stop_node(&self, node: usize) -> StoppedNode<'_> {
-        let mut worker = self.connect(&self.nodes[node], &self.user, "postgres");
+        let mut worker = self.connect(self.node(node), &self.user, "postgres");
         let Setting { text: folder } = diesel::sql_query("SELECT current_setting('data_directory') AS text")
             .get_result(&mut worker)
             .expect("a superuser may ask");
@@ -177,7 +177,11 @@ impl Citus {
     }
 
     fn coordinator(&self) -> &Node {
-        self.nodes.first().expect("a cluster has nodes")
+        self.node(0)
+    }
+
+    fn node(&self, number: usize) -> &Node {
+        self.nodes.get(number).expect("the cluster has so many nodes")
     }
 
     pub(crate) fn on_every_node(&self, database: &str, sql: &str) {

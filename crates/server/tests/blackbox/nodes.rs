@@ -21,7 +21,7 @@ fn instance(app: &TestApp, node: usize) -> Service {
 /// An organisation with a key, whose patients this node holds.
 fn clinic_on(app: &TestApp, node: usize) -> Clinic {
     let lies_there = |clinic: &Clinic| app.database.citus().node_of(app.database.name(), clinic.organisation) == node;
-    std::iter::repeat_with(|| app.other_clinic()).take(50).find(lies_there).expect("a shard lies on each worker")
+    std::iter::repeat_with(|| app.other_clinic()).take(50).find(lies_there).unwrap()
 }
 
 #[test]
