@@ -107,14 +107,14 @@ impl Citus {
     }
 
     /// Moves the organisation's shard to another worker, and what lies beside it.
-    pub fn move_shard(&self, database: &str, organisation: OrganisationId, to: usize) {
+    pub fn move_shard(&self, database: &str, organisation: OrganisationId, to: usize) -> QueryResult<()> {
         let (from, to) = (self.node(self.node_of(database, organisation)), self.node(to));
         let call = format!(
             "SELECT citus_move_shard_placement(get_shard_id_for_distribution_column('patients', '{organisation}'::uuid),
              '{}', {}, '{}', {}, shard_transfer_mode => 'block_writes')",
             from.host, from.port, to.host, to.port
         );
-        self.connect(self.coordinator(), &self.user, database).batch_execute(&call).expect("the shard is moved");
+        self.connect(self.coordinator(), &self.user, database).batch_execute(&call)
     }
 
     /// Pulls the plug of a worker that runs on the coordinator's machine. No other test must use the cluster.
@@ -195,7 +195,8 @@ impl Citus {
     }
 
     fn url(&self, Node { host, port }: &Node, user: &str, database: &str) -> DatabaseUrl {
-        let url: DatabaseUrl = format!("postgres://{user}@{host}:{port}/{database}").parse().expect("an address");
+        let url: DatabaseUrl =
+            format!("host={host} port={port} user={user} dbname={database}").parse().expect("an address");
         url.with_durability(Durability::None)
     }
 }

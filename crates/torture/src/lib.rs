@@ -3,6 +3,7 @@
 
 mod arena;
 mod audit;
+mod cluster;
 mod disk;
 mod drift;
 mod faults;
@@ -75,6 +76,8 @@ pub struct Plan {
     pub promotions: u64,
     /// How often durability is turned off for the service's role or database, and PostgreSQL killed.
     pub drifts: u64,
+    /// How often a worker of a Citus cluster dies, a shard moves, or a service of the cluster is killed.
+    pub cluster_faults: u64,
     /// How long each of the floods lasts.
     pub flood: Duration,
     /// How long all faults strike at once.
@@ -94,6 +97,8 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
     let mut run = Run { on_step: &on_step, verdict: Verdict::default() };
     run.verdict.left_out.extend(no_disk.map(|why| format!("a full disk and power cuts: {why}")));
     run.verdict.left_out.extend(no_route.map(|why| format!("dropped packets: {why}")));
+    let no_cluster = cluster::is_missing();
+    run.verdict.left_out.extend(no_cluster.map(|why| format!("faults of a Citus cluster: {why}")));
     let (has_disk, has_route) = (no_disk.is_none(), no_route.is_none());
 
     run.control("PostgreSQL killed, synchronous_commit off", || scene.control_kill())?;
@@ -125,6 +130,8 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
         run.step("disk full", plan.disk_fills, |times| scene.fill_disk(times))?;
         run.step("power cut", plan.power_cuts, |times| scene.cut_power(times))?;
     }
+    let cluster_faults = if no_cluster.is_none() { plan.cluster_faults } else { 0 };
+    run.step("worker, shard or service of a cluster", cluster_faults, |times| scene.strike_cluster(times))?;
     run.step("everything at once", plan.mixed.as_secs(), |_| scene.mix(plan.mixed, has_disk, has_route))?;
     Ok(run.verdict)
 }

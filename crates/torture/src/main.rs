@@ -56,6 +56,9 @@ struct Arguments {
     /// How often durability is turned off for the service's role or database, and PostgreSQL killed
     #[arg(long, default_value_t = 15)]
     drifts: u64,
+    /// How often a worker dies, a shard moves, or a service is killed (needs INTAKE_TEST_CITUS_URL)
+    #[arg(long, default_value_t = 40)]
+    cluster_faults: u64,
     /// How many seconds each of the floods lasts
     #[arg(long, default_value_t = 10)]
     flood_seconds: u64,
@@ -96,6 +99,7 @@ fn main() -> anyhow::Result<ExitCode> {
         held_rows: arguments.held_rows,
         promotions: arguments.promotions,
         drifts: arguments.drifts,
+        cluster_faults: arguments.cluster_faults,
         flood: Duration::from_secs(arguments.flood_seconds),
         mixed: Duration::from_secs(60 * arguments.mixed_minutes),
         slowness: arguments.slowness,

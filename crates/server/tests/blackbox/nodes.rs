@@ -127,7 +127,7 @@ fn while_a_shard_moves_every_patient_is_stored_once() {
         (0..4).for_each(|_| drop(scope.spawn(|| create(&key))));
         std::thread::sleep(Duration::from_secs(1));
         for to in [2, 1] {
-            app.database.citus().move_shard(app.database.name(), clinic.organisation, to);
+            app.database.citus().move_shard(app.database.name(), clinic.organisation, to).unwrap();
             std::thread::sleep(Duration::from_secs(1));
         }
         drop(over);

@@ -24,6 +24,7 @@ fn nothing_is_lost_and_nothing_doubled_when_plugs_are_pulled() {
         held_rows: 2,
         promotions: 1,
         drifts: 4,
+        cluster_faults: 0,
         flood: Duration::from_secs(1),
         mixed: Duration::from_secs(10),
         // Whoever is not served at all, or refused because of others, is so for longer than that.

@@ -1,0 +1,67 @@
+//! A register on a Citus cluster: workers die, shards move and services are killed, while the clients of two organisations go on.
+
+use intake_infra::{Durability, Prepared};
+use intake_test_support::TestDatabase;
+
+use crate::arena::{Arena, INSTANCES};
+use crate::audit::Findings;
+use crate::ground::Ground;
+use crate::hangs::RECOVERY;
+use crate::scene::{Act, Refusals, Scene};
+
+const NAME: &str = "cluster";
+/// How long a worker is away, in milliseconds: less and more than requests wait.
+const AWAY: (u64, u64) = (100, 4_000);
+
+/// Why it cannot be tried.
+pub(crate) fn is_missing() -> Option<&'static str> {
+    let is_named = std::env::var_os("INTAKE_TEST_CITUS_URL").is_some_and(|url| !url.is_empty());
+    (!is_named).then_some("INTAKE_TEST_CITUS_URL names none")
+}
+
+impl Scene<'_> {
+    /// Strikes the cluster that `INTAKE_TEST_CITUS_URL` names, all of it on this machine.
+    pub(crate) fn strike_cluster(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
+        let database = TestDatabase::new();
+        database.citus().use_alone();
+        // Of which the proxies of every arena are made; nobody connects to it.
+        let ground = Ground::prepare(&self.folder.join("beside_the_cluster"), Durability::None)?;
+        let urls = Prepared { owner: database.owner.clone(), service: database.service.clone() };
+        let arena = Arena::open_at(&ground, &self.impatient_plan(NAME), urls)?;
+        self.play_in(&arena, Refusals::Expected, |act| {
+            let mut struck = 0;
+            for _ in 0..times {
+                act.rest();
+                struck += u64::from(act.strike_cluster(&database)?);
+            }
+            Ok(struck)
+        })
+    }
+}
+
+impl Act<'_> {
+    /// Returns whether a fault has struck.
+    fn strike_cluster(&mut self, database: &TestDatabase) -> anyhow::Result<bool> {
+        let citus = database.citus();
+        let workers = citus.nodes() as u64 - 1;
+        match self.random.below(3) {
+            0 => {
+                let stopped = citus.stop_node(1 + usize::try_from(self.random.below(workers))?);
+                std::thread::sleep(self.random.milliseconds(AWAY.0, AWAY.1));
+                drop(stopped);
+            }
+            1 => {
+                let choice = usize::try_from(self.random.below(self.arena.clinics.len() as u64))?;
+                let Some((clinic, _)) = self.arena.clinics.get(choice) else { return Ok(false) };
+                let from = citus.node_of(database.name(), clinic.organisation);
+                let to = (1..citus.nodes()).find(|node| *node != from);
+                // Citus refuses it while something is left of a worker's death.
+                let is_moved = to.map(|to| citus.move_shard(database.name(), clinic.organisation, to).is_ok());
+                return Ok(is_moved == Some(true));
+            }
+            _ => self.arena.kill_service(usize::try_from(self.random.below(INSTANCES as u64))?)?,
+        }
+        self.must_serve(std::time::Instant::now(), RECOVERY, "a fault of the cluster");
+        Ok(true)
+    }
+}
