@@ -27,22 +27,16 @@ pub struct Citus {
     in_use: Mutex<Option<PgConnection>>,
 }
 
-/// A worker that was stopped; it is started again when this is dropped.
-pub struct StoppedNode<'a> {
+/// A worker that was stopped or frozen; it goes on when this is dropped.
+pub struct StruckNode<'a> {
     citus: &'a Citus,
-    folder: String,
+    end: String,
 }
 
-impl Drop for StoppedNode<'_> {
+impl Drop for StruckNode<'_> {
     fn drop(&mut self) {
-        self.citus.pg_ctl(&format!("-D {0} -l {0}/../restarted.log start", self.folder));
+        self.citus.run(&self.end);
     }
-}
-
-#[derive(QueryableByName)]
-struct Setting {
-    #[diesel(sql_type = Text)]
-    text: String,
 }
 
 #[derive(PartialEq, Eq, QueryableByName)]
@@ -119,25 +113,46 @@ impl Citus {
 
     /// Pulls the plug of a worker that runs on the coordinator's machine. No other test must use the cluster.
     #[must_use]
-    pub fn stop_node(&self, node: usize) -> StoppedNode<'_> {
-        let mut worker = self.connect(self.node(node), &self.user, "postgres");
-        let Setting { text: folder } = diesel::sql_query("SELECT current_setting('data_directory') AS text")
-            .get_result(&mut worker)
-            .expect("a superuser may ask");
-        drop(worker);
-        self.pg_ctl(&format!("-D {folder} -m immediate stop"));
-        StoppedNode { citus: self, folder }
+    pub fn stop_node(&self, node: usize) -> StruckNode<'_> {
+        let (folder, programs) = (self.setting(node, "data_directory"), self.programs());
+        self.run(&format!("{programs}/pg_ctl -w -s -D {folder} -m immediate stop"));
+        let end = format!("{programs}/pg_ctl -w -s -D {folder} -l {folder}/../restarted.log start");
+        StruckNode { citus: self, end }
     }
 
-    /// By the coordinator, which has the programs and the account.
-    fn pg_ctl(&self, arguments: &str) {
+    /// Makes a worker hang: it keeps its connections and does nothing.
+    #[must_use]
+    pub fn freeze_node(&self, node: usize) -> StruckNode<'_> {
+        let folder = self.setting(node, "data_directory");
+        let signal = |name: &str| format!("p=$(head -1 {folder}/postmaster.pid); kill -{name} $p $(pgrep -P $p)");
+        self.run(&signal("STOP"));
+        StruckNode { citus: self, end: signal("CONT") }
+    }
+
+    /// Runs a command as the coordinator's account.
+    fn run(&self, command: &str) {
         let mut coordinator = self.connect(self.coordinator(), &self.user, "postgres");
-        let Setting { text: programs } =
-            diesel::sql_query("SELECT setting AS text FROM pg_config WHERE name = 'BINDIR'")
-                .get_result(&mut coordinator)
-                .expect("a superuser may ask");
-        let command = format!("setsid {programs}/pg_ctl -w -s {arguments} </dev/null >/dev/null 2>&1");
-        coordinator.batch_execute(&format!("COPY (SELECT 1) TO PROGRAM '{command}'")).expect("pg_ctl does it");
+        let program = format!("COPY (SELECT 1) TO PROGRAM 'setsid sh -c \"{command}\" </dev/null >/dev/null 2>&1'");
+        coordinator.batch_execute(&program.replace("$", "\\$")).expect("the command succeeds");
+    }
+
+    fn setting(&self, node: usize, name: &str) -> String {
+        self.text(node, &format!("SELECT current_setting('{name}') AS text"))
+    }
+
+    fn programs(&self) -> String {
+        self.text(0, "SELECT setting AS text FROM pg_config WHERE name = 'BINDIR'")
+    }
+
+    fn text(&self, node: usize, query: &str) -> String {
+        #[derive(QueryableByName)]
+        struct Found {
+            #[diesel(sql_type = Text)]
+            text: String,
+        }
+
+        let mut connection = self.connect(self.node(node), &self.user, "postgres");
+        diesel::sql_query(query).get_result::<Found>(&mut connection).expect("a superuser may ask").text
     }
 
     /// Makes a database on every node; migrated and spread, or with nothing but the extension.

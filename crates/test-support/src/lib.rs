@@ -18,7 +18,7 @@ mod service;
 
 pub use backends::{HeldRow, freeze_writer};
 pub use browser::{Browser, Element};
-pub use citus::{Citus, StoppedNode};
+pub use citus::{Citus, StruckNode};
 pub use client::{Client, Connection, Response, request};
 pub use clinic::{Clinic, patient};
 pub use database::{TestDatabase, WithCount};

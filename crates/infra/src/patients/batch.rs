@@ -66,7 +66,10 @@ pub(crate) fn store(
     });
     let batch: InsertBatch<'_> = rows.collect();
     let rows = batch.rows();
-    let are_all_created = batch.store(connection)? == rows;
+    // On Citus one shard or another may be away, which must not take the whole instance out of service.
+    let has_probe = attempts.iter().any(|attempt| matches!(attempt.task, Task::Probe { .. }));
+    let is_probed = has_probe && shared.uses.shards.are_none();
+    let are_all_created = batch.store(connection, is_probed)? == rows;
     let mut standings = Standings::default();
     for (attempt, answer) in attempts.iter().zip(&mut answers) {
         let Ok(Answer { standing, holder: Some(holder), registered }) = answer else { continue };

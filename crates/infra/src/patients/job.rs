@@ -20,27 +20,29 @@ pub(crate) enum Task {
     Create(Arc<Registration>),
     /// To look up the standing of its key.
     Check { moment: OffsetDateTime, key: KeyDigest },
+    /// The same with a key that nobody has, and to carry out the statement that would store a patient.
+    Probe { moment: OffsetDateTime, key: KeyDigest },
 }
 
 impl Task {
     pub(crate) fn key(&self) -> &KeyDigest {
         match self {
             Self::Create(registration) => &registration.key,
-            Self::Check { key, .. } => key,
+            Self::Check { key, .. } | Self::Probe { key, .. } => key,
         }
     }
 
     pub(crate) fn moment(&self) -> OffsetDateTime {
         match self {
             Self::Create(registration) => registration.created_at,
-            Self::Check { moment, .. } => *moment,
+            Self::Check { moment, .. } | Self::Probe { moment, .. } => *moment,
         }
     }
 
     pub(crate) fn registration(&self) -> Option<&Registration> {
         match self {
             Self::Create(registration) => Some(registration),
-            Self::Check { .. } => None,
+            Self::Check { .. } | Self::Probe { .. } => None,
         }
     }
 }

@@ -48,7 +48,7 @@ impl PostgresPatientRegister {
         let since = Instant::now();
         let deadline = since + limit;
         let (answer, answered) = oneshot::channel();
-        let task = Task::Check { moment: now, key: unknown_key };
+        let task = Task::Probe { moment: now, key: unknown_key };
         let job = Job { task, since, deadline, answer, was_sent: false, is_held: false };
         let is_accepted = self.buckets.first().push_first(job).is_ok();
         is_accepted && matches!(tokio::time::timeout_at(deadline.into(), answered).await, Ok(Ok(Ok(_))))

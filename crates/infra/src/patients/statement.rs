@@ -43,13 +43,13 @@ impl<'a> InsertBatch<'a> {
     }
 
     /// Stores the patients and returns how many of them this run of the statement has stored: which, costs more to tell than to look
-    /// up if there is one that it has not.
-    pub(crate) fn store(self, connection: &mut PgConnection) -> QueryResult<usize> {
+    /// up if there is one that it has not. A probe is carried out even if there are none to store.
+    pub(crate) fn store(self, connection: &mut PgConnection, is_probed: bool) -> QueryResult<usize> {
         // To look up erased patients costs a statement of one a tenth more, so it is done only where there may be some: they are known
         // by their idempotency keys.
         let has_idempotency_keys = self.idempotency_keys.iter().any(Option::is_some);
         match (self.rows(), has_idempotency_keys) {
-            (0, _) => Ok(0),
+            (0, _) if !is_probed => Ok(0),
             (1, false) => InsertOne::<false>(self).execute(connection),
             (1, true) => InsertOne::<true>(self).execute(connection),
             (_, false) => InsertMany::<false>(self).execute(connection),

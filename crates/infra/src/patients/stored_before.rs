@@ -75,6 +75,7 @@ impl Row {
 
 impl QueryFragment<Pg> for StoredBefore<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        // The first value, the organisations, is repeated for each table: by it, Citus knows which node the statement concerns.
         out.push_sql("WITH asked AS (SELECT * FROM unnest(");
         out.push_bind_param::<Array<SqlUuid>, _>(&self.organisation_ids)?;
         out.push_sql(", ");
@@ -85,14 +86,17 @@ impl QueryFragment<Pg> for StoredBefore<'_> {
             ") WITH ORDINALITY AS asked (organisation_id, asked_id, idempotency_key, number))
             SELECT number, true, id, created_at, request_digest
             FROM asked JOIN patients ON patients.organisation_id = asked.organisation_id AND id = asked_id
+            WHERE patients.organisation_id = ANY ($1)
             UNION ALL
             SELECT number, false, id, created_at, request_digest
             FROM asked JOIN patients ON patients.organisation_id = asked.organisation_id
                 AND patients.idempotency_key = asked.idempotency_key
+            WHERE patients.organisation_id = ANY ($1)
             UNION ALL
             SELECT number, false, NULL, NULL, NULL
             FROM asked JOIN erasures ON erasures.organisation_id = asked.organisation_id
-                AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))",
+                AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))
+            WHERE erasures.organisation_id = ANY ($1)",
         );
         Ok(())
     }

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use diesel::connection::SimpleConnection;
 use intake_domain::ApiKey;
 use intake_test_support::{Clinic, Response, Service, patient, wait_for};
+use serde_json::json;
 
-use crate::fixtures::{OverWhenDropped, TestApp, program};
+use crate::fixtures::{OverWhenDropped, TestApp, program, time_of};
 
 /// An instance that comes in through this node.
 fn instance(app: &TestApp, node: usize) -> Service {
@@ -27,7 +28,7 @@ fn clinic_on(app: &TestApp, node: usize) -> Clinic {
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
 fn through_whichever_node_an_instance_comes_in_the_promises_are_kept() {
-    let app = TestApp::start();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let nodes = app.database.citus().nodes();
     let instances: Vec<Service> = (0..nodes).map(|node| instance(&app, node)).collect();
     let body = patient().to_string();
@@ -63,7 +64,7 @@ fn through_whichever_node_an_instance_comes_in_the_promises_are_kept() {
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
 fn a_replaced_key_ends_whichever_node_the_new_one_is_used_through() {
-    let app = TestApp::start();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let last = app.database.citus().nodes() - 1;
     let other = instance(&app, last);
     let ((old, old_key), (new, new_key)) = (app.clinic.key(), app.clinic.key());
@@ -78,7 +79,7 @@ fn a_replaced_key_ends_whichever_node_the_new_one_is_used_through() {
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
 fn a_worker_that_dies_takes_only_its_own_organisations_with_it() {
-    let app = TestApp::start();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     app.database.citus().use_alone();
     let (alive, dead) = (clinic_on(&app, 1), clinic_on(&app, 2));
     let ((_, live_key), (id, leaked), (_, dead_key)) = (alive.key(), alive.key(), dead.key());
@@ -109,8 +110,38 @@ fn a_worker_that_dies_takes_only_its_own_organisations_with_it() {
 
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_worker_that_hangs_delays_nobody_elses_requests_of_whatever_kind() {
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    app.database.citus().use_alone();
+    let (alive, dead) = (clinic_on(&app, 1), clinic_on(&app, 2));
+    let ((_, live_key), (id, revoked), (_, dead_key)) = (alive.key(), alive.key(), dead.key());
+    alive.revoke(id);
+    let body = patient().to_string();
+    let replay = || app.service.create_with(&live_key, &[("Idempotency-Key", "again")], body.as_bytes()).status;
+    assert_eq!((replay(), app.service.create(&dead_key, &patient()).status), (201, 201));
+    let hung = app.database.citus().freeze_node(2);
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(|| app.service.create(&dead_key, &patient()));
+        for _ in 0..20 {
+            let kinds = [
+                (201, time_of(|| assert_eq!(app.service.create(&live_key, &patient()).status, 201))),
+                (401, time_of(|| assert_eq!(app.service.create(&revoked, &patient()).status, 401))),
+                (401, time_of(|| assert_eq!(app.service.create(&alive.unknown_key(), &patient()).status, 401))),
+                (422, time_of(|| assert_eq!(app.service.create(&live_key, &json!({})).status, 422))),
+                (201, time_of(|| assert_eq!(replay(), 201))),
+            ];
+            assert!(kinds.iter().all(|(_, time)| *time < Duration::from_secs(1)), "{kinds:?}");
+        }
+        assert_eq!(refused.join().unwrap().status, 503);
+    });
+    drop(hung);
+    wait_for("its patients again", || app.service.create(&dead_key, &patient()).status == 201);
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
 fn while_a_shard_moves_every_patient_is_stored_once() {
-    let app = TestApp::start();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     app.database.citus().use_alone();
     let clinic = clinic_on(&app, 1);
     let (id, key) = clinic.key();
