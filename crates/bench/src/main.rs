@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
 mod chart;
+mod cluster;
 mod crowd;
 mod load;
 mod median;
@@ -60,6 +61,9 @@ struct Arguments {
     /// Measures only what PostgreSQL writes to its log for a patient, and vacuums of a table of --rows
     #[arg(long, conflicts_with = "crowd")]
     wal: bool,
+    /// Measures only a Citus cluster beside one PostgreSQL (needs a cluster on this machine: docs/scale.md)
+    #[arg(long, conflicts_with_all = ["crowd", "wal"])]
+    cluster: bool,
     /// How many organisations send patients, with --wal: at most 1,000
     #[arg(long, default_value_t = 1_000, requires = "wal")]
     organisations: usize,
@@ -85,6 +89,12 @@ fn main() -> anyhow::Result<()> {
         let table = measure_crowd(&arguments, &program)?;
         println!("\n{table}");
         return Ok(fs::write(arguments.output.join("crowd.md"), table)?);
+    }
+    if arguments.cluster {
+        let (mut table, time) = (String::new(), Duration::from_secs(arguments.seconds));
+        cluster::measure(&program, &arguments.settings, arguments.rounds, time, &mut table)?;
+        println!("\n{table}");
+        return Ok(fs::write(arguments.output.join("cluster.md"), table)?);
     }
     if arguments.wal {
         let table = measure_wal(&arguments, &program)?;

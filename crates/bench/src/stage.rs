@@ -68,9 +68,9 @@ impl Ground {
         Ok(Path::new(server).with_file_name(name))
     }
 
-    fn cpu(&self) -> anyhow::Result<Duration> {
+    fn server(&self) -> anyhow::Result<u32> {
         let file = fs::read_to_string(self.data_folder().join("postmaster.pid"))?;
-        usage::of_family(file.lines().next().unwrap_or_default().parse()?)
+        Ok(file.lines().next().unwrap_or_default().parse()?)
     }
 }
 
@@ -85,6 +85,8 @@ pub(crate) struct Stage<'a> {
     folder: PathBuf,
     /// A SQL list of the organisations whose patients are counted.
     organisations: String,
+    /// The servers of the database.
+    servers: Vec<u32>,
 }
 
 impl<'a> Stage<'a> {
@@ -104,9 +106,22 @@ impl<'a> Stage<'a> {
         program: &Path,
         settings: &[String],
     ) -> anyhow::Result<Self> {
-        let folder = ground.folder.path().join(database);
-        fs::create_dir(&folder)?;
         let urls = prepare(&ground.postgres, database)?;
+        Self::build_on(urls, vec![ground.server()?], organisations, ground, database, program, settings)
+    }
+
+    /// In front of a register elsewhere, whose servers run on this machine.
+    pub(crate) fn build_on(
+        urls: Prepared,
+        servers: Vec<u32>,
+        organisations: usize,
+        ground: &'a Ground,
+        name: &str,
+        program: &Path,
+        settings: &[String],
+    ) -> anyhow::Result<Self> {
+        let folder = ground.folder.path().join(name);
+        fs::create_dir(&folder)?;
         // Each clinic holds connections, so none is kept.
         let open = |_| {
             let clinic = Clinic::open(&urls.service, Environment::Development);
@@ -137,7 +152,7 @@ impl<'a> Stage<'a> {
         };
         let service = builder().start();
         let organisations = organisations.join(", ");
-        Ok(Self { ground, service, builder: Box::new(builder), urls, keys, requests, folder, organisations })
+        Ok(Self { ground, service, builder: Box::new(builder), urls, keys, requests, folder, organisations, servers })
     }
 
     /// The time from the start of the program to the first probe that finds it ready.
@@ -169,10 +184,10 @@ impl<'a> Stage<'a> {
             Listener::Plain => format!("http://{}/api/v1/patients", self.plain()?),
         };
         let (rows, acknowledged) = (self.rows()?, self.acknowledged());
-        let (service, postgres) = (self.service_cpu()?, self.ground.cpu()?);
+        let (service, postgres) = (self.service_cpu()?, self.postgres_cpu()?);
         let seen = load::run(&url, &self.requests, connections, time)?;
         std::thread::sleep(SETTLE);
-        let (service, postgres) = (self.service_cpu()? - service, self.ground.cpu()? - postgres);
+        let (service, postgres) = (self.service_cpu()? - service, self.postgres_cpu()? - postgres);
         let (rows, acknowledged) = (self.rows()? - rows, self.acknowledged() - acknowledged);
         // Requests in progress when wrk stopped, at most one for each connection, are stored without wrk seeing the
         // answer.
@@ -314,6 +329,10 @@ impl<'a> Stage<'a> {
 
     fn service_cpu(&self) -> anyhow::Result<Duration> {
         usage::of_process(self.service.process())
+    }
+
+    fn postgres_cpu(&self) -> anyhow::Result<Duration> {
+        self.servers.iter().map(|server| usage::of_family(*server)).sum()
     }
 
     fn connect(&self) -> anyhow::Result<PgConnection> {

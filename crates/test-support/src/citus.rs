@@ -111,6 +111,14 @@ impl Citus {
         self.connect(self.coordinator(), &self.user, database).batch_execute(&call)
     }
 
+    /// The server processes of the nodes, if they run on this machine.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        let query = "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1) AS text";
+        let process = |node| self.text(node, query).parse().expect("the number of a process");
+        (0..self.nodes()).map(process).collect()
+    }
+
     /// Pulls the plug of a worker that runs on the coordinator's machine. No other test must use the cluster.
     #[must_use]
     pub fn stop_node(&self, node: usize) -> StruckNode<'_> {

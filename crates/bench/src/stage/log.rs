@@ -49,10 +49,10 @@ impl Stage<'_> {
 
     /// Sends valid patients at a fixed rate, without a checkpoint before.
     pub(crate) fn log_of_load(&self, rate: f64, connections: usize, time: Duration) -> anyhow::Result<Written> {
-        let (start, cpu) = (self.position()?, self.ground.cpu()?);
+        let (start, cpu) = (self.position()?, self.postgres_cpu()?);
         let created = self.beside(rate, connections, time)?.all_answered()?.created as f64;
         std::thread::sleep(SETTLE);
-        let cpu = self.ground.cpu()? - cpu;
+        let cpu = self.postgres_cpu()? - cpu;
         let written = self.written_since(&start)?;
         Ok(Written {
             bytes: written.bytes / created,

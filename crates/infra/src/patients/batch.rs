@@ -68,8 +68,9 @@ pub(crate) fn store(
     let rows = batch.rows();
     // On Citus one shard or another may be away, which must not take the whole instance out of service.
     let has_probe = attempts.iter().any(|attempt| matches!(attempt.task, Task::Probe { .. }));
-    let is_probed = has_probe && shared.uses.shards.are_none();
-    let are_all_created = batch.store(connection, is_probed)? == rows;
+    let is_spread = !shared.uses.shards.are_none();
+    let is_probed = has_probe && !is_spread;
+    let are_all_created = batch.store(connection, is_probed, is_spread)? == rows;
     let mut standings = Standings::default();
     for (attempt, answer) in attempts.iter().zip(&mut answers) {
         let Ok(Answer { standing, holder: Some(holder), registered }) = answer else { continue };
@@ -82,7 +83,7 @@ pub(crate) fn store(
     }
     let stored = |error| Failed { error, is_stored: true };
     let standings = standings.find(connection).map_err(stored)?;
-    settle(connection, attempts, &mut answers, &standings).map_err(stored)?;
+    settle(connection, attempts, &mut answers, &standings, is_spread).map_err(stored)?;
     Ok(answers)
 }
 
@@ -101,6 +102,7 @@ fn settle(
     attempts: &[Attempt],
     answers: &mut [Result<Answer, Unanswered>],
     standings: &HashMap<KeyHolder, KeyStanding>,
+    is_spread: bool,
 ) -> QueryResult<()> {
     let mut uncertain = Vec::new();
     let mut stored_before = StoredBefore::default();
@@ -119,7 +121,7 @@ fn settle(
             uncertain.push((attempt, answer));
         }
     }
-    for ((attempt, answer), registered) in uncertain.into_iter().zip(stored_before.find(connection)?) {
+    for ((attempt, answer), registered) in uncertain.into_iter().zip(stored_before.find(connection, is_spread)?) {
         // A patient that was sent before and is not stored may still be: the server may be working on it. Then nothing can be answered,
         // not even that it was refused. Neither if the key has become visible only after the insert.
         match answer {

@@ -44,16 +44,18 @@ impl<'a> InsertBatch<'a> {
 
     /// Stores the patients and returns how many of them this run of the statement has stored: which, costs more to tell than to look
     /// up if there is one that it has not. A probe is carried out even if there are none to store.
-    pub(crate) fn store(self, connection: &mut PgConnection, is_probed: bool) -> QueryResult<usize> {
+    pub(crate) fn store(self, connection: &mut PgConnection, is_probed: bool, is_spread: bool) -> QueryResult<usize> {
         // To look up erased patients costs a statement of one a tenth more, so it is done only where there may be some: they are known
         // by their idempotency keys.
         let has_idempotency_keys = self.idempotency_keys.iter().any(Option::is_some);
-        match (self.rows(), has_idempotency_keys) {
-            (0, _) if !is_probed => Ok(0),
-            (1, false) => InsertOne::<false>(self).execute(connection),
-            (1, true) => InsertOne::<true>(self).execute(connection),
-            (_, false) => InsertMany::<false>(self).execute(connection),
-            (_, true) => InsertMany::<true>(self).execute(connection),
+        match (self.rows(), has_idempotency_keys, is_spread) {
+            (0, ..) if !is_probed => Ok(0),
+            (1, false, _) => InsertOne::<false>(self).execute(connection),
+            (1, true, _) => InsertOne::<true>(self).execute(connection),
+            (_, false, false) => InsertMany::<false, false>(self).execute(connection),
+            (_, true, false) => InsertMany::<true, false>(self).execute(connection),
+            (_, false, true) => InsertMany::<false, true>(self).execute(connection),
+            (_, true, true) => InsertMany::<true, true>(self).execute(connection),
         }
     }
 }
@@ -82,10 +84,12 @@ impl<'a> FromIterator<(&'a Registration, KeyHolder)> for InsertBatch<'a> {
     }
 }
 
-/// The statement for a batch; it looks for erased patients or does not.
-struct InsertMany<'a, const ERASED: bool>(InsertBatch<'a>);
+/// The statement for a batch; it looks for erased patients or does not, and names the organisations of a register that is spread or
+/// does not. By their names Citus knows which nodes it concerns; PostgreSQL would be tempted to begin with them, and to compare each
+/// key with each patient.
+struct InsertMany<'a, const ERASED: bool, const SPREAD: bool>(InsertBatch<'a>);
 
-impl<const ERASED: bool> QueryFragment<Pg> for InsertMany<'_, ERASED> {
+impl<const ERASED: bool, const SPREAD: bool> QueryFragment<Pg> for InsertMany<'_, ERASED, SPREAD> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let batch = &self.0;
         out.push_sql("INSERT INTO patients (organisation_id, key_id, id, ");
@@ -119,34 +123,40 @@ impl<const ERASED: bool> QueryFragment<Pg> for InsertMany<'_, ERASED> {
         out.push_sql(
             ", idempotency_key, request_digest, created_at)
                 JOIN api_keys AS key ON key.organisation_id = row.organisation_id AND key.id = row.key_id
-            WHERE key.organisation_id = ANY ($1) AND ",
+            WHERE ",
         );
-        // The first value, the organisations, is repeated for each table: by it, Citus knows which nodes the statement concerns.
         out.push_sql(IS_ACTIVE);
+        if SPREAD {
+            // The first value.
+            out.push_sql(" AND key.organisation_id = ANY ($1)");
+        }
         if ERASED {
             out.push_sql(
                 " AND (idempotency_key IS NULL OR NOT EXISTS (
                     SELECT FROM erasures WHERE erasures.organisation_id = key.organisation_id
-                        AND erasures.organisation_id = ANY ($1)
-                        AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))))",
+                        AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))",
             );
+            if SPREAD {
+                out.push_sql(" AND erasures.organisation_id = ANY ($1)");
+            }
+            out.push_sql("))");
         }
         out.push_sql(" ON CONFLICT DO NOTHING");
         Ok(())
     }
 }
 
-impl<const ERASED: bool> QueryId for InsertMany<'_, ERASED> {
-    type QueryId = InsertMany<'static, ERASED>;
+impl<const ERASED: bool, const SPREAD: bool> QueryId for InsertMany<'_, ERASED, SPREAD> {
+    type QueryId = InsertMany<'static, ERASED, SPREAD>;
 
     // The text is the same for every batch of its kind, so that it is parsed and planned once per connection.
     const HAS_STATIC_QUERY_ID: bool = true;
 }
 
-impl<const ERASED: bool> RunQueryDsl<PgConnection> for InsertMany<'_, ERASED> {}
+impl<const ERASED: bool, const SPREAD: bool> RunQueryDsl<PgConnection> for InsertMany<'_, ERASED, SPREAD> {}
 
 /// The statement with all its values, planned but not run: it fails if one of the values is at fault.
-pub(crate) struct Rehearsal<'a>(InsertMany<'a, true>);
+pub(crate) struct Rehearsal<'a>(InsertMany<'a, true, true>);
 
 impl<'a> Rehearsal<'a> {
     pub(crate) fn of(batch: InsertBatch<'a>) -> Self {

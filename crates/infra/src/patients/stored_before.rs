@@ -33,13 +33,17 @@ impl<'a> StoredBefore<'a> {
     }
 
     /// Returns what is stored for each, in the order in which they were added.
-    pub(crate) fn find(self, connection: &mut PgConnection) -> QueryResult<Vec<Option<Registered>>> {
+    pub(crate) fn find(self, connection: &mut PgConnection, is_spread: bool) -> QueryResult<Vec<Option<Registered>>> {
         if self.ids.is_empty() {
             return Ok(Vec::new());
         }
         let organisations = self.organisation_ids.clone();
         let mut found = vec![None; organisations.len()];
-        for row in self.load::<Row>(connection)? {
+        let rows: Vec<Row> = match is_spread {
+            true => Find::<true>(self).load(connection)?,
+            false => Find::<false>(self).load(connection)?,
+        };
+        for row in rows {
             // PostgreSQL counts from 1.
             let index = usize::try_from(row.number - 1).unwrap_or(usize::MAX);
             let (Some(entry), Some(organisation)) = (found.get_mut(index), organisations.get(index)) else { continue };
@@ -73,43 +77,53 @@ impl Row {
     }
 }
 
-impl QueryFragment<Pg> for StoredBefore<'_> {
+/// The statement. On a register that is spread it names the organisations for each table, by which Citus knows which nodes it concerns;
+/// PostgreSQL would be tempted to read all of their patients.
+struct Find<'a, const SPREAD: bool>(StoredBefore<'a>);
+
+impl<const SPREAD: bool> QueryFragment<Pg> for Find<'_, SPREAD> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        // The first value, the organisations, is repeated for each table: by it, Citus knows which node the statement concerns.
+        // The first value.
+        let named =
+            |table: &str| if SPREAD { format!(" AND {table}.organisation_id = ANY ($1)") } else { String::new() };
         out.push_sql("WITH asked AS (SELECT * FROM unnest(");
-        out.push_bind_param::<Array<SqlUuid>, _>(&self.organisation_ids)?;
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.0.organisation_ids)?;
         out.push_sql(", ");
-        out.push_bind_param::<Array<SqlUuid>, _>(&self.ids)?;
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.0.ids)?;
         out.push_sql(", ");
-        out.push_bind_param::<Array<Nullable<Text>>, _>(&self.idempotency_keys)?;
+        out.push_bind_param::<Array<Nullable<Text>>, _>(&self.0.idempotency_keys)?;
         out.push_sql(
             ") WITH ORDINALITY AS asked (organisation_id, asked_id, idempotency_key, number))
             SELECT number, true, id, created_at, request_digest
-            FROM asked JOIN patients ON patients.organisation_id = asked.organisation_id AND id = asked_id
-            WHERE patients.organisation_id = ANY ($1)
-            UNION ALL
+            FROM asked JOIN patients ON patients.organisation_id = asked.organisation_id AND id = asked_id",
+        );
+        out.push_sql(&named("patients"));
+        out.push_sql(
+            " UNION ALL
             SELECT number, false, id, created_at, request_digest
             FROM asked JOIN patients ON patients.organisation_id = asked.organisation_id
-                AND patients.idempotency_key = asked.idempotency_key
-            WHERE patients.organisation_id = ANY ($1)
-            UNION ALL
+                AND patients.idempotency_key = asked.idempotency_key",
+        );
+        out.push_sql(&named("patients"));
+        out.push_sql(
+            " UNION ALL
             SELECT number, false, NULL, NULL, NULL
             FROM asked JOIN erasures ON erasures.organisation_id = asked.organisation_id
-                AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))
-            WHERE erasures.organisation_id = ANY ($1)",
+                AND idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))",
         );
+        out.push_sql(&named("erasures"));
         Ok(())
     }
 }
 
-impl QueryId for StoredBefore<'_> {
-    type QueryId = StoredBefore<'static>;
+impl<const SPREAD: bool> QueryId for Find<'_, SPREAD> {
+    type QueryId = Find<'static, SPREAD>;
 
     const HAS_STATIC_QUERY_ID: bool = true;
 }
 
-impl Query for StoredBefore<'_> {
+impl<const SPREAD: bool> Query for Find<'_, SPREAD> {
     type SqlType = (BigInt, Bool, Nullable<SqlUuid>, Nullable<Timestamptz>, Nullable<Binary>);
 }
 
-impl RunQueryDsl<PgConnection> for StoredBefore<'_> {}
+impl<const SPREAD: bool> RunQueryDsl<PgConnection> for Find<'_, SPREAD> {}
