@@ -51,10 +51,12 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
         // Nobody may get a number in between.
         connection.batch_execute("LOCK TABLE patients, erasures IN ACCESS EXCLUSIVE MODE")?;
         let Shift { added } = diesel::sql_query(SHIFT).get_result(connection)?;
-        connection.batch_execute(&format!(
-            "ALTER TABLE patients ALTER created_in SET DEFAULT txid_current() + {added};
-             ALTER TABLE erasures ALTER erased_in SET DEFAULT txid_current() + {added}"
-        ))
+        // One by one, as Citus wants them.
+        for (table, column) in [("patients", "created_in"), ("erasures", "erased_in")] {
+            let shift = format!("ALTER TABLE {table} ALTER {column} SET DEFAULT txid_current() + {added}");
+            connection.batch_execute(&shift)?;
+        }
+        Ok(())
     });
     accepted.map_err(failed)
 }

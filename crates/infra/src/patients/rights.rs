@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::Uuid as SqlUuid;
 use intake_domain::{
     Action, Deed, EraseOutcome, Held, HeldPatient, OrganisationId, PatientId, PatientRights, StoreError,
 };
-use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::record;
@@ -29,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Moves a patient into the record of erasures, of which only the database knows the time.
 const NOTE: &str = "INSERT INTO erasures (organisation_id, patient_id, key_id, idempotency_digest)
     SELECT organisation_id, id, key_id, sha256(convert_to(idempotency_key, 'UTF8'))
-    FROM patients WHERE organisation_id = $1 AND id = $2 RETURNING erased_at";
+    FROM patients WHERE organisation_id = $1 AND id = $2";
 
 /// A patient's rights, over PostgreSQL.
 pub struct PostgresPatientRights(DatabaseUrl);
@@ -98,12 +97,6 @@ fn show(
 }
 
 fn erase(connection: &mut PgConnection, organisation: Uuid, patient: Uuid, deed: &Deed) -> QueryResult<EraseOutcome> {
-    #[derive(QueryableByName)]
-    struct Noted {
-        #[diesel(sql_type = Timestamptz)]
-        erased_at: OffsetDateTime,
-    }
-
     let found = patients::table.find((organisation, patient));
     match found.select(patients::idempotency_key.is_not_null()).first(connection).optional()? {
         None => {
@@ -117,8 +110,10 @@ fn erase(connection: &mut PgConnection, organisation: Uuid, patient: Uuid, deed:
         Some(false) => {}
     }
     let note = diesel::sql_query(NOTE).bind::<SqlUuid, _>(organisation).bind::<SqlUuid, _>(patient);
-    let noted: Noted = note.get_result(connection)?;
+    note.execute(connection)?;
+    // Not by RETURNING, which Citus does not know to tell of a column that the database fills in.
+    let erased_at = erasures::table.find((organisation, patient)).select(erasures::erased_at).first(connection)?;
     diesel::delete(found).execute(connection)?;
     record(connection, organisation, Action::PatientErased, &patient.to_string(), deed)?;
-    Ok(EraseOutcome::Erased { at: noted.erased_at })
+    Ok(EraseOutcome::Erased { at: erased_at })
 }
