@@ -1,6 +1,7 @@
 //! A register that is spread over a Citus cluster. `INTAKE_TEST_CITUS_URL` names one (docs/scale.md); without it only what needs
 //! none is tested, and the rest counts as ignored.
 
+use diesel::connection::SimpleConnection;
 use intake_test_support::{TestDatabase, patient};
 
 use crate::complaint;
@@ -42,5 +43,11 @@ fn a_register_that_is_spread_serves() {
     let again = service(&app.database).argument("spread").run();
     let said = String::from_utf8(again.stdout).unwrap();
     assert!(said.starts_with("Every table was spread already."), "{said}");
+    // What a later version adds is divided by its migration.
+    let later = "CREATE TABLE notes (organisation_id uuid, id uuid, text text, PRIMARY KEY (organisation_id, id))";
+    app.database.connect().batch_execute(later).unwrap();
+    assert!(service(&app.database).argument("migrate").run().status.success());
+    let divided = "pg_dist_partition WHERE partmethod = 'h' AND logicalrelid = 'notes'::regclass";
+    assert_eq!(app.database.count(divided), 1);
     assert!(!app.service.output().contains("ERROR"), "{}", app.service.output());
 }
