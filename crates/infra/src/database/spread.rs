@@ -165,12 +165,11 @@ fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
     );
     let is_missing = |table: &Table| {
         let name = table.name.as_str();
-        let found = (table.method.as_deref(), table.model.as_deref());
-        !match found {
-            (Some("n"), Some("t")) => COPIED.contains(&name),
-            (Some("n"), _) => KEPT.contains(&name),
-            (Some(_), _) => true,
-            (None, _) => false,
+        match (table.method.as_deref(), table.model.as_deref()) {
+            (None, _) => true,
+            (Some("n"), Some("t")) => !COPIED.contains(&name),
+            (Some("n"), _) => !KEPT.contains(&name),
+            (Some(_), _) => false,
         }
     };
     Ok(tables.load::<Table>(connection)?.into_iter().filter(is_missing).map(|table| table.name).collect())

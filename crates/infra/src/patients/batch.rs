@@ -59,7 +59,8 @@ pub(crate) fn store(
     shared: &Shared,
 ) -> Result<Vec<Result<Answer, Unanswered>>, Failed> {
     shared.uses.homes.learn(connection, attempts.iter().map(|attempt| attempt.task.key()))?;
-    let mut answers: Vec<_> = attempts.iter().map(|attempt| unanswered(attempt, shared)).collect();
+    let is_spread = !shared.uses.shards.are_none();
+    let mut answers: Vec<_> = attempts.iter().map(|attempt| unanswered(attempt, shared, is_spread)).collect();
     let rows = attempts.iter().zip(&answers).filter_map(|(attempt, answer)| {
         let holder = answer.as_ref().ok()?.holder?;
         Some((attempt.task.registration()?, holder))
@@ -68,7 +69,6 @@ pub(crate) fn store(
     let rows = batch.rows();
     // On Citus one shard or another may be away, which must not take the whole instance out of service.
     let has_probe = attempts.iter().any(|attempt| matches!(attempt.task, Task::Probe { .. }));
-    let is_spread = !shared.uses.shards.are_none();
     let is_probed = has_probe && !is_spread;
     let are_all_created = batch.store(connection, is_probed, is_spread)? == rows;
     let mut standings = Standings::default();
@@ -88,9 +88,9 @@ pub(crate) fn store(
 }
 
 /// The answer to an attempt whose key is unknown, as which a key counts until more is found out.
-fn unanswered(attempt: &Attempt, shared: &Shared) -> Result<Answer, Unanswered> {
+fn unanswered(attempt: &Attempt, shared: &Shared, is_spread: bool) -> Result<Answer, Unanswered> {
     let holder = shared.uses.homes.holder(attempt.task.key());
-    match holder.and_then(|holder| shared.elsewhere(holder.organisation_id)) {
+    match holder.filter(|_| is_spread).and_then(|holder| shared.elsewhere(holder.organisation_id)) {
         Some(bucket) => Err(Unanswered::Elsewhere(bucket)),
         None => Ok(Answer { standing: KeyStanding::Refused(KeyRefusal::Unknown), holder, registered: None }),
     }

@@ -102,6 +102,11 @@ impl Shared {
         self.node.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
+    /// How people call its node, for the log. None: it has none of its own.
+    pub(crate) fn node_name(&self) -> Option<String> {
+        self.node().map(|node| node.name)
+    }
+
     /// All buckets of the register. None: it is gone.
     pub(crate) fn buckets(&self) -> Option<Arc<Buckets>> {
         self.buckets.upgrade()

@@ -47,7 +47,7 @@ fn watch(shared: &Weak<Shared>, mut writers: Vec<Watched>, pulse: &Pulse) {
             match replace(&shared, writer) {
                 Ok(Outcome::Replaced) => tracing::warn!(
                     writer = writer.name,
-                    node = shared.node().map(|node| node.name),
+                    node = shared.node_name(),
                     "a statement hangs in the database: its connection is left behind and the work continues over a new one"
                 ),
                 Ok(Outcome::CameBack) => {}

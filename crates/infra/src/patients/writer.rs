@@ -208,7 +208,7 @@ impl Writer {
 
     fn answer(&self, batch: Vec<Job>, attempts: &[Attempt], answers: Vec<Result<Answer, Unanswered>>) {
         if self.shared.is_away.swap(false, Ordering::Relaxed) {
-            tracing::info!(node = self.shared.node().map(|node| node.name), "the database is back");
+            tracing::info!(node = self.shared.node_name(), "the database is back");
         }
         for ((job, attempt), answer) in batch.into_iter().zip(attempts).zip(answers) {
             let answer = match answer {
@@ -296,7 +296,7 @@ impl Writer {
     /// Logs what is wrong, once, and waits a moment.
     fn pause(&self, error: &Source, what: &str) {
         if !self.shared.is_away.swap(true, Ordering::Relaxed) {
-            let node = self.shared.node().map(|node| node.name);
+            let node = self.shared.node_name();
             tracing::warn!(error = %error, node, "{what}");
         }
         std::thread::sleep(RETRY_PAUSE);
