@@ -20,35 +20,50 @@ lint:
 fmt:
     cargo fmt --all
 
-# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick, `just bench --crowd` measures overload, stalled clients and noisy neighbours, `just bench --wal` what PostgreSQL writes to its log. Table and chart: target/bench
+# Checks the form of commit messages from here on
+hooks:
+    git config core.hooksPath .ci/hooks
+
+# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick, `just bench --crowd` measures overload, stalled clients and noisy neighbours, `just bench --neighbours` the last of these, `just bench --beside PROGRAM` another build in turns, `just bench --wal` what PostgreSQL writes to its log. Table and chart: target/bench
 bench *arguments:
     cargo build --release --locked --package intake --package intake-bench
     target/release/intake-bench {{ arguments }}
 
-# Measures what the service computes for a request, apart from network and database
+# Counts what a create needs (instructions, system calls, memory, threads that are woken; valgrind, perf or strace are named where they are missing), and measures what is computed for it
 bench-parts *arguments:
-    cargo bench --locked --package intake-http --features bench --bench request -- {{ arguments }}
+    cargo build --release --locked --package intake --package intake-bench
+    target/release/intake-bench --parts {{ arguments }}
+    cargo bench --locked --package intake-http --features bench --bench request
 
 # Pulls every plug, one by one and then all at once, and counts what was lost, about 25 minutes: `just torture --help` tells how to shorten it
 torture *arguments:
-    cargo build --release --locked --package intake --package intake-torture
+    cargo build --release --locked --package intake --package intake-import --package intake-torture
     target/release/intake-torture {{ arguments }}
 
-# Feeds one of body, key, forwarded_headers and forms with what nobody thought of, for ten minutes (needs cargo-fuzz)
-fuzz target seconds="600":
+# Feeds one of the targets in crates/fuzz/targets with random inputs for ten minutes; `just fuzz body 600 none` runs several times as many, without the address sanitiser (needs cargo-fuzz)
+fuzz target seconds="600" sanitizer="address":
     @# Leaks are not looked for: actix's router keeps the names of its routes on purpose.
     mkdir -p crates/fuzz/seeds/{{ target }} crates/fuzz/corpus/{{ target }}
-    ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir crates/fuzz --target-dir target/fuzz {{ target }} crates/fuzz/corpus/{{ target }} crates/fuzz/seeds/{{ target }} -- -max_total_time={{ seconds }}
+    ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir crates/fuzz --target-dir target/fuzz --sanitizer {{ sanitizer }} {{ target }} crates/fuzz/corpus/{{ target }} crates/fuzz/seeds/{{ target }} -- -max_total_time={{ seconds }}
 
 # Builds the Debian package in target/debian, with TLS to the database, and the list of all crates inside the programs (needs cargo-deb and cargo-auditable)
 package:
     rm --force target/debian/intake_*.deb
+    cargo test --locked --package intake --package intake-import --bins -- man_pages_and_completions
     cargo auditable build --release --locked --package intake --features tls --package intake-import
     cargo deb --no-build --package intake
+
+# Builds everything of a release in target/release-VERSION, the same bytes each time (needs cargo-deb, cargo-auditable and libssl-dev): `just release 0.2.0`
+release version:
+    crates/server/packaging/release {{ version }}
 
 # Installs the package in a fresh Debian, starts the service there, and creates a patient, about 3 minutes (needs root, mmdebstrap and systemd-container)
 package-check: package
     crates/server/packaging/check target/debian/intake_*.deb
+
+# Generates clients with openapi-generator for each language that is installed, and creates a patient with each, about 5 minutes (needs a JDK)
+generators:
+    cargo test --package intake --test integrators -- --ignored openapi_generator --test-threads=2
 
 # Checks that this release and the one before it serve together, and that the one before can come back: `just upgrade-check /path/to/its/intake`
 upgrade-check program:

@@ -1,5 +1,5 @@
-//! `just bench --cluster`: the same load on one PostgreSQL and on a Citus cluster, in turns. With all nodes on one machine no gain can
-//! show, only what each patient costs.
+//! `just bench --cluster`: the same load on one PostgreSQL and on a Citus cluster, in turns. With all nodes on one
+//! machine no gain can show, only what each patient costs.
 
 use std::fmt::Write as _;
 use std::path::Path;

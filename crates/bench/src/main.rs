@@ -2,13 +2,16 @@
 //! with pgbench on the same PostgreSQL in the same run. On a noisy machine, only ratios within one run are comparable.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people at a terminal")]
 
+mod beside;
 mod chart;
 mod cluster;
 mod crowd;
+mod fairness;
 mod load;
 mod median;
 mod neighbours;
 mod open_loop;
+mod parts;
 mod pgbench;
 mod report;
 mod requests;
@@ -55,9 +58,15 @@ struct Arguments {
     /// Measures only how a crowd of clients, stalled clients and noisy neighbours affect others
     #[arg(long)]
     crowd: bool,
-    /// Of these, measures only the noisy neighbours
-    #[arg(long, requires = "crowd")]
+    /// Measures only the noisy neighbours of these
+    #[arg(long)]
     neighbours: bool,
+    /// Measures only another build of the program and this one, in turns
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["crowd", "neighbours"])]
+    beside: Option<PathBuf>,
+    /// Counts only what a create needs: instructions, system calls, memory, threads that are woken
+    #[arg(long, conflicts_with_all = ["crowd", "neighbours", "beside"])]
+    parts: bool,
     /// Measures only what PostgreSQL writes to its log for a patient, and vacuums of a table of --rows
     #[arg(long, conflicts_with = "crowd")]
     wal: bool,
@@ -85,7 +94,18 @@ fn main() -> anyhow::Result<()> {
     let program = arguments.program.clone().unwrap_or(beside);
     anyhow::ensure!(program.exists(), "{} is not there: cargo build --release", program.display());
     fs::create_dir_all(&arguments.output)?;
-    if arguments.crowd {
+    if let Some(other) = &arguments.beside {
+        let table = measure_beside(&arguments, &program, other)?;
+        println!("\n{table}");
+        return Ok(fs::write(arguments.output.join("beside.md"), table)?);
+    }
+    if arguments.parts {
+        let time = Duration::from_secs(arguments.seconds);
+        let table = parts::measure(&Ground::prepare()?, &program, &arguments.settings, time)?;
+        println!("\n{table}");
+        return Ok(fs::write(arguments.output.join("parts.md"), table)?);
+    }
+    if arguments.crowd || arguments.neighbours {
         let table = measure_crowd(&arguments, &program)?;
         println!("\n{table}");
         return Ok(fs::write(arguments.output.join("crowd.md"), table)?);
@@ -125,7 +145,17 @@ fn measure_crowd(arguments: &Arguments, program: &Path) -> anyhow::Result<String
     let limited = Stage::build(&ground, "limited", program, &limited_by(USUAL_RATE_LIMIT))?;
     let unlimited = Stage::build(&ground, "unlimited", program, &limited_by("off"))?;
     neighbours::measure(&limited, &unlimited, arguments.rounds, time, &mut table)?;
+    let mut fair = Stage::build(&ground, "fair", program, &arguments.settings)?;
+    fairness::measure(&mut fair, arguments.rounds, time, &mut table)?;
     Ok(table)
+}
+
+fn measure_beside(arguments: &Arguments, program: &Path, other: &Path) -> anyhow::Result<String> {
+    let ground = Ground::prepare()?;
+    let mut this = Stage::build(&ground, "this", program, &arguments.settings)?;
+    let mut other = Stage::build_with_own_schema(&ground, "other", other, &arguments.settings)?;
+    let connections = if arguments.connections.is_empty() { &beside::CONNECTIONS[..] } else { &arguments.connections };
+    beside::measure(&mut this, &mut other, connections, arguments.rounds, Duration::from_secs(arguments.seconds))
 }
 
 fn measure_wal(arguments: &Arguments, program: &Path) -> anyhow::Result<String> {

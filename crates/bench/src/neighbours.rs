@@ -29,7 +29,7 @@ const SIGN_IN_RATE: f64 = 50.0;
 const CLIENTS_OF_ONE_KEY: usize = 4;
 const IDEMPOTENCY_KEY: &str = "noisy-neighbour";
 const PROXIED: (&str, &str) = ("X-Forwarded-Proto", "https");
-/// By how much the p99 of others may grow, and how many MiB a service may use.
+/// The largest growth of the others' p99, and the most memory of a service in MiB.
 const RATIO_MAX: f64 = 2.0;
 const MEMORY_MAX: u64 = 256;
 

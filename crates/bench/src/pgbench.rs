@@ -84,7 +84,7 @@ pub(crate) fn median(runs: &[Run]) -> Run {
 
 /// The columns and sizes of an ordinary patient. The id is random, since SQL has no version 7 yet.
 fn create_script() -> String {
-    let columns = Field::ALL.map(|field| field.definition().column).join(", ");
+    let columns = Field::ALL.map(Field::column).join(", ");
     let value = |field: Field| match field {
         Field::DateOfBirth => "make_date(:year, 12, 10)".to_owned(),
         Field::AddressLine2 => "NULL".to_owned(),

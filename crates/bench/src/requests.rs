@@ -14,8 +14,14 @@ const LAST_NAMES: [&str; 6] = ["Lovelace", "O'Brien", "de la Cruz", "Li", "Papad
 const STREETS: [&str; 4] = ["Analytical Street", "Rue de l'Église", "Queen Street", "Nowhere Else Road"];
 
 /// The bodies, each with the index of the key that it is sent with.
-pub(crate) fn bodies(keys: usize) -> impl Iterator<Item = (usize, Value)> {
+fn bodies(keys: usize) -> impl Iterator<Item = (usize, Value)> {
     (0..COUNT).map(move |number| (number % keys, body(number)))
+}
+
+/// The lines of a file for `wrk`: an API key, a tab and a body each.
+pub(crate) fn lines(keys: &[ApiKey]) -> String {
+    let line = |(key, body): (usize, Value)| Some(format!("{}\t{body}\n", keys.get(key)?.expose()));
+    bodies(keys.len()).filter_map(line).collect()
 }
 
 /// The whole requests with these bodies, byte for byte.

@@ -3,7 +3,10 @@
 //! ended.
 
 mod beside;
+mod clinics;
+mod counts;
 mod log;
+mod own_schema;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,11 +17,11 @@ use anyhow::Context;
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{ApiKey, Environment, Field};
+use intake_domain::{ApiKey, Field};
 use intake_infra::embedded::{EmbeddedPostgres, Settings};
 use intake_infra::{Durability, Prepared, prepare};
 use intake_test_support::processes::peak_memory;
-use intake_test_support::{Clinic, Service, ServiceBuilder, WithCount, request};
+use intake_test_support::{Service, ServiceBuilder, WithCount, request};
 use tempfile::TempDir;
 
 use crate::load::{self, Listener};
@@ -26,6 +29,8 @@ use crate::median::median;
 use crate::open_loop::{self, Tail};
 use crate::pgbench::Pgbench;
 use crate::{requests, usage};
+
+use clinics::Clinics;
 
 pub(crate) use beside::Neighbour;
 
@@ -55,6 +60,10 @@ impl Ground {
             user: std::process::id(),
         })?;
         Ok(Self { postgres, folder })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     fn data_folder(&self) -> PathBuf {
@@ -120,18 +129,23 @@ impl<'a> Stage<'a> {
         program: &Path,
         settings: &[String],
     ) -> anyhow::Result<Self> {
+        let clinics = Clinics::open(organisations, &urls);
+        Self::build_for_clinics(urls, servers, clinics, ground, name, program, settings)
+    }
+
+    fn build_for_clinics(
+        urls: Prepared,
+        servers: Vec<u32>,
+        Clinics { organisations, keys }: Clinics,
+        ground: &'a Ground,
+        name: &str,
+        program: &Path,
+        settings: &[String],
+    ) -> anyhow::Result<Self> {
         let folder = ground.folder.path().join(name);
         fs::create_dir(&folder)?;
-        // Each clinic holds connections, so none is kept.
-        let open = |_| {
-            let clinic = Clinic::open(&urls.service, Environment::Development);
-            (format!("'{}'", clinic.organisation), clinic.key().1)
-        };
-        let (organisations, keys): (Vec<String>, Vec<ApiKey>) = (0..organisations).map(open).unzip();
-        let lines = requests::bodies(keys.len())
-            .filter_map(|(key, body)| keys.get(key).map(|key| format!("{}\t{body}\n", key.expose())));
         let requests = folder.join("requests.tsv");
-        fs::write(&requests, lines.collect::<String>())?;
+        fs::write(&requests, requests::lines(&keys))?;
 
         let (program, data) = (program.to_string_lossy().into_owned(), folder.join("data"));
         let settings: Vec<(String, String)> = settings
@@ -264,7 +278,7 @@ impl<'a> Stage<'a> {
 
     fn insert_patients(&self, rows: u64) -> anyhow::Result<()> {
         let organisations = self.keys.len();
-        let columns = Field::ALL.map(|field| field.definition().column).join(", ");
+        let columns = Field::ALL.map(Field::column).join(", ");
         let values = Field::ALL.map(|field| format!("'{}'", field.definition().example)).join(", ");
         Ok(self.connect()?.batch_execute(&format!(
             "INSERT INTO patients (organisation_id, id, {columns}, created_at, updated_at)
@@ -321,7 +335,7 @@ impl<'a> Stage<'a> {
     }
 
     /// How many patients the service has acknowledged, by its own count.
-    fn acknowledged(&self) -> u64 {
+    pub(crate) fn acknowledged(&self) -> u64 {
         let metrics = self.service.probe("/metrics").text();
         let count = metrics.lines().find_map(|line| line.strip_prefix("intake_answers_total{status=\"201\"} "));
         count.and_then(|count| count.parse().ok()).unwrap_or_default()

@@ -1,5 +1,6 @@
 //! `just bench --wal`: what PostgreSQL writes to its log for a patient, just after a checkpoint and later, with each
-//! `wal_compression`, and what a vacuum of the table takes. At a fixed rate, so that bytes depend little on the machine.
+//! `wal_compression`, and what a vacuum of the table takes. At a fixed rate, so that bytes depend little on the
+//! machine.
 
 use std::fmt::Write as _;
 use std::time::Duration;

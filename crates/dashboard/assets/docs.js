@@ -1,15 +1,9 @@
-// Makes the documentation nicer where scripts run: a search within the page, and buttons that copy. Without it, the table of
-// contents and the browser's own search lead everywhere.
+// Makes the documentation nicer where scripts run: a search within the page, tabs for languages, colours in code, buttons that
+// copy, and sections that are folded on narrow screens. Without it, the table of contents and the browser's own search lead
+// everywhere.
 for (const part of document.querySelectorAll("[data-needs-script]")) {
     part.hidden = false;
 }
-
-// On a narrow screen the contents would push the text out of sight.
-const contents = document.getElementById("docs-toc");
-const narrow = window.matchMedia("(max-width: 63.99rem)");
-const fold = () => { contents.open = !narrow.matches; };
-narrow.addEventListener("change", fold);
-fold();
 
 for (const block of document.querySelectorAll("article pre")) {
     const frame = document.createElement("div");
@@ -32,11 +26,42 @@ for (const block of document.querySelectorAll("article pre")) {
     });
 }
 
+// Colours: comments, texts, numbers and the words that most languages share.
+const hashComments = new Set(["bash", "http", "php", "python", "ruby", "sh", "toml"]);
+const words = "and|as|async|await|break|case|catch|class|const|continue|def|do|done|echo|else|esac|except|exit|export|fi|finally|fn"
+    + "|for|from|func|function|go|if|import|in|let|local|loop|new|nil|not|null|or|package|private|public|range|require|rescue|return|static"
+    + "|switch|then|throw|throws|true|false|try|type|unless|until|using|var|void|when|while|with|None|True|False";
+for (const block of document.querySelectorAll("article pre[data-language]")) {
+    const { language } = block.dataset;
+    if (language === "") {
+        continue;
+    }
+    const comment = hashComments.has(language) ? "(?<![$\\w{])#.*|(?<=^|\\s)//.*" : "//.*|/\\*[^]*?\\*/";
+    const text = "\"(?:\\\\.|[^\"\\\\\\n])*\"|'(?:\\\\.|[^'\\\\\\n])*'|`[^`]*`";
+    const pattern = new RegExp(`(?<comment>${comment})|(?<text>${text})|(?<number>\\b[0-9][0-9_.]*\\b)|(?<word>\\b(?:${words})\\b)`, "gm");
+    const code = block.firstElementChild;
+    const source = code.textContent;
+    const pieces = [];
+    let end = 0;
+    for (const match of source.matchAll(pattern)) {
+        const [kind] = Object.entries(match.groups).find(([, value]) => value !== undefined);
+        if (language === "json" && kind === "word") {
+            continue;
+        }
+        const piece = document.createElement("span");
+        piece.className = `code-${kind}`;
+        piece.textContent = match[0];
+        pieces.push(source.slice(end, match.index), piece);
+        end = match.index + match[0].length;
+    }
+    code.replaceChildren(...pieces, source.slice(end));
+}
+
 // What belongs to one heading: everything up to the next one. Its parents are the headings above it.
 const groups = [];
 for (const section of document.querySelectorAll("article > section")) {
     const parents = [];
-    for (const element of section.children) {
+    for (const element of section.querySelectorAll(":scope > :not(.tabs), :scope > .tabs > *")) {
         if (/^H[2-6]$/.test(element.tagName)) {
             const level = Number(element.tagName[1]);
             while (parents.length > 0 && parents.at(-1).level >= level) {
@@ -51,15 +76,152 @@ for (const section of document.querySelectorAll("article > section")) {
     }
 }
 
+// One tab for each language, the chosen one remembered.
+const REMEMBERED = "docs-language";
+const selectTabs = [];
+const byName = [];
+for (const frame of document.querySelectorAll(".tabs")) {
+    const panels = groups.filter((group) => group.heading.parentElement === frame);
+    const list = document.createElement("div");
+    list.setAttribute("role", "tablist");
+    list.setAttribute("aria-label", "Language");
+    const buttons = panels.map((group) => {
+        const panel = document.createElement("div");
+        panel.id = `${group.heading.id}-panel`;
+        panel.className = "tab-panel";
+        panel.setAttribute("role", "tabpanel");
+        group.heading.before(panel);
+        panel.append(group.heading, ...group.elements);
+        const button = document.createElement("button");
+        button.type = "button";
+        button.setAttribute("role", "tab");
+        button.setAttribute("aria-controls", panel.id);
+        button.textContent = group.heading.textContent;
+        panel.setAttribute("aria-label", button.textContent);
+        list.append(button);
+        return button;
+    });
+    const select = (chosen) => {
+        buttons.forEach((button, index) => {
+            const isChosen = index === chosen;
+            button.setAttribute("aria-selected", isChosen);
+            button.tabIndex = isChosen ? 0 : -1;
+            panels[index].heading.parentElement.classList.toggle("tab-hidden", !isChosen);
+        });
+    };
+    buttons.forEach((button, index) => {
+        button.addEventListener("click", () => {
+            byName.forEach((choose) => choose(button.textContent));
+            localStorage.setItem(REMEMBERED, button.textContent);
+        });
+    });
+    list.addEventListener("keydown", (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (step !== undefined) {
+            const next = buttons.at((buttons.indexOf(document.activeElement) + step) % buttons.length);
+            next.click();
+            next.focus();
+        }
+    });
+    frame.prepend(list);
+    select(0);
+    byName.push((name) => {
+        const index = buttons.findIndex((button) => button.textContent === name);
+        if (index >= 0) {
+            select(index);
+        }
+    });
+    byName.at(-1)(localStorage.getItem(REMEMBERED));
+    selectTabs.push((target) => {
+        const index = panels.findIndex((group) => group.heading.parentElement.contains(target));
+        if (index >= 0) {
+            select(index);
+        }
+    });
+}
+
+// On a narrow screen the page begins as a list of its sections, and the contents do not push the text out of sight.
+const contents = document.getElementById("docs-toc");
+const narrow = window.matchMedia("(max-width: 63.99rem)");
+const folds = groups.filter((group) => group.level === 3).map((group) => {
+    const fold = document.createElement("details");
+    fold.className = "fold";
+    const summary = document.createElement("summary");
+    const inner = [];
+    for (let next = group.heading.nextElementSibling; next !== null && !/^H[23]$/.test(next.tagName); next = next.nextElementSibling) {
+        inner.push(next);
+    }
+    group.heading.before(fold);
+    // A heading that folds is no link: not everyone can reach a control within a control.
+    const link = group.heading.querySelector("a");
+    link?.replaceWith(...link.childNodes);
+    summary.append(group.heading);
+    fold.append(summary, ...inner);
+    return fold;
+});
+const fold = () => {
+    contents.open = !narrow.matches;
+    for (const part of folds) {
+        part.open = !narrow.matches;
+    }
+};
+narrow.addEventListener("change", fold);
+fold();
+contents.addEventListener("click", (event) => {
+    if (narrow.matches && event.target.closest("a") !== null) {
+        contents.open = false;
+    }
+});
+
+// Shows what is folded, or in another tab.
+const reveal = (target) => {
+    target?.closest("details.fold")?.setAttribute("open", "");
+    selectTabs.forEach((select) => select(target));
+};
+
 const search = document.getElementById("docs-search");
 const found = document.getElementById("docs-found");
+const results = document.getElementById("docs-results");
+const RESULTS_MAX = 8;
 
 // A word is found where another one begins with it: "rate" is not in "generate".
 const beginning = (word) => `(?<![a-z0-9])${word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`;
 
+// What people call things that the text calls otherwise.
+const SYNONYMS = {
+    address: ["url"], authentication: ["authorization", "api key"], backoff: ["retry-after"], batch: ["several requests at a time"],
+    birthdate: ["dateofbirth"], birthday: ["dateofbirth"], bulk: ["several requests at a time"], c: ["c#"], codes: ["status"],
+    compression: ["content-encoding"], concurrency: ["several requests at a time"], cors: ["cross-origin"], csharp: ["c#"],
+    dedup: ["duplicates"], delete: ["erased"], dob: ["dateofbirth"], dotnet: [".net"], duplicate: ["twice", "duplicates"],
+    emoji: ["code points"], encoding: ["utf-8"], error: ["status"], errors: ["status"], gdpr: ["erased"], golang: ["go"],
+    gzip: ["content-encoding"], idempotency: ["safe retry"], length: ["characters"], library: ["generate"], max: ["at most"], maximum: ["at most"],
+    maxlength: ["at most"], mobile: ["phonenumber"], node: ["javascript"], openapi: ["generate"],
+    postman: ["generate"], quota: ["rate"], ratelimit: ["rate"], retry: ["repeat", "safe retry"], rotate: ["replace"],
+    sandbox: ["development"], sdk: ["generate"], support: ["ask for help", "ask the operator"], telephone: ["phonenumber"],
+    throttle: ["rate"], throughput: ["several requests at a time"], timeout: ["time-out"], trim: ["trimmed"],
+    typescript: ["javascript", "generate"], webhook: ["webhooks"], webhooks: ["webhooks"], zip: ["postcode"],
+};
+const spellings = (word) => [word, ...(Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word] : [])];
+const occurs = (word, text) => spellings(word).some((spelling) => new RegExp(beginning(spelling), "i").test(text));
+const textOf = (elements) => elements.map((element) => element.textContent).join(" ");
 const holdsAll = (elements, words) => {
-    const text = elements.map((element) => element.textContent).join(" ");
-    return words.every((word) => new RegExp(beginning(word), "i").test(text));
+    const text = textOf(elements);
+    return words.every((word) => occurs(word, text));
+};
+
+// What is in a heading, or begins a row, is about it; elsewhere it is only mentioned.
+const rank = (group, words) => {
+    const rows = group.elements.flatMap((element) => [...element.querySelectorAll("tbody th")]);
+    const text = textOf(group.elements);
+    const points = words.map((word) => {
+        const inHeading = occurs(word, group.heading.textContent) ? 100 : 0;
+        const asWritten = new RegExp(beginning(word), "i").test(group.heading.textContent) ? 50 : 0;
+        const inRow = rows.some((row) => occurs(word, row.textContent)) ? 20 : 0;
+        const mentions = (text.match(new RegExp(spellings(word).map(beginning).join("|"), "gi")) ?? []).length;
+        return inHeading + asWritten + inRow + Math.min(10, mentions);
+    });
+    const isHistory = group.parents.concat(group).some(({ heading }) => heading.id === "changelog");
+    return points.reduce((sum, each) => sum + each, 0) - (isHistory ? 1000 : 0);
 };
 
 const clear = () => {
@@ -77,6 +239,7 @@ const clear = () => {
         other.classList.remove("not-found");
     }
     found.textContent = "";
+    results.replaceChildren();
 };
 
 const mark = (element, words) => {
@@ -87,7 +250,7 @@ const mark = (element, words) => {
             texts.push(walker.currentNode);
         }
     }
-    const pattern = new RegExp(words.map(beginning).join("|"), "gi");
+    const pattern = new RegExp(words.flatMap(spellings).map(beginning).join("|"), "gi");
     for (const text of texts) {
         const pieces = [];
         let end = 0;
@@ -117,6 +280,10 @@ const showRows = (element, words) => {
 const look = () => {
     clear();
     const words = search.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
+    document.querySelector("article").classList.toggle("searched", words.length > 0);
+    for (const part of folds) {
+        part.open = words.length > 0 || !narrow.matches;
+    }
     if (words.length === 0) {
         return;
     }
@@ -136,6 +303,15 @@ const look = () => {
         const heading = document.getElementById(link.hash.slice(1));
         link.parentElement.classList.toggle("not-found", heading?.classList.contains("not-found") ?? false);
     }
+    const ranked = [...hits].sort((one, other) => rank(other, words) - rank(one, words));
+    results.replaceChildren(...ranked.slice(0, RESULTS_MAX).map(({ heading, parents }) => {
+        const link = document.createElement("a");
+        link.href = `#${heading.id}`;
+        link.textContent = [...parents.slice(1), { heading }].map((each) => each.heading.textContent).join(" › ");
+        const item = document.createElement("li");
+        item.append(link);
+        return item;
+    }));
     found.textContent = hits.size === 0
         ? "Nothing found. All words must occur in one section; Escape shows everything again."
         : `${hits.size} ${hits.size === 1 ? "section" : "sections"}`;
@@ -144,7 +320,7 @@ const look = () => {
 search.addEventListener("input", look);
 search.addEventListener("keydown", (event) => {
     if (event.key === "Enter") {
-        document.querySelector("article mark")?.scrollIntoView({ block: "center" });
+        results.querySelector("a")?.click();
     } else if (event.key === "Escape") {
         search.value = "";
         look();
@@ -157,13 +333,28 @@ const showTarget = () => {
     if (search.value !== "" && target !== null && target.offsetParent === null) {
         search.value = "";
         look();
+    }
+    if (target !== null) {
+        reveal(target);
         target.scrollIntoView();
     }
 };
+showTarget();
 window.addEventListener("hashchange", showTarget);
 document.addEventListener("click", (event) => {
     // The address does not change when a link is followed twice.
     if (event.target.closest("a")?.hash === location.hash && location.hash !== "") {
         showTarget();
+    }
+});
+
+// As on other sites: / and Ctrl-K lead to the search.
+document.addEventListener("keydown", (event) => {
+    const isTyping = event.target.closest("input, textarea, select") !== null;
+    const isSlash = event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (isSlash || (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey))) {
+        event.preventDefault();
+        search.focus();
+        search.select();
     }
 });

@@ -13,7 +13,7 @@ const create = ({ challenge, host, user, email, name, known }) => navigator.cred
         challenge: decode(challenge),
         rp: { id: host, name: "intake" },
         user: { id: new TextEncoder().encode(user), name: email, displayName: name },
-        pubKeyCredParams: [{ type: "public-key", alg: -7 }, { type: "public-key", alg: -8 }],
+        pubKeyCredParams: [-7, -8, -257].map((alg) => ({ type: "public-key", alg })),
         excludeCredentials: known.split(" ").filter(Boolean).map((id) => ({ type: "public-key", id: decode(id) })),
         authenticatorSelection: { residentKey: "required", requireResidentKey: true, userVerification: "required" },
         attestation: "none",

@@ -1,8 +1,16 @@
 // Makes the pages nicer where scripts run. Without it, everything but the copy buttons works.
 "use strict";
 
-// What a form leads to is not sent again when somebody comes back to it or loads it anew: its address is opened instead.
+// What a form leads to is not sent again when the page is visited again or reloaded: its address is opened instead.
 history.replaceState(history.state, "", location.href);
+
+// A page that "Back" brings back as it was may belong to a session that has ended since.
+addEventListener("pageshow", (event) => {
+    if (event.persisted) {
+        document.documentElement.hidden = true;
+        location.reload();
+    }
+});
 
 // Moments in the page's language and the reader's own time zone; the exact one on hover.
 const language = document.documentElement.lang;
@@ -10,15 +18,17 @@ const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 const steps = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
 const medium = new Intl.DateTimeFormat(language, {
-    day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short",
+    day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
+    timeZoneName: "short",
 });
+const hour = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const today = new Date().toDateString();
 
 for (const time of document.querySelectorAll("time")) {
     const at = new Date(time.dateTime);
-    const parts = medium.formatToParts(at);
-    const hour = parts.findIndex((part) => part.type === "hour");
     // A narrow column may break before the time of day, never within it.
-    const exact = parts.map((part, index) => (index > hour ? part.value.replaceAll(" ", "\u00a0") : part.value)).join("");
+    const [day, ...rest] = medium.format(at).split(", ");
+    const exact = at.toDateString() === today ? `today,\u00a0${hour.format(at)}` : `${day}, ${rest.join(", ").replaceAll(" ", "\u00a0")}`;
     time.title = at.toLocaleString(language, { dateStyle: "full", timeStyle: "long" });
     if (time.dataset.relative === undefined) {
         time.textContent = exact;
@@ -30,6 +40,7 @@ for (const time of document.querySelectorAll("time")) {
 }
 
 for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.hidden = false;
     button.addEventListener("click", async () => {
         const field = document.getElementById(button.dataset.copy);
         const message = document.getElementById("copied");
@@ -50,6 +61,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 
 // Stops asking after ten minutes, so that a page left open does not ask for ever; the list of keys shows the first use.
 for (const status of document.querySelectorAll("[data-first-use]")) {
+    status.hidden = false;
     const end = Date.now() + 10 * 60 * 1000;
     const ask = async () => {
         if (Date.now() > end) {
@@ -58,7 +70,7 @@ for (const status of document.querySelectorAll("[data-first-use]")) {
         }
         const answer = await fetch(status.dataset.firstUse, { redirect: "manual" }).catch(() => null);
         if (answer?.ok && (await answer.json()).used) {
-            status.textContent = "First request received";
+            status.textContent = "First request received.";
             return;
         }
         // A member who was signed out will see that on the next page.
@@ -67,6 +79,22 @@ for (const status of document.querySelectorAll("[data-first-use]")) {
         }
     };
     ask();
+}
+
+// A field that counts for one choice alone is shown with it. Typing into it makes the choice; another choice clears it.
+for (const part of document.querySelectorAll("[data-shown-for]")) {
+    const choice = document.getElementById(part.dataset.shownFor);
+    const field = part.querySelector("input");
+    const show = () => { part.hidden = choice.value !== part.dataset.value && field.value === ""; };
+    choice.addEventListener("change", () => {
+        if (choice.value !== part.dataset.value) {
+            field.value = "";
+        }
+        show();
+    });
+    field.addEventListener("input", () => { choice.value = part.dataset.value; });
+    addEventListener("pageshow", show);
+    show();
 }
 
 // Days begin and end where the reader is.
@@ -93,6 +121,13 @@ for (const form of document.querySelectorAll("form[method=post]")) {
     });
     window.addEventListener("pageshow", () => delete form.dataset.sent);
 }
+
+// Paper says when it was printed.
+addEventListener("beforeprint", () => {
+    for (const text of document.querySelectorAll("[data-printed]")) {
+        text.textContent = ` · ${medium.format(new Date())}`;
+    }
+});
 
 // Buttons that do nothing without scripts are shown by them.
 for (const button of document.querySelectorAll("button[data-print]")) {

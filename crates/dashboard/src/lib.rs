@@ -1,5 +1,5 @@
-//! The dashboard, where the members of an organisation look after its API keys: HTML pages made by the server, which work
-//! without scripts. Every asset is built into the program; nothing is loaded from elsewhere.
+//! The dashboard, where the members of an organisation look after its API keys: HTML pages made by the server, which
+//! work without scripts. Every asset is built into the program; nothing is loaded from elsewhere.
 
 mod account;
 mod activity;
@@ -14,16 +14,17 @@ use std::sync::Arc;
 
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse, ResponseError, Scope, web};
+use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use intake_domain::{
-    AuditLog, KeyFormat, KeyStore, MemberStore, PasskeyStore, PasswordHasher, RelyingParty, SessionStore, Signatures,
+    AccountStore, AuditLog, EmailChangeStore, InvitationStore, KeyActivity, KeyFormat, KeyStore, MemberStore,
+    PasskeyStore, PasswordHasher, PasswordResetStore, RelyingParty, SecondFactorStore, SessionStore, Signatures,
 };
 use intake_http::TrustedProxies;
 
 pub use account::reset_password::reset_password_path;
 use account::{
-    email, name, page as account_page, passkeys, password, reset_password, second_factor, sessions, sign_in,
-    sign_in_passkey,
+    choose_organisation, confirm, email, forgotten_password, name, page as account_page, passkeys, password,
+    reset_password, second_factor, sessions, sign_in, sign_in_passkey,
 };
 use api_keys::{create, created, first_steps, list as key_list, note, rename, replace, revoke, usage};
 pub use mails::Mails;
@@ -32,9 +33,10 @@ pub use metrics::write_metrics;
 
 use docs::Documentation;
 use members::{
-    invitation, list as member_list, remove, reset_password as member_reset, role, two_step_sign_in,
+    invitation, invite, list as member_list, member, remove, reset_password as member_reset, role, two_step_sign_in,
     withdraw_invitation,
 };
+use page::base_url::{Authority, BaseUrl};
 use page::error::PageError;
 use page::throttle::Throttle;
 use page::{assets, guard};
@@ -46,8 +48,20 @@ const FORM_MAX: usize = 16 * 1024;
 pub struct Dashboard {
     /// Organisations and their keys.
     pub keys: Arc<dyn KeyStore>,
-    /// Members of organisations, and invitations.
+    /// How requests with the keys were answered.
+    pub activity: Arc<dyn KeyActivity>,
+    /// Members of organisations.
     pub members: Arc<dyn MemberStore>,
+    /// Invitations of members to be.
+    pub invitations: Arc<dyn InvitationStore>,
+    /// Names, addresses and passwords of members.
+    pub accounts: Arc<dyn AccountStore>,
+    /// Addresses that wait to be confirmed.
+    pub email_changes: Arc<dyn EmailChangeStore>,
+    /// Reset links of members.
+    pub password_resets: Arc<dyn PasswordResetStore>,
+    /// Second factors of members.
+    pub second_factors: Arc<dyn SecondFactorStore>,
     /// Passkeys of members.
     pub passkeys: Arc<dyn PasskeyStore>,
     /// What checks the signatures of passkeys.
@@ -66,6 +80,8 @@ pub struct Dashboard {
     pub proxies: TrustedProxies,
     /// The address that browsers and integrations know the service by, without a slash at its end.
     pub base_url: String,
+    /// The file with the certificate authority that programs have to trust, as a word for a shell. None: a public one.
+    pub authority: Option<String>,
 }
 
 impl Dashboard {
@@ -74,19 +90,28 @@ impl Dashboard {
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
         let documentation = Documentation::new(&self.base_url, &self.format);
         let documentation = Data::new(documentation);
-        let (keys, members) = (Data::from(self.keys), Data::from(self.members));
+        let (keys, activity) = (Data::from(self.keys), Data::from(self.activity));
+        let (members, invitations) = (Data::from(self.members), Data::from(self.invitations));
+        let (accounts, email_changes) = (Data::from(self.accounts), Data::from(self.email_changes));
+        let (resets, factors) = (Data::from(self.password_resets), Data::from(self.second_factors));
         let (sessions, log) = (Data::from(self.sessions), Data::from(self.log));
         let (passkeys, signatures) = (Data::from(self.passkeys), Data::from(self.signatures));
         let site = Data::new(RelyingParty::of(&self.base_url));
         let (hasher, format) = (Data::from(self.hasher), Data::new(self.format));
         let (proxies, base_url) = (Data::new(self.proxies), Data::new(BaseUrl(self.base_url)));
-        let mails = Data::new(self.mails);
+        let (mails, authority) = (Data::new(self.mails), Data::new(Authority(self.authority)));
         let throttle = Data::new(Throttle::new());
         // Of the pages alone: the interface beside them has its own.
         move |application| {
             let pages = pages()
                 .app_data(keys.clone())
+                .app_data(activity.clone())
                 .app_data(members.clone())
+                .app_data(invitations.clone())
+                .app_data(accounts.clone())
+                .app_data(email_changes.clone())
+                .app_data(resets.clone())
+                .app_data(factors.clone())
                 .app_data(passkeys.clone())
                 .app_data(signatures.clone())
                 .app_data(site.clone())
@@ -98,15 +123,13 @@ impl Dashboard {
                 .app_data(base_url.clone())
                 .app_data(throttle.clone())
                 .app_data(mails.clone())
+                .app_data(authority.clone())
                 .app_data(documentation.clone())
                 .wrap(from_fn(guard::guard));
             application.service(pages);
         }
     }
 }
-
-/// The address that browsers and integrations know the service by, without a slash at its end.
-struct BaseUrl(String);
 
 fn pages() -> Scope {
     let form = web::FormConfig::default().limit(FORM_MAX).error_handler(|_, _| PageError::BadForm.into());
@@ -121,9 +144,15 @@ fn pages() -> Scope {
         .route("/sign-in/passkey", web::get().to(sign_in_passkey::page))
         .route("/sign-in/passkey", web::post().to(sign_in_passkey::begin))
         .route("/sign-in/passkey/use", web::post().to(sign_in_passkey::submit))
+        .route("/choose-organisation", web::get().to(choose_organisation::page))
+        .route("/choose-organisation", web::post().to(choose_organisation::choose))
         .route("/sign-out", web::post().to(sign_in::sign_out))
         .route("/invitations/{token}", web::get().to(invitation::page))
         .route("/invitations/{token}", web::post().to(invitation::submit))
+        .route("/confirm-email/{token}", web::get().to(email::confirm_page))
+        .route("/confirm-email/{token}", web::post().to(email::confirm_new))
+        .route("/forgotten-password", web::get().to(forgotten_password::page))
+        .route("/forgotten-password", web::post().to(forgotten_password::submit))
         .route("/reset-password/{token}", web::get().to(reset_password::page))
         .route("/reset-password/{token}", web::post().to(reset_password::submit))
         .route("/settings", web::get().to(key_list::home))
@@ -142,7 +171,7 @@ fn pages() -> Scope {
         .route("/settings/api-keys/{key}/replace", web::get().to(replace::page))
         .route("/settings/api-keys/{key}/replace", web::post().to(replace::submit))
         .route("/settings/members", web::get().to(member_list::page))
-        .route("/settings/members", web::post().to(member_list::invite))
+        .route("/settings/members", web::post().to(invite::invite))
         .route("/settings/members/require-two-step-sign-in", web::get().to(two_step_sign_in::confirm_require))
         .route("/settings/members/require-two-step-sign-in", web::post().to(two_step_sign_in::require))
         .route(
@@ -150,16 +179,24 @@ fn pages() -> Scope {
             web::get().to(two_step_sign_in::confirm_stop_requiring),
         )
         .route("/settings/members/stop-requiring-two-step-sign-in", web::post().to(two_step_sign_in::stop_requiring))
+        .route("/settings/members/{member}", web::get().to(member::page))
         .route("/settings/members/{member}/remove", web::get().to(remove::ask))
         .route("/settings/members/{member}/remove", web::post().to(remove::remove))
         .route("/settings/members/{member}/role", web::get().to(role::page))
         .route("/settings/members/{member}/role", web::post().to(role::change))
         .route("/settings/members/{member}/reset-password", web::get().to(member_reset::ask))
         .route("/settings/members/{member}/reset-password", web::post().to(member_reset::create))
+        .route("/settings/members/{member}/reset-second-factor", web::get().to(members::reset_second_factor::ask))
+        .route("/settings/members/{member}/reset-second-factor", web::post().to(members::reset_second_factor::reset))
+        .route("/settings/members/invitations/{invitation}/resend", web::get().to(invite::ask_again))
+        .route("/settings/members/invitations/{invitation}/resend", web::post().to(invite::again))
         .route("/settings/members/invitations/{invitation}/withdraw", web::get().to(withdraw_invitation::confirm))
         .route("/settings/members/invitations/{invitation}/withdraw", web::post().to(withdraw_invitation::withdraw))
         .route("/settings/activity", web::get().to(activity::page))
         .route("/settings/activity.csv", web::get().to(activity::download))
+        .route("/settings/confirm", web::get().to(confirm::page))
+        .route("/settings/confirm", web::post().to(confirm::submit))
+        .route("/settings/confirm/passkey", web::post().to(confirm::submit_passkey))
         .route("/settings/account", web::get().to(account_page::page))
         .route("/settings/account/name", web::get().to(name::page))
         .route("/settings/account/name", web::post().to(name::change))
@@ -174,12 +211,14 @@ fn pages() -> Scope {
         .route("/settings/account/recovery-codes", web::get().to(second_factor::confirm_replace))
         .route("/settings/account/recovery-codes", web::post().to(second_factor::replace))
         .route("/settings/account/passkeys/new", web::get().to(passkeys::page))
-        .route("/settings/account/passkeys", web::post().to(passkeys::add))
+        .route("/settings/account/passkeys/new", web::post().to(passkeys::add))
         .route("/settings/account/passkeys/{passkey}/remove", web::get().to(passkeys::ask_to_remove))
         .route("/settings/account/passkeys/{passkey}/remove", web::post().to(passkeys::remove))
         .route("/settings/account/sessions/end-others", web::post().to(sessions::end_others))
         .route("/settings/account/sessions/{session}/end", web::post().to(sessions::end))
         .route("/docs", web::get().to(docs::page))
+        .route("/docs.md", web::get().to(docs::markdown))
+        .route("/llms.txt", web::get().to(docs::llms))
         .route("/assets/{name}", web::get().to(assets::asset))
         .default_service(web::to(not_found))
 }
@@ -188,5 +227,5 @@ fn pages() -> Scope {
 async fn not_found(request: HttpRequest, payload: web::Payload) -> HttpResponse {
     let accept = request.headers().get(actix_web::http::header::ACCEPT).and_then(|value| value.to_str().ok());
     let is_page = accept.is_some_and(|accept| accept.contains("text/html")) && !request.path().starts_with("/api/");
-    if is_page { PageError::NotFound.error_response() } else { intake_http::not_found(request, payload).await }
+    if is_page { HttpResponse::from_error(PageError::NotFound) } else { intake_http::not_found(request, payload).await }
 }

@@ -1,13 +1,13 @@
-//! The mails that members get: links to themselves, and news of their organisation's keys. Without a mail server nothing is
-//! sent, and links are shown alone.
+//! The mails that members get: links to themselves, and news of their organisation's keys. Without a mail server
+//! nothing is sent, and links are shown alone.
 
 use std::sync::Arc;
 
 use intake_domain::{
-    EmailAddress, ExpiringKey, KeyRecord, KeyStore, Mail, Mailer, MemberId, MemberRecord, MemberStore, Name,
-    OrganisationId, Role, SignedIn, StoreError, timestamp,
+    Account, EmailAddress, ExpiringKey, KeyStore, Mail, Mailer, Member, MemberId, MemberRecord, MemberStore, Name,
+    OrganisationId, Origin, Role, SignedIn, StoreError, timestamp,
 };
-use intake_http::edge;
+use intake_edge as edge;
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
 
@@ -30,47 +30,100 @@ impl Mails {
         self.mailer.is_some()
     }
 
-    /// A link by which somebody becomes a member.
-    pub(crate) fn invitation(
+    /// A link by which a person becomes a member.
+    pub(crate) fn invitation(&self, to: &EmailAddress, by: &SignedIn, link: &str, until: OffsetDateTime) {
+        let organisation = without_links(&by.organisation_name);
+        let text = format!(
+            "You have been invited to manage the API keys of an organisation in the patient register at {}.\n\n\
+             Open this link to choose a name and a password:\n\n{link}\n\n\
+             It works once, until {}. If you did not expect this, ignore it.\n\n\
+             Organisation: {organisation}\nInvited by: {} ({})",
+            self.base_url,
+            moment(until),
+            without_links(by.member.name.as_str()),
+            by.member.email
+        );
+        let subject = format!("Invitation to {organisation}");
+        self.send(by.member.organisation_id, to, subject, text);
+    }
+
+    /// A link by which a member chooses another password, made by a colleague or asked for by the member.
+    pub(crate) fn password_reset(
         &self,
-        to: &EmailAddress,
-        by: &Name,
-        organisation: &str,
+        (turn, to): (OrganisationId, &EmailAddress),
+        by: Option<&Name>,
         link: &str,
         until: OffsetDateTime,
     ) {
+        let by = by.map_or("Someone, probably you, asked for".to_owned(), |by| {
+            format!("{} sent you", without_links(by.as_str()))
+        });
         let text = format!(
-            "{by} invites you to look after the API keys of {organisation}.\n\n\
-             Open this link to choose a name and a password:\n\n{link}\n\n\
-             It works once, until {}. If you did not expect this, ignore it.\n",
+            "{by} a link to choose a new password:\n\n{link}\n\n\
+             It works once, until {}. Your current password keeps working until you use it. If you didn't ask for this, ignore it.",
             moment(until)
         );
-        self.send(to, format!("Invitation to {organisation}"), text);
+        self.send(turn, to, "Choose a new password".to_owned(), text);
     }
 
-    /// A link by which a member chooses another password.
-    pub(crate) fn password_reset(&self, to: &EmailAddress, by: &Name, link: &str, until: OffsetDateTime) {
+    /// A link by which a member confirms a new address.
+    pub(crate) fn email_change(&self, member: &Member, to: &EmailAddress, link: &str, until: OffsetDateTime) {
         let text = format!(
-            "{by} has made a link by which you can choose a new password:\n\n{link}\n\n\
-             It works once, until {}. Until you use it, your old password works. If you did not ask for this, ignore it and \
-             tell {by}.\n",
+            "Open this link to confirm your new email address:\n\n{link}\n\n\
+             It works once, until {}. If you did not ask for this, ignore it.",
             moment(until)
         );
-        self.send(to, "Choose a new password".to_owned(), text);
+        self.send(member.organisation_id, to, "Confirm your email address".to_owned(), text);
     }
 
-    /// Tells the other members that this one has revoked a key.
-    pub(crate) async fn key_revoked(&self, members: &dyn MemberStore, by: &SignedIn, key: &KeyRecord) {
+    /// A change of a member's own account, which the member may not have made.
+    pub(crate) fn account(&self, account: &Account, to: &EmailAddress, change: AccountChange, origin: Origin) {
+        let (subject, what) = change.subject_and_text();
+        let address = origin.address.map_or("unknown".to_owned(), |address| address.to_string());
+        let browser = origin.browser.map_or("unknown".to_owned(), |browser| browser.to_string());
+        let text = format!(
+            "{what}\n\nAccount: {}\nTime: {}\nAddress: {address}\nBrowser: {browser}\n\n\
+             If this was not you, choose a new password at once at {}/forgotten-password, and tell an administrator of your \
+             organisation.",
+            account.email,
+            moment(origin.at),
+            self.base_url
+        );
+        self.send(turn_of(account), to, subject.to_owned(), text);
+    }
+
+    /// What a member did to a key, for the other members.
+    pub(crate) async fn key(&self, members: &dyn MemberStore, by: &SignedIn, key: (&str, &str), change: KeyChange) {
         let SignedIn { member, organisation_name, .. } = by;
-        let KeyRecord { name, hint, .. } = key;
+        let (name, organisation) = (without_links(key.0), without_links(organisation_name));
+        let (done, effect) = match change {
+            KeyChange::Created => ("created", ""),
+            KeyChange::Replaced => ("created a replacement for", ""),
+            KeyChange::Revoked => ("revoked", " Requests using it are refused."),
+        };
         let text = format!(
-            "{} has revoked the API key “{name}” (…{hint}) of {organisation_name}. Requests with it are refused.\n\n\
-             All keys: {}/settings/api-keys\n",
-            member.name, self.base_url
+            "{} ({}) has {done} the API key “{name}” (…{}) of {organisation}.{effect}",
+            without_links(member.name.as_str()),
+            member.email,
+            key.1
         );
+        let subject = match change {
+            KeyChange::Created => format!("API key “{name}” was created"),
+            KeyChange::Replaced => format!("API key “{name}” was replaced"),
+            KeyChange::Revoked => format!("API key “{name}” was revoked"),
+        };
         let others =
             self.members(members, member.organisation_id).await.into_iter().filter(|other| other.id != member.id);
-        self.send_all(others, &format!("API key “{name}” was revoked"), &text);
+        for other in others {
+            self.hand_in(&other.email, |to| Mail {
+                organisation: member.organisation_id,
+                to,
+                subject: subject.clone(),
+                text: text.clone(),
+                footer: format!("All keys: {}/settings/api-keys", self.base_url),
+                subject_of_many: Some(format!("API keys of {organisation} were changed")),
+            });
+        }
     }
 
     /// Tells the other administrators that a member is one from now on.
@@ -86,12 +139,13 @@ impl Mails {
             administrators.filter(|member| member.role == Role::Administrator).partition(|member| member.id == id);
         // None: the member is a key manager.
         let Some(MemberRecord { name, email, .. }) = new.first() else { return };
+        let organisation_name = without_links(organisation_name);
         let text = format!(
-            "{name} ({email}) is an administrator of {organisation_name} from now on, and can manage its API keys and its \
-             members.\n\nIf you did not expect this, look at {}/settings/members\n",
+            "{} ({email}) is now an administrator of {organisation_name} and can manage its API keys and members.\n\nIf you did not expect this, look at {}/settings/members",
+            without_links(name),
             self.base_url
         );
-        self.send_all(others, &format!("{organisation_name} has a new administrator"), &text);
+        self.send_all(organisation, others, &format!("{organisation_name} has a new administrator"), &text);
     }
 
     /// The members of an organisation. None, where nothing can be sent or they cannot be found: what the mail is about
@@ -120,30 +174,135 @@ impl Mails {
 
     /// A key will expire.
     fn key_expires(&self, to: Vec<MemberRecord>, key: &ExpiringKey) {
-        let ExpiringKey { name, hint, organisation_name, expires_at, .. } = key;
+        let ExpiringKey { name, hint, organisation_name, expires_at, organisation_id, .. } = key;
+        let (name, organisation_name) = (without_links(name), without_links(organisation_name));
         let text = format!(
             "The API key “{name}” (…{hint}) of {organisation_name} expires on {}. After that, requests with it are refused.\n\n\
-             Replace it in time: {}/settings/api-keys\n",
+             Replace it in time: {}/settings/api-keys",
             moment(*expires_at),
             self.base_url
         );
-        self.send_all(to, &format!("API key “{name}” expires soon"), &text);
+        self.send_all(*organisation_id, to, &format!("API key “{name}” expires soon"), &text);
     }
 
-    fn send_all(&self, to: impl IntoIterator<Item = MemberRecord>, subject: &str, text: &str) {
+    fn send_all(
+        &self,
+        organisation: OrganisationId,
+        to: impl IntoIterator<Item = MemberRecord>,
+        subject: &str,
+        text: &str,
+    ) {
         for member in to {
-            // What was once an address still is.
-            if let Ok(to) = member.email.parse() {
-                self.send(&to, subject.to_owned(), text.to_owned());
-            }
+            self.hand_in(&member.email, |to| plain(organisation, to, subject.to_owned(), text.to_owned()));
         }
     }
 
-    fn send(&self, to: &EmailAddress, subject: String, text: String) {
-        if let Some(mailer) = &self.mailer {
-            mailer.send(Mail { to: to.clone(), subject, text });
+    fn send(&self, organisation: OrganisationId, to: &EmailAddress, subject: String, text: String) {
+        self.hand_in(to.as_str(), |to| plain(organisation, to, subject, text));
+    }
+
+    fn hand_in(&self, to: &str, mail: impl FnOnce(EmailAddress) -> Mail) {
+        // What was once an address still is.
+        if let (Some(mailer), Ok(to)) = (&self.mailer, to.parse()) {
+            mailer.send(mail(to));
         }
     }
+}
+
+/// What was done to a member's own account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccountChange {
+    PasswordChanged,
+    PasswordReset,
+    PasswordAndPasskeysReset,
+    EmailChangeRequested,
+    EmailChanged,
+    PasskeyAdded,
+    PasskeyRemoved,
+    SecondFactorTurnedOn,
+    SecondFactorTurnedOff,
+    SecondFactorReset,
+    RecoveryCodesReplaced,
+    NewBrowser,
+}
+
+impl AccountChange {
+    fn subject_and_text(self) -> (&'static str, &'static str) {
+        match self {
+            Self::PasswordChanged => ("Your password was changed", "The password of your account was changed."),
+            Self::PasswordReset => {
+                ("Your password was changed", "The password of your account was changed by a reset link.")
+            }
+            Self::PasswordAndPasskeysReset => (
+                "Your password was changed",
+                "The password of your account was changed by a reset link, and all its passkeys were removed.",
+            ),
+            Self::EmailChangeRequested => (
+                "Your email address is to be changed",
+                "Someone who knows your password asked to change the email address of your account. The change takes effect when the \
+                 link sent to the new address is opened. Choose a new password to stop it.",
+            ),
+            Self::EmailChanged => (
+                "Your email address was changed",
+                "The email address of your account was changed. The account below is the new address, which you sign in with.",
+            ),
+            Self::PasskeyAdded => {
+                ("A passkey was added", "A passkey was added to your account. It can sign in by itself.")
+            }
+            Self::PasskeyRemoved => ("A passkey was removed", "A passkey was removed from your account."),
+            Self::SecondFactorTurnedOn => {
+                ("Two-step sign-in is on", "Two-step sign-in with an authenticator app was turned on for your account.")
+            }
+            Self::SecondFactorTurnedOff => (
+                "Two-step sign-in is off",
+                "Two-step sign-in with an authenticator app was turned off for your account.",
+            ),
+            Self::SecondFactorReset => (
+                "Two-step sign-in is off",
+                "An administrator of your organisation turned off two-step sign-in for your account, and removed its passkeys.",
+            ),
+            Self::RecoveryCodesReplaced => {
+                ("Your recovery codes were replaced", "New recovery codes were made for your account.")
+            }
+            Self::NewBrowser => (
+                "New sign-in to your account",
+                "Someone signed in to your account with a browser or from a network that was not used before.",
+            ),
+        }
+    }
+}
+
+/// What a member did to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyChange {
+    Created,
+    Replaced,
+    Revoked,
+}
+
+/// Mails about accounts take turns with those of organisations.
+pub(crate) fn turn_of(account: &Account) -> OrganisationId {
+    OrganisationId::from(*account.id.as_uuid())
+}
+
+fn plain(organisation: OrganisationId, to: EmailAddress, subject: String, text: String) -> Mail {
+    Mail { organisation, to, subject, text, footer: String::new(), subject_of_many: None }
+}
+
+/// A name that people chose, for a mail: mail programs find neither a link nor an address in it.
+fn without_links(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    let mut letters = name.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_followed = letters.peek().is_some_and(|next| !next.is_whitespace());
+        match letter {
+            '@' => text.push_str(" at "),
+            ':' | '/' | '\\' => text.push(' '),
+            '.' | '。' | '．' if is_followed => text.push_str(". "),
+            _ => text.push(letter),
+        }
+    }
+    text
 }
 
 /// A moment, as a mail says it: its reader's time zone is not known.
@@ -151,4 +310,23 @@ fn moment(at: OffsetDateTime) -> String {
     let form = format_description!("[day padding:none] [month repr:long] [year], [hour]:[minute] UTC");
     // A moment has everything that the form asks for.
     at.to_offset(UtcOffset::UTC).format(form).unwrap_or_else(|_| timestamp(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_hold_neither_links_nor_addresses() {
+        for (name, expected) in [
+            ("Grace Hopper", "Grace Hopper"),
+            ("Dr. Lee", "Dr. Lee"),
+            ("J.R. Smith", "J. R. Smith"),
+            ("see https://evil.example/unlock now!", "see https   evil. example unlock now!"),
+            ("www.evil.example", "www. evil. example"),
+            ("a@evil.example", "a at evil. example"),
+        ] {
+            assert_eq!(without_links(name), expected);
+        }
+    }
 }

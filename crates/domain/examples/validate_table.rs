@@ -1,5 +1,5 @@
-//! Validates a table of patients from the standard input, with tabs between its columns and the names of fields in its first
-//! line. It needs no feature of the domain: patients are made of named values.
+//! Validates a table of patients from the standard input, with tabs between its columns and the names of fields in its
+//! first line. It needs no feature of the domain: patients are made of named values.
 
 use std::error::Error;
 use std::io;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::patients::rules;
+use crate::text::is_email_address;
 
 /// The longest address that can be delivered to (RFC 5321).
 const MAX_CHARACTERS: usize = 254;
@@ -30,7 +30,7 @@ impl FromStr for EmailAddress {
     type Err = EmailAddressError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.len() <= MAX_CHARACTERS && rules::is_email_address(text) {
+        if text.len() <= MAX_CHARACTERS && is_email_address(text) {
             Ok(Self(text.to_owned()))
         } else {
             Err(EmailAddressError)

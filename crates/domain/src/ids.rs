@@ -62,9 +62,18 @@ id! {
     KeyId
 }
 id! {
-    /// Identifies a member of an organisation.
+    /// Identifies a person's account, the same in every organisation that the person belongs to.
     MemberId
 }
+
+impl MemberId {
+    /// A random id. One that holds a time would tell an organisation that the account is older than the membership.
+    #[must_use]
+    pub fn random(random: [u8; 16]) -> Self {
+        Self(Builder::from_random_bytes(random).into_uuid())
+    }
+}
+
 id! {
     /// Identifies an entry of the audit log.
     AuditEntryId

@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// Says of each item which feature brings it, where nightly Rust makes the documentation.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "access")]
 mod audit;
@@ -24,6 +26,7 @@ mod patients;
 mod sessions;
 #[cfg(feature = "access")]
 mod store_error;
+mod text;
 mod timestamp;
 
 pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};

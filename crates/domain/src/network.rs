@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A network: an address with its last bits left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network {
     address: IpAddr,
     length: u8,
@@ -17,8 +17,8 @@ impl Network {
         Self::of(address, 32)
     }
 
-    /// The addresses that one subscriber is given over time: the /24 of IPv4 from which the provider takes them, or a /64
-    /// of IPv6.
+    /// The addresses that one subscriber is given over time: the /24 of IPv4 from which the provider takes them, or a
+    /// /64 of IPv6.
     #[must_use]
     pub fn of_neighbours(address: Option<IpAddr>) -> Self {
         Self::of(address, 24)

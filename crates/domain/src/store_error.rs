@@ -11,6 +11,9 @@ pub enum StoreError {
     /// More work is waiting than the service accepts; trying again later may help.
     #[error("the service is full")]
     Overloaded,
+    /// The member's session has ended, or the password has changed, since the member confirmed the change.
+    #[error("the session has ended")]
+    SessionEnded,
     /// The store could not be reached within the deadline; trying again later may help.
     #[error("the database could not do it in time")]
     Unavailable(#[source] Source),

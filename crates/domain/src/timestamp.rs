@@ -35,7 +35,7 @@ fn push_day(text: &mut String, day: Date) {
     }
 }
 
-/// By hand, because two of these are in every answer, and formats that are read at run time cost ten times as much.
+/// Written by hand because every answer has two of these, and formats parsed at run time cost ten times as much.
 fn push_digits<const COUNT: u32>(text: &mut String, number: u32) {
     for place in (0..COUNT).rev() {
         let digit = number / 10_u32.pow(place) % 10;

@@ -11,9 +11,11 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{
-    AddKeyOutcome, ChangeKeyOutcome, EndOutcome, Environment, InviteOutcome, KeyFormat, KeyStore, Member, MemberStore,
-    MockAuditLog, MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPatientRegister,
-    MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher, Role, SessionStore, SignedIn, Token,
+    AddKeyOutcome, ChangeKeyOutcome, ChooseOutcome, EndOutcome, Environment, Factors, Holder, InvitationStore,
+    InviteOutcome, KeyActivity, KeyFormat, KeyStore, Member, MemberStore, MockAccountStore, MockAuditLog,
+    MockEmailChangeStore, MockInvitationStore, MockKeyActivity, MockKeyStore, MockMemberStore, MockPasskeyStore,
+    MockPasswordHasher, MockPasswordResetStore, MockPatientRegister, MockSecondFactorStore, MockSessionStore,
+    MockSignatures, Name, PasskeyStore, PasswordHasher, Role, SecondFactorStore, SessionStore, SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
@@ -40,7 +42,7 @@ impl Application {
         let format = KeyFormat::new(&"intake".parse().expect("a prefix"), Environment::Development);
         let api = Api {
             register: Arc::new(MockPatientRegister::new()),
-            keys: keys(),
+            activity: activity(),
             format: format.clone(),
             rate: None,
             proxies: proxies.clone(),
@@ -48,7 +50,13 @@ impl Application {
         };
         let dashboard = Dashboard {
             keys: keys(),
+            activity: activity(),
             members: members(),
+            invitations: invitations(),
+            accounts: Arc::new(MockAccountStore::new()),
+            email_changes: Arc::new(MockEmailChangeStore::new()),
+            password_resets: Arc::new(MockPasswordResetStore::new()),
+            second_factors: second_factors(),
             passkeys: passkeys(),
             signatures: Arc::new(MockSignatures::new()),
             sessions: sessions(),
@@ -58,6 +66,7 @@ impl Application {
             format,
             proxies,
             base_url: "https://localhost".to_owned(),
+            authority: None,
         };
         let application =
             App::new().wrap(from_fn(envelope)).configure(api.configure()).configure(dashboard.configure());
@@ -84,25 +93,40 @@ fn call<B: MessageBody>(
 
 fn keys() -> Arc<dyn KeyStore> {
     let mut keys = MockKeyStore::new();
-    keys.expect_note_sent_in_clear().returning(|_, _, _| ());
-    keys.expect_note_refusal().returning(|_, _| ());
     keys.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
     keys.expect_write_note().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
-    keys.expect_note_answer().returning(|_, _, _, _| None);
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));
     Arc::new(keys)
 }
 
+fn activity() -> Arc<dyn KeyActivity> {
+    let mut activity = MockKeyActivity::new();
+    activity.expect_note_sent_in_clear().returning(|_, _| ());
+    activity.expect_note_refusal().returning(|_, _| ());
+    activity.expect_note_answer().returning(|_, _, _, _| ());
+    Arc::new(activity)
+}
+
+fn invitations() -> Arc<dyn InvitationStore> {
+    let mut invitations = MockInvitationStore::new();
+    invitations.expect_invitation().returning(|_, _| Ok(None));
+    invitations.expect_invite().returning(|_, _| Ok(InviteOutcome::Invited));
+    invitations.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
+    Arc::new(invitations)
+}
+
+fn second_factors() -> Arc<dyn SecondFactorStore> {
+    let mut factors = MockSecondFactorStore::new();
+    factors.expect_recovery_codes_left().returning(|_| Ok(None));
+    Arc::new(factors)
+}
+
 fn members() -> Arc<dyn MemberStore> {
     let mut members = MockMemberStore::new();
-    members.expect_credentials().returning(|_, _| Ok(None));
-    members.expect_invitation().returning(|_, _| Ok(None));
-    members.expect_invite().returning(|_, _| Ok(InviteOutcome::Invited));
+    members.expect_credentials().returning(|_, _| Ok(Vec::new()));
     members.expect_members().returning(|_| Ok(Vec::new()));
-    members.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
-    members.expect_recovery_codes_left().returning(|_| Ok(None));
     Arc::new(members)
 }
 
@@ -120,6 +144,9 @@ fn sessions() -> Arc<dyn SessionStore> {
     sessions.expect_end().returning(|_, _| Ok(()));
     sessions.expect_sessions().returning(|_, _| Ok(Vec::new()));
     sessions.expect_end_one().returning(|_, _, _| Ok(EndOutcome::NoSuchSession));
+    sessions.expect_memberships().returning(|_| Ok(Vec::new()));
+    sessions.expect_choose().returning(|_, _, _| Ok(ChooseOutcome::NoSuchOrganisation));
+    sessions.expect_factors().returning(|_| Ok(Factors { secret: None, has_passkey: false }));
     sessions.expect_end_others().returning(|_, _, _| Ok(()));
     sessions.expect_holder().returning(|token, _, _| {
         let member = Member {
@@ -131,18 +158,22 @@ fn sessions() -> Arc<dyn SessionStore> {
         };
         let organisation_name = "Clinic".to_owned();
         let is_known = *token == session().digest();
-        Ok(is_known.then_some(SignedIn {
+        let signed_in = SignedIn {
             member,
             organisation_name,
             has_second_factor: false,
             is_second_factor_required: false,
-        }))
+            is_second_factor_required_elsewhere: false,
+            is_in_several: false,
+            confirmed_at: None,
+        };
+        Ok(is_known.then_some(Holder::Member(signed_in)))
     });
     Arc::new(sessions)
 }
 
 fn hasher() -> Arc<dyn PasswordHasher> {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().returning(|_, _, _| Ok(false));
+    hasher.expect_find().returning(|_, _, _| Ok(None));
     Arc::new(hasher)
 }

@@ -13,18 +13,19 @@ use actix_web::http::{ConnectionType, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse, web};
 use futures_util::FutureExt;
-use intake_domain::{KeyFormat, KeyStore};
+use intake_domain::{AnswerCode, KeyActivity, KeyFormat, Refusal, RefusalReason};
+use uuid::Uuid;
+use uuid::fmt::Simple;
 
-use crate::cause::Cause;
 use crate::connection::progress::Progress;
-use crate::edge;
 use crate::metrics;
+use crate::note::Note;
 use crate::patients::{bearer, body};
 use crate::problem::{self, Problem};
-use crate::refused::note_refusal;
 use crate::request_log::Asked;
 use crate::route::Route;
 use crate::trusted_proxies::TrustedProxies;
+use intake_edge as edge;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -32,9 +33,13 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const REQUEST_ID_MAX: usize = 128;
 
 /// Marks an answer, in its extensions, that is the same for everyone: caches may keep it if they revalidate it. No
-/// other answer may be kept.
+/// answer without a mark may be kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Revalidated;
+
+/// Marks an answer, in its extensions, that is the same for everyone and for ever: caches may keep it for a year.
+#[derive(Clone, Copy, Debug)]
+pub struct Immutable;
 
 /// The middleware around the whole application.
 pub async fn envelope(
@@ -50,7 +55,8 @@ pub async fn envelope(
         request: Some(Begun {
             route: Route::of(&request),
             at: Instant::now(),
-            asked: Asked::of(request.method(), request.headers()),
+            asked: Asked::of(request.request()),
+            activity: request.app_data::<web::Data<dyn KeyActivity>>().cloned(),
         }),
     };
     let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
@@ -71,7 +77,7 @@ pub async fn envelope(
     };
     if let Some(problem) = refusal {
         let (request, payload) = request.into_parts();
-        body::discard(payload).await;
+        body::discard(&request, payload).await;
         let mut refusal = problem.respond(request.headers());
         finish(&mut refusal, exchange, progress);
         return Ok(ServiceResponse::new(request, refusal).map_into_right_body());
@@ -80,7 +86,6 @@ pub async fn envelope(
     let called = AssertUnwindSafe(next.call(request)).catch_unwind().await;
     let mut failure = match called {
         Ok(Ok(mut response)) => {
-            note_refusal(&response, &exchange.request_id);
             if asks_for_upgrade {
                 // actix-http reads nothing more from a connection that asked for another protocol.
                 response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
@@ -109,6 +114,7 @@ struct Begun {
     at: Instant,
     /// None: requests are not logged.
     asked: Option<Asked>,
+    activity: Option<web::Data<dyn KeyActivity>>,
 }
 
 impl Exchange {
@@ -118,44 +124,55 @@ impl Exchange {
     }
 }
 
-/// Adds what every answer has, counts it and logs it.
+/// Adds what every answer has, and records it.
 pub(crate) fn finish<B>(response: &mut HttpResponse<B>, exchange: Exchange, progress: Option<&Progress>) {
     let Exchange { request_id, is_https, request } = exchange;
     if let Some(progress) = progress {
-        progress.request_ends(response.status());
+        progress.request_ends();
         if progress.is_ending() {
             response.head_mut().set_connection_type(ConnectionType::Close);
         }
     }
-    let id = request_id.to_str().unwrap_or_default();
-    if let Some(Begun { route, at, asked }) = &request {
-        let time = at.elapsed();
-        metrics::note_answer(route, response.status(), time);
-        asked.iter().for_each(|asked| asked.log(route, id, response, time));
-    }
-    log_failure(id, response);
-    let is_public = response.extensions().contains::<Revalidated>();
+    let note = response.extensions_mut().remove::<Note>().unwrap_or_default();
+    record(&note, request_id.to_str().unwrap_or_default(), response.status(), request.as_ref());
+    let caching = match response.extensions() {
+        extensions if extensions.contains::<Immutable>() => "public, max-age=31536000, immutable",
+        extensions if extensions.contains::<Revalidated>() => "no-cache",
+        _ => "no-store",
+    };
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, request_id);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(if is_public { "no-cache" } else { "no-store" }));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
 }
 
-/// Logs one line for each 5xx answer, with its cause.
-fn log_failure<B>(request_id: &str, response: &HttpResponse<B>) {
-    if !response.status().is_server_error() {
-        return;
+/// Counts an answer, for its key, too, and logs it.
+fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Begun>) {
+    let timed = request.map(|begun| (&begun.route, begun.at.elapsed()));
+    metrics::note_answer(note, status, timed);
+    let (number, activity) = (status.as_u16(), request.and_then(|begun| begun.activity.as_ref()));
+    if let (Some(key), Some(activity)) = (note.key, activity) {
+        let (at, code) = (edge::now(), AnswerCode(number));
+        activity.note_answer(&key, at, code, &note.fields);
+        if note.refusal.is_some() {
+            let request_id = request_id.to_owned();
+            activity.note_refusal(&key, Refusal { at, code, reason: note.refusal, request_id });
+        }
     }
-    let status = response.status().as_u16();
-    let extensions = response.extensions();
-    let cause = extensions.get::<Cause>().map_or("unknown", Cause::as_str);
-    if status == StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
-        tracing::error!(request_id, status, cause, "a request failed unexpectedly");
-    } else {
-        tracing::warn!(request_id, status, cause, "a request was refused");
+    if let (Some(asked), Some((route, time))) = (request.and_then(|begun| begun.asked.as_ref()), timed) {
+        let holder = note.key.zip(activity).and_then(|(key, activity)| activity.known_holder(&key));
+        asked.log(route, request_id, number, holder, time);
+    }
+    if status.is_server_error() {
+        let cause = note.cause.as_ref().map_or("unknown".to_owned(), ToString::to_string);
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(request_id, status = number, cause, "a request failed unexpectedly");
+        } else {
+            tracing::warn!(request_id, status = number, cause, "a request was refused");
+        }
     }
 }
 
@@ -185,12 +202,15 @@ fn is_https(request: &ServiceRequest, progress: Option<&Progress>) -> bool {
 
 fn note_key_sent_in_clear(request: &ServiceRequest, request_id: &HeaderValue) {
     let format = request.app_data::<web::Data<KeyFormat>>();
-    let keys = request.app_data::<web::Data<dyn KeyStore>>();
-    if let (Some(format), Some(keys)) = (format, keys)
+    let activity = request.app_data::<web::Data<dyn KeyActivity>>();
+    if let (Some(format), Some(activity)) = (format, activity)
         && let Ok(key) = bearer::key(request.headers(), format)
     {
         metrics::note_sent_in_clear();
-        keys.note_sent_in_clear(&key.digest(), edge::now(), request_id.to_str().unwrap_or_default());
+        let code = AnswerCode(StatusCode::UPGRADE_REQUIRED.as_u16());
+        let request_id = request_id.to_str().unwrap_or_default().to_owned();
+        let reason = Some(RefusalReason::Unencrypted);
+        activity.note_sent_in_clear(&key.digest(), Refusal { at: edge::now(), code, reason, request_id });
     }
 }
 
@@ -208,6 +228,6 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 }
 
 fn new_request_id() -> HeaderValue {
-    let id = format!("{:032x}", u128::from_be_bytes(edge::random()));
-    HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+    let (id, mut text) = (Uuid::from_bytes(edge::random()), [0; Simple::LENGTH]);
+    HeaderValue::from_str(id.simple().encode_lower(&mut text)).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }

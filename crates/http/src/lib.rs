@@ -2,16 +2,15 @@
 //! cases and their results into answers of one shape; it knows no rules about patients and no SQL.
 
 mod answer_counts;
-mod cause;
+mod client_address;
 mod connection;
 mod document;
-pub mod edge;
 mod envelope;
 mod metrics;
+mod note;
 mod openapi;
 mod patients;
 mod problem;
-mod refused;
 mod request_log;
 mod request_times;
 mod route;
@@ -22,14 +21,14 @@ use std::sync::Arc;
 use actix_web::http::{Method, header};
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, web};
-use intake_domain::{KeyFormat, KeyStore, PatientRegister};
+use intake_domain::{KeyActivity, KeyFormat, PatientRegister};
 
-pub use cause::Cause;
 pub use connection::admission::{Connections, Slot};
 pub use connection::stream::Connection;
 pub use document::Document;
-pub use envelope::envelope;
+pub use envelope::{Immutable, envelope};
 pub use metrics::write_metrics;
+pub use note::{Cause, Note};
 pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};
@@ -56,8 +55,8 @@ pub mod bench {
 pub struct Api {
     /// Where patients are stored.
     pub register: Arc<dyn PatientRegister>,
-    /// Organisations and their keys.
-    pub keys: Arc<dyn KeyStore>,
+    /// How requests with keys were answered.
+    pub activity: Arc<dyn KeyActivity>,
     /// What keys look like.
     pub format: KeyFormat,
     /// How often a key may be used; none: without limit.
@@ -71,14 +70,14 @@ pub struct Api {
 impl Api {
     /// Returns what adds the interface to an application. The applications of all workers share its state.
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
-        let (register, keys) = (Data::from(self.register), Data::from(self.keys));
+        let (register, activity) = (Data::from(self.register), Data::from(self.activity));
         let (format, proxies) = (Data::new(self.format), Data::new(self.proxies));
         let limiter = Data::new(self.rate.map(RateLimiter::new));
-        let document = Data::new(OpenApiDocument::new(&self.base_url));
+        let document = Data::new(OpenApiDocument::new(self.base_url));
         move |application| {
             application
                 .app_data(register.clone())
-                .app_data(keys.clone())
+                .app_data(activity.clone())
                 .app_data(format.clone())
                 .app_data(proxies.clone())
                 .app_data(limiter.clone())

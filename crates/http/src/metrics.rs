@@ -3,22 +3,23 @@
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use intake_domain::{KeyRefusal, MalformedKey};
+use intake_domain::RefusalReason;
 use intake_metrics::{Counter, Kind, MetricsText};
 
 use crate::answer_counts::AnswerCounts;
-use crate::problem::Problem;
+use crate::note::Note;
 use crate::request_times::RequestTimes;
 use crate::route::Route;
 
-pub(crate) static ANSWERS: AnswerCounts = AnswerCounts::new();
+static ANSWERS: AnswerCounts = AnswerCounts::new();
 static TIMES: RequestTimes = RequestTimes::new();
 static REFUSALS: [Counter; REASONS.len()] = [const { Counter::new() }; REASONS.len()];
 static KEYS_LIMITED: Counter = Counter::new();
 static SENT_IN_CLEAR: Counter = Counter::new();
 
 /// Why a key was refused.
-const REASONS: [&str; 7] = ["missing", "malformed", "other-environment", "checksum", "unknown", "revoked", "expired"];
+const REASONS: [&str; 8] =
+    ["missing", "malformed", "other-environment", "checksum", "unknown", "revoked", "suspended", "expired"];
 
 /// Writes all metrics of this crate, except those of [`crate::Connections`].
 pub fn write_metrics(text: &mut MetricsText) {
@@ -34,28 +35,19 @@ pub fn write_metrics(text: &mut MetricsText) {
     text.counter("intake_keys_sent_in_clear_total", sent_in_clear, SENT_IN_CLEAR.get());
 }
 
-/// Counts a request that was answered.
-pub(crate) fn note_answer(route: &Route, status: StatusCode, time: Duration) {
-    TIMES.observe(route, status, time);
+/// Counts an answer. None: what was answered was no request.
+pub(crate) fn note_answer(note: &Note, status: StatusCode, request: Option<(&Route, Duration)>) {
+    ANSWERS.add(status);
+    if let Some((route, time)) = request {
+        TIMES.observe(route, status, time);
+    }
+    if note.refusal == Some(RefusalReason::RateExceeded) {
+        KEYS_LIMITED.add_one();
+    }
+    let index = note.key_fault.and_then(|fault| REASONS.iter().position(|known| *known == fault));
+    index.and_then(|index| REFUSALS.get(index)).into_iter().for_each(Counter::add_one);
 }
 
 pub(crate) fn note_sent_in_clear() {
     SENT_IN_CLEAR.add_one();
-}
-
-/// Counts a problem that is the key's.
-pub(crate) fn note_problem(problem: &Problem) {
-    let reason = match problem {
-        Problem::NoKey => "missing",
-        Problem::MalformedKey(MalformedKey::Shape) => "malformed",
-        Problem::MalformedKey(MalformedKey::OtherEnvironment) => "other-environment",
-        Problem::MalformedKey(MalformedKey::Checksum) => "checksum",
-        Problem::KeyRefused(KeyRefusal::Unknown) => "unknown",
-        Problem::KeyRefused(KeyRefusal::Revoked) => "revoked",
-        Problem::KeyRefused(KeyRefusal::Expired) => "expired",
-        Problem::RateExceeded(_) => return KEYS_LIMITED.add_one(),
-        _ => return,
-    };
-    let index = REASONS.iter().position(|known| *known == reason);
-    index.and_then(|index| REFUSALS.get(index)).into_iter().for_each(Counter::add_one);
 }

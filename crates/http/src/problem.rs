@@ -8,13 +8,12 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use intake_domain::{
-    CreatePatientError, Field, FieldFault, FieldFaults, JsonError, KeyRefusal, MalformedKey, Source, StoreError,
-    UnknownField,
+    CreatePatientError, FaultKind, Field, FieldFault, FieldFaults, JsonError, KeyRefusal, MalformedKey, RefusalReason,
+    Source, StoreError, UnknownField,
 };
 use serde::Serialize;
 
-use crate::cause::Cause;
-use crate::metrics;
+use crate::note::{Cause, Note};
 
 /// What the operations answer to.
 pub(crate) const POST_ONLY: &str = "POST, OPTIONS";
@@ -70,6 +69,8 @@ pub(crate) enum Problem {
     Erased,
     /// More requests are waiting than the service accepts.
     Full,
+    /// The bodies of other requests hold all the memory that bodies may have.
+    BodiesFull,
     /// The database cannot be reached.
     Unavailable(Source),
     /// Anything else.
@@ -90,7 +91,7 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct FieldError<'a> {
     path: Vec<&'a str>,
-    message: Cow<'a, str>,
+    message: Cow<'static, str>,
 }
 
 impl Problem {
@@ -100,7 +101,6 @@ impl Problem {
     }
 
     pub(crate) fn respond_as(&self, media_type: &'static str) -> HttpResponse {
-        metrics::note_problem(self);
         let (status, title, detail) = self.status_title_detail();
         let (status_number, errors) = (status.as_u16(), self.errors());
         let body = Body { r#type: "about:blank", title, status: status_number, detail, instance: None, errors };
@@ -108,9 +108,7 @@ impl Problem {
         response.reason(title).content_type(media_type);
         self.add_headers(&mut response);
         let mut response = response.body(serde_json::to_vec(&body).unwrap_or_default());
-        if let Some(cause) = self.cause() {
-            response.extensions_mut().insert(cause);
-        }
+        response.extensions_mut().insert(self.note());
         response
     }
 
@@ -126,12 +124,10 @@ impl Problem {
         };
         let faults = self.faults().iter().map(|fault| {
             let path = fault.field.map(Field::name).into_iter().collect();
-            FieldError { path, message: Cow::Borrowed(fault.message.as_ref()) }
+            FieldError { path, message: fault.kind.to_string().into() }
         });
-        let unknown = unknown.iter().map(|unknown| FieldError {
-            path: vec![unknown.name.as_str()],
-            message: Cow::Borrowed(unknown.message.as_ref()),
-        });
+        let unknown =
+            unknown.iter().map(|unknown| FieldError { path: vec![unknown.name.as_str()], message: unknown.message() });
         Some(faults.chain(unknown).collect())
     }
 
@@ -142,16 +138,39 @@ impl Problem {
         }
     }
 
-    fn cause(&self) -> Option<Cause> {
-        match self {
-            Self::Full => Some(Cause::full()),
-            Self::Unavailable(source) | Self::Unexpected(source) => Some(Cause::of(source)),
-            _ => None,
-        }
+    /// What is recorded of the answer. The key of the request is not known here.
+    fn note(&self) -> Note {
+        use RefusalReason as Reason;
+
+        let (refusal, key_fault, cause) = match self {
+            Self::NotFound | Self::PostOnly | Self::GetOnly => (None, None, None),
+            Self::NoKey => (None, Some("missing"), None),
+            Self::MalformedKey(MalformedKey::Shape) => (None, Some("malformed"), None),
+            Self::MalformedKey(MalformedKey::OtherEnvironment) => (None, Some("other-environment"), None),
+            Self::MalformedKey(MalformedKey::Checksum) => (None, Some("checksum"), None),
+            Self::KeyRefused(KeyRefusal::Unknown) => (None, Some("unknown"), None),
+            Self::KeyRefused(KeyRefusal::Revoked) => (Some(Reason::Revoked), Some("revoked"), None),
+            Self::KeyRefused(KeyRefusal::Suspended) => (Some(Reason::Suspended), Some("suspended"), None),
+            Self::KeyRefused(KeyRefusal::Expired) => (Some(Reason::Expired), Some("expired"), None),
+            Self::NotHttps => (Some(Reason::Unencrypted), None, None),
+            Self::RateExceeded(_) => (Some(Reason::RateExceeded), None, None),
+            Self::UnsupportedMediaType => (Some(Reason::MediaType), None, None),
+            Self::ContentTooLarge | Self::HeadTooLarge => (Some(Reason::TooLarge), None, None),
+            Self::BodyTooSlow | Self::HeadTooSlow => (Some(Reason::TooSlow), None, None),
+            Self::Malformed(_) | Self::AfterConnectionClose => (Some(Reason::Malformed), None, None),
+            Self::Invalid(_) => (Some(Reason::Invalid), None, None),
+            Self::UnknownMembers(..) => (Some(Reason::UnknownMembers), None, None),
+            Self::DifferentPatient => (Some(Reason::DifferentPatient), None, None),
+            Self::Erased => (Some(Reason::Erased), None, None),
+            Self::Full | Self::BodiesFull => (Some(Reason::Full), None, Some(Cause::full())),
+            Self::Unavailable(source) => (Some(Reason::Unavailable), None, Some(Cause::of(source))),
+            Self::Unexpected(source) => (Some(Reason::Unexpected), None, Some(Cause::of(source))),
+        };
+        Note { key: None, refusal, key_fault, fields: self.fields(), cause }
     }
 
     /// The fields that the answer names.
-    pub(crate) fn fields(&self) -> Vec<&'static str> {
+    fn fields(&self) -> Vec<&'static str> {
         match self {
             Self::DifferentPatient => vec![IDEMPOTENCY_KEY],
             _ => self.faults().iter().filter_map(|fault| fault.field.map(Field::name)).collect(),
@@ -198,7 +217,7 @@ impl Problem {
             Self::Erased => {
                 (StatusCode::GONE, "Gone", "The patient that was created with this Idempotency-Key has been erased")
             }
-            Self::Full => {
+            Self::Full | Self::BodiesFull => {
                 (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", "The service is full; try again shortly")
             }
             Self::Unavailable(_) => (
@@ -231,6 +250,10 @@ impl Problem {
             Self::KeyRefused(reason) => add_challenge(response, &reason.to_string()),
             Self::RateExceeded(wait) => add_retry_after(response, *wait),
             Self::Full | Self::Unavailable(_) => add_retry_after(response, RETRY_SOON),
+            Self::BodiesFull => {
+                add_retry_after(response, RETRY_SOON);
+                response.force_close();
+            }
             Self::UnsupportedMediaType => {
                 response.insert_header((header::ACCEPT, "application/json"));
             }
@@ -262,6 +285,8 @@ impl From<CreatePatientError> for Problem {
             CreatePatientError::Store(StoreError::Overloaded) => Self::Full,
             CreatePatientError::Store(StoreError::Unavailable(source)) => Self::Unavailable(source),
             CreatePatientError::Store(StoreError::Unexpected(source)) => Self::Unexpected(source),
+            // Of members: no store of patients returns them.
+            CreatePatientError::Store(error @ StoreError::SessionEnded) => Self::Unexpected(error.into()),
         }
     }
 }
@@ -269,11 +294,8 @@ impl From<CreatePatientError> for Problem {
 impl From<JsonError> for Problem {
     fn from(error: JsonError) -> Self {
         match error {
-            JsonError::Malformed { line, column } => {
-                Self::Malformed(format!("The body is not valid JSON: error at line {line} column {column}").into())
-            }
-            JsonError::Repeated { member } => Self::Malformed(format!("The body has the member {member} twice").into()),
-            JsonError::NotAnObject => Self::Invalid(FieldFault::whole("must be a JSON object").into()),
+            JsonError::NotAnObject => Self::Invalid(FieldFault::whole(FaultKind::NotAnObject).into()),
+            error => Self::Malformed(format!("The body {}", error.message()).into()),
         }
     }
 }

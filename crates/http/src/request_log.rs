@@ -1,46 +1,49 @@
-//! One line in the log for each request, on a target of its own, so that it can be turned on and off alone: who asked for
-//! what, how it ended and how long it took. It names whatever callers can choose by its kind: a path by its route, a method
-//! that does not exist as such.
+//! One line in the log for each request, on a target of its own, so that it can be turned on and off alone: who asked,
+//! from which address, for what, how it ended and how long it took. It names whatever callers can choose by its kind: a
+//! path by its route, a method that does not exist as such.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use actix_web::HttpResponse;
 use actix_web::http::Method;
 use actix_web::http::header::{HeaderMap, HeaderName};
+use actix_web::{HttpRequest, web};
 use intake_domain::KeyHolder;
 use tracing::Level;
 
 use crate::route::Route;
+use crate::trusted_proxies::TrustedProxies;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// What the line takes from a request before that is served.
 pub(crate) struct Asked {
     method: &'static str,
+    address: Option<IpAddr>,
     trace_id: Option<String>,
-}
-
-/// Whether the lines are wanted.
-pub(crate) fn is_on() -> bool {
-    tracing::enabled!(target: "intake::requests", Level::INFO)
 }
 
 impl Asked {
     /// None: nobody wants the line.
-    pub(crate) fn of(method: &Method, headers: &HeaderMap) -> Option<Self> {
-        is_on().then(|| Self { method: name(method), trace_id: trace_id(headers) })
+    pub(crate) fn of(request: &HttpRequest) -> Option<Self> {
+        let is_on = tracing::enabled!(target: "intake::requests", Level::INFO);
+        let address = || request.app_data::<web::Data<TrustedProxies>>()?.client_address(request);
+        is_on.then(|| Self {
+            method: name(request.method()),
+            address: address(),
+            trace_id: trace_id(request.headers()),
+        })
     }
 
-    /// Writes the line. The holder of the key, where it is known, is in the answer's extensions.
-    pub(crate) fn log<B>(&self, route: &Route, request_id: &str, response: &HttpResponse<B>, time: Duration) {
-        let extensions = response.extensions();
-        let holder = extensions.get::<KeyHolder>();
+    /// Writes the line.
+    pub(crate) fn log(&self, route: &Route, request_id: &str, status: u16, holder: Option<KeyHolder>, time: Duration) {
         tracing::info!(
             target: "intake::requests",
             method = self.method,
             route = route.as_str(),
-            status = response.status().as_u16(),
+            status,
             duration_ms = time.as_micros() as f64 / 1_000.0,
             request_id,
+            address = self.address.map(tracing::field::display),
             key_id = holder.map(|holder| tracing::field::display(holder.key_id)),
             organisation_id = holder.map(|holder| tracing::field::display(holder.organisation_id)),
             trace_id = self.trace_id.as_deref(),
@@ -49,7 +52,7 @@ impl Asked {
     }
 }
 
-/// Every method that is not HTTP's is somebody's invention.
+/// Any method that HTTP does not define.
 fn name(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

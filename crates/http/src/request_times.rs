@@ -1,32 +1,15 @@
-//! How long requests took, by route and by the first digit of their status. The routes of the interface have counters of
-//! their own, so that a create takes no lock for them.
+//! How long requests took, by route and by the first digit of their status. The routes of the interface have counters
+//! of their own, so that a create takes no lock for them.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use intake_metrics::{Histogram, Kind, MICROSECOND, MILLISECOND, MetricsText, Unit};
+use intake_metrics::{Histogram, Kind, LATENCIES, MetricsText, Unit};
 
 use crate::route::{API_ROUTES, Route};
 
-/// From a refusal without the database to the deadline and beyond, finest where a create usually is.
-const BOUNDS: [u64; 14] = [
-    100 * MICROSECOND,
-    250 * MICROSECOND,
-    500 * MICROSECOND,
-    MILLISECOND,
-    2 * MILLISECOND,
-    4 * MILLISECOND,
-    8 * MILLISECOND,
-    16 * MILLISECOND,
-    32 * MILLISECOND,
-    64 * MILLISECOND,
-    250 * MILLISECOND,
-    1_000 * MILLISECOND,
-    5_000 * MILLISECOND,
-    10_000 * MILLISECOND,
-];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// The times of all requests.
@@ -35,7 +18,7 @@ pub(crate) struct RequestTimes {
     others: RwLock<BTreeMap<String, ByClass>>,
 }
 
-struct ByClass([Histogram<{ BOUNDS.len() }>; CLASSES.len()]);
+struct ByClass([Histogram<{ LATENCIES.len() }>; CLASSES.len()]);
 
 impl RequestTimes {
     pub(crate) const fn new() -> Self {
@@ -75,7 +58,7 @@ impl RequestTimes {
 
 impl ByClass {
     const fn new() -> Self {
-        Self([const { Histogram::new(Unit::Seconds, &BOUNDS) }; CLASSES.len()])
+        Self([const { Histogram::new(Unit::Seconds, &LATENCIES) }; CLASSES.len()])
     }
 
     fn observe(&self, status: StatusCode, time: Duration) {

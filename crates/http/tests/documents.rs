@@ -1,5 +1,5 @@
-//! The documents that are made from the table of fields. `UPDATE_DOCS=1 cargo test` writes them anew, and what changed is
-//! reviewed like code.
+//! The documents that are made from the table of fields. `UPDATE_DOCS=1 cargo test` writes them anew, and what changed
+//! is reviewed like code.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking and say why")]
 
 use std::fs;

@@ -1,12 +1,13 @@
 //! The catalogue of errors in the guide. Messages are read from the sources that make them, so that none can be added,
-//! reworded or dropped without its entry.
+//! reworded or dropped without its entry. And the list of all of them, which do not change within version 1 of the
+//! interface.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking and say why")]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use intake_domain::{Field, IdempotencyKey, Rule, UnknownField};
+use intake_domain::{IdempotencyKey, UnknownField};
 
 /// Texts of `problem.rs` that are for logs, or for headers of their own.
 const NO_MESSAGES: [&str; 7] = [
@@ -30,11 +31,68 @@ fn every_message_has_an_entry_and_every_entry_is_a_message() {
     assert!(stale.is_empty(), "docs/api.md explains what nothing says any more: {stale:#?}");
 }
 
+/// A client may compare these texts. Within version 1 of the interface one may be added to this list, and none changed.
+const STABLE: [&str; 48] = [
+    "An unexpected error occurred",
+    "E.164 format is required, for example +61491570006",
+    "Missing or invalid API key",
+    "Requests must use HTTPS",
+    "The API key belongs to the other environment",
+    "The API key has a wrong checksum",
+    "The API key has expired",
+    "The API key is malformed",
+    "The API key is unknown",
+    "The API key was revoked",
+    "The API key's rate limit is exceeded",
+    "The body could not be read",
+    "The body did not arrive in time",
+    "The body has the member {member} twice",
+    "The body is not valid JSON: error at line {line} column {column}",
+    "The body must be sent as application/json in UTF-8, without a content encoding",
+    "The body must not be larger than 64 KiB",
+    "The head did not arrive in time",
+    "The header Idempotency-Key must be 1 to 255 visible ASCII characters",
+    "The header Idempotency-Key must be sent once",
+    "The organisation is suspended",
+    "The patient that was created with this Idempotency-Key has been erased",
+    "The request came after one with Connection: close",
+    "The request is not well-formed HTTP",
+    "The request's head is too large",
+    "The service cannot reach its database; try again shortly",
+    "The service is full; try again shortly",
+    "The target names another host than the header",
+    "There is nothing at this path",
+    "This path takes GET requests only",
+    "This path takes POST requests only",
+    "Validation failed",
+    "is not a field of a patient",
+    "is not a field of a patient: did you mean {}?",
+    "is required",
+    "must be 1 to {max} characters long",
+    "must be a JSON object",
+    "must be a date in the form YYYY-MM-DD, for example 1985-03-21",
+    "must be a day that exists in the calendar",
+    "must be a string",
+    "must be a valid email address",
+    "must be at most {max} characters long",
+    "must be {}",
+    "must not be before {earliest}",
+    "must not be blank",
+    "must not be in the future",
+    "must not contain control characters or bidirectional overrides",
+    "was already used for a different patient",
+];
+
+#[test]
+fn no_message_is_another_one_than_it_was() {
+    assert_eq!(messages().iter().map(String::as_str).collect::<Vec<_>>(), STABLE);
+}
+
 #[test]
 fn messages_are_found_in_every_file_that_makes_some() {
     let messages = messages();
     for known in [
-        "must be {min} to {max} characters long",
+        "must be 1 to {max} characters long",
         "must not contain control characters or bidirectional overrides",
         "E.164 format is required, for example +61491570006",
         "is not a field of a patient: did you mean {}?",
@@ -66,12 +124,15 @@ fn root() -> PathBuf {
 
 /// Whatever the answers to requests can say, with braces where a value comes in.
 fn messages() -> BTreeSet<String> {
-    let mut found: BTreeSet<String> =
-        texts(&code("crates/domain/src/patients/rules.rs")).map(|(_, text)| text).collect();
-    found.extend(Field::ALL.iter().filter_map(|field| match field.definition().rule {
-        Rule::Pattern { message, .. } => Some(message.to_owned()),
-        _ => None,
-    }));
+    let faults = code("crates/domain/src/patients/fault.rs");
+    let faults = faults.split_once("impl fmt::Display for FaultKind {").unwrap().1.split_once("\n}").unwrap().0;
+    let mut found: BTreeSet<String> = texts(faults).map(|(_, text)| text).collect();
+    // The one text that patients and names have in common.
+    let common = code("crates/domain/src/text.rs");
+    found.extend(texts(&common).map(|(_, text)| text).filter(|text| text.starts_with("must ")));
+    let json = code("crates/domain/src/patients/json.rs");
+    let of_json = json.split_once("impl JsonError {").unwrap().1.split_once("Self::NotAnObject").unwrap().0;
+    found.extend(texts(of_json).map(|(_, text)| format!("The body {text}")));
     found.extend(refusals("crates/domain/src/keys/api_key.rs", "pub enum MalformedKey {"));
     found.extend(refusals("crates/domain/src/keys/standing.rs", "pub enum KeyRefusal {"));
     found.extend(
@@ -80,8 +141,9 @@ fn messages() -> BTreeSet<String> {
     for path in sources("crates/http/src") {
         found.extend(made_on_the_spot(&code(&path)));
     }
-    found.insert(UnknownField::new("nothing of the kind").message.into_owned());
-    found.insert(UnknownField::new("emial").message.replace("email", "{}"));
+    assert!(found.remove("The body {}"));
+    found.insert(UnknownField::new("nothing of the kind").message().into_owned());
+    found.insert(UnknownField::new("emial").message().replace("email", "{}"));
     let wrong_key = "".parse::<IdempotencyKey>().unwrap_err();
     assert!(found.remove("The header Idempotency-Key {reason}"));
     found.insert(format!("The header Idempotency-Key {wrong_key}"));
@@ -174,14 +236,14 @@ fn is_title(before: &str) -> bool {
     last.is_some_and(|word| word.starts_with("StatusCode::"))
 }
 
-/// The details of malformed requests, and the faults of the body as a whole, which are written where they are found.
+/// The details of malformed requests, which are written where they are found.
 fn made_on_the_spot(code: &str) -> Vec<String> {
     let is_one = |before: &str| {
         let before = before.trim_end().trim_end_matches("format!(").trim_end();
-        ["Problem::Malformed(", "FieldFault::whole("].iter().any(|maker| before.ends_with(maker))
+        before.ends_with("Problem::Malformed(")
     };
     let found: Vec<_> = texts(code).filter(|(before, _)| is_one(before)).map(|(_, text)| text).collect();
-    let made = code.matches("Problem::Malformed(").count() + code.matches("FieldFault::whole(").count();
+    let made = code.matches("Problem::Malformed(").count();
     let matched = code.matches("Problem::Malformed(_)").count();
     assert_eq!(found.len(), made - matched, "a message that is made in another way in\n{code}");
     found

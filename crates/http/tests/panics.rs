@@ -1,5 +1,5 @@
-//! A part of the program that panics takes nothing with it: not the connection, not the worker, and no value of a patient
-//! into the open.
+//! A part of the program that panics takes nothing with it: not the connection, not the worker, and no value of a
+//! patient into the open.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -13,7 +13,7 @@ use actix_web::body::to_bytes;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, try_call_service};
 use intake_domain::{
-    ApiKey, Environment, Field, KeyFormat, KeyHolder, KeyStanding, KeyStore, MockKeyStore, MockPatientRegister,
+    ApiKey, Environment, Field, KeyActivity, KeyFormat, KeyHolder, KeyStanding, MockKeyActivity, MockPatientRegister,
     PatientRegister,
 };
 use intake_http::{Api, TrustedProxies, envelope};
@@ -38,15 +38,15 @@ fn register() -> Arc<dyn PatientRegister> {
         .expect_create()
         .returning(|registration| panic!("{} cannot be stored", registration.patient.get(Field::LastName).unwrap()));
     let holder = KeyHolder { key_id: Uuid::from_u128(1).into(), organisation_id: Uuid::from_u128(2).into() };
-    register.expect_standing().returning(move |_, _| Ok(KeyStanding::Active(holder)));
+    register.expect_standing().returning(move |_| Ok(KeyStanding::Active(holder)));
     Arc::new(register)
 }
 
-fn keys() -> Arc<dyn KeyStore> {
-    let mut keys = MockKeyStore::new();
-    keys.expect_note_answer().returning(|_, _, _, _| None);
-    keys.expect_note_refusal().returning(|_, _| ());
-    Arc::new(keys)
+fn activity() -> Arc<dyn KeyActivity> {
+    let mut activity = MockKeyActivity::new();
+    activity.expect_note_answer().returning(|_, _, _, _| ());
+    activity.expect_note_refusal().returning(|_, _| ());
+    Arc::new(activity)
 }
 
 fn request(body: &'static str) -> TestRequest {
@@ -70,8 +70,8 @@ fn a_panic_is_answered_like_every_other_failure_and_the_next_request_is_served()
     actix_web::rt::System::new().block_on(async {
         let proxies = TrustedProxies::new(vec!["127.0.0.1/32".parse().unwrap()]);
         let base_url = "https://localhost".to_owned();
-        let api =
-            Api { register: register(), keys: keys(), format: format(), rate: None, proxies, base_url }.configure();
+        let api = Api { register: register(), activity: activity(), format: format(), rate: None, proxies, base_url }
+            .configure();
         let service = init_service(App::new().wrap(from_fn(envelope)).configure(api)).await;
         let failed = try_call_service(&service, request(PATIENT).to_request()).await;
         assert!(said.lock().unwrap().contains(CANARY), "it did panic, and its message names the patient");

@@ -8,6 +8,9 @@ use intake_domain::Field;
 
 use crate::dates::DateFormat;
 
+/// How many requests may be under way at a time: the report is read with this in mind.
+pub(crate) const IN_FLIGHT_MAX: u16 = 256;
+
 /// Creates a patient for each row of a file, through the API, each once, however often it is run.
 #[derive(Parser)]
 #[command(name = "intake-import", version)]
@@ -45,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "import")]
     pub(crate) run: String,
     /// How many requests are under way at a time
-    #[arg(long, value_name = "NUMBER", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "NUMBER", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=i64::from(IN_FLIGHT_MAX)))]
     pub(crate) in_flight: u16,
     /// Trust only the certificate authorities in this PEM file, for example .intake/tls/ca.pem in development
     #[arg(long, value_name = "FILE")]
@@ -83,15 +86,13 @@ fn delimiter(text: &str) -> Result<u8, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use clap::CommandFactory;
-    use intake_test_support::assert_manual;
+    use intake_test_support::{completed_by_bash, write_manual};
 
     use super::*;
 
     #[test]
-    fn the_man_page_and_completions_are_made_from_the_command_line() {
+    fn man_pages_and_completions_are_made_from_the_command_line() {
         let sections: [(&str, &[&str]); 2] = [
             (
                 "EXIT STATUS",
@@ -101,7 +102,7 @@ mod tests {
             ),
             ("SEE ALSO", &["intake(1), /usr/share/doc/intake/importing.md"]),
         ];
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging");
-        assert_manual(&Arguments::command(), &sections, &folder);
+        let folder = write_manual(&Arguments::command(), &sections);
+        assert_eq!(completed_by_bash(&folder, "intake-import", &["--australian"]), ["--australian-phones"]);
     }
 }

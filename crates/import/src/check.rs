@@ -1,10 +1,12 @@
-//! Whether a row can become a patient: its texts are rewritten as the command line says, and checked by the register's rules.
+//! Whether a row can become a patient: its texts are rewritten as the command line says, and checked by the register's
+//! rules.
 
 use intake_domain::{Field, PatientDraft};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::arguments::Arguments;
+use crate::earlier::CREATED_BEFORE;
 use crate::once::OnceKeys;
 use crate::phones;
 use crate::rows::{Row, Texts};
@@ -15,7 +17,7 @@ pub(crate) struct RowTag {
     pub(crate) row: u64,
     /// How much of the file is read with it, in bytes.
     pub(crate) end: u64,
-    /// Its idempotency key; empty where the row cannot be read.
+    /// Its idempotency key; empty where the row cannot be read, and in a check.
     pub(crate) key: String,
     pub(crate) is_repeated: bool,
     pub(crate) is_phone_rewritten: bool,
@@ -38,7 +40,7 @@ impl RowTag {
     /// What the report says of a row that was created.
     pub(crate) fn notes(&self, is_replayed: bool) -> String {
         let notes = [
-            (is_replayed, "created by an earlier run"),
+            (is_replayed, CREATED_BEFORE),
             (self.is_repeated, "the same as an earlier row in every field"),
             (self.is_phone_rewritten, "phone number rewritten as E.164"),
         ];

@@ -9,8 +9,9 @@ use crate::strict_csv::{Broken, Cells, Fault};
 /// What the service adds to a patient and `intake export` writes beside the fields. No column of that name is imported.
 pub(crate) const OF_THE_REGISTER: [&str; 5] = ["id", "organisationId", "isIdentified", "createdAt", "updatedAt"];
 
-/// What else than the delimiter may stand between cells: the character, how it is written for `--delimiter`, and its name.
-const OTHER_DELIMITERS: [(char, &str, &str); 4] =
+/// What else than the delimiter may stand between cells: the character, how it is written for `--delimiter`, and its
+/// name.
+pub(crate) const OTHER_DELIMITERS: [(char, &str, &str); 4] =
     [(';', ";", "semicolons"), ('\t', "\\t", "tabs"), ('|', "|", "vertical bars"), (',', ",", "commas")];
 
 /// The columns of a file.
@@ -22,7 +23,8 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Reads the header. A column that is no field is told, so that nothing is left out by mistake.
+    /// Reads the header. A column that is no field is a fault, so that nothing is left out by mistake; all faults are
+    /// told.
     pub(crate) fn read(header: Result<&Cells, Broken>, mappings: &[Mapping]) -> anyhow::Result<Self> {
         let header = match header {
             Ok(cells) => header_texts(cells)?,
@@ -39,23 +41,30 @@ impl Columns {
         if let Some(unused) = mappings.iter().find(|mapping| !header.contains(&mapping.header.as_str())) {
             bail!("--map: there is no column {:?}", unused.header);
         }
-        let mut fields = Vec::new();
+        let (mut fields, mut faults) = (Vec::new(), Vec::new());
         for name in &header {
             let mapping = mappings.iter().find(|mapping| mapping.header == *name);
             let field = match mapping {
                 Some(mapping) => mapping.field,
                 None if OF_THE_REGISTER.contains(name) => None,
-                None => Some(field_named(name)?),
+                None => field_named(name).map_err(|fault| faults.push(fault)).ok(),
             };
-            if field.is_some() && fields.contains(&field) {
-                bail!("two columns hold {}: leave one out with --map", field.map_or("", Field::name));
+            if let Some(field) = field.filter(|field| fields.contains(&Some(*field))) {
+                faults.push(format!("two columns hold {}: leave one out with --map", field.name()));
             }
             fields.push(field);
         }
         for field in Field::ALL.into_iter().filter(|field| field.definition().is_required) {
             if !fields.contains(&Some(field)) {
-                bail!("no column holds {}: name it with --map \"HEADER={}\"", field.name(), field.name());
+                faults.push(format!(
+                    "no column holds {}: name it with --map \"HEADER={}\"",
+                    field.name(),
+                    field.name()
+                ));
             }
+        }
+        if !faults.is_empty() {
+            bail!("{}", faults.join("; "));
         }
         let are_exported = OF_THE_REGISTER.iter().all(|name| header.contains(name)) && mappings.is_empty();
         Ok(Self { fields, are_exported })
@@ -72,9 +81,10 @@ impl Columns {
     }
 }
 
-fn field_named(header: &str) -> anyhow::Result<Field> {
-    header.parse::<Field>().map_err(|UnknownField { message, .. }| {
-        anyhow::anyhow!(
+fn field_named(header: &str) -> Result<Field, String> {
+    header.parse::<Field>().map_err(|unknown: UnknownField| {
+        let message = unknown.message();
+        format!(
             "the column {header:?} {message}{} name its field with --map \"{header}=…\", or leave it out with --map \"{header}=\"",
             if message.ends_with('?') { "" } else { ":" },
         )
@@ -92,6 +102,6 @@ fn delimiter_hint(broken: &Broken) -> Option<String> {
     OTHER_DELIMITERS.iter().find(|(character, ..)| *character == char::from(text)).map(say_delimiter)
 }
 
-fn say_delimiter((_, written, noun): &(char, &str, &str)) -> String {
+pub(crate) fn say_delimiter((_, written, noun): &(char, &str, &str)) -> String {
     format!("if {noun} stand between the cells, say so with --delimiter '{written}'")
 }

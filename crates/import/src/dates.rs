@@ -12,7 +12,7 @@ pub(crate) struct DateFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Year,
-    /// Of one or two digits where the format has one letter, else of two.
+    /// One or two digits where the format has one letter, else two.
     Month {
         digits_min: usize,
     },
@@ -23,8 +23,8 @@ enum Part {
 }
 
 impl DateFormat {
-    /// The date as `YYYY-MM-DD`; none where the text is not of this format. Whether the calendar has that day is for the
-    /// rules of the register to say.
+    /// The date as `YYYY-MM-DD`; none where the text is not of this format. Whether the calendar has that day is for
+    /// the rules of the register to say.
     pub(crate) fn rewrite(&self, text: &str) -> Option<String> {
         let (mut year, mut month, mut day) = (0, 0, 0);
         let mut rest = text.trim();
@@ -77,7 +77,7 @@ impl FromStr for DateFormat {
     }
 }
 
-/// The number at the beginning of a text, of so many digits, and what follows it.
+/// The number with this many digits at the beginning of a text, and what follows it.
 fn digits(text: &str, min: usize, max: usize) -> Option<(u16, &str)> {
     let length = text.bytes().take(max).take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at_checked(length)?;

@@ -1,10 +1,12 @@
-//! The program `intake-import`: moves the patients of a file into the register through the API, each once, however often
-//! it is run and wherever it is killed.
+//! The program `intake-import`: moves the patients of a file into the register through the API, each once, however
+//! often it is run and wherever it is killed.
 
 mod arguments;
 mod check;
 mod columns;
+mod counted;
 mod dates;
+mod earlier;
 mod once;
 mod pace;
 mod phones;
@@ -13,6 +15,7 @@ mod progress;
 mod report;
 mod rows;
 mod run;
+mod secret;
 mod sender;
 mod strict_csv;
 
@@ -24,6 +27,7 @@ use anyhow::{Context, bail};
 use clap::Parser;
 
 use arguments::Arguments;
+use counted::counted;
 use run::Totals;
 use sender::Sender;
 
@@ -34,7 +38,7 @@ fn main() -> ExitCode {
     let ended = sender(&arguments).and_then(|sender| run::run(&arguments, sender.as_ref(), &mut totals));
     if ended.is_ok() || totals.rows > 0 {
         let stopped = if ended.is_ok() { "" } else { "stopped after " };
-        // Whoever cannot be told, because the disk is full, still gets the exit status.
+        // If standard error cannot be written, because the disk is full, the exit status remains.
         let _ = writeln!(stdout(), "{stopped}{}", summary(&totals, arguments.check));
     }
     match ended {
@@ -78,9 +82,4 @@ fn summary(totals: &Totals, is_check: bool) -> String {
         text.push_str(&format!("\n{} rewritten as E.164", counted(*phones_rewritten, "phone number")));
     }
     text
-}
-
-/// So many of a thing.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

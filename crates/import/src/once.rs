@@ -1,23 +1,26 @@
-//! What makes each row be created once, however often the program is run: an idempotency key made of the run's name and
-//! the row's texts. Of rows that are the same in every field, twins of the file, the first, second and so on have keys of
-//! their own, wherever in the file they stand.
+//! What makes each row be created once, however often the program is run: an idempotency key made of a secret, the
+//! run's name and the row's texts. Of rows that are the same in every field, twins of the file, the first, second and
+//! so on have keys of their own, wherever in the file they stand.
 
 use std::collections::{HashMap, HashSet};
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use intake_domain::Field;
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use crate::rows::Texts;
+use crate::secret::Secret;
 
 /// What all keys begin with, so that they are not another program's.
 const PREFIX: &str = "intake-import-";
-/// So many bytes of the digest: as many as a UUID has.
+/// Bytes of the digest that are used: as many as a UUID has.
 const DIGEST_BYTES: usize = 16;
 
-/// Gives out the idempotency keys of a run. Remembers eight bytes of each row's digest, which is 20 to 40 MB for a million
-/// rows.
+/// Gives out the idempotency keys of a run. Remembers eight bytes of each row's digest, which is 20 to 40 MB for a
+/// million rows.
 pub(crate) struct OnceKeys {
-    run: Sha256,
+    run: Hmac<Sha256>,
+    has_secret: bool,
     seen: HashSet<u64>,
     repeated: HashMap<u64, u32>,
 }
@@ -25,18 +28,18 @@ pub(crate) struct OnceKeys {
 /// The idempotency key of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct OnceKey {
-    /// As it is sent.
+    /// As it is sent; empty where nothing is.
     pub(crate) text: String,
     /// Whether an earlier row of the file is the same in every field.
     pub(crate) is_repeated: bool,
 }
 
 impl OnceKeys {
-    /// The keys of the run of this name.
-    pub(crate) fn of(run: &str) -> Self {
-        let mut digest = Sha256::new();
+    /// The keys of the run of this name. Without a secret, of a check, they only tell which rows are repeated.
+    pub(crate) fn of(secret: Option<&Secret>, run: &str) -> anyhow::Result<Self> {
+        let mut digest = Hmac::new_from_slice(secret.map_or(&[], Secret::bytes))?;
         absorb(&mut digest, run);
-        Self { run: digest, seen: HashSet::new(), repeated: HashMap::new() }
+        Ok(Self { run: digest, has_secret: secret.is_some(), seen: HashSet::new(), repeated: HashMap::new() })
     }
 
     /// The key of the next row.
@@ -44,11 +47,17 @@ impl OnceKeys {
         let mut digest = self.run.clone();
         for field in Field::ALL {
             if let Some(text) = &texts[field] {
-                digest.update(field.definition().number.to_be_bytes());
+                digest.update(&field.number().to_be_bytes());
                 absorb(&mut digest, text);
             }
         }
-        let same = digest.clone().finalize().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
+        let same = digest
+            .clone()
+            .finalize()
+            .into_bytes()
+            .iter()
+            .take(8)
+            .fold(0, |number, byte| number << 8 | u64::from(*byte));
         let earlier = if self.seen.insert(same) {
             0
         } else {
@@ -56,10 +65,13 @@ impl OnceKeys {
             *earlier += 1;
             *earlier
         };
-        digest.update(earlier.to_be_bytes());
-        let digest = digest.finalize();
-        let hex: String = digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
-        OnceKey { text: format!("{PREFIX}{hex}"), is_repeated: earlier > 0 }
+        let mut text = String::new();
+        if self.has_secret {
+            digest.update(&earlier.to_be_bytes());
+            text.push_str(PREFIX);
+            text.extend(digest.finalize().into_bytes().iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")));
+        }
+        OnceKey { text, is_repeated: earlier > 0 }
     }
 }
 
@@ -69,9 +81,9 @@ pub(crate) fn fingerprint(key: &str) -> Option<u64> {
 }
 
 /// A text with its length, so that no two lists of texts are the same bytes.
-fn absorb(digest: &mut Sha256, text: &str) {
-    digest.update((text.len() as u64).to_be_bytes());
-    digest.update(text);
+fn absorb(digest: &mut Hmac<Sha256>, text: &str) {
+    digest.update(&(text.len() as u64).to_be_bytes());
+    digest.update(text.as_bytes());
 }
 
 #[cfg(test)]
@@ -85,27 +97,40 @@ mod tests {
         texts
     }
 
+    fn secret(byte: u8) -> Secret {
+        Secret::from([byte; 32])
+    }
+
     #[test]
     fn a_key_says_which_run_and_which_row_and_nothing_of_its_place() {
         let rows = [texts("Ada", None), texts("Ada", Some("")), texts("Grace", None), texts("Ada", None)];
-        let keys = |run: &str, order: &[usize]| {
-            let mut keys = OnceKeys::of(run);
+        let keys = |run: &str, secret: &Secret, order: &[usize]| {
+            let mut keys = OnceKeys::of(Some(secret), run).unwrap();
             let mut given: Vec<_> = order.iter().map(|row| keys.next(&rows[*row]).text).collect();
             given.sort();
             given
         };
-        let given = keys("import", &[0, 1, 2, 3]);
+        let given = keys("import", &secret(1), &[0, 1, 2, 3]);
         assert_eq!(given.iter().collect::<HashSet<_>>().len(), 4, "every row has its own");
-        assert_eq!(given, keys("import", &[3, 2, 1, 0]), "in whatever order they stand");
-        assert!(keys("another", &[0, 1, 2, 3]).iter().all(|key| !given.contains(key)), "and every run");
+        assert_eq!(given, keys("import", &secret(1), &[3, 2, 1, 0]), "in whatever order they stand");
+        for others in [keys("another", &secret(1), &[0, 1, 2, 3]), keys("import", &secret(2), &[0, 1, 2, 3])] {
+            assert!(others.iter().all(|key| !given.contains(key)), "every run and every secret has its own");
+        }
+    }
+
+    #[test]
+    fn without_a_secret_there_are_no_keys() {
+        let mut keys = OnceKeys::of(None, "import").unwrap();
+        assert_eq!(keys.next(&texts("Ada", None)), OnceKey { text: String::new(), is_repeated: false });
+        assert_eq!(keys.next(&texts("Ada", None)), OnceKey { text: String::new(), is_repeated: true });
     }
 
     #[test]
     fn keys_stay_the_same_across_releases() {
-        let key = OnceKeys::of("import").next(&texts("Ada", Some("Carlton")));
+        let key = OnceKeys::of(Some(&secret(7)), "import").unwrap().next(&texts("Ada", Some("Carlton")));
         assert_eq!(
             key,
-            OnceKey { text: "intake-import-dc5975f399b72f05461804512253c68f".to_owned(), is_repeated: false }
+            OnceKey { text: "intake-import-511bf84bae938cd24238b745b8287f0c".to_owned(), is_repeated: false }
         );
     }
 }

@@ -1,6 +1,6 @@
-//! How fast requests may be sent: as fast as the service answers, until its headers say that the key's rate is nearly used
-//! up or that it wants to be left alone for a while. A reserve of requests is left unused, so that those which are under way
-//! together, or come earlier than they were meant to, are not refused.
+//! How fast requests may be sent: as fast as the service answers, until its headers say that the key's rate is nearly
+//! used up or that it wants to be left alone for a while. A reserve of requests is left unused, so that those which are
+//! under way together, or come earlier than they were meant to, are not refused.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The pace of all requests together.
 pub(crate) struct Pace {
-    /// So many requests may be under way at a time, and all of them may arrive at once.
+    /// This many requests may be under way at a time, and all of them may arrive at once.
     in_flight: u64,
     turn: Mutex<Turn>,
 }

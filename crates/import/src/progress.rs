@@ -1,4 +1,4 @@
-//! How far a run is, for whoever watches it on a terminal. Elsewhere only what is wrong is printed.
+//! How far a run is, on a terminal. Elsewhere only faults are printed.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -27,7 +27,7 @@ impl Progress {
         Self { bar, began: Instant::now(), waiting_told: Mutex::new(None) }
     }
 
-    /// The file is done up to here; so many rows are done.
+    /// The file is done up to here; this many rows are done.
     pub(crate) fn advance(&self, end: u64, rows: u64) {
         // Rows end in another order than they begin.
         self.bar.set_position(self.bar.position().max(end));

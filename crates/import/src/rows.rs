@@ -5,11 +5,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use intake_domain::{ByField, Field, JsonError, JsonPatient, Sent, UnknownField};
+use intake_domain::{ByField, FaultKind, Field, FieldFault, JsonError, JsonPatient, Sent, UnknownField};
 
 use crate::arguments::{Arguments, Mapping};
-use crate::columns::{Columns, OF_THE_REGISTER};
-use crate::counted;
+use crate::columns::{Columns, OF_THE_REGISTER, OTHER_DELIMITERS, say_delimiter};
+use crate::counted::counted;
 use crate::strict_csv::{Cells, ROW_BYTES_MAX, StrictCsv};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -21,7 +21,8 @@ pub(crate) type Texts = ByField<Option<String>>;
 
 /// A row of the file.
 pub(crate) struct Row {
-    /// Its number as a spreadsheet shows it: the header is row 1, if no blank lines are before it. In JSON lines, the line.
+    /// Its number as a spreadsheet shows it: the header is row 1, if no blank lines are before it. In JSON lines, the
+    /// line.
     pub(crate) number: u64,
     /// How much of the file is read with it, in bytes.
     pub(crate) end: u64,
@@ -60,10 +61,11 @@ impl Rows {
         let mut file = File::open(path)?;
         let size = file.metadata()?.len();
         skip_byte_order_mark(&mut file)?;
-        let reader = BufReader::new(file);
+        let mut reader = BufReader::new(file);
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let source = match extension.as_str() {
             "csv" => {
+                skip_separator_line(&mut reader, delimiter)?;
                 let mut reader = StrictCsv::new(reader, delimiter);
                 let header = reader.next().context("the header cannot be read")?.context("the file is empty")?;
                 let columns = Columns::read(header, mappings)?;
@@ -141,13 +143,33 @@ impl JsonLines {
 fn skip_byte_order_mark(file: &mut File) -> anyhow::Result<()> {
     let mut beginning = Vec::new();
     file.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut beginning)?;
-    if beginning.starts_with(b"\xff\xfe") || beginning.starts_with(b"\xfe\xff") {
+    // Without its mark, every other byte of Latin text is zero.
+    let is_utf_16 = [b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| beginning.starts_with(*mark))
+        || matches!(beginning.as_slice(), [one, other, ..] if (*one == 0) != (*other == 0));
+    if is_utf_16 {
         bail!("it is UTF-16: save it as UTF-8");
     }
     if beginning != BYTE_ORDER_MARK {
         file.rewind()?;
     }
     Ok(())
+}
+
+/// Excel may begin a file with a line such as `sep=,`, which a spreadsheet does not show as a row.
+fn skip_separator_line(reader: &mut BufReader<File>, delimiter: u8) -> anyhow::Result<()> {
+    let beginning = reader.fill_buf()?;
+    let is_line = beginning.get(..4).is_some_and(|word| word.eq_ignore_ascii_case(b"sep="));
+    let (true, Some([separator, b'\r' | b'\n', ..])) = (is_line, beginning.get(4..)) else { return Ok(()) };
+    let other = OTHER_DELIMITERS.iter().find(|(character, ..)| *character == char::from(*separator));
+    if *separator == delimiter {
+        reader.skip_until(b'\n')?;
+        Ok(())
+    } else {
+        bail!(
+            "its first line names another separator: {}",
+            other.map_or_else(|| "say it with --delimiter".into(), say_delimiter)
+        )
+    }
 }
 
 fn csv_texts(cells: &Cells, columns: &Columns) -> Result<Texts, String> {
@@ -158,7 +180,8 @@ fn csv_texts(cells: &Cells, columns: &Columns) -> Result<Texts, String> {
     let mut texts = Texts::default();
     for (field, cell) in columns.fields().zip(cells.iter()) {
         let (Some(field), false) = (field, cell.is_empty()) else { continue };
-        let text = std::str::from_utf8(cell).map_err(|_| format!("{} is not UTF-8", field.name()))?;
+        let text =
+            std::str::from_utf8(cell).map_err(|_| format!("{} is not UTF-8: save the file as UTF-8", field.name()))?;
         let text = if columns.are_exported { text.strip_prefix(NO_FORMULA).unwrap_or(text) } else { text };
         texts[field] = Some(text.to_owned());
     }
@@ -185,7 +208,7 @@ fn json_texts(json: &[u8]) -> Result<Option<Texts>, String> {
     for field in Field::ALL {
         match &draft[field] {
             Sent::Nothing => {}
-            Sent::NotText => return Err(format!("{} must be a string", field.name())),
+            Sent::NotText => return Err(FieldFault::of(field, FaultKind::NotText).to_string()),
             Sent::Text(text) => texts[field] = Some(text.as_ref().to_owned()),
         }
     }

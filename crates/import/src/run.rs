@@ -7,11 +7,13 @@ use std::thread;
 
 use crate::arguments::Arguments;
 use crate::check::{RowTag, check};
+use crate::earlier::Earlier;
 use crate::once::OnceKeys;
 use crate::preflight::preflight;
 use crate::progress::Progress;
-use crate::report::{Earlier, Report};
+use crate::report::{OpenReport, Report};
 use crate::rows::Rows;
+use crate::secret::Secret;
 use crate::sender::{Sender, Sent};
 
 /// What became of all rows.
@@ -39,12 +41,13 @@ enum Outcome {
     Skipped,
     Sent {
         id: String,
+        organisation: String,
         is_replayed: bool,
     },
     Refused(String),
 }
 
-/// What is told of the rows.
+/// What is reported about the rows.
 enum News {
     Row(RowTag, Outcome),
     Waiting(String),
@@ -53,17 +56,24 @@ enum News {
 /// Runs to the end of the file. What has become of the rows is counted also where it fails.
 pub(crate) fn run(arguments: &Arguments, sender: Option<&Sender>, totals: &mut Totals) -> anyhow::Result<()> {
     let mut rows = Rows::of(arguments)?;
-    let (report, earlier) = Report::open(arguments, sender)?;
+    let mut open = Report::open(arguments, sender)?;
     let progress = Progress::new(rows.size());
+    let mut secret = None;
     if let Some(sender) = sender {
-        preflight(arguments, sender, &earlier, &progress)?;
+        let is_begun = open.as_ref().is_some_and(|open| !open.earlier.is_empty());
+        let kept = Secret::keep(&arguments.file, arguments.report.as_deref(), is_begun)?;
+        let earlier = open.as_mut().map(|open| &mut open.earlier);
+        preflight(arguments, secret.insert(kept), sender, earlier, &progress)?;
     }
+    let report = Report::begin(open.as_ref())?;
+    let keys = OnceKeys::of(secret.as_ref(), &arguments.run)?;
+    let earlier = open.as_ref().map(|OpenReport { earlier, .. }| earlier);
     let (news, told) = channel();
     let (jobs, waiting) = sync_channel::<Job>(arguments.in_flight.into());
     let waiting = Mutex::new(waiting);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let teller = scope.spawn(|| tell(told, report, &progress, &is_over, totals));
+        let teller = scope.spawn(|| tell(told, report, earlier, &progress, &is_over, totals));
         let mut senders = Vec::new();
         if let Some(sender) = sender {
             for _ in 0..arguments.in_flight {
@@ -71,7 +81,8 @@ pub(crate) fn run(arguments: &Arguments, sender: Option<&Sender>, totals: &mut T
                 senders.push(scope.spawn(move || send(sender, waiting, &news, is_over)));
             }
         }
-        let fed = feed(arguments, &mut rows, sender.is_some(), &earlier, &Ways { jobs, news }, &is_over);
+        let reading = Reading { arguments, rows: &mut rows, keys, is_sent: sender.is_some(), earlier };
+        let fed = feed(reading, &Ways { jobs, news }, &is_over);
         let sent = senders.into_iter().try_for_each(joined);
         let told = joined(teller);
         // What a sender met comes first: it is why nothing more was fed.
@@ -85,16 +96,18 @@ struct Ways {
     news: Outbox<News>,
 }
 
-/// Reads and checks all rows, and hands on those that are valid.
-fn feed(
-    arguments: &Arguments,
-    rows: &mut Rows,
+/// What rows are read with.
+struct Reading<'a> {
+    arguments: &'a Arguments,
+    rows: &'a mut Rows,
+    keys: OnceKeys,
     is_sent: bool,
-    earlier: &Earlier,
-    ways: &Ways,
-    is_over: &AtomicBool,
-) -> anyhow::Result<()> {
-    let mut keys = OnceKeys::of(&arguments.run);
+    earlier: Option<&'a Earlier>,
+}
+
+/// Reads and checks all rows, and hands on those that are valid.
+fn feed(reading: Reading<'_>, ways: &Ways, is_over: &AtomicBool) -> anyhow::Result<()> {
+    let Reading { arguments, rows, mut keys, is_sent, earlier } = reading;
     while let Some(row) = rows.next()? {
         if is_over.load(Ordering::SeqCst) {
             break;
@@ -103,7 +116,7 @@ fn feed(
         let outcome = match body {
             Err(why) => Outcome::Refused(why),
             Ok(_) if !is_sent => Outcome::Valid,
-            Ok(_) if earlier.has_created(&tag.key) => Outcome::Skipped,
+            Ok(_) if earlier.is_some_and(|earlier| earlier.has_created(&tag.key)) => Outcome::Skipped,
             Ok(body) => match ways.jobs.send(Job { tag, body }) {
                 Ok(()) => continue,
                 Err(_) => break,
@@ -133,8 +146,8 @@ fn send(
             let _ = news.send(News::Waiting(why.to_owned()));
         });
         let outcome = match sent {
-            Ok(Sent::Created { id, is_replayed, .. }) => Outcome::Sent { id, is_replayed },
-            Ok(Sent::Refused(why)) => Outcome::Refused(why),
+            Ok(Sent::Created { id, organisation, is_replayed }) => Outcome::Sent { id, organisation, is_replayed },
+            Ok(Sent::Refused { why, .. }) => Outcome::Refused(why),
             Err(error) => {
                 is_over.store(true, Ordering::SeqCst);
                 failure = Err(error);
@@ -149,6 +162,7 @@ fn send(
 fn tell(
     told: Receiver<News>,
     mut report: Report,
+    earlier: Option<&Earlier>,
     progress: &Progress,
     is_over: &AtomicBool,
     totals: &mut Totals,
@@ -162,7 +176,7 @@ fn tell(
                 continue;
             }
         };
-        totals.count(&tag, &outcome);
+        totals.count(&tag, &outcome, earlier);
         if reported.is_ok() {
             reported = tell_one(&tag, &outcome, &mut report, progress);
             is_over.fetch_or(reported.is_err(), Ordering::SeqCst);
@@ -176,7 +190,7 @@ fn tell(
 fn tell_one(tag: &RowTag, outcome: &Outcome, report: &mut Report, progress: &Progress) -> anyhow::Result<()> {
     match outcome {
         Outcome::Valid | Outcome::Skipped => {}
-        Outcome::Sent { id, is_replayed } => report.created(tag.row, id, &tag.key, &tag.notes(*is_replayed))?,
+        Outcome::Sent { id, organisation, is_replayed } => report.created(tag, id, organisation, *is_replayed)?,
         Outcome::Refused(why) => {
             if let Some(text) = report.refused(tag.row, &tag.key, why)? {
                 progress.print(&text);
@@ -187,14 +201,17 @@ fn tell_one(tag: &RowTag, outcome: &Outcome, report: &mut Report, progress: &Pro
 }
 
 impl Totals {
-    fn count(&mut self, tag: &RowTag, outcome: &Outcome) {
+    fn count(&mut self, tag: &RowTag, outcome: &Outcome, earlier: Option<&Earlier>) {
         self.rows += 1;
         self.repeated += u64::from(tag.is_repeated);
         self.phones_rewritten += u64::from(tag.is_phone_rewritten);
         match outcome {
             Outcome::Valid => self.valid += 1,
-            Outcome::Skipped | Outcome::Sent { is_replayed: true, .. } => self.created_before += 1,
             Outcome::Sent { is_replayed: false, .. } => self.created += 1,
+            Outcome::Sent { .. } if earlier.is_some_and(|earlier| earlier.has_created_again(&tag.key)) => {
+                self.created += 1;
+            }
+            Outcome::Skipped | Outcome::Sent { .. } => self.created_before += 1,
             Outcome::Refused(_) => self.refused += 1,
         }
     }

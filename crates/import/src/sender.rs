@@ -24,7 +24,7 @@ const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(20);
-/// After so long without any answer that decides, somebody has to look; an operator mends most things within an hour.
+/// Without an answer that decides for this long, a person has to look. An operator mends most faults within an hour.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(3600);
 const CREATE: &str = "/api/v1/patients";
 
@@ -42,8 +42,9 @@ pub(crate) struct Sender {
 pub(crate) enum Sent {
     /// It is in the register, under this id; also when an earlier request has created it.
     Created { id: String, organisation: String, is_replayed: bool },
-    /// The service will not take it.
-    Refused(String),
+    /// The service will not take it. Whether it has had a patient under this idempotency key, which may be erased
+    /// since.
+    Refused { why: String, is_key_known: bool },
 }
 
 /// What one request came to.
@@ -87,13 +88,13 @@ impl Sender {
         Ok(Self { agent, create, authorization: format!("Bearer {key}"), key_hint, pace: Pace::new(in_flight) })
     }
 
-    /// By what people tell the key from others, as the dashboard does: its last four characters.
+    /// The last four characters of the key, as on the dashboard, by which people recognise it.
     pub(crate) fn key_hint(&self) -> &str {
         &self.key_hint
     }
 
     /// Asks once whether the service takes this key, without creating anything: what is wrong with the address, the
-    /// certificate or the key is told at once and not after an hour of trying.
+    /// certificate or the key is reported at once and not after an hour of trying.
     pub(crate) fn greet(&self, body: &str) -> anyhow::Result<()> {
         let ticket = self.pace.wait();
         let response = match self.post(&format!("{}/validate", self.create), body, None) {
@@ -107,8 +108,8 @@ impl Sender {
         }
     }
 
-    /// Sends a patient until the service has decided. `waiting` is told each time why it must be sent again. Fails where
-    /// every other patient would fail too.
+    /// Sends a patient until the service has decided. `waiting` learns each time why it must be sent again. Fails
+    /// where every other patient would fail too.
     pub(crate) fn create(&self, body: &str, once: &str, mut waiting: impl FnMut(&str)) -> anyhow::Result<Sent> {
         let began = Instant::now();
         let mut longest_pause = FIRST_PAUSE;
@@ -166,7 +167,7 @@ fn decide(mut response: Response<Body>) -> Answer {
     let json: Value = serde_json::from_slice(&text).unwrap_or_default();
     match status {
         // The dry run gives no data.
-        200 => Answer::Sent(Sent::Refused("was only checked".to_owned())),
+        200 => Answer::Sent(Sent::Refused { why: "was only checked".to_owned(), is_key_known: false }),
         201 => {
             let text = |pointer| json.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
             match (text("/data/id"), text("/data/organisationId")) {
@@ -174,7 +175,11 @@ fn decide(mut response: Response<Body>) -> Answer {
                 _ => Answer::Stop("the address answers 201 without an id: it is not the service's".to_owned()),
             }
         }
-        400 | 410 | 413 | 415 | 422 => Answer::Sent(Sent::Refused(reasons(&json, status))),
+        400 | 410 | 413 | 415 | 422 => {
+            let is_key_known =
+                status == 410 || json.pointer("/errors/0/path/0") == Some(&Value::from("Idempotency-Key"));
+            Answer::Sent(Sent::Refused { why: reasons(&json, status), is_key_known })
+        }
         401 => Answer::Stop(format!("the service refuses the key: {}", error_description(&reason))),
         408 | 429 | 500 | 502 | 503 | 504 => {
             Answer::Again { why: format!("the service answers {status}"), retry_after }
@@ -191,8 +196,9 @@ fn reasons(problem: &Value, status: u16) -> String {
     let reasons: Vec<_> = errors
         .iter()
         .filter_map(|error| {
-            let path = error.pointer("/path/0").and_then(Value::as_str).unwrap_or("the patient");
-            Some(format!("{path} {}", error.get("message")?.as_str()?))
+            let message = error.get("message")?.as_str()?;
+            let path = error.pointer("/path/0").and_then(Value::as_str);
+            Some(path.map_or_else(|| format!("the patient {message}"), |path| format!("{path}: {message}")))
         })
         .collect();
     match problem.get("detail").and_then(Value::as_str) {

@@ -1,11 +1,12 @@
-//! Reads CSV as RFC 4180 has it, and nothing else. A reader that makes the best of a quote out of place moves text from one
-//! cell into another, and the register would keep it; here such a row is refused. Never more than one row is in memory.
+//! Reads CSV as RFC 4180 has it, and nothing else. A reader that makes the best of a quote out of place moves text from
+//! one cell into another, and the register would keep it; here such a row is refused. Never more than one row is in
+//! memory.
 
 use std::fmt;
 use std::io::{self, BufRead};
 
-/// The longest row in bytes. The service takes bodies of 64 KiB, and no field is longer than some hundred characters; what is
-/// longer than this is a quote that is never closed. It is read to its end, but not kept.
+/// The longest row in bytes. The service takes bodies of 64 KiB, and no field is longer than some hundred characters;
+/// what is longer than this is a quote that is never closed. It is read to its end, but not kept.
 pub(crate) const ROW_BYTES_MAX: usize = 1 << 20;
 
 /// A CSV file.
@@ -209,7 +210,7 @@ impl Cells {
     }
 }
 
-/// The first and the last line of a row, told where they differ.
+/// The first and the last line of a row, both named where they differ.
 pub(crate) struct Span((u64, u64));
 
 impl fmt::Display for Span {

@@ -2,12 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking and say why")]
 
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, io, thread};
 
+use diesel::connection::SimpleConnection;
 use intake_domain::{ApiKey, Environment};
 use intake_infra::Durability;
 use intake_test_support::{Clinic, Service, ServiceBuilder, TestDatabase, free_port, wait_for};
@@ -122,7 +124,7 @@ fn service_program() -> PathBuf {
     program
 }
 
-/// So many rows, all different.
+/// This many rows, all different.
 fn many(count: usize) -> String {
     let mut text = format!("{HEADER}\n");
     for number in 0..count {
@@ -153,9 +155,9 @@ fn each_row_becomes_one_patient_however_often_it_is_run() {
         "5 rows: 3 valid, 2 refused; nothing was sent\n\
          1 row is the same as an earlier one in every field: twins, or entered twice?\n"
     );
-    let refused = "row 3: phoneNumber E.164 format is required, for example +61491570006\n\
-                   row 6: lastName is required; dateOfBirth must be a day that exists in the calendar; \
-                   email must be a valid email address\n";
+    let refused = "row 3: phoneNumber: E.164 format is required, for example +61491570006\n\
+                   row 6: lastName: is required; dateOfBirth: must be a day that exists in the calendar; \
+                   email: must be a valid email address\n";
     assert_eq!(told, refused);
     assert_eq!(import.patients(), 0, "a check sends nothing");
 
@@ -216,9 +218,9 @@ fn columns_dates_and_phone_numbers_are_taken_as_they_are_told_and_never_guessed(
     let (_, told) = import.fail("old.csv", &with(&maps, &["--date-format", "DD/MM/YYYY"]));
     assert_eq!(
         told,
-        "row 2: phoneNumber E.164 format is required, for example +61491570006\n\
+        "row 2: phoneNumber: E.164 format is required, for example +61491570006\n\
          row 3: dateOfBirth is not written as DD/MM/YYYY\n\
-         row 4: phoneNumber E.164 format is required, for example +61491570006\n"
+         row 4: phoneNumber: E.164 format is required, for example +61491570006\n"
     );
     let more = ["--date-format", "D/M/YYYY", "--australian-phones", "--report", "report.csv"];
     let (said, _) = import.fail("old.csv", &with(&maps, &more));
@@ -266,6 +268,123 @@ fn a_row_whose_quotes_are_out_of_place_is_refused_and_its_neighbours_are_not() {
 }
 
 #[test]
+fn a_file_of_excel_is_read_and_an_old_encoding_is_named() {
+    let import = Import::start();
+    let rest = "+61491570006,1985-12-10,,";
+    let mut text = format!("sep=,\r\n{HEADER}\r\nAda,Lovelace,{rest}\r\nJos").into_bytes();
+    text.extend(b"\xe9");
+    text.extend(format!(",Garcia,{rest}\r\n").into_bytes());
+    import.write("patients.csv", text);
+    let (said, told) = import.fail("patients.csv", &[]);
+    assert_eq!(said, "2 rows: 1 created, 0 created before, 1 refused\n");
+    assert_eq!(told, "row 3: firstName is not UTF-8: save the file as UTF-8\n");
+    assert_eq!(import.texts("first_name"), ["Ada"]);
+}
+
+#[test]
+fn keys_are_made_with_a_secret_that_stays_beside_file_and_report() {
+    let import = Import::start();
+    import.write("patients.csv", many(20));
+    import.run("patients.csv", &["--check"]);
+    assert!(!import.path("intake-import.secret").exists(), "a check needs none");
+    let counted = |more: &[&str], created: u32| {
+        let said = import.run("patients.csv", more);
+        assert_eq!(said, format!("20 rows: {created} created, {} created before, 0 refused\n", 20 - created));
+    };
+    // Whichever way it is run first or later, and with whichever key of the organisation.
+    counted(&[], 20);
+    counted(&["--report", "report.csv"], 0);
+    import.write_key(&import.clinic.key().1);
+    counted(&[], 0);
+    fs::remove_file(import.path("report.csv")).unwrap();
+    counted(&["--report", "report.csv"], 0);
+    for name in ["intake-import.secret", "report.csv", "report.csv.secret"] {
+        let mode = fs::metadata(import.path(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    // Lost beside the file, or the file moved: the report's copy is taken.
+    fs::remove_file(import.path("intake-import.secret")).unwrap();
+    counted(&["--report", "report.csv"], 0);
+    counted(&[], 0);
+    // Killed when the file was made, and nothing was in it yet.
+    import.write("report.csv.secret", "");
+    fs::remove_file(import.path("report.csv")).unwrap();
+    counted(&["--report", "report.csv"], 0);
+    // Equal rows of another folder have other keys: nobody can compute them.
+    let keys = || import.database.texts("SELECT idempotency_key FROM patients ORDER BY 1");
+    let before = keys();
+    fs::create_dir(import.path("other")).unwrap();
+    import.write("other/patients.csv", many(20));
+    assert_eq!(import.run("other/patients.csv", &[]), "20 rows: 20 created, 0 created before, 0 refused\n");
+    let after = keys();
+    assert_eq!((after.len(), after.iter().filter(|key| before.contains(key)).count()), (40, 20));
+
+    let refusal = |file: &str| {
+        let (said, told) = import.fail(file, &["--report", "report.csv"]);
+        assert_eq!(said, "");
+        told
+    };
+    let told = refusal("other/patients.csv");
+    assert!(told.contains("created with another secret than that in"), "{told}");
+    fs::remove_file(import.path("report.csv.secret")).unwrap();
+    let told = refusal("patients.csv");
+    assert!(told.contains("created is lost: report.csv.secret: bring it back"), "{told}");
+    let secret = import.path("other/intake-import.secret");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    let (_, told) = import.fail("other/patients.csv", &[]);
+    assert!(told.contains("intake-import.secret: other accounts may read it: chmod 600"), "{told}");
+    fs::remove_file(&secret).unwrap();
+    fs::create_dir(&secret).unwrap();
+    let (_, told) = import.fail("other/patients.csv", &[]);
+    assert!(told.contains("the import's secret") && told.contains("Is a directory"), "{told}");
+    assert_eq!(import.patients(), 40);
+}
+
+#[test]
+fn what_a_restored_register_has_lost_is_sent_again() {
+    let import = Import::start();
+    import.write("patients.csv", many(900));
+    let report = ["--report", "report.csv"];
+    import.run("patients.csv", &report);
+    // Whatever of the last commits is lost: the last one, half, or all.
+    let last = "created_in = (SELECT max(created_in) FROM patients)";
+    let half = "created_in > (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY created_in) FROM patients)";
+    let mut is_noticed = true;
+    for lost in [last, half, "true"] {
+        import.database.connect().batch_execute(&format!("DELETE FROM patients WHERE {lost}")).unwrap();
+        let left = import.patients();
+        assert!(left < 900);
+        let output = import.command("patients.csv", &report).output().unwrap();
+        let said = format!("900 rows: {} created, {left} created before, 0 refused\n", 900 - left);
+        let told = "the register has lost rows that the report lists as created, as it does when it is restored from a backup: \
+                    all of them are sent again\n";
+        assert_eq!(printed(&output), said);
+        let expected = if is_noticed || left == 0 { told } else { "" };
+        assert_eq!(complaint(&output), expected);
+        // A single row that is lost was created to find this out, ahead of rows that the report lists before it. So the
+        // next run cannot learn from it what else is lost, and sends everything again without a word.
+        is_noticed = 900 - left > 1;
+        assert_eq!(import.patients(), 900);
+        let mut reported: Vec<_> = import.report().into_iter().map(|row| row[2].clone()).collect();
+        reported.sort();
+        assert_eq!(reported, import.texts("id"), "the report lists what is there");
+    }
+    // Where nothing is lost, a few rows show it.
+    let answers = || {
+        let metrics = import.service.probe("/metrics").text();
+        let line = metrics.lines().find(|line| line.starts_with("intake_answers_total{status=\"201\"}"));
+        line.unwrap().rsplit(' ').next().unwrap().parse::<u32>().unwrap()
+    };
+    let before = answers();
+    assert_eq!(import.run("patients.csv", &report), "900 rows: 0 created, 900 created before, 0 refused\n");
+    let sent = answers() - before;
+    assert!((1..=900).contains(&sent), "{sent}");
+    let before = answers();
+    import.run("patients.csv", &report);
+    assert!(answers() - before <= 257, "{}", answers() - before);
+}
+
+#[test]
 fn json_lines_move_in_too_and_what_is_no_field_is_refused() {
     let import = Import::start();
     let mut text = String::from(
@@ -282,7 +401,7 @@ fn json_lines_move_in_too_and_what_is_no_field_is_refused() {
     assert_eq!(
         told,
         "row 4: \"emial\" is not a field of a patient: did you mean email?\n\
-         row 5: firstName must be a string\n\
+         row 5: firstName: must be a string\n\
          row 6: the line is longer than 1 MiB\n\
          row 7: is not valid JSON: error at character 13\n"
     );
@@ -439,7 +558,20 @@ fn what_every_row_would_fail_for_ends_the_run_at_once() {
             b"firstName,\"last\"Name,\n",
             "the header cannot be read: cell 2 goes on after its closing quote: a quote within a cell must be doubled",
         ),
-        ("unmapped.csv", b"lastName,phoneNumber", "no column holds firstName: name it with --map \"HEADER=firstName\""),
+        (
+            "headers.csv",
+            b"lastName,phoneNumber,dateOfBirth,given,lastName",
+            "the column \"given\" is not a field of a patient: name its field with --map \"given=\u{2026}\", or leave it out with \
+             --map \"given=\"; two columns hold lastName: leave one out with --map; no column holds firstName: name it with \
+             --map \"HEADER=firstName\"",
+        ),
+        ("utf16le.csv", b"f\0i\0r\0", "it is UTF-16: save it as UTF-8"),
+        ("utf16be.csv", b"\0f\0i\0r", "it is UTF-16: save it as UTF-8"),
+        (
+            "excel.csv",
+            b"sep=;\r\nfirstName;lastName\r\n",
+            "its first line names another separator: if semicolons stand between the cells, say so with --delimiter ';'",
+        ),
         ("patients.xlsx", b"PK", "its name must end in .csv or .jsonl"),
     ] {
         import.write(name, text);
@@ -500,9 +632,8 @@ fn a_report_of_another_organisation_is_noticed_before_anything_is_created() {
     let command = format!("intake patient erase --organisation {organisation} --patient {}", id[0]);
     let expected = |found: &str| {
         format!(
-            "intake-import: --report report.csv: it was written for another organisation, or the register has been restored \
-             from a backup since: choose another --report; {found} in organisation {organisation}: if the patient does not \
-             belong there, run {command}\n"
+            "intake-import: --report report.csv: it was written for another organisation: choose another --report; {found} in \
+             organisation {organisation}: if the patient does not belong there, run {command}\n"
         )
     };
     assert_eq!(told, expected("to find this out, row 3 was created"));
@@ -586,7 +717,8 @@ fn a_full_disk_ends_the_run_with_its_count_and_loses_nothing() {
     assert_eq!((import.patients(), import.report().len()), (400, 400));
 }
 
-/// A million rows, which take longer than a test should, need less than 64 MiB: of each row, eight bytes are remembered.
+/// A million rows, which take longer than a test should, need less than 64 MiB: of each row, eight bytes are
+/// remembered.
 #[test]
 fn many_rows_need_little_memory() {
     let folder = tempfile::tempdir().unwrap();

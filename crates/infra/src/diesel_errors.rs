@@ -40,7 +40,15 @@ pub(crate) fn is_unique_violation(error: &Error) -> bool {
     matches!(error, Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
 }
 
+/// What a change is based on no longer holds: see [`crate::members::confirmation`].
+#[derive(Debug, thiserror::Error)]
+#[error("the session has ended")]
+pub(crate) struct SessionEnded;
+
 pub(crate) fn store_error(error: Error) -> StoreError {
+    if matches!(&error, Error::QueryBuilderError(cause) if cause.is::<SessionEnded>()) {
+        return StoreError::SessionEnded;
+    }
     match failure(&error) {
         // Values are validated before they get here, so the database is more likely to be at fault.
         Failure::Transient | Failure::Unknown => StoreError::Unavailable(without_row_values(error)),

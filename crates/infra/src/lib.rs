@@ -1,34 +1,35 @@
 //! The domain's ports over PostgreSQL with Diesel, the schema, and an embedded database for where there is none.
 
+mod abandoned;
 mod audit;
 mod database;
 mod diesel_errors;
 pub mod embedded;
 mod feed;
 mod keys;
-mod left_behind;
 mod mail;
 mod members;
 mod metrics;
+mod organisations;
 mod patients;
 mod schema;
 mod sessions;
-mod shards;
 mod sweep;
 mod vital_thread;
 
 pub use audit::PostgresAuditLog;
 pub use database::{
-    Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, environment, grants, migrations, origin,
-    owner, pooler, production, restored, spread,
+    CheckConnection, Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, clock, environment,
+    grants, migrate, migrations, nodes, origin, owner, pooler, production, restored, spread,
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use feed::{PostgresPatientFeed, readers};
-pub use keys::{KeyUseWriter, KeyUses, PostgresKeyStore};
+pub use keys::{KeyDirectory, KeyUsage, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore, key_usage};
 pub use mail::{MailSender, MailSenderError, SmtpMailer, SmtpUrl, SmtpUrlError};
-pub use members::{Argon2Hasher, PostgresMemberStore, PostgresPasskeyStore, RingSignatures};
+pub use members::{Argon2Hasher, PostgresMembers, PostgresPasskeyStore, RingSignatures};
 pub use metrics::write_metrics;
-pub use patients::{PostgresPatientRegister, PostgresPatientRights};
+pub use organisations::{EraseOrganisation, OrganisationOutcome, PostgresOrganisations, erase_organisation};
+pub use patients::{PostgresPatientRegister, PostgresPatientRights, make_direct_writes};
 pub use sessions::PostgresSessionStore;
 pub use vital_thread::{Pulse, is_vital_thread, spawn_vital, stuck_thread};
 

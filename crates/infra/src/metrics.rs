@@ -1,53 +1,31 @@
 //! What is measured here: the queue before the database, the statements, the connections, and the line of passwords.
 
 use diesel::result::{DatabaseErrorKind, Error};
-use intake_metrics::{Counter, Gauge, Histogram, Kind, MICROSECOND, MILLISECOND, MetricsText, Unit};
+use intake_metrics::{Counter, Gauge, Histogram, Kind, LATENCIES, MetricsText, Unit};
 
-/// From a moment on an idle service to the usual deadline.
-const WAITS: [u64; 12] = [
-    50 * MICROSECOND,
-    100 * MICROSECOND,
-    250 * MICROSECOND,
-    500 * MICROSECOND,
-    MILLISECOND,
-    2 * MILLISECOND,
-    4 * MILLISECOND,
-    8 * MILLISECOND,
-    32 * MILLISECOND,
-    128 * MILLISECOND,
-    1_000 * MILLISECOND,
-    5_000 * MILLISECOND,
-];
-/// From a single patient on a fast disk to the time after which a statement counts as hanging.
-const STATEMENT_TIMES: [u64; 12] = [
-    100 * MICROSECOND,
-    250 * MICROSECOND,
-    500 * MICROSECOND,
-    MILLISECOND,
-    2 * MILLISECOND,
-    4 * MILLISECOND,
-    8 * MILLISECOND,
-    16 * MILLISECOND,
-    32 * MILLISECOND,
-    128 * MILLISECOND,
-    1_000 * MILLISECOND,
-    4_000 * MILLISECOND,
-];
 /// Up to the largest batch.
 const ROWS: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// Requests that wait for a writer.
 pub(crate) static WAITING: Gauge = Gauge::new();
 /// How long requests waited before they were first sent to the database.
-pub(crate) static QUEUE_WAIT: Histogram<{ WAITS.len() }> = Histogram::new(Unit::Seconds, &WAITS);
+pub(crate) static QUEUE_WAIT: Histogram<{ LATENCIES.len() }> = Histogram::new(Unit::Seconds, &LATENCIES);
 /// How many requests went to the database together.
 pub(crate) static BATCH_ROWS: Histogram<{ ROWS.len() }> = Histogram::new(Unit::Count, &ROWS);
 /// How long the statement for a batch took, whatever became of it.
-pub(crate) static STATEMENT: Histogram<{ STATEMENT_TIMES.len() }> = Histogram::new(Unit::Seconds, &STATEMENT_TIMES);
+pub(crate) static STATEMENT: Histogram<{ LATENCIES.len() }> = Histogram::new(Unit::Seconds, &LATENCIES);
 /// Connections to the database, also those that hang.
 pub(crate) static CONNECTIONS: Gauge = Gauge::new();
 /// Connections that were given up because they failed or hung; those that were renewed for their age do not count.
 pub(crate) static RECONNECTS: Counter = Counter::new();
+/// Mails that the mail server took.
+pub(crate) static MAILS_SENT: Counter = Counter::new();
+/// Mails that were never sent: too many waited, or the mail server refused them for good.
+pub(crate) static MAILS_DROPPED: Counter = Counter::new();
+/// Mails that wait for the mail server.
+pub(crate) static MAILS_WAITING: Gauge = Gauge::new();
+/// Sweeps of expired rows that failed.
+pub(crate) static SWEEP_FAILURES: Counter = Counter::new();
 /// Passwords that wait to be hashed.
 pub(crate) static HASHING_QUEUE_LENGTH: Gauge = Gauge::new();
 static ERRORS: [Counter; CLASSES.len()] = [const { Counter::new() }; CLASSES.len()];
@@ -76,6 +54,12 @@ pub fn write_metrics(text: &mut MetricsText) {
     for (class, count) in CLASSES.into_iter().zip(&ERRORS) {
         family.sample(&[("class", class)], count.get());
     }
+    text.counter("intake_mails_sent_total", "Mails that the mail server took.", MAILS_SENT.get());
+    let dropped = "Mails that were given up: too many waited, or the mail server refused them for good.";
+    text.counter("intake_mails_dropped_total", dropped, MAILS_DROPPED.get());
+    text.gauge("intake_mails_waiting", "Mails that wait for the mail server.", MAILS_WAITING.get());
+    let sweeps = "Sweeps of expired rows that failed; the next one comes within the hour.";
+    text.counter("intake_sweep_failures_total", sweeps, SWEEP_FAILURES.get());
     let hashing = "Passwords that wait to be hashed.";
     text.gauge("intake_hashing_queue_length", hashing, HASHING_QUEUE_LENGTH.get());
 }

@@ -13,6 +13,8 @@ diesel::table! {
         name -> Text,
         created_at -> Timestamptz,
         second_factor_required -> Bool,
+        suspended_at -> Nullable<Timestamptz>,
+        closed_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -32,6 +34,7 @@ diesel::table! {
         replaced_ends_after -> Nullable<Interval>,
         note -> Nullable<Text>,
         expiry_told_at -> Nullable<Timestamptz>,
+        suspended_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -47,15 +50,22 @@ diesel::table! {
 diesel::table! {
     members (id) {
         id -> Uuid,
-        organisation_id -> Uuid,
         email -> Text,
         email_folded -> Text,
         name -> Text,
         password_hash -> Text,
-        joined_at -> Timestamptz,
         totp_secret -> Nullable<Binary>,
         totp_used_step -> Nullable<BigInt>,
+        wrong_codes -> Integer,
+    }
+}
+
+diesel::table! {
+    memberships (organisation_id, member_id) {
+        organisation_id -> Uuid,
+        member_id -> Uuid,
         role -> Text,
+        joined_at -> Timestamptz,
     }
 }
 
@@ -86,6 +96,8 @@ diesel::table! {
         last_used_at -> Timestamptz,
         browser -> Nullable<Text>,
         address -> Nullable<Text>,
+        confirmed_at -> Nullable<Timestamptz>,
+        organisation_id -> Nullable<Uuid>,
     }
 }
 
@@ -113,6 +125,7 @@ diesel::table! {
         token_digest -> Binary,
         member_id -> Uuid,
         started_at -> Timestamptz,
+        invitation_digest -> Nullable<Binary>,
     }
 }
 
@@ -122,12 +135,33 @@ diesel::table! {
         token_digest -> Binary,
         expires_at -> Timestamptz,
         issued_by -> Nullable<Uuid>,
+        is_asked_by_stranger -> Bool,
+        organisation_id -> Nullable<Uuid>,
+        is_mailed -> Bool,
     }
 }
 
 diesel::table! {
     familiar_networks (member_id, network) {
         member_id -> Uuid,
+        network -> Text,
+        last_used_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    email_changes (member_id) {
+        member_id -> Uuid,
+        email -> Text,
+        token_digest -> Binary,
+        expires_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    known_browsers (member_id, browser, network) {
+        member_id -> Uuid,
+        browser -> Text,
         network -> Text,
         last_used_at -> Timestamptz,
     }
@@ -142,6 +176,12 @@ diesel::table! {
         actor -> Nullable<Text>,
         subject -> Text,
         address -> Nullable<Text>,
+        actor_id -> Nullable<Uuid>,
+        actor_email -> Nullable<Text>,
+        operator -> Nullable<Text>,
+        reason -> Nullable<Text>,
+        key_id -> Nullable<Uuid>,
+        key_hint -> Nullable<Text>,
     }
 }
 
@@ -231,7 +271,7 @@ diesel::table! {
         next -> BigInt,
         running -> Array<BigInt>,
         made_at -> Timestamptz,
-        is_superseded -> Bool,
+        superseded_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -244,9 +284,12 @@ diesel::table! {
 
 diesel::allow_tables_to_appear_in_same_query!(api_keys, key_uses);
 diesel::allow_tables_to_appear_in_same_query!(
+    email_changes,
     familiar_networks,
     invitations,
+    known_browsers,
     members,
+    memberships,
     organisations,
     passkeys,
     password_resets,
@@ -254,7 +297,9 @@ diesel::allow_tables_to_appear_in_same_query!(
     waiting_sign_ins
 );
 diesel::joinable!(invitations -> organisations (organisation_id));
-diesel::joinable!(members -> organisations (organisation_id));
+diesel::joinable!(memberships -> organisations (organisation_id));
+diesel::joinable!(memberships -> members (member_id));
+diesel::joinable!(email_changes -> members (member_id));
 diesel::joinable!(passkeys -> members (member_id));
 diesel::joinable!(password_resets -> members (member_id));
 diesel::joinable!(sessions -> members (member_id));

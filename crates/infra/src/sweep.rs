@@ -15,10 +15,10 @@ const BATCH: usize = 1_000;
 /// How long a network stays familiar when the member no longer signs in from there.
 const FAMILIAR_LIFE: time::Duration = time::Duration::days(180);
 
-/// How long the token of a feed is good after its run. Whoever comes back later exports everything once.
+/// How long the token of a feed is valid after its run. A later run has to export everything once.
 const TOKEN_LIFE: time::Duration = time::Duration::days(400);
-/// The same for a token after which the same run has handed out another: time enough for a reader that stores the latest one
-/// only now and then.
+/// How long a token is good after the same run has handed out a later one: time enough for a reader that stores the
+/// latest one only now and then.
 const SUPERSEDED_TOKEN_LIFE: time::Duration = time::Duration::days(1);
 
 /// The statements of a sweep, and where it has got to.
@@ -63,8 +63,7 @@ fn statements() -> Vec<String> {
     let session_over = format!("{} OR {}", over("started_at", SESSION_LIMIT), over("last_used_at", SESSION_IDLE_LIMIT));
     // A day more than is shown, because a day does not end everywhere at once.
     let answers_over = format!("day < (now() AT TIME ZONE 'UTC')::date - {}", ANSWERS_KEPT.whole_days() + 1);
-    let marks_over =
-        format!("{} OR (is_superseded AND {})", over("made_at", TOKEN_LIFE), over("made_at", SUPERSEDED_TOKEN_LIFE));
+    let marks_over = format!("{} OR {}", over("made_at", TOKEN_LIFE), over("superseded_at", SUPERSEDED_TOKEN_LIFE));
     let batches = [
         ("sessions", "token_digest", session_over),
         ("waiting_sign_ins", "token_digest", over("started_at", CODE_LIMIT)),
@@ -72,7 +71,9 @@ fn statements() -> Vec<String> {
         // Whether accepted or not.
         ("invitations", "token_digest", over("expires_at", time::Duration::ZERO)),
         ("password_resets", "member_id", over("expires_at", time::Duration::ZERO)),
+        ("email_changes", "member_id", over("expires_at", time::Duration::ZERO)),
         ("familiar_networks", "member_id, network", over("last_used_at", FAMILIAR_LIFE)),
+        ("known_browsers", "member_id, browser, network", over("last_used_at", FAMILIAR_LIFE)),
         ("key_answers", "organisation_id, key_id, day, status, field", answers_over),
         ("key_refusals", "organisation_id, key_id, at, request_id", over("at", ANSWERS_KEPT)),
         ("feed_marks", "organisation_id, id", marks_over),
@@ -94,8 +95,8 @@ mod tests {
 
     const ROWS: &str = "
         INSERT INTO organisations (id, name) VALUES (gen_random_uuid(), 'Clinic');
-        INSERT INTO members (id, organisation_id, email, email_folded, name, password_hash, joined_at)
-            SELECT gen_random_uuid(), id, 'a@b.co', 'a@b.co', 'Ada', '', now() FROM organisations;
+        INSERT INTO members (id, email, email_folded, name, password_hash)
+            VALUES (gen_random_uuid(), 'a@b.co', 'a@b.co', 'Ada', '');
         INSERT INTO sessions SELECT sha256(n::text::bytea), id, now() - n * interval '1 hour', now() - n * interval '1 hour'
             FROM members, generate_series(0, 2499) AS n;
         INSERT INTO sessions SELECT 'old but busy', id, now() - interval '8 days', now() FROM members;
@@ -106,16 +107,18 @@ mod tests {
         INSERT INTO invitations (token_digest, organisation_id, email, expires_at)
             SELECT sha256(n::text::bytea), id, 'a@b.co', now() + n * interval '1 hour'
             FROM organisations, generate_series(-4, 5) AS n WHERE n <> 0;
-        INSERT INTO password_resets SELECT id, 'over', now() - interval '1 minute' FROM members;
+        INSERT INTO password_resets (member_id, token_digest, expires_at, is_asked_by_stranger, is_mailed)
+            SELECT id, 'over', now() - interval '1 minute', false, true FROM members;
         INSERT INTO familiar_networks SELECT id, n::text, now() - n * interval '50 days'
             FROM members, generate_series(0, 9) AS n;
         INSERT INTO key_answers SELECT gen_random_uuid(), gen_random_uuid(), now()::date - n, 201, '', 1
             FROM generate_series(0, 99) AS n;
         INSERT INTO key_refusals SELECT gen_random_uuid(), gen_random_uuid(), now() - n * interval '1 day', 'r', 401, 'revoked'
             FROM generate_series(0, 99) AS n;
-        INSERT INTO feed_marks (organisation_id, system_identifier, next, running, made_at, is_superseded)
-            SELECT gen_random_uuid(), 7, 7, '{}', now() - n * interval '13 hours', s
-            FROM generate_series(0, 799) AS n, unnest(ARRAY[false, true]) AS s;
+        INSERT INTO feed_marks (organisation_id, system_identifier, next, running, made_at, superseded_at)
+            SELECT gen_random_uuid(), 7, 7, '{}'::bigint[], now() - n * interval '13 hours', NULL FROM generate_series(0, 799) AS n
+            UNION ALL SELECT gen_random_uuid(), 7, 7, '{}'::bigint[], now() - interval '30 days', now() - n * interval '13 hours'
+            FROM generate_series(0, 799) AS n;
     ";
 
     #[test]
@@ -132,7 +135,7 @@ mod tests {
             assert!(before - database.count("sessions") <= 1_000, "in batches");
             steps += 1;
         }
-        assert_eq!(steps, 3 + 8, "three for the sessions, one for each of the others");
+        assert_eq!(steps, 3 + 10, "three for the sessions, one for each of the others");
         let left = [
             "sessions",
             "waiting_sign_ins",

@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a thread may take from one sign of life to the next while it is at work: longer than the longest of them takes
-/// with all cores busy.
+/// How long a thread may take from one sign of life to the next while it is at work: longer than the longest of them
+/// takes with all cores busy.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 /// A thread that waits for work gives no sign of life and need not.
 const AT_REST: u64 = 0;

@@ -3,14 +3,14 @@
 //! fails a run in which all threads wait).
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-#[path = "../src/patients/in_progress.rs"]
+#[path = "../src/patients/group_commit/in_progress.rs"]
 mod in_progress;
-#[path = "../src/patients/queue.rs"]
+#[path = "../src/patients/group_commit/queue.rs"]
 mod queue;
 
 /// Replaces the locks of the standard library.
 mod sync {
-    pub(super) use loom::sync::{Condvar, Mutex};
+    pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
 }
 
 use std::time::{Duration, Instant};
@@ -19,13 +19,30 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use in_progress::InProgress;
-use queue::Queue;
+use queue::{InTurn, Queue};
 
 /// A request: its number, and whether it was sent to the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Request {
     number: u32,
     was_sent: bool,
+}
+
+impl InTurn for Request {
+    type Owner = u32;
+
+    fn owner(&self) -> u32 {
+        self.number
+    }
+}
+
+/// As an item, a number whose tens say whose it is.
+impl InTurn for u32 {
+    type Owner = u32;
+
+    fn owner(&self) -> u32 {
+        self / 10
+    }
 }
 
 fn request(number: u32) -> Request {
@@ -123,7 +140,7 @@ fn each_item_is_taken_once_and_every_thread_ends() {
                 })
             })
             .collect();
-        queue.push(1).unwrap();
+        queue.push(1_u32).unwrap();
         queue.push_first(2).unwrap();
         queue.close();
         assert_eq!(queue.push(3), Err(3), "closed");
@@ -133,11 +150,53 @@ fn each_item_is_taken_once_and_every_thread_ends() {
     });
 }
 
+/// A writer is woken only if one sleeps that was not woken already: whatever the order, none sleeps beside an item.
+#[test]
+fn no_item_is_left_beside_a_writer_that_sleeps() {
+    let mut bounded = loom::model::Builder::new();
+    bounded.preemption_bound = Some(PREEMPTIONS);
+    bounded.check(|| {
+        let queue = Arc::new(Queue::new(9));
+        let takers: Vec<_> = (0..2)
+            .map(|_| {
+                let queue = Arc::clone(&queue);
+                thread::spawn(move || queue.take(2).map_or(0, |taken| taken.len()))
+            })
+            .collect();
+        // No end wakes them: each must be woken for an item.
+        queue.push(1_u32).unwrap();
+        queue.push(2).unwrap();
+        queue.push(3).unwrap();
+        let taken: usize = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
+        assert!((2..=3).contains(&taken), "{taken}");
+    });
+}
+
+/// A quiet organisation waits for one batch, however many requests of another are before it.
+#[test]
+fn owners_take_turns_where_more_waits_than_is_taken() {
+    loom::model(|| {
+        let queue = Queue::new(99);
+        for item in [10, 11, 12, 13, 14, 20, 30, 31, 15] {
+            queue.push(item).unwrap();
+        }
+        assert_eq!(queue.take(4), Some(vec![10, 20, 30, 11]), "the first of each, then the second of each");
+        assert_eq!(queue.take(4), Some(vec![31, 12, 13, 14]));
+        queue.push_first(40).unwrap();
+        assert_eq!(queue.take(4), Some(vec![40, 15]));
+        for item in [50, 51, 52] {
+            queue.push(item).unwrap();
+        }
+        assert_eq!(queue.take(2), Some(vec![50, 51]), "a lone owner");
+        assert_eq!(queue.take(2), Some(vec![52]));
+    });
+}
+
 #[test]
 fn a_full_queue_gives_the_item_back() {
     loom::model(|| {
         let queue = Queue::new(1);
-        queue.push(1).unwrap();
+        queue.push(1_u32).unwrap();
         assert_eq!((queue.push(2), queue.push_first(3)), (Err(2), Err(3)));
         assert_eq!(queue.take(9), Some(vec![1]));
     });

@@ -1,4 +1,5 @@
-//! The register against a real PostgreSQL: who may create, what is stored, and that sending again creates nothing twice.
+//! The register against a real PostgreSQL: who may create, what is stored, and that sending again creates nothing
+//! twice.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::sync::Arc;
@@ -7,11 +8,15 @@ use std::time::Duration;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
-    Actor, AuditEntryId, Deed, Environment, Field, IdempotencyKey, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeySecret,
-    KeyStanding, KeyStore, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Registered,
-    Registration, RequestDigest, SafeRetry, StoreError, create_key, revoke_key,
+    Actor, AnswerCode, AuditEntryId, Deed, Environment, Field, IdempotencyKey, KeyActivity, KeyFormat, KeyId,
+    KeyRefusal, KeyRequest, KeySecret, KeyStanding, KeyStore, Name, Organisation, OrganisationId, PatientDraft,
+    PatientId, PatientRegister, Refusal, RefusalReason, Registered, Registration, RequestDigest, SafeRetry, StoreError,
+    create_key, revoke_key,
 };
-use intake_infra::{Database, DatabaseUrl, KeyUseWriter, KeyUses, PostgresKeyStore, PostgresPatientRegister};
+use intake_infra::{
+    Database, DatabaseUrl, KeyDirectory, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore,
+    PostgresOrganisations, PostgresPatientRegister,
+};
 use intake_test_support::TestDatabase;
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -24,19 +29,24 @@ struct Clinic {
     database: TestDatabase,
     keys: PostgresKeyStore,
     register: PostgresPatientRegister,
+    directory: KeyDirectory,
     uses: KeyUses,
     organisation: OrganisationId,
+}
+
+async fn add(database: &TestDatabase, organisation: &Organisation) {
+    PostgresOrganisations::new(Database::new(&database.service, DEADLINE)).add(organisation).await.unwrap();
 }
 
 impl Clinic {
     async fn open() -> Self {
         let database = TestDatabase::new();
-        let uses = KeyUses::default();
-        let keys = PostgresKeyStore::new(Database::new(&database.service, DEADLINE), uses.clone());
-        let register = PostgresPatientRegister::start(&database.service, None, DEADLINE, &uses).unwrap();
+        let (directory, uses) = (KeyDirectory::default(), KeyUses::default());
+        let keys = PostgresKeyStore::new(Database::new(&database.service, DEADLINE));
+        let register = PostgresPatientRegister::start(&database.service, None, DEADLINE, &directory, &uses).unwrap();
         let organisation = Organisation { id: Uuid::from_u128(1).into(), name: Name::new("Clinic").unwrap() };
-        keys.add_organisation(&organisation).await.unwrap();
-        Self { database, keys, register, uses, organisation: organisation.id }
+        add(&database, &organisation).await;
+        Self { database, keys, register, directory, uses, organisation: organisation.id }
     }
 
     async fn key(&self, number: u8, expires_at: Option<OffsetDateTime>) -> (KeyId, intake_domain::KeyDigest) {
@@ -58,7 +68,13 @@ impl Clinic {
 }
 
 fn deed(number: u8) -> Deed {
-    Deed { entry_id: AuditEntryId::new(NOW, [number; 10]), actor: Actor::Operator, address: None, at: NOW }
+    Deed {
+        entry_id: AuditEntryId::new(NOW, [number; 10]),
+        actor: Actor::Operator(intake_domain::Operator::default()),
+        address: None,
+        at: NOW,
+        confirmed_in: None,
+    }
 }
 
 fn format() -> KeyFormat {
@@ -128,7 +144,7 @@ async fn a_key_that_is_not_active_creates_nothing() {
         [(revoked, KeyRefusal::Revoked), (expired, KeyRefusal::Expired), (unknown, KeyRefusal::Unknown)]
     {
         assert_eq!(clinic.register.create(registration(key, 1, None)).await.unwrap(), Registered::Refused(refusal));
-        assert_eq!(clinic.register.standing(&key, NOW).await.unwrap(), KeyStanding::Refused(refusal));
+        assert_eq!(clinic.register.standing(&key).await.unwrap(), KeyStanding::Refused(refusal));
     }
     assert_eq!(clinic.patients(), 0);
 }
@@ -139,7 +155,7 @@ async fn a_key_with_time_left_is_active() {
     let (key_id, key) = clinic.key(1, Some(datetime!(2999-01-01 0:00 UTC))).await;
     let created = clinic.register.create(registration(key, 1, None)).await.unwrap();
     assert_eq!(created, Registered::Created(clinic.organisation));
-    match clinic.register.standing(&key, NOW).await.unwrap() {
+    match clinic.register.standing(&key).await.unwrap() {
         KeyStanding::Active(holder) => {
             assert_eq!((holder.key_id, holder.organisation_id), (key_id, clinic.organisation));
         }
@@ -227,15 +243,15 @@ async fn whoever_is_out_of_time_is_told_that_the_database_is_away() {
     let nobody = tempfile::tempdir().unwrap();
     let url = DatabaseUrl::on_socket(&nobody.path().to_string_lossy(), "intake_service", "intake");
     let deadline = Duration::from_millis(100);
-    let uses = KeyUses::default();
-    let register = Arc::new(PostgresPatientRegister::start(&url, None, deadline, &uses).unwrap());
+    let (directory, uses) = (KeyDirectory::default(), KeyUses::default());
+    let register = Arc::new(PostgresPatientRegister::start(&url, None, deadline, &directory, &uses).unwrap());
     let key = format().mint([1; 32]).digest();
-    // So many that the writer lets go of some in the very moment in which their time is over here.
+    // Enough for the writer to drop some in the very moment in which their time is over here.
     let asked = (0..300).map(|number| {
         let register = Arc::clone(&register);
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_micros(number * 700)).await;
-            register.standing(&key, NOW).await
+            register.standing(&key).await
         })
     });
     for answer in asked.collect::<Vec<_>>() {
@@ -249,11 +265,76 @@ async fn what_is_known_of_a_keys_use_is_written_at_the_end() {
     let clinic = Clinic::open().await;
     let (_, key) = clinic.key(1, None).await;
     let (_, idle) = clinic.key(2, None).await;
-    let writer = KeyUseWriter::start(clinic.database.service.clone(), clinic.uses.clone()).unwrap();
+    let writer =
+        KeyUseWriter::start(clinic.database.service.clone(), clinic.directory.clone(), clinic.uses.clone()).unwrap();
     clinic.register.create(registration(key, 1, None)).await.unwrap();
-    clinic.keys.note_sent_in_clear(&idle, NOW, "the-one");
+    let database = Database::new(&clinic.database.service, DEADLINE);
+    let activity = PostgresKeyActivity::new(database, clinic.directory.clone(), clinic.uses.clone());
+    let reason = Some(RefusalReason::Unencrypted);
+    let refusal = Refusal { at: NOW, code: AnswerCode(426), reason, request_id: "the-one".to_owned() };
+    activity.note_sent_in_clear(&idle, refusal);
     drop(writer);
     let keys = clinic.keys.keys(clinic.organisation).await.unwrap().expect("the organisation exists");
-    assert_eq!((keys[0].last_used_at, keys[0].sent_in_clear_at), (Some(NOW), None));
+    // By the database's clock, whatever moment the request had.
+    let used = "key_uses WHERE last_used_at BETWEEN now() - interval '10 minutes' AND now()";
+    assert_eq!((clinic.database.count(used), keys[0].sent_in_clear_at), (1, None));
     assert_eq!((keys[1].last_used_at, keys[1].sent_in_clear_at), (None, Some(NOW)));
+}
+
+/// Judged by the transactions that stored them, not by time: the patient of the quiet organisation is in one of the
+/// first two.
+#[tokio::test]
+async fn a_quiet_organisation_does_not_wait_for_all_requests_of_another() {
+    use diesel::connection::SimpleConnection;
+
+    let clinic = Clinic::open().await;
+    let (_, busy) = clinic.key(1, None).await;
+    let quiet = Organisation { id: Uuid::from_u128(2).into(), name: Name::new("Quiet").unwrap() };
+    add(&clinic.database, &quiet).await;
+    let request = KeyRequest {
+        organisation_id: quiet.id,
+        name: Name::new("Key").unwrap(),
+        expires_at: None,
+        replaces: None,
+        id: KeyId::new(NOW, [2; 10]),
+        secret: KeySecret::new([2; 32]),
+    };
+    let quiet_key = create_key(&clinic.keys, &format(), request, &deed(2)).await.unwrap().key.digest();
+    // Both keys are known.
+    for (key, number) in [(busy, 200), (quiet_key, 201)] {
+        clinic.register.create(registration(key, number, None)).await.unwrap();
+    }
+    let mut holder = clinic.database.connect();
+    holder.batch_execute("BEGIN; LOCK TABLE patients IN ACCESS EXCLUSIVE MODE").unwrap();
+    let register = Arc::new(clinic.register);
+    let create = |key, random: [u8; 10]| {
+        let mut registration = Arc::try_unwrap(registration(key, 0, None)).unwrap();
+        registration.id = PatientId::new(NOW, random);
+        let register = Arc::clone(&register);
+        tokio::spawn(async move { register.create(Arc::new(registration)).await.unwrap() })
+    };
+    let numbered = |number: u16| {
+        let mut random = [7; 10];
+        random[..2].copy_from_slice(&number.to_be_bytes());
+        random
+    };
+    let mut creates: Vec<_> = (0..1_000).map(|number| create(busy, numbered(number))).collect();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    creates.push(create(quiet_key, [8; 10]));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    holder.batch_execute("ROLLBACK").unwrap();
+    for create in creates {
+        create.await.unwrap();
+    }
+    let last = "SELECT min(created_in) FROM patients WHERE id::text LIKE '%0808080808'";
+    let before = format!(
+        "(SELECT DISTINCT created_in FROM patients WHERE id::text LIKE '%0707070707' AND created_in < ({last})) AS batches"
+    );
+    let (before, all) = (
+        clinic.database.count(&before),
+        clinic
+            .database
+            .count("(SELECT DISTINCT created_in FROM patients WHERE id::text LIKE '%0707070707') AS batches"),
+    );
+    assert!(before <= 1 && all >= 4, "{before} of {all}");
 }

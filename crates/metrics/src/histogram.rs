@@ -9,9 +9,28 @@ use crate::text::Family;
 const NANOSECONDS: f64 = 1_000_000_000.0;
 
 /// A microsecond, as the bounds of times are given.
-pub const MICROSECOND: u64 = 1_000;
+const MICROSECOND: u64 = 1_000;
 /// A millisecond.
-pub const MILLISECOND: u64 = 1_000 * MICROSECOND;
+const MILLISECOND: u64 = 1_000 * MICROSECOND;
+
+/// The bounds of times that a client waits for: from a refusal without the database to beyond the deadline, finest
+/// where a create and its statement usually are.
+pub const LATENCIES: [u64; 14] = [
+    100 * MICROSECOND,
+    250 * MICROSECOND,
+    500 * MICROSECOND,
+    MILLISECOND,
+    2 * MILLISECOND,
+    4 * MILLISECOND,
+    8 * MILLISECOND,
+    16 * MILLISECOND,
+    32 * MILLISECOND,
+    64 * MILLISECOND,
+    250 * MILLISECOND,
+    1_000 * MILLISECOND,
+    5_000 * MILLISECOND,
+    10_000 * MILLISECOND,
+];
 
 /// What a histogram's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +41,8 @@ pub enum Unit {
     Count,
 }
 
-/// How many values fell into each bucket. The bounds are in nanoseconds for times; what exceeds the last one has a bucket
-/// of its own.
+/// How many values fell into each bucket. The bounds are in nanoseconds for times; what exceeds the last one has a
+/// bucket of its own.
 #[derive(Debug)]
 pub struct Histogram<const N: usize> {
     unit: Unit,

@@ -1,13 +1,13 @@
-//! Counters, gauges and histograms for the crates that have something to measure, and the text in which Prometheus reads
-//! them. Each is a few atomic numbers in a `static`: to count costs no lock and no allocation. A label never names a key,
-//! an organisation or a person.
+//! Counters, gauges and histograms for the crates that have something to measure, and the text in which Prometheus
+//! reads them. Each is a few atomic numbers in a `static`: to count costs no lock and no allocation. A label never
+//! names a key, an organisation or a person.
 
 mod histogram;
 mod text;
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-pub use histogram::{Histogram, MICROSECOND, MILLISECOND, Unit};
+pub use histogram::{Histogram, LATENCIES, Unit};
 pub use text::{Family, Kind, MEDIA_TYPE, MetricsText};
 
 /// A number that only grows.
@@ -44,12 +44,12 @@ impl Gauge {
         Self(AtomicI64::new(0))
     }
 
-    /// There are so many more.
+    /// Adds this many.
     pub fn add(&self, count: usize) {
         self.0.fetch_add(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// There are so many fewer.
+    /// Takes this many away.
     pub fn subtract(&self, count: usize) {
         self.0.fetch_sub(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
     }

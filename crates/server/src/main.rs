@@ -1,34 +1,14 @@
 //! The program `intake`: reads its settings, connects the crates, serves, and ends cleanly.
 
-mod admin;
 mod backend;
-mod certificate_files;
-mod certificates;
-mod command_line;
+mod clock;
 mod commands;
-mod configuration;
-mod data_dir;
-mod database_addresses;
 mod export;
 mod first_run;
-mod greeting;
-mod install_offer;
-mod listeners;
-mod local_ca;
-mod mails;
-mod origin_watch;
-mod patient;
-mod private_file;
-mod process_metrics;
-mod readiness;
-mod restored;
-mod running;
-mod serve;
-mod setting_values;
+mod log_queue;
+mod serving;
 mod settings;
 mod signals;
-mod sockets;
-mod systemd;
 mod telemetry;
 mod tls_advice;
 
@@ -36,9 +16,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use command_line::{Command, CommandLine};
-use configuration::Configuration;
 use settings::Settings;
+use settings::command_line::{Command, CommandLine};
+use settings::configuration::Configuration;
 
 /// Chosen by measuring: see docs/performance.md.
 #[global_allocator]
@@ -48,33 +28,40 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    match run(CommandLine::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(&error);
-            ExitCode::from(FAILED)
+    let CommandLine { command, flags } = CommandLine::parse();
+    intake_infra::clock::listen(clock::compare);
+    let settings = Settings { flags: &flags, variable: &|name| std::env::var(name) };
+    let command = command.unwrap_or(Command::Serve);
+    let complain = if matches!(command, Command::Serve) { telemetry::note_end } else { complain };
+    let ended = run(command, &settings);
+    if let Err(error) = &ended {
+        complain(error);
+    }
+    telemetry::flush();
+    if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
+}
+
+fn configuration(settings: &Settings<'_>) -> anyhow::Result<Configuration> {
+    let configuration = Configuration::read(settings)?;
+    // Before anything listens for signals: Ctrl-C at the question ends the program.
+    first_run::install_offer::offer_postgres(&configuration);
+    Ok(configuration)
+}
+
+fn run(command: Command, settings: &Settings<'_>) -> anyhow::Result<()> {
+    match command {
+        Command::Serve => serving::serve(|| configuration(settings)),
+        Command::Operator(command) => commands::run(command, &configuration(settings)?),
+        Command::Probe { ready } => {
+            let admin = settings.get::<settings::values::Address>(&settings::ADMIN_ADDR)?.0;
+            commands::probe::probe(admin, if ready { "/readyz" } else { "/livez" })
         }
+        Command::Openapi { .. } => commands::output::print(intake_http::openapi("https://localhost:8443").trim_end()),
     }
 }
 
-fn run(command_line: CommandLine) -> anyhow::Result<()> {
-    let CommandLine { command, flags } = command_line;
-    let configuration = || {
-        let configuration = Configuration::read(&Settings { flags: &flags, variable: &|name| std::env::var(name) })?;
-        // Before anything listens for signals: Ctrl-C at the question ends the program.
-        install_offer::offer_postgres(&configuration);
-        anyhow::Ok(configuration)
-    };
-    match command.unwrap_or(Command::Serve) {
-        Command::Serve => serve::serve(configuration),
-        Command::Operator(command) => commands::run(command, &configuration()?),
-        Command::Openapi { .. } => commands::print(intake_http::openapi("https://localhost:8443").trim_end()),
-    }
-}
-
-/// Prints an error with all its causes in one line.
-#[expect(clippy::print_stderr, reason = "the place where errors leave the program")]
+/// Prints an error of a command in one line.
+#[expect(clippy::print_stderr, reason = "the place where errors leave a command")]
 fn complain(error: &anyhow::Error) {
-    let line = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
-    eprintln!("intake: {line}");
+    eprintln!("intake: {}", telemetry::one_line(error));
 }

@@ -1,20 +1,24 @@
-//! The signals that the service knows: SIGTERM and Ctrl-C ask it to stop, SIGHUP to read its certificate again.
+//! The signals that the service knows: SIGTERM and Ctrl-C ask it to stop, SIGHUP to read its certificate again, SIGUSR1
+//! to log more, and SIGUSR2 to log what it was set to log.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::telemetry;
 
 /// The exit status after a second signal.
 const STOPPED_AT_ONCE: i32 = 130;
 
-/// From here on SIGHUP ends the program no more, whether or not anybody waits for it yet.
-pub(crate) fn survive_hangup() -> std::io::Result<()> {
-    signal(SignalKind::hangup()).map(drop)
+/// Keeps signals from ending the program, whether or not something waits for them.
+pub(crate) fn survive() -> std::io::Result<()> {
+    let survived = [SignalKind::hangup(), SignalKind::user_defined1(), SignalKind::user_defined2()];
+    survived.into_iter().try_for_each(|kind| signal(kind).map(drop))
 }
 
-/// Does this at every SIGHUP, until the program ends.
-pub(crate) fn at_hangup(action: impl Fn() + 'static) -> std::io::Result<()> {
-    let mut hangup = signal(SignalKind::hangup())?;
+/// Does this at every such signal, until the program ends.
+pub(crate) fn at(kind: SignalKind, action: impl Fn() + 'static) -> std::io::Result<()> {
+    let mut received = signal(kind)?;
     actix_web::rt::spawn(async move {
-        while hangup.recv().await.is_some() {
+        while received.recv().await.is_some() {
             action();
         }
     });
@@ -44,7 +48,10 @@ impl Signals {
     pub(crate) async fn or_stop_at_once<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::select! {
             done = work => done,
-            () = self.next() => std::process::exit(STOPPED_AT_ONCE),
+            () = self.next() => {
+                telemetry::flush();
+                std::process::exit(STOPPED_AT_ONCE)
+            }
         }
     }
 }

@@ -1,25 +1,91 @@
-//! The log on standard error: text on a terminal, JSON lines elsewhere. It never holds a patient's value or a key.
+//! The log on standard error: text on a terminal, JSON lines elsewhere. It never holds a patient's value or a key, and
+//! nothing waits for it.
 
 use std::io::{IsTerminal, stderr};
 use std::panic::PanicHookInfo;
+use std::sync::OnceLock;
+use std::thread::Builder;
+use std::time::Duration;
 
-use intake_infra::is_vital_thread;
+use intake_infra::{is_vital_thread, spawn_vital};
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, fmt, reload};
+
+use crate::log_queue::LogQueue;
 
 /// The exit status when a vital thread has panicked.
 const VITAL_THREAD_FAILED: i32 = 70;
+/// How long the end of the program waits for lines to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+/// The target of the line that says why the program ends, which no filter hides.
+const END: &str = "intake::end";
+/// The target of the line for each request.
+const REQUESTS: &str = "intake::requests";
 
-pub(crate) fn start(filter: Targets) {
-    let registry = tracing_subscriber::registry().with(filter);
+/// What `INTAKE_LOG` says, and how to change what is logged.
+static FILTER: OnceLock<(Targets, reload::Handle<Targets, Registry>)> = OnceLock::new();
+
+static QUEUE: LogQueue = LogQueue::new();
+
+/// Starts the log.
+pub(crate) fn start(filter: Targets) -> std::io::Result<()> {
+    spawn_vital("log", Builder::new(), |_| {
+        QUEUE.write_to(stderr(), |lines| {
+            tracing::warn!(lines, "lines of the log were dropped, because it was not read");
+        });
+    })?;
+    let filter = filter.with_target(END, LevelFilter::ERROR);
+    let (layer, handle) = reload::Layer::new(filter.clone());
+    let _ = FILTER.set((filter, handle));
+    let registry = tracing_subscriber::registry().with(layer);
     if stderr().is_terminal() {
-        registry.with(fmt::layer().with_writer(stderr).with_target(false)).init();
+        registry.with(fmt::layer().with_writer(|| &QUEUE).with_target(false)).init();
     } else {
-        registry.with(fmt::layer().with_writer(stderr).json().flatten_event(true)).init();
+        registry.with(fmt::layer().with_writer(|| &QUEUE).json().flatten_event(true)).init();
     }
     std::panic::set_hook(Box::new(note_panic));
+    Ok(())
+}
+
+/// Logs every request and what helps to find a fault, from now on.
+pub(crate) fn tell_more() {
+    let Some((filter, handle)) = FILTER.get() else { return };
+    let more = filter.clone().with_target("intake", LevelFilter::DEBUG).with_target(REQUESTS, LevelFilter::INFO);
+    if handle.reload(more).is_ok() {
+        tracing::info!("the log tells more, until SIGUSR2");
+    }
+}
+
+/// Logs what `INTAKE_LOG` says again.
+pub(crate) fn tell_as_set() {
+    let Some((filter, handle)) = FILTER.get() else { return };
+    tracing::info!("the log tells what INTAKE_LOG says again");
+    let _ = handle.reload(filter.clone());
+}
+
+/// Logs why the service ends, even if it has not read yet how to log.
+pub(crate) fn note_end(error: &anyhow::Error) {
+    if tracing::dispatcher::has_been_set() || start(Targets::new().with_default(LevelFilter::INFO)).is_ok() {
+        tracing::error!(target: END, "{}", one_line(error));
+    }
+}
+
+/// Waits until the log is written, but not for long: the program is about to end.
+pub(crate) fn flush() {
+    QUEUE.flush(FLUSH_TIMEOUT);
+}
+
+/// How many lines were dropped so far.
+pub(crate) fn dropped_lines() -> u64 {
+    QUEUE.dropped()
+}
+
+/// An error with all its causes.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Logs where a panic was, but not its message, which may quote a value.
@@ -27,8 +93,9 @@ fn note_panic(panic: &PanicHookInfo<'_>) {
     let location = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();
     let name = thread.name().unwrap_or_default();
-    tracing::error!(location, thread = name, "a part of the program failed");
+    tracing::error!(target: END, location, thread = name, "a part of the program failed");
     if is_vital_thread() {
+        flush();
         std::process::exit(VITAL_THREAD_FAILED);
     }
 }

@@ -1,8 +1,11 @@
-//! What to do when a database is not reached over TLS. libpq has no codes for what is wrong, only sentences: those of this
-//! build's own libpq, which are never translated, and two of the server.
+//! What to do when a database is not reached over TLS, or for want of a password. libpq has no codes for what is wrong,
+//! only sentences: those of this build's own libpq, which are never translated, and two of the server.
+
+/// What a node of a cluster says, too, of which another one wants a password.
+pub(crate) const NO_PASSWORD: &str = "no password supplied";
 
 /// A part of a sentence, and what helps then.
-const ADVICE: [(&str, &str); 9] = [
+const ADVICE: [(&str, &str); 10] = [
     ("server does not support SSL", "set ssl = on there, with ssl_cert_file and ssl_key_file"),
     ("certificate verify failed", WRONG_AUTHORITY),
     // An authority with the right name and another key.
@@ -14,6 +17,10 @@ const ADVICE: [(&str, &str); 9] = [
     (
         "certificate authentication failed",
         "sslcert must be issued for this role: its common name (CN) is the role's name",
+    ),
+    (
+        NO_PASSWORD,
+        "set the role's password in the address; between the nodes of a Citus cluster, in pg_dist_authinfo on each of them (docs/scale.md)",
     ),
     ("private key file", "sslkey must be a file that this account can read, and nobody else"),
 ];

@@ -15,7 +15,7 @@ use intake_domain::{ApiKey, Environment, KeyFormat};
 use intake_infra::embedded::{EmbeddedPostgres, Settings};
 use intake_infra::{DatabaseUrl, Durability};
 use intake_test_support::processes::send as signal;
-use intake_test_support::{ServiceBuilder, WithCount, create_request, free_port, patient, wait_for};
+use intake_test_support::{ServiceBuilder, WithCount, complaint_in, create_request, free_port, patient, wait_for};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -196,12 +196,18 @@ impl Authority {
 /// Everything that a program says when it refuses, which must be one line without the password.
 #[track_caller]
 fn complaint(builder: ServiceBuilder) -> String {
+    complaint_after(0, builder)
+}
+
+/// The same where this many warnings come first.
+#[track_caller]
+fn complaint_after(warnings: usize, builder: ServiceBuilder) -> String {
     let output = builder.run();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.starts_with("intake: ") && text.lines().count() == 1, "{text}");
+    assert!(text.lines().count() == warnings + 1, "{text}");
     assert!(!text.contains(PASSWORD), "{text}");
-    text.trim_end().to_owned()
+    complaint_in(text.as_bytes())
 }
 
 /// What a command that succeeds prints.
@@ -213,9 +219,10 @@ fn printed(builder: ServiceBuilder, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The query in docs/operations.md that begins so.
+/// The query in docs/operations/production.md that begins so.
 fn documented(start: &str) -> String {
-    let document = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md")).unwrap();
+    let document =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations/production.md")).unwrap();
     let block = document.split("```sql\n").skip(1).filter_map(|rest| rest.split_once(";\n```"));
     block.map(|(block, _)| block).find(|block| block.starts_with(start)).unwrap().to_owned()
 }
@@ -243,6 +250,8 @@ fn create_a_patient(server: &Server, role: &str, url: &str, owner: &str) {
     assert!(server.count(&format!("{shown} AND ssl")) > 0, "its connections");
     assert_eq!(server.count(&format!("{shown} AND ssl IS NOT true")), 0, "in clear");
     assert_eq!(server.count("patients"), 1);
+    let warned = running.output().contains("another server could pose as it");
+    assert_eq!(warned, !url.contains("verify-full"), "{}", running.output());
     assert!(!running.output().contains(PASSWORD), "{}", running.output());
     drop(running);
     server.assert_all_encrypted();
@@ -281,40 +290,41 @@ fn a_server_that_cannot_be_verified_is_refused_in_one_line_that_says_what_to_do(
     let server = Server::start();
     let with_root =
         |file: &Path| server.url("register_service", &format!("&sslmode=verify-full&sslrootcert={}", file.display()));
-    let assert_told = |url: &str, fault: &str, advice: &str| {
-        let line = server.complaint(url);
+    let assert_told = |line: &str, fault: &str, advice: &str| {
         assert!(line.starts_with("intake: DATABASE_URL: cannot connect to the database: "), "{line}");
         assert!(line.contains(fault) && line.contains(&format!(": {advice}")), "{line}");
         assert!(!line.contains("disable"), "{line}");
     };
     let stranger = Authority::new("Stranger").save(server.folder.path(), "stranger.pem");
     let wrong_authority = "sslrootcert must hold the authority that issued the server's certificate";
-    assert_told(&with_root(&stranger), "certificate verify failed", wrong_authority);
+    assert_told(&server.complaint(&with_root(&stranger)), "certificate verify failed", wrong_authority);
     let system = server.url("register_service", "&sslrootcert=system");
-    assert_told(&system, "certificate verify failed", wrong_authority);
+    assert_told(&server.complaint(&system), "certificate verify failed", wrong_authority);
     // One that was made anew under the old name.
     let namesake = Authority::new("Clinic").save(server.folder.path(), "namesake.pem");
-    assert_told(&with_root(&namesake), "SSL error", wrong_authority);
+    assert_told(&server.complaint(&with_root(&namesake)), "SSL error", wrong_authority);
 
     let other_name = server.url_of("other.example", "register_service", &server.verified());
     let fault = "server certificate for \"db.example\" does not match host name \"other.example\"";
-    assert_told(&other_name, fault, "use a name that the certificate is for");
+    assert_told(&server.complaint(&other_name), fault, "use a name that the certificate is for");
 
     let set_root = "set sslrootcert to a file with the certificate of the server's authority";
     let missing = with_root(Path::new("/etc/intake/none.pem"));
-    assert_told(&missing, "root certificate file \"/etc/intake/none.pem\" does not exist", set_root);
+    assert_told(&server.complaint(&missing), "root certificate file \"/etc/intake/none.pem\" does not exist", set_root);
     let unnamed = server.url("register_service", "&sslmode=verify-full");
-    assert_told(&unnamed, ".postgresql/root.crt\" does not exist", set_root);
+    assert_told(&server.complaint(&unnamed), ".postgresql/root.crt\" does not exist", set_root);
 
     assert_eq!(server.authorised(), [""; 0], "no password was sent");
     server.administer("ALTER SYSTEM SET ssl = off");
     server.administer("SELECT pg_reload_conf()");
-    for parameters in [server.verified(), String::new()] {
-        let url = server.url("register_service", &parameters);
-        // The server takes a moment to read its settings again.
-        wait_for("a server without TLS", || server.complaint(&url).contains("does not support SSL"));
-        assert_told(&url, "server does not support SSL, but SSL was required", "set ssl = on there");
-    }
+    let url = server.url("register_service", &server.verified());
+    // The server takes a moment to read its settings again.
+    wait_for("a server without TLS", || server.complaint(&url).contains("does not support SSL"));
+    let advice = "set ssl = on there";
+    assert_told(&server.complaint(&url), "server does not support SSL, but SSL was required", advice);
+    // A warning that nothing verifies the server comes first here.
+    let unverified = complaint_after(1, server.program(&server.url("register_service", "")));
+    assert_told(&unverified, "server does not support SSL, but SSL was required", advice);
 }
 
 #[test]

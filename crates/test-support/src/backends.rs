@@ -74,8 +74,8 @@ impl HeldRow {
     ) -> Result<Self, String> {
         let id = Uuid::from_bytes(crate::clinic::random());
         let digest = digest(id, patient)?;
-        let columns = Field::ALL.map(|field| field.definition().column).join(", ");
-        let by_column = Field::ALL.map(|field| (field.definition().column.to_owned(), patient[field.name()].clone()));
+        let columns = Field::ALL.map(Field::column).join(", ");
+        let by_column = Field::ALL.map(|field| (field.column().to_owned(), patient[field.name()].clone()));
         let by_column = Value::Object(by_column.into_iter().collect());
         let mut connection =
             PgConnection::establish(owner.expose()).map_err(|error: ConnectionError| error.to_string())?;

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -165,12 +166,13 @@ impl Browser {
         found.as_array().is_some_and(|found| !found.is_empty())
     }
 
-    /// Presses keys where the focus is; `\u{E004}` is Tab, `\u{E007}` Enter.
+    /// Presses keys where the focus is; `\u{E004}` is Tab, `\u{E007}` Enter. A `\u{E009}`, Control, is held to the end.
     pub fn keys(&self, keys: &str) {
-        let strokes: Vec<Value> = keys
-            .chars()
-            .flat_map(|key| [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })])
-            .collect();
+        let (held, struck): (Vec<char>, Vec<char>) = keys.chars().partition(|key| *key == '\u{E009}');
+        let stroke = |kind: &str, key: &char| json!({ "type": kind, "value": key });
+        let mut strokes: Vec<_> = held.iter().map(|key| stroke("keyDown", key)).collect();
+        strokes.extend(struck.iter().flat_map(|key| [stroke("keyDown", key), stroke("keyUp", key)]));
+        strokes.extend(held.iter().map(|key| stroke("keyUp", key)));
         self.post("/actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] }));
     }
 
@@ -192,8 +194,13 @@ impl Browser {
         self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
     }
 
-    /// Gives the browser a device with a fingerprint reader, say, which makes and keeps passkeys: it has verified its user
-    /// each time. Gives its id.
+    /// Lets the browser keep what it downloads, in this folder.
+    pub fn download_into(&self, folder: &Path) {
+        self.tell("Browser.setDownloadBehavior", &json!({ "behavior": "allow", "downloadPath": folder }));
+    }
+
+    /// Gives the browser a device with a fingerprint reader, say, which makes and keeps passkeys: it has verified its
+    /// user each time. Gives its id.
     #[must_use]
     pub fn add_authenticator(&self) -> String {
         let device = json!({
@@ -275,8 +282,8 @@ impl Drop for Browser {
     }
 }
 
-/// Starts the program that drives a browser. It chooses a free port, and ends at once if somebody takes that port before it
-/// does: then it is started again.
+/// Starts the program that drives a browser. It chooses a free port, and ends at once if another program takes that
+/// port before it does: then it is started again.
 fn start_driver() -> Option<(Child, SocketAddr)> {
     for _ in 0..STARTS_MAX {
         let driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();

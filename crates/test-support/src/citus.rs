@@ -1,7 +1,8 @@
-//! A Citus cluster for tests, if there is one: `INTAKE_TEST_CITUS_URL` names a database on its coordinator, as a superuser who
-//! needs no password. Each test gets a database of its own there, spread over the nodes.
+//! A Citus cluster for tests, if there is one: `INTAKE_TEST_CITUS_URL` names a database on its coordinator, as a
+//! superuser who needs no password. Each test gets a database of its own there, spread over the nodes.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
@@ -9,9 +10,8 @@ use diesel::prelude::*;
 use diesel::sql_types::{Integer, Text};
 use intake_domain::OrganisationId;
 use intake_infra::grants::grant_service_role;
-use intake_infra::migrations::migrate;
 use intake_infra::spread::spread;
-use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE};
+use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE, make_direct_writes, migrate};
 
 /// As many as a small cluster has by default.
 const SHARDS: u32 = 4;
@@ -27,15 +27,16 @@ pub struct Citus {
     in_use: Mutex<Option<PgConnection>>,
 }
 
-/// A worker that was stopped or frozen; it goes on when this is dropped.
+/// A node that was stopped or frozen; it goes on when this is dropped.
 pub struct StruckNode<'a> {
     citus: &'a Citus,
+    node: usize,
     end: String,
 }
 
 impl Drop for StruckNode<'_> {
     fn drop(&mut self) {
-        self.citus.run(&self.end);
+        self.citus.run(self.node, &self.end);
     }
 }
 
@@ -63,12 +64,23 @@ impl Citus {
         Some(citus)
     }
 
+    /// Another test may strike the coordinator while this one waits.
     fn use_with(&self, lock: &str) {
         let mut in_use = self.in_use.lock().expect("no test has panicked here");
         *in_use = None;
-        let mut connection = self.connect(self.coordinator(), &self.user, "postgres");
-        connection.batch_execute(&format!("SELECT {lock}")).expect("the cluster is free some time");
-        *in_use = Some(connection);
+        let url = self.url(self.coordinator(), &self.user, "postgres");
+        let try_to_lock = || {
+            let mut connection = PgConnection::establish(url.expose()).ok()?;
+            connection.batch_execute(&format!("SELECT {lock}")).ok().map(|()| connection)
+        };
+        let pause = || std::thread::sleep(Duration::from_millis(500));
+        let locked = (0..120).find_map(|_| {
+            try_to_lock().or_else(|| {
+                pause();
+                None
+            })
+        });
+        *in_use = Some(locked.expect("the cluster is free some time"));
     }
 
     /// Waits until no other test uses the cluster, and keeps them away from it.
@@ -100,6 +112,12 @@ impl Citus {
         self.url(self.node(node), SERVICE_ROLE, database)
     }
 
+    /// The address of a node for the owner.
+    #[must_use]
+    pub fn owner_at(&self, node: usize, database: &str) -> DatabaseUrl {
+        self.url(self.node(node), &self.user, database)
+    }
+
     /// Moves the organisation's shard to another worker, and what lies beside it.
     pub fn move_shard(&self, database: &str, organisation: OrganisationId, to: usize) -> QueryResult<()> {
         let (from, to) = (self.node(self.node_of(database, organisation)), self.node(to));
@@ -119,13 +137,13 @@ impl Citus {
         (0..self.nodes()).map(process).collect()
     }
 
-    /// Pulls the plug of a worker that runs on the coordinator's machine. No other test must use the cluster.
+    /// Pulls the plug of a node that runs on the machine of all. No other test must use the cluster.
     #[must_use]
     pub fn stop_node(&self, node: usize) -> StruckNode<'_> {
         let (folder, programs) = (self.setting(node, "data_directory"), self.programs());
-        self.run(&format!("{programs}/pg_ctl -w -s -D {folder} -m immediate stop"));
+        self.run(node, &format!("{programs}/pg_ctl -w -s -D {folder} -m immediate stop"));
         let end = format!("{programs}/pg_ctl -w -s -D {folder} -l {folder}/../restarted.log start");
-        StruckNode { citus: self, end }
+        StruckNode { citus: self, node, end }
     }
 
     /// Makes a worker hang: it keeps its connections and does nothing.
@@ -133,22 +151,29 @@ impl Citus {
     pub fn freeze_node(&self, node: usize) -> StruckNode<'_> {
         let folder = self.setting(node, "data_directory");
         let signal = |name: &str| format!("p=$(head -1 {folder}/postmaster.pid); kill -{name} $p $(pgrep -P $p)");
-        self.run(&signal("STOP"));
-        StruckNode { citus: self, end: signal("CONT") }
+        self.run(node, &signal("STOP"));
+        StruckNode { citus: self, node, end: signal("CONT") }
     }
 
-    /// Runs a command as the coordinator's account.
-    fn run(&self, command: &str) {
-        let mut coordinator = self.connect(self.coordinator(), &self.user, "postgres");
+    /// Writes a file on the coordinator's machine.
+    pub(crate) fn write(&self, file: &str, text: &str) {
+        let lines = format!("COPY (SELECT regexp_split_to_table($text${text}$text$, '\n')) TO '{file}'");
+        self.connect(self.coordinator(), &self.user, "postgres").batch_execute(&lines).expect("the file is written");
+    }
+
+    /// Runs a command that strikes a node, as the account of another one.
+    pub(crate) fn run(&self, struck: usize, command: &str) {
+        let other = self.node(usize::from(struck == 0));
+        let mut other = self.connect(other, &self.user, "postgres");
         let program = format!("COPY (SELECT 1) TO PROGRAM 'setsid sh -c \"{command}\" </dev/null >/dev/null 2>&1'");
-        coordinator.batch_execute(&program.replace("$", "\\$")).expect("the command succeeds");
+        other.batch_execute(&program.replace("$", "\\$")).expect("the command succeeds");
     }
 
-    fn setting(&self, node: usize, name: &str) -> String {
+    pub(crate) fn setting(&self, node: usize, name: &str) -> String {
         self.text(node, &format!("SELECT current_setting('{name}') AS text"))
     }
 
-    fn programs(&self) -> String {
+    pub(crate) fn programs(&self) -> String {
         self.text(0, "SELECT setting AS text FROM pg_config WHERE name = 'BINDIR'")
     }
 
@@ -184,6 +209,7 @@ impl Citus {
             migrate(&owner).expect("the database is migrated");
             spread(&owner, Some(SHARDS)).expect("the database is spread");
             grant_service_role(&owner, SERVICE_ROLE).expect("the role has its grants");
+            make_direct_writes(&owner).expect("the shards have their functions");
         }
     }
 
@@ -204,7 +230,7 @@ impl Citus {
     }
 
     fn node(&self, number: usize) -> &Node {
-        self.nodes.get(number).expect("the cluster has so many nodes")
+        self.nodes.get(number).expect("the cluster has this many nodes")
     }
 
     pub(crate) fn on_every_node(&self, database: &str, sql: &str) {

@@ -258,6 +258,12 @@ impl Response {
         first
     }
 
+    /// All headers with this name, in lower case.
+    #[must_use]
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
+    }
+
     /// The body as JSON.
     #[must_use]
     pub fn json(&self) -> Value {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use intake_domain::{
-    Actor, ApiKey, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, Name, Organisation,
-    OrganisationId, create_key, revoke_key,
+    Actor, ApiKey, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, Name, Organisation, OrganisationId,
+    Replacement, create_key, revoke_key,
 };
-use intake_infra::{Database, DatabaseUrl, KeyUses, PostgresKeyStore};
+use intake_infra::{Database, DatabaseUrl, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -25,11 +25,12 @@ impl Clinic {
     #[must_use]
     pub fn open(database: &DatabaseUrl, environment: Environment) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let keys = PostgresKeyStore::new(Database::new(database, Duration::from_secs(60)), KeyUses::default());
+        let database = Database::new(database, Duration::from_secs(60));
+        let keys = PostgresKeyStore::new(database.clone());
         let organisation = OrganisationId::from(Uuid::from_bytes(random()));
         let name = Name::new("Test Clinic").expect("a name");
         let made = Organisation { id: organisation, name };
-        runtime.block_on(keys.add_organisation(&made)).expect("the organisation is made");
+        runtime.block_on(PostgresOrganisations::new(database).add(&made)).expect("the organisation is made");
         let format = KeyFormat::new(&"intake".parse().expect("a prefix"), environment);
         Self { keys, runtime, format, organisation }
     }
@@ -43,17 +44,25 @@ impl Clinic {
     /// Makes a key that may expire.
     #[must_use]
     pub fn key_until(&self, expires_at: Option<OffsetDateTime>) -> (KeyId, ApiKey) {
+        self.try_key(expires_at, None).expect("the key is made")
+    }
+
+    /// Makes a key that may expire, or replace another, unless the database is away.
+    pub fn try_key(
+        &self,
+        expires_at: Option<OffsetDateTime>,
+        replaces: Option<Replacement>,
+    ) -> Result<(KeyId, ApiKey), String> {
         let request = KeyRequest {
             organisation_id: self.organisation,
             name: Name::new("Test key").expect("a name"),
             expires_at,
-            replaces: None,
+            replaces,
             id: Uuid::from_bytes(random()).into(),
             secret: KeySecret::new(random()),
         };
-        let made =
-            self.runtime.block_on(create_key(&self.keys, &self.format, request, &deed())).expect("the key is made");
-        (made.id, made.key)
+        let made = self.runtime.block_on(create_key(&self.keys, &self.format, request, &deed()));
+        made.map(|made| (made.id, made.key)).map_err(|error| error.to_string())
     }
 
     /// The format of the clinic's keys.
@@ -63,8 +72,13 @@ impl Clinic {
 
     /// Revokes a key.
     pub fn revoke(&self, key: KeyId) {
+        self.try_revoke(key).expect("the key is revoked");
+    }
+
+    /// Revokes a key, unless the database is away.
+    pub fn try_revoke(&self, key: KeyId) -> Result<(), String> {
         let revoked = self.runtime.block_on(revoke_key(&self.keys, key, None, &deed()));
-        revoked.expect("the key is revoked");
+        revoked.map(|_| ()).map_err(|error| error.to_string())
     }
 
     /// A well-formed key that is not stored.
@@ -87,11 +101,19 @@ pub fn patient() -> Value {
 
 fn deed() -> Deed {
     let entry_id = Uuid::from_bytes(random()).into();
-    Deed { entry_id, actor: Actor::Operator, address: None, at: OffsetDateTime::UNIX_EPOCH }
+    Deed {
+        entry_id,
+        actor: Actor::Operator(intake_domain::Operator::default()),
+        address: None,
+        at: OffsetDateTime::UNIX_EPOCH,
+        confirmed_in: None,
+    }
 }
 
+/// Bytes that differ each time.
+#[must_use]
 #[expect(clippy::disallowed_methods, reason = "tests draw their own random bytes")]
-pub(crate) fn random<const LENGTH: usize>() -> [u8; LENGTH] {
+pub fn random<const LENGTH: usize>() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).expect("random bytes");
     bytes

@@ -239,6 +239,7 @@ fn template_name() -> String {
     let mut files: Vec<_> = fs::read_dir(checkout().join("migrations"))
         .expect("the migrations are there")
         .map(|entry| entry.expect("the folder can be read").path().join("up.sql"))
+        .filter(|file| file.exists())
         .collect();
     files.push(checkout().join("crates/infra/src/database/grants.rs"));
     files.sort();

@@ -1,5 +1,5 @@
-//! Tests that a machine cannot run because it lacks a program: each is noted when it is left out, and the last program that
-//! `cargo test` runs (`tests/left_out.rs`) says how many there were, and what would bring them in.
+//! Tests that a machine cannot run because it lacks a program: each is noted when it is left out, and the last program
+//! that `cargo test` runs (`tests/left_out.rs`) says how many there were, and what would bring them in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -38,8 +38,8 @@ pub fn leave_out(prerequisite: &Prerequisite) {
     file.and_then(|mut file| file.write_all(note.as_bytes())).expect("the folder of the tests can be written");
 }
 
-/// What this run has left out, for a person to read; empty if nothing. Its notes are gone then, and so are those of runs that
-/// were broken off.
+/// What this run has left out, for a person to read; empty if nothing. Its notes are gone then, and so are those of
+/// runs that were broken off.
 #[must_use]
 pub fn take_summary() -> String {
     let mut summary = String::new();

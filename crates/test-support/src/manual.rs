@@ -1,10 +1,11 @@
-//! The man pages of a program and its completions for shells, which packages install. They are made from its command line, and
-//! kept as files: `UPDATE_DOCS=1 cargo test` writes them anew, and no build has to make them.
+//! The man pages of a program and its completions for shells, made from its command line. `just package` installs the
+//! files that the tests write.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process;
 
 use clap::Command;
 use clap_complete::{Shell, generate};
@@ -14,39 +15,65 @@ use clap_mangen::roff::{Roff, roman};
 /// Programs for users, in the numbering of man pages.
 const SECTION: &str = "1";
 
-/// The files of a folder, by their names.
+/// File contents by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Asserts that `man` and `completions` in this folder are those of a program, or makes them so. The first page has these further
-/// sections: a heading, and its paragraphs.
-pub fn assert_manual(program: &Command, sections: &[(&str, &[&str])], folder: &Path) {
-    // What every command takes is told once, instead of with each.
+/// Writes the folders `man` and `completions` of a program to `target/manual` and returns their parent. The first page
+/// ends with these sections: a heading, and its paragraphs.
+#[must_use]
+pub fn write_manual(program: &Command, sections: &[(&str, &[&str])]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/manual").join(program.get_name());
+    // The settings that every command accepts are listed once.
     let program = program.clone().mut_args(|arg| arg.global(false));
-    assert_current(&folder.join("man"), &pages(&program, sections));
-    assert_current(&folder.join("completions"), &completions(&program));
+    for (name, files) in [("man", pages(&program, sections)), ("completions", completions(&program))] {
+        let folder = folder.join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("the folder can be made");
+        for (name, content) in files {
+            assert_complete(&program, &name, &content);
+            fs::write(folder.join(name), content).expect("the file can be written");
+        }
+    }
+    folder
 }
 
-/// Asserts that a folder holds these files and no others, or makes it so.
-fn assert_current(folder: &Path, expected: &Files) {
-    let found: Files = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .map(|entry| entry.expect("the folder can be read"))
-        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("a file")))
-        .collect();
-    if found == *expected {
-        return;
+/// Asserts that the file of a command, or of a shell, names each of its flags.
+fn assert_complete(program: &Command, file: &str, content: &[u8]) {
+    let text = String::from_utf8_lossy(content).replace("\\-", "-");
+    let is_page = Path::new(file).extension().is_some_and(|extension| extension == SECTION);
+    // The page of `key create` is `intake-key-create.1`.
+    let words = file.strip_prefix(program.get_name()).and_then(|name| name.strip_suffix(".1")).unwrap_or_default();
+    let name = words.strip_prefix('-').unwrap_or_default().replace('-', " ");
+    for (path, flag) in flags(program, "") {
+        if !is_page || path.trim().replace('-', " ") == name {
+            assert!(text.contains(&flag), "{file} does not name {flag} of {path}");
+        }
     }
-    assert!(
-        std::env::var_os("UPDATE_DOCS").is_some(),
-        "{} is not what the command line makes of it: run `UPDATE_DOCS=1 cargo test` and look at what changed",
-        folder.display()
+}
+
+/// All flags of a command and its subcommands, each with the words of its command.
+fn flags(command: &Command, path: &str) -> Vec<(String, String)> {
+    let own = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
+    let own = own.map(|flag| (path.to_owned(), flag.to_owned()));
+    let inner = command.get_subcommands().filter(|command| !command.is_hide_set());
+    own.chain(inner.flat_map(|inner| flags(inner, &format!("{path} {}", inner.get_name())))).collect()
+}
+
+/// The words that bash suggests in place of the last of these words, by the completions in a folder that
+/// [`write_manual`] made.
+#[must_use]
+pub fn completed_by_bash(folder: &Path, program: &str, words: &[&str]) -> Vec<String> {
+    let line = [&[program], words].concat();
+    let [.., before, last] = line.as_slice() else { panic!("no words") };
+    let script = format!(
+        "source \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
+         function=$(complete -p {program} | sed 's/.* -F \\([^ ]*\\) .*/\\1/'); \
+         $function {program} '{last}' '{before}'; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     );
-    let _ = fs::remove_dir_all(folder);
-    fs::create_dir_all(folder).expect("the folder can be made");
-    for (name, content) in expected {
-        fs::write(folder.join(name), content).expect("the file can be written");
-    }
+    let file = folder.join("completions").join(format!("{program}.bash"));
+    let output = process::Command::new("bash").args(["-c", &script]).arg(file).args(line).output().expect("bash runs");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
 fn completions(program: &Command) -> Files {

@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Below the ports that systems give to connections and to listeners that ask for any: between the look and the use, such a
-/// port could be taken by any program.
+/// Below the ports that systems give to connections and to listeners that ask for any: between the look and the use,
+/// such a port could be taken by any program.
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 12_000;
 

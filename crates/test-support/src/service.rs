@@ -1,7 +1,7 @@
 //! A running service: the real program, on free ports, with a database of its own.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, PipeReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use intake_domain::ApiKey;
 use intake_infra::{DatabaseUrl, Durability};
+use rustix::io::ioctl_fionbio;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -19,13 +20,13 @@ use crate::client::{Client, Response, request};
 use crate::database::TestDatabase;
 use crate::processes;
 
-/// Enough for a debug build that starts an embedded database for the first time, on a machine that other programs keep busy.
-/// Nobody waits that long unless something is wrong.
+/// Enough for a debug build that starts an embedded database for the first time, on a machine that other programs keep
+/// busy. Nobody waits that long unless something is wrong.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// What libpq says of a server that has not answered in time.
 const NO_ANSWER_YET: &str = "timeout expired";
-/// How long requests wait, unless a test says otherwise: on a busy machine PostgreSQL may stand still for longer than the
-/// default.
+/// How long requests wait, unless a test says otherwise: on a busy machine PostgreSQL may stand still for longer than
+/// the default.
 const DEADLINE: &str = "30s";
 
 /// How a service is to be run.
@@ -67,7 +68,7 @@ impl ServiceBuilder {
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy().into_owned();
-            if name.starts_with("INTAKE_") || name == "DATABASE_URL" {
+            if name.starts_with("INTAKE_") || ["DATABASE_URL", "SUDO_USER", "USER"].contains(&name.as_str()) {
                 command.env_remove(name);
             }
         }
@@ -106,6 +107,13 @@ impl ServiceBuilder {
     #[must_use]
     pub fn setting(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// Runs under this account, which only root can choose.
+    #[must_use]
+    pub fn account(mut self, user: u32) -> Self {
+        self.command.uid(user).gid(user);
         self
     }
 
@@ -169,6 +177,19 @@ impl ServiceBuilder {
     pub fn spawn(mut self) -> Child {
         self.command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.command.spawn().expect("the program runs")
+    }
+
+    /// Starts the program, whose output goes into a pipe that is full and that nobody reads while the returned end is
+    /// kept.
+    #[must_use]
+    pub fn spawn_unread(mut self) -> (Child, PipeReader) {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        ioctl_fionbio(&writer, true).expect("a pipe that does not wait");
+        while writer.write(&[b'\n'; 4096]).is_ok() {}
+        ioctl_fionbio(&writer, false).expect("a pipe that waits");
+        let error = writer.try_clone().expect("a pipe can be shared");
+        self.command.process_group(0).stdin(Stdio::null()).stdout(writer).stderr(error);
+        (self.command.spawn().expect("the program runs"), reader)
     }
 
     /// Starts the service and waits until it listens.
@@ -247,6 +268,12 @@ impl Service {
         Client::plain(self.http.expect("a plain listener"))
     }
 
+    /// Where probes and metrics are served.
+    #[must_use]
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin
+    }
+
     /// Sends a GET request to the admin listener.
     #[must_use]
     pub fn probe(&self, path: &str) -> Response {
@@ -307,6 +334,12 @@ impl Service {
         self.output.lock().expect("no panic").clone()
     }
 
+    /// The text of the output. While it is locked, nothing more is read from the service.
+    #[must_use]
+    pub fn output_handle(&self) -> Arc<Mutex<String>> {
+        Arc::clone(&self.output)
+    }
+
     /// Sends a signal, as `kill` names it.
     pub fn signal(&self, name: &str) {
         processes::send(name, &self.child.id().to_string());
@@ -346,6 +379,17 @@ pub fn create_request(key: &ApiKey, headers: &[(&str, &str)], body: &[u8]) -> Ve
     }
     all.extend_from_slice(headers);
     request("POST", "/api/v1/patients", &all, body)
+}
+
+/// The last line of what a program said on standard error, as a command says it; a service's is a line of its log.
+#[must_use]
+pub fn complaint_in(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().last().unwrap_or_default();
+    match serde_json::from_str::<Value>(line) {
+        Ok(logged) => format!("intake: {}", logged.get("message").and_then(Value::as_str).unwrap_or_default()),
+        Err(_) => line.to_owned(),
+    }
 }
 
 /// Waits until a condition holds.

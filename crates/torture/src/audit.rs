@@ -8,8 +8,9 @@ use std::time::Duration;
 use diesel::pg::PgConnection;
 use intake_domain::timestamp;
 
-use crate::journal::{Journal, Kind, Operation, read};
+use crate::journal::{Erasure, Journal, Kind, Operation, read};
 use crate::people::Row;
+use crate::traffic::retry_key;
 
 /// Examples of what is wrong that are kept.
 const EXAMPLES_MAX: usize = 5;
@@ -31,6 +32,10 @@ pub struct Findings {
     pub altered: u64,
     /// Patients that are stored in another organisation.
     pub misplaced: u64,
+    /// Patients that are stored although they were erased.
+    pub returned: u64,
+    /// Patients and erasures that a reader missed, got twice, or got although they do not exist.
+    pub misread: u64,
     /// Answers that must never come, and limits that were exceeded.
     pub wrong: u64,
     /// The longest time until every service acknowledged patients again, if the fault has a limit for that.
@@ -45,12 +50,19 @@ impl Findings {
     /// Whether all promises were kept.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        [self.lost, self.doubled, self.phantom, self.altered, self.misplaced, self.wrong].iter().all(|&bad| bad == 0)
+        let Self { lost, doubled, phantom, altered, misplaced, returned, misread, wrong, .. } = self;
+        [lost, doubled, phantom, altered, misplaced, returned, misread, wrong].iter().all(|bad| **bad == 0)
     }
 
     /// Adds a broken promise other than one about the content of the register.
     pub(crate) fn is_wrong(&mut self, what: impl fmt::Display) {
         self.wrong += 1;
+        self.complain(what);
+    }
+
+    /// Adds something that a reader of the register got wrong.
+    pub(crate) fn is_misread(&mut self, what: impl fmt::Display) {
+        self.misread += 1;
         self.complain(what);
     }
 
@@ -70,6 +82,8 @@ impl AddAssign for Findings {
         self.phantom += other.phantom;
         self.altered += other.altered;
         self.misplaced += other.misplaced;
+        self.returned += other.returned;
+        self.misread += other.misread;
         self.wrong += other.wrong;
         self.away = self.away.max(other.away);
         self.memory = self.memory.max(other.memory);
@@ -106,7 +120,8 @@ fn hold_against(found: &mut Findings, number: u64, operation: &Operation, rows: 
     for what in &operation.wrong {
         found.complain(format!("number {number}: {what}"));
     }
-    let is_refused = operation.refused.is_some() || matches!(operation.kind, Kind::Faulty | Kind::Stranger);
+    let is_never_stored = matches!(operation.kind, Kind::Faulty | Kind::Stranger | Kind::OtherPatient);
+    let is_refused = operation.refused.is_some() || is_never_stored;
     if is_refused && !rows.is_empty() {
         found.phantom += 1;
         found.complain(format!("number {number} was refused and is there"));
@@ -115,14 +130,19 @@ fn hold_against(found: &mut Findings, number: u64, operation: &Operation, rows: 
         found.doubled += 1;
         found.complain(format!("number {number} is there {} times", rows.len()));
     }
+    if operation.erasure == Erasure::Done && !rows.is_empty() {
+        found.returned += 1;
+        found.complain(format!("number {number} was erased and is there"));
+    }
     if let Some((id, at)) = &operation.created {
         found.acknowledged += 1;
         match rows.iter().find(|row| row.id.to_string() == *id) {
+            None if operation.erasure != Erasure::None => {}
             None => {
                 found.lost += 1;
                 found.complain(format!("number {number} was acknowledged as {id} and is not there"));
             }
-            Some(row) if timestamp(row.created_at) != *at => {
+            Some(row) if at != "-" && timestamp(row.created_at) != *at => {
                 found.altered += 1;
                 found.complain(format!("number {number} was acknowledged at another moment"));
             }
@@ -130,8 +150,12 @@ fn hold_against(found: &mut Findings, number: u64, operation: &Operation, rows: 
         }
     }
     for row in rows {
-        let is_same_key =
-            row.idempotency_key == (operation.kind == Kind::Safe).then(|| crate::traffic::retry_key(number));
+        let is_same_key = match operation.kind {
+            Kind::Safe => row.idempotency_key.as_deref() == Some(&retry_key(number)),
+            // The program makes it.
+            Kind::Imported => row.idempotency_key.is_some(),
+            _ => row.idempotency_key.is_none(),
+        };
         if !row.is_as_sent(number) || !is_same_key {
             found.altered += 1;
             found.complain(format!("number {number} is not as it was sent"));
@@ -150,7 +174,6 @@ mod tests {
 
     use super::*;
     use crate::people::as_stored;
-    use crate::traffic::retry_key;
 
     const CLINIC: Uuid = Uuid::from_u128(1);
 
@@ -166,8 +189,16 @@ mod tests {
 
     fn acknowledged(number: u64) -> Operation {
         let created = (row(number).id.to_string(), timestamp(OffsetDateTime::UNIX_EPOCH));
-        let (kind, refused, unknown, wrong) = (Kind::Safe, None, 0, Vec::new());
-        Operation { organisation: CLINIC, kind, created: Some(created), refused, unknown, wrong }
+        let (kind, refused, erasure) = (Kind::Safe, None, Erasure::None);
+        Operation {
+            organisation: CLINIC,
+            kind,
+            created: Some(created),
+            refused,
+            erasure,
+            unknown: 0,
+            wrong: Vec::new(),
+        }
     }
 
     fn held(operation: &Operation, rows: &[Row]) -> Findings {
@@ -179,6 +210,10 @@ mod tests {
     #[test]
     fn what_is_as_promised_is_good() {
         assert!(held(&acknowledged(7), &[row(7)]).is_good());
+        let erased = Operation { erasure: Erasure::Done, ..acknowledged(7) };
+        assert!(held(&erased, &[]).is_good());
+        let begun = Operation { erasure: Erasure::Begun, ..acknowledged(7) };
+        assert!(held(&begun, &[]).is_good() && held(&begun, &[row(7)]).is_good());
         let unknown = Operation { created: None, unknown: 1, ..acknowledged(7) };
         assert!(held(&unknown, &[]).is_good() && held(&unknown, &[row(7)]).is_good());
     }
@@ -192,6 +227,8 @@ mod tests {
         assert_eq!(held(&refused, &[row(7)]).phantom, 1);
         let faulty = Operation { created: None, kind: Kind::Faulty, ..acknowledged(7) };
         assert_eq!(held(&faulty, &[row(7)]).phantom, 1);
+        let erased = Operation { erasure: Erasure::Done, ..acknowledged(7) };
+        assert_eq!(held(&erased, &[row(7)]).returned, 1);
         let altered = [
             Row { patient: as_stored(8).to_string(), ..row(7) },
             Row { idempotency_key: None, ..row(7) },

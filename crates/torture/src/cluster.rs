@@ -1,13 +1,14 @@
-//! A register on a Citus cluster: workers die, shards move and services are killed, while the clients of two organisations go on.
+//! A register on a Citus cluster: workers die, shards move and services are killed, while the clients of two
+//! organisations go on.
 
 use intake_infra::{Durability, Prepared};
 use intake_test_support::TestDatabase;
 
-use crate::arena::{Arena, INSTANCES};
 use crate::audit::Findings;
-use crate::ground::Ground;
 use crate::hangs::RECOVERY;
-use crate::scene::{Act, Refusals, Scene};
+use crate::postgres_server::PostgresServer;
+use crate::run::{Fault, Refusals, Run};
+use crate::test_bed::{INSTANCES, TestBed};
 
 const NAME: &str = "cluster";
 /// How long a worker is away, in milliseconds: less and more than requests wait.
@@ -19,27 +20,27 @@ pub(crate) fn is_missing() -> Option<&'static str> {
     (!is_named).then_some("INTAKE_TEST_CITUS_URL names none")
 }
 
-impl Scene<'_> {
+impl Run<'_> {
     /// Strikes the cluster that `INTAKE_TEST_CITUS_URL` names, all of it on this machine.
     pub(crate) fn strike_cluster(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
         let database = TestDatabase::new();
         database.citus().use_alone();
-        // Of which the proxies of every arena are made; nobody connects to it.
-        let ground = Ground::prepare(&self.folder.join("beside_the_cluster"), Durability::None)?;
+        // Of which the proxies of every bed are made; nobody connects to it.
+        let server = PostgresServer::prepare(&self.folder.join("beside_the_cluster"), Durability::None)?;
         let urls = Prepared { owner: database.owner.clone(), service: database.service.clone() };
-        let arena = Arena::open_at(&ground, &self.impatient_plan(NAME), urls)?;
-        self.play_in(&arena, Refusals::Expected, |act| {
+        let bed = TestBed::open_at(&server, &self.impatient_plan(NAME), urls)?;
+        self.run_fault_in(&bed, Refusals::Expected, |fault| {
             let mut struck = 0;
             for _ in 0..times {
-                act.rest();
-                struck += u64::from(act.strike_cluster(&database)?);
+                fault.rest();
+                struck += u64::from(fault.strike_cluster(&database)?);
             }
             Ok(struck)
         })
     }
 }
 
-impl Act<'_> {
+impl Fault<'_> {
     /// Returns whether a fault has struck.
     fn strike_cluster(&mut self, database: &TestDatabase) -> anyhow::Result<bool> {
         let citus = database.citus();
@@ -51,15 +52,15 @@ impl Act<'_> {
                 drop(stopped);
             }
             1 => {
-                let choice = usize::try_from(self.random.below(self.arena.clinics.len() as u64))?;
-                let Some((clinic, _)) = self.arena.clinics.get(choice) else { return Ok(false) };
+                let choice = usize::try_from(self.random.below(self.bed.clinics.len() as u64))?;
+                let Some((clinic, _)) = self.bed.clinics.get(choice) else { return Ok(false) };
                 let from = citus.node_of(database.name(), clinic.organisation);
                 let to = (1..citus.nodes()).find(|node| *node != from);
                 // Citus refuses it while something is left of a worker's death.
                 let is_moved = to.map(|to| citus.move_shard(database.name(), clinic.organisation, to).is_ok());
                 return Ok(is_moved == Some(true));
             }
-            _ => self.arena.kill_service(usize::try_from(self.random.below(INSTANCES as u64))?)?,
+            _ => self.bed.kill_service(usize::try_from(self.random.below(INSTANCES as u64))?)?,
         }
         self.must_serve(std::time::Instant::now(), RECOVERY, "a fault of the cluster");
         Ok(true)

@@ -71,8 +71,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Frees what [`Self::fill`] has taken. The deletion is synced: the next power cut would undo it, and the disk would be
-    /// full again and stay so.
+    /// Frees what [`Self::fill`] has taken. The deletion is synced: the next power cut would undo it, and the disk
+    /// would be full again and stay so.
     pub(crate) fn empty(&self) -> anyhow::Result<()> {
         fs::remove_file(self.ballast())?;
         Ok(fs::File::open(&self.mount)?.sync_all()?)
@@ -82,8 +82,8 @@ impl Disk {
         self.mount.join("ballast")
     }
 
-    /// Another program may have copied the list of mounts for itself, as those do that start a container: as long as it has
-    /// the disk without power, that is what is mounted again.
+    /// Another program may have copied the list of mounts for itself, as those do that start a container: as long as it
+    /// has the disk without power, that is what is mounted again.
     fn mount(&self) -> anyhow::Result<()> {
         let until = Instant::now() + RELEASE;
         loop {

@@ -10,8 +10,8 @@ use intake_test_support::WithCount;
 
 use crate::audit::Findings;
 use crate::faults::CONTROL_TRIES;
-use crate::ground::Ground;
-use crate::scene::Scene;
+use crate::postgres_server::PostgresServer;
+use crate::run::Run;
 
 /// Makes PostgreSQL write as late as possible what need not be on disk at once, so that losses are seen.
 const WRITE_LATE: [&str; 2] = ["ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"];
@@ -26,33 +26,33 @@ pub(crate) fn turn_off(database: &str, time: u64) -> (String, String) {
     (format!("ALTER {whose} SET synchronous_commit = off"), format!("ALTER {whose} RESET synchronous_commit"))
 }
 
-impl Scene<'_> {
+impl Run<'_> {
     /// Turns durability off, ends all sessions so that the setting takes effect, and kills PostgreSQL.
     pub(crate) fn drift(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
-        let ground = Ground::prepare(&self.folder.join("drift-ground"), Durability::Full)?;
-        self.play(&ground, "drift", |act| {
-            WRITE_LATE.iter().try_for_each(|sql| ground.administer(sql))?;
+        let server = PostgresServer::prepare(&self.folder.join("drift-server"), Durability::Full)?;
+        self.run_fault(&server, "drift", |fault| {
+            WRITE_LATE.iter().try_for_each(|sql| server.administer(sql))?;
             for time in 0..times {
-                act.rest();
+                fault.rest();
                 let (off, on) = turn_off("drift", time);
-                ground.administer(&off)?;
-                ground.end_sessions(SERVICE_ROLE)?;
-                std::thread::sleep(act.random.milliseconds(DRIFTED.0, DRIFTED.1));
-                ground.kill()?;
-                ground.restart()?;
-                ground.administer(&on)?;
-                ground.end_sessions(SERVICE_ROLE)?;
+                server.administer(&off)?;
+                server.end_sessions(SERVICE_ROLE)?;
+                std::thread::sleep(fault.random.milliseconds(DRIFTED.0, DRIFTED.1));
+                server.kill()?;
+                server.restart()?;
+                server.administer(&on)?;
+                server.end_sessions(SERVICE_ROLE)?;
             }
             Ok(times)
         })
     }
 
-    /// A session of the same role that relies on the default: some of its commits must be lost, unless PostgreSQL happens to
-    /// write in the very moment before the kill.
+    /// A session of the same role that relies on the default: some of its commits must be lost, unless PostgreSQL
+    /// happens to write in the very moment before the kill.
     pub(crate) fn control_drift(&self) -> anyhow::Result<Findings> {
-        let ground = Ground::prepare(&self.folder.join("control-drift"), Durability::Full)?;
+        let server = PostgresServer::prepare(&self.folder.join("control-drift"), Durability::Full)?;
         for time in 0..CONTROL_TRIES {
-            let found = self.lose_by_drift(&ground, &format!("control_drift_{time}"))?;
+            let found = self.lose_by_drift(&server, &format!("control_drift_{time}"))?;
             if found.lost > 0 {
                 return Ok(found);
             }
@@ -60,12 +60,12 @@ impl Scene<'_> {
         Ok(Findings::default())
     }
 
-    fn lose_by_drift(&self, ground: &Ground, database: &str) -> anyhow::Result<Findings> {
-        let urls = ground.database(database)?;
-        WRITE_LATE.iter().try_for_each(|sql| ground.administer(sql))?;
+    fn lose_by_drift(&self, server: &PostgresServer, database: &str) -> anyhow::Result<Findings> {
+        let urls = server.database(database)?;
+        WRITE_LATE.iter().try_for_each(|sql| server.administer(sql))?;
         let mut owner = PgConnection::establish(urls.owner.expose())?;
         owner.batch_execute(&format!("CREATE TABLE rows (); GRANT INSERT ON rows TO {SERVICE_ROLE}"))?;
-        ground.administer(&turn_off(database, 0).0)?;
+        server.administer(&turn_off(database, 0).0)?;
         let mut session = PgConnection::establish(urls.service.expose())?;
         let started = Instant::now();
         let mut acknowledged = 0;
@@ -73,8 +73,8 @@ impl Scene<'_> {
             session.batch_execute("INSERT INTO rows DEFAULT VALUES")?;
             acknowledged += 1;
         }
-        ground.kill()?;
-        ground.restart()?;
+        server.kill()?;
+        server.restart()?;
         let count = diesel::sql_query("SELECT count(*) AS count FROM rows");
         let stored = count.get_result::<WithCount>(&mut PgConnection::establish(urls.owner.expose())?)?.count;
         let lost = acknowledged - u64::try_from(stored)?;

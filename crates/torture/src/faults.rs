@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use intake_infra::Durability;
 
-use crate::arena::{Arena, INSTANCES};
 use crate::audit::{Findings, audit};
 use crate::disk::Disk;
-use crate::ground::Ground;
 use crate::journal::Journal;
+use crate::postgres_server::PostgresServer;
 use crate::races;
 use crate::route::Dropping;
-use crate::scene::Scene;
+use crate::run::Run;
+use crate::test_bed::{INSTANCES, TestBed};
 
 /// How long packets are dropped, in milliseconds.
 const DROPPED: (u64, u64) = (200, 6_000);
@@ -24,50 +24,50 @@ const ANSWER_CUTS: u64 = 6_000;
 /// In this many tries a control must lose something.
 pub(crate) const CONTROL_TRIES: u64 = 10;
 
-impl Scene<'_> {
-    pub(crate) fn kill_services(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "kill_services", |act| {
+impl Run<'_> {
+    pub(crate) fn kill_services(&self, server: &PostgresServer, times: u64) -> anyhow::Result<(u64, Findings)> {
+        self.run_fault(server, "kill_services", |fault| {
             for time in 0..times {
-                act.rest();
-                act.arena.kill_service(usize::try_from(time)? % INSTANCES)?;
+                fault.rest();
+                fault.bed.kill_service(usize::try_from(time)? % INSTANCES)?;
             }
             Ok(times)
         })
     }
 
     /// Kills in turns all of PostgreSQL, its parent process, and one child process.
-    pub(crate) fn kill_database(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "kill_database", |act| {
+    pub(crate) fn kill_database(&self, server: &PostgresServer, times: u64) -> anyhow::Result<(u64, Findings)> {
+        self.run_fault(server, "kill_database", |fault| {
             for time in 0..times {
-                act.rest();
+                fault.rest();
                 match time % 3 {
-                    0 => ground.kill()?,
-                    1 => ground.kill_parent()?,
-                    _ => ground.kill_child(&mut act.random)?,
+                    0 => server.kill()?,
+                    1 => server.kill_parent()?,
+                    _ => server.kill_child(&mut fault.random)?,
                 }
-                ground.restart()?;
+                server.restart()?;
             }
             Ok(times)
         })
     }
 
     /// Cuts the connections between services and database until this many patients are acknowledged.
-    pub(crate) fn cut_database(&self, ground: &Ground, patients: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "cut_database", |act| {
-            act.arena.database_proxy.cut_every(DATABASE_CUTS.0, DATABASE_CUTS.1);
-            wait_for(act.journal, patients);
-            act.arena.database_proxy.cut_every(0, 0);
-            Ok(act.arena.database_proxy.count())
+    pub(crate) fn cut_database(&self, server: &PostgresServer, patients: u64) -> anyhow::Result<(u64, Findings)> {
+        self.run_fault(server, "cut_database", |fault| {
+            fault.bed.database_proxy.cut_every(DATABASE_CUTS.0, DATABASE_CUTS.1);
+            wait_for(fault.journal, patients);
+            fault.bed.database_proxy.cut_every(0, 0);
+            Ok(fault.bed.database_proxy.count())
         })
     }
 
     /// Drops every packet between services and database for a while, which may be longer than connections last.
-    pub(crate) fn drop_packets(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "drop_packets", |act| {
+    pub(crate) fn drop_packets(&self, server: &PostgresServer, times: u64) -> anyhow::Result<(u64, Findings)> {
+        self.run_fault(server, "drop_packets", |fault| {
             for _ in 0..times {
-                act.rest();
-                let dropping = Dropping::to(act.arena.database_proxy.address.ip())?;
-                std::thread::sleep(act.random.milliseconds(DROPPED.0, DROPPED.1));
+                fault.rest();
+                let dropping = Dropping::to(fault.bed.database_proxy.address.ip())?;
+                std::thread::sleep(fault.random.milliseconds(DROPPED.0, DROPPED.1));
                 drop(dropping);
             }
             Ok(times)
@@ -75,27 +75,27 @@ impl Scene<'_> {
     }
 
     /// Cuts the answers of the services until this many patients are acknowledged.
-    pub(crate) fn cut_answers(&self, ground: &Ground, patients: u64) -> anyhow::Result<(u64, Findings)> {
-        self.play(ground, "cut_answers", |act| {
-            act.arena.cut_answers(ANSWER_CUTS);
-            wait_for(act.journal, patients);
-            act.arena.cut_answers(0);
-            Ok(act.arena.answers_cut())
+    pub(crate) fn cut_answers(&self, server: &PostgresServer, patients: u64) -> anyhow::Result<(u64, Findings)> {
+        self.run_fault(server, "cut_answers", |fault| {
+            fault.bed.cut_answers(ANSWER_CUTS);
+            wait_for(fault.journal, patients);
+            fault.bed.cut_answers(0);
+            Ok(fault.bed.answers_cut())
         })
     }
 
-    pub(crate) fn race(&self, ground: &Ground, rounds: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.plan("races", &[]))?;
-        let journal = Journal::begin(arena.folder.join("journal"))?;
-        let mut found = races::for_one_key(&arena, &journal, rounds)?;
-        found += audit(&journal, &mut arena.register()?)?;
+    pub(crate) fn race(&self, server: &PostgresServer, rounds: u64) -> anyhow::Result<(u64, Findings)> {
+        let bed = TestBed::open(server, &self.plan("races", &[]))?;
+        let journal = Journal::begin(bed.folder.join("journal"))?;
+        let mut found = races::for_one_key(&bed, &journal, rounds)?;
+        found += audit(&journal, &mut bed.register()?)?;
         Ok((rounds, found))
     }
 
-    pub(crate) fn revoke(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.plan("revocations", &[]))?;
-        let mut found = races::of_revocation(&arena, self.seed, times)?;
-        let stored = arena.count()?;
+    pub(crate) fn revoke(&self, server: &PostgresServer, times: u64) -> anyhow::Result<(u64, Findings)> {
+        let bed = TestBed::open(server, &self.plan("revocations", &[]))?;
+        let mut found = races::of_revocation(&bed, self.seed, times)?;
+        let stored = bed.count()?;
         if stored != found.acknowledged {
             found.phantom += stored.abs_diff(found.acknowledged);
             found.complain(format!("{stored} patients are there, {} were acknowledged", found.acknowledged));
@@ -106,13 +106,13 @@ impl Scene<'_> {
     /// Cuts the power under PostgreSQL.
     pub(crate) fn cut_power(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
         let disk = Disk::make(&self.folder.join("power"))?;
-        let ground = Ground::prepare(disk.path(), Durability::Full)?;
+        let server = PostgresServer::prepare(disk.path(), Durability::Full)?;
         // Ends before its disk.
-        self.play(&ground, "power_cuts", |act| {
+        self.run_fault(&server, "power_cuts", |fault| {
             for _ in 0..times {
-                act.rest();
+                fault.rest();
                 disk.cut_power()?;
-                ground.restart()?;
+                server.restart()?;
             }
             Ok(times)
         })
@@ -121,15 +121,15 @@ impl Scene<'_> {
     /// Fills the disk under PostgreSQL, which may end because of it, and frees it again.
     pub(crate) fn fill_disk(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
         let disk = Disk::make(&self.folder.join("full"))?;
-        let ground = Ground::prepare(disk.path(), Durability::Full)?;
+        let server = PostgresServer::prepare(disk.path(), Durability::Full)?;
         // Ends before its disk.
-        self.play(&ground, "full_disk", |act| {
+        self.run_fault(&server, "full_disk", |fault| {
             for _ in 0..times {
-                act.rest();
+                fault.rest();
                 disk.fill()?;
-                std::thread::sleep(act.random.milliseconds(FULL.0, FULL.1));
+                std::thread::sleep(fault.random.milliseconds(FULL.0, FULL.1));
                 disk.empty()?;
-                ground.restart()?;
+                server.restart()?;
             }
             Ok(times)
         })
@@ -137,12 +137,12 @@ impl Scene<'_> {
 
     /// Without durability, killing PostgreSQL must lose something.
     pub(crate) fn control_kill(&self) -> anyhow::Result<Findings> {
-        let ground = Ground::prepare(&self.folder.join("control-kill"), Durability::None)?;
+        let server = PostgresServer::prepare(&self.folder.join("control-kill"), Durability::None)?;
         for time in 0..CONTROL_TRIES {
-            let (_, found) = self.play(&ground, &format!("control_kill_{time}"), |act| {
-                std::thread::sleep(act.random.milliseconds(200, 400));
-                ground.kill()?;
-                ground.restart()?;
+            let (_, found) = self.run_fault(&server, &format!("control_kill_{time}"), |fault| {
+                std::thread::sleep(fault.random.milliseconds(200, 400));
+                server.kill()?;
+                server.restart()?;
                 Ok(1)
             })?;
             if found.lost > 0 {
@@ -157,13 +157,13 @@ impl Scene<'_> {
         for time in 0..CONTROL_TRIES {
             let name = format!("control_power_{time}");
             let disk = Disk::make(&self.folder.join(&name))?;
-            let ground = Ground::prepare(disk.path(), Durability::None)?;
+            let server = PostgresServer::prepare(disk.path(), Durability::None)?;
             let mut everything = None;
-            let played = self.play(&ground, &name, |act| {
+            let played = self.run_fault(&server, &name, |fault| {
                 std::thread::sleep(Duration::from_millis(500));
                 disk.cut_power()?;
-                if let Err(error) = ground.restart() {
-                    everything = Some((act.journal.acknowledged(), error));
+                if let Err(error) = server.restart() {
+                    everything = Some((fault.journal.acknowledged(), error));
                     anyhow::bail!("the database is lost");
                 }
                 Ok(1)

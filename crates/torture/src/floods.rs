@@ -7,20 +7,18 @@ use intake_test_support::flood::{
 };
 use intake_test_support::{Client, create_request};
 
-use crate::arena::{Arena, INSTANCES};
 use crate::audit::Findings;
-use crate::ground::Ground;
 use crate::journal::Kind;
 use crate::people::patient;
-use crate::scene::{Act, Refusals, Scene};
+use crate::postgres_server::PostgresServer;
+use crate::run::{Fault, Refusals, Run};
+use crate::test_bed::{INSTANCES, TestBed};
 use crate::traffic::{acknowledge, retry_key};
 
 /// The most memory that a service may use.
 const MEMORY_MAX: u64 = 256 * 1024 * 1024;
 /// Connections of a flood to each service, more than twice as many as the usual clients have.
 const CONNECTIONS: usize = 32;
-/// Sign-ins are limited by address, so the flood pretends to come from many, as behind a proxy.
-const BEHIND_A_PROXY: (&str, &str) = ("INTAKE_TRUSTED_PROXIES", "127.0.0.1");
 
 /// What a flood consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,68 +66,73 @@ impl FloodKind {
     }
 }
 
-impl Scene<'_> {
+impl Run<'_> {
     /// Runs one flood for this long. Returns how many requests it sent.
-    pub(crate) fn flood(&self, ground: &Ground, kind: FloodKind, time: Duration) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.plan(kind.name(), &[BEHIND_A_PROXY]))?;
-        self.play_in(&arena, Refusals::Wrong, |act| {
-            act.rest();
-            let asked = flood(act, kind, time)?;
-            act.rest();
+    pub(crate) fn flood(
+        &self,
+        server: &PostgresServer,
+        kind: FloodKind,
+        time: Duration,
+    ) -> anyhow::Result<(u64, Findings)> {
+        let bed = TestBed::open(server, &self.plan(kind.name(), &[]))?;
+        self.run_fault_in(&bed, Refusals::Wrong, |fault| {
+            fault.rest();
+            let asked = flood(fault, kind, time)?;
+            fault.rest();
             if asked == 0 {
-                act.found.is_wrong(format!("{}: nothing was asked", kind.title()));
+                fault.found.is_wrong(format!("{}: nothing was asked", kind.title()));
             }
-            act.found.away = Some(act.traffic.pulse.longest());
-            bound_memory(act);
+            fault.found.away = Some(fault.traffic.pulse.longest());
+            bound_memory(fault);
             Ok(asked)
         })
     }
 }
 
 /// Floods for this long, and checks the answers.
-pub(crate) fn flood(act: &mut Act<'_>, kind: FloodKind, time: Duration) -> anyhow::Result<u64> {
-    let services = (0..INSTANCES).map(|instance| act.arena.client(instance)).collect::<anyhow::Result<Vec<_>>>()?;
-    let Some(next) = requests(act, kind, &services)? else { return Ok(0) };
+pub(crate) fn flood(fault: &mut Fault<'_>, kind: FloodKind, time: Duration) -> anyhow::Result<u64> {
+    let services = (0..INSTANCES).map(|instance| fault.bed.client(instance)).collect::<anyhow::Result<Vec<_>>>()?;
+    let Some(next) = requests(fault, kind, &services)? else { return Ok(0) };
     let manner = if kind == FloodKind::Unread { Manner::Deaf } else { Manner::Eager };
     let flood = Flood::start(&services, CONNECTIONS, manner, &next);
     std::thread::sleep(time);
     let Flooded { asked, answers } = flood.stop();
     for (status, count) in &answers {
         if !kind.may_be_answered(*status) {
-            act.found.is_wrong(format!("{}: {status} was answered {count} times", kind.title()));
+            fault.found.is_wrong(format!("{}: {status} was answered {count} times", kind.title()));
         }
     }
     Ok(asked)
 }
 
 /// Notes how much memory the services use, and whether it is too much.
-pub(crate) fn bound_memory(act: &mut Act<'_>) {
-    let memory = act.arena.peak_memory();
-    act.found.memory = act.found.memory.max(Some(memory));
+pub(crate) fn bound_memory(fault: &mut Fault<'_>) {
+    let memory = fault.bed.peak_memory();
+    fault.found.memory = fault.found.memory.max(Some(memory));
     if memory > MEMORY_MAX {
-        act.found.is_wrong(format!("a service held {} MiB of memory", memory / 1024 / 1024));
+        fault.found.is_wrong(format!("a service held {} MiB of memory", memory / 1024 / 1024));
     }
 }
 
 /// The requests of a flood. None: there is no clinic or service for it.
-fn requests(act: &Act<'_>, kind: FloodKind, services: &[Client]) -> anyhow::Result<Option<NextRequest>> {
-    let Some((clinic, keys)) = act.arena.clinics.first() else { return Ok(None) };
+fn requests(fault: &Fault<'_>, kind: FloodKind, services: &[Client]) -> anyhow::Result<Option<NextRequest>> {
+    let Some((clinic, keys)) = fault.bed.clinics.first() else { return Ok(None) };
     Ok(match kind {
         FloodKind::UnknownKeys => Some(with_unknown_keys(clinic, &[])),
-        FloodKind::RevokedKey => Some(with_key(&act.arena.revoked_key, &[])),
+        FloodKind::RevokedKey => Some(with_key(&fault.bed.revoked_key, &[])),
         FloodKind::Replays => {
             let (Some(key), Some(service)) = (keys.first(), services.first()) else { return Ok(None) };
-            let number = act.traffic.next_number();
+            let number = fault.traffic.next_number();
             let (retry_key, body) = (retry_key(number), patient(number).to_string());
-            act.journal.sent(number, clinic.organisation.to_string().parse()?, Kind::Safe);
+            fault.journal.sent(number, clinic.organisation.to_string().parse()?, Kind::Safe);
             let request = create_request(key, &[("Idempotency-Key", &retry_key)], body.as_bytes());
             let first = service.try_connect().and_then(|mut connection| {
                 connection.try_write(&request)?;
                 connection.try_read(true)
             });
             match first {
-                Ok(answer) if answer.status == 201 && acknowledge(act.journal, number, &answer) => {}
-                _ => act.journal.unknown(number, "before a flood"),
+                Ok(answer) if answer.status == 201 && acknowledge(fault.journal, number, &answer) => {}
+                _ => fault.journal.unknown(number, "before a flood"),
             }
             Some(replays(key, &retry_key, body.as_bytes(), &[]))
         }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use intake_test_support::{HeldRow, freeze_writer};
 
-use crate::arena::{Arena, INSTANCES, application_name};
 use crate::audit::Findings;
-use crate::ground::Ground;
 use crate::journal::Kind;
 use crate::people::patient;
+use crate::postgres_server::PostgresServer;
 use crate::random::Random;
-use crate::scene::{Act, Refusals, SHORT_DEADLINE, Scene};
+use crate::run::{Fault, Refusals, Run, SHORT_DEADLINE};
+use crate::test_bed::{INSTANCES, TestBed, application_name};
 use crate::traffic::retry_key;
 
 /// How soon the services must work again after the fault is over.
@@ -38,17 +38,17 @@ fn around(deadline: Duration, random: &mut Random, is_short: bool) -> Duration {
     }
 }
 
-impl Scene<'_> {
+impl Run<'_> {
     /// Freezes all of PostgreSQL, in turns for less and for more than the deadline.
-    pub(crate) fn stop_database(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.impatient_plan("stop_database"))?;
-        self.play_in(&arena, Refusals::Expected, |act| {
+    pub(crate) fn stop_database(&self, server: &PostgresServer, times: u64) -> anyhow::Result<(u64, Findings)> {
+        let bed = TestBed::open(server, &self.impatient_plan("stop_database"))?;
+        self.run_fault_in(&bed, Refusals::Expected, |fault| {
             for time in 0..times {
-                act.rest();
-                let frozen = ground.freeze()?;
-                std::thread::sleep(around_deadline(&mut act.random, time.is_multiple_of(2)));
+                fault.rest();
+                let frozen = server.freeze()?;
+                std::thread::sleep(around_deadline(&mut fault.random, time.is_multiple_of(2)));
                 drop(frozen);
-                act.must_serve(Instant::now(), RECOVERY, "PostgreSQL went on");
+                fault.must_serve(Instant::now(), RECOVERY, "PostgreSQL went on");
             }
             Ok(times)
         })
@@ -56,28 +56,28 @@ impl Scene<'_> {
 
     /// Freezes the process that one service's writer talks to, for longer than the deadline. The services must continue
     /// without it, and nothing may be stored twice when it wakes or is killed.
-    pub(crate) fn stop_backend(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        let arena = Arena::open(ground, &self.impatient_plan("stop_backend"))?;
-        self.play_in(&arena, Refusals::Expected, |act| {
+    pub(crate) fn stop_backend(&self, server: &PostgresServer, times: u64) -> anyhow::Result<(u64, Findings)> {
+        let bed = TestBed::open(server, &self.impatient_plan("stop_backend"))?;
+        self.run_fault_in(&bed, Refusals::Expected, |fault| {
             for time in 0..times {
-                act.rest();
+                fault.rest();
                 let instance = usize::try_from(time)? % INSTANCES;
                 let writer =
-                    freeze_writer(&act.arena.urls.owner, &application_name(instance)).map_err(|why| anyhow!(why))?;
+                    freeze_writer(&fault.bed.urls.owner, &application_name(instance)).map_err(|why| anyhow!(why))?;
                 let since = Instant::now();
-                act.must_serve(since, SHORT_DEADLINE + RECOVERY, "a writer's backend stood still");
+                fault.must_serve(since, SHORT_DEADLINE + RECOVERY, "a writer's backend stood still");
                 // It stays frozen while the services work without it.
-                let asleep = around_deadline(&mut act.random, false);
+                let asleep = around_deadline(&mut fault.random, false);
                 std::thread::sleep(asleep.saturating_sub(since.elapsed()));
-                if act.random.one_in(3) {
+                if fault.random.one_in(3) {
                     writer.kill();
                     // Its death makes all of PostgreSQL restart.
                     std::thread::sleep(NOTICED);
-                    ground.restart()?;
+                    server.restart()?;
                 } else {
                     drop(writer);
                 }
-                act.must_serve(Instant::now(), RECOVERY, "a writer's backend went on, or died");
+                fault.must_serve(Instant::now(), RECOVERY, "a writer's backend went on, or died");
             }
             Ok(times)
         })
@@ -85,31 +85,32 @@ impl Scene<'_> {
 
     /// A transaction holds the row of an `Idempotency-Key` that clients send, in turns for less and for more than the
     /// deadline, and then commits or rolls back. No other request may be refused because of it.
-    pub(crate) fn hold_rows(&self, ground: &Ground, times: u64) -> anyhow::Result<(u64, Findings)> {
-        // No request may be refused here, so that the deadline must be longer on a busy machine, and the faults with it.
+    pub(crate) fn hold_rows(&self, server: &PostgresServer, times: u64) -> anyhow::Result<(u64, Findings)> {
+        // No request may be refused here, so that the deadline must be longer on a busy machine, and the faults with
+        // it.
         let deadline = SHORT_DEADLINE * self.slowness;
-        let arena = Arena::open(ground, &self.plan_with("hold_rows", deadline, &[]))?;
-        self.play_in(&arena, Refusals::Wrong, |act| {
+        let bed = TestBed::open(server, &self.plan_with("hold_rows", deadline, &[]))?;
+        self.run_fault_in(&bed, Refusals::Wrong, |fault| {
             for time in 0..times {
-                act.rest();
-                let hold = around(deadline, &mut act.random, time.is_multiple_of(2));
-                hold_row(act, hold)?;
+                fault.rest();
+                let hold = around(deadline, &mut fault.random, time.is_multiple_of(2));
+                hold_row(fault, hold)?;
             }
-            act.found.away = Some(act.traffic.pulse.longest());
+            fault.found.away = Some(fault.traffic.pulse.longest());
             Ok(times)
         })
     }
 }
 
 /// Holds a row while clients send its key.
-fn hold_row(act: &mut Act<'_>, hold: Duration) -> anyhow::Result<()> {
-    let Some((clinic, _)) = act.arena.clinics.first() else { return Ok(()) };
-    let number = act.traffic.next_number();
-    let owner = &act.arena.urls.owner;
+fn hold_row(fault: &mut Fault<'_>, hold: Duration) -> anyhow::Result<()> {
+    let Some((clinic, _)) = fault.bed.clinics.first() else { return Ok(()) };
+    let number = fault.traffic.next_number();
+    let owner = &fault.bed.urls.owner;
     let held = HeldRow::insert(owner, clinic.organisation, &retry_key(number), &patient(number));
     let held = held.map_err(|why| anyhow!(why))?;
-    act.journal.sent(number, clinic.organisation.to_string().parse()?, Kind::Safe);
-    let (traffic, released) = (act.traffic, Instant::now() + hold);
+    fault.journal.sent(number, clinic.organisation.to_string().parse()?, Kind::Safe);
+    let (traffic, released) = (fault.traffic, Instant::now() + hold);
     let answers = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS_OF_ONE_KEY)
             .map(|client| scope.spawn(move || traffic.send_until_acknowledged(STREAM + client, number, released)))
@@ -117,9 +118,9 @@ fn hold_row(act: &mut Act<'_>, hold: Duration) -> anyhow::Result<()> {
         std::thread::sleep(hold);
         // Nobody can know yet whether the row will be committed.
         if clients.iter().any(std::thread::ScopedJoinHandle::is_finished) {
-            act.found.is_wrong(format!("number {number} was settled while its row was held"));
+            fault.found.is_wrong(format!("number {number} was settled while its row was held"));
         }
-        let ended = if act.random.one_in(2) { held.commit() } else { held.roll_back() };
+        let ended = if fault.random.one_in(2) { held.commit() } else { held.roll_back() };
         let answers = clients.into_iter().map(|client| client.join().map_err(|_| anyhow!("a client panicked"))?);
         let answers = answers.collect::<anyhow::Result<Vec<_>>>()?;
         ended.map_err(|why| anyhow!(why)).map(|()| answers)
@@ -128,7 +129,7 @@ fn hold_row(act: &mut Act<'_>, hold: Duration) -> anyhow::Result<()> {
     if let Some(first) = bodies.next()
         && !bodies.all(|body| body == first)
     {
-        act.found.is_wrong(format!("number {number}: clients of one Idempotency-Key got different answers"));
+        fault.found.is_wrong(format!("number {number}: clients of one Idempotency-Key got different answers"));
     }
     Ok(())
 }

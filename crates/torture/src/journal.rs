@@ -1,12 +1,12 @@
 //! The journal of what was sent and what was answered, one line each, written to the file before anything else happens.
 //! The register is compared with it in the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use uuid::Uuid;
@@ -22,19 +22,36 @@ pub(crate) enum Kind {
     Faulty,
     /// Sends a patient with a key that nobody has.
     Stranger,
+    /// Sends a patient with the idempotency key of another patient.
+    OtherPatient,
+    /// Sends a patient with an API key that may end at any moment, once.
+    EndingKey,
+    /// A row of a file that `intake-import` sends.
+    Imported,
 }
 
 /// The journal of one run while it is written.
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
-    created: AtomicU64,
+    known: Mutex<Known>,
+}
+
+/// What readers of the register are held to while the journal is written.
+#[derive(Default)]
+struct Known {
+    /// The acknowledged patients in order: organisation and id.
+    acknowledged: Vec<(Uuid, String)>,
+    /// The ids of patients whose erasure has begun.
+    erasing: HashSet<String>,
+    /// The ids of patients whose erasure is done.
+    erased: HashSet<String>,
 }
 
 impl Journal {
     pub(crate) fn begin(path: PathBuf) -> anyhow::Result<Self> {
         let file = File::options().create_new(true).append(true).open(&path)?;
-        Ok(Self { path, file, created: AtomicU64::new(0) })
+        Ok(Self { path, file, known: Mutex::default() })
     }
 
     /// A patient is about to be sent.
@@ -42,10 +59,27 @@ impl Journal {
         self.write(format_args!("{number} sent {organisation} {kind:?}"));
     }
 
-    /// A 201 came, with this id and time.
-    pub(crate) fn created(&self, number: u64, id: &str, at: &str) {
+    /// A patient of this organisation was acknowledged, with this id and time; `-` where the time is not known.
+    pub(crate) fn created(&self, number: u64, organisation: Uuid, id: &str, at: &str) {
         self.write(format_args!("{number} created {id} {at}"));
-        self.created.fetch_add(1, Ordering::Relaxed);
+        self.known().acknowledged.push((organisation, id.to_owned()));
+    }
+
+    /// The patient with this id is about to be erased.
+    pub(crate) fn erasing(&self, number: u64, id: &str) {
+        self.write(format_args!("{number} erasing {id}"));
+        self.known().erasing.insert(id.to_owned());
+    }
+
+    /// The patient with this id has been erased.
+    pub(crate) fn erased(&self, number: u64, id: &str) {
+        self.write(format_args!("{number} erased {id}"));
+        self.known().erased.insert(id.to_owned());
+    }
+
+    /// The register was restored to an earlier moment: the acknowledgement may be void.
+    pub(crate) fn forgotten(&self, number: u64) {
+        self.write(format_args!("{number} forgotten -"));
     }
 
     /// Another answer came, which says that nothing was stored.
@@ -65,7 +99,29 @@ impl Journal {
 
     /// How many were acknowledged so far.
     pub(crate) fn acknowledged(&self) -> u64 {
-        self.created.load(Ordering::Relaxed)
+        self.known().acknowledged.len() as u64
+    }
+
+    /// The ids of the patients that were erased so far.
+    pub(crate) fn erased_ids(&self) -> HashSet<String> {
+        self.known().erased.clone()
+    }
+
+    /// The ids of an organisation's patients among the acknowledged from this position on, and the next position.
+    pub(crate) fn acknowledged_since(&self, organisation: Uuid, position: usize) -> (Vec<String>, usize) {
+        let known = self.known();
+        let since = known.acknowledged.get(position..).unwrap_or_default();
+        let ids = since.iter().filter(|(of, _)| *of == organisation).map(|(_, id)| id.clone()).collect();
+        (ids, known.acknowledged.len())
+    }
+
+    /// Whether the erasure of a patient has begun.
+    pub(crate) fn is_erasing(&self, id: &str) -> bool {
+        self.known().erasing.contains(id)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -79,6 +135,14 @@ impl Journal {
     }
 }
 
+/// How far the erasure of a patient has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Erasure {
+    None,
+    Begun,
+    Done,
+}
+
 /// What a journal says about one number.
 #[derive(Debug)]
 pub(crate) struct Operation {
@@ -87,6 +151,7 @@ pub(crate) struct Operation {
     /// The id and the time of the acknowledgement.
     pub(crate) created: Option<(String, String)>,
     pub(crate) refused: Option<u16>,
+    pub(crate) erasure: Erasure,
     pub(crate) unknown: u64,
     pub(crate) wrong: Vec<String>,
 }
@@ -108,7 +173,15 @@ fn note(operations: &mut HashMap<u64, Operation>, line: &str) -> anyhow::Result<
     if event == "sent" {
         let (organisation, kind) = rest.split_once(' ').context("an organisation")?;
         let (organisation, kind) = (organisation.parse()?, kind.parse()?);
-        let operation = Operation { organisation, kind, created: None, refused: None, unknown: 0, wrong: Vec::new() };
+        let operation = Operation {
+            organisation,
+            kind,
+            created: None,
+            refused: None,
+            erasure: Erasure::None,
+            unknown: 0,
+            wrong: Vec::new(),
+        };
         operations.insert(number, operation);
         return Ok(());
     }
@@ -119,6 +192,9 @@ fn note(operations: &mut HashMap<u64, Operation>, line: &str) -> anyhow::Result<
             operation.created = Some((id.to_owned(), at.to_owned()));
         }
         "refused" => operation.refused = Some(rest.parse()?),
+        "erasing" => operation.erasure = Erasure::Begun,
+        "erased" => operation.erasure = Erasure::Done,
+        "forgotten" => operation.created = None,
         "unknown" => operation.unknown += 1,
         "wrong" => operation.wrong.push(rest.to_owned()),
         other => anyhow::bail!("no such event: {other}"),
@@ -130,7 +206,8 @@ impl FromStr for Kind {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
-        let all = [Self::Once, Self::Safe, Self::Faulty, Self::Stranger];
+        let all =
+            [Self::Once, Self::Safe, Self::Faulty, Self::Stranger, Self::OtherPatient, Self::EndingKey, Self::Imported];
         all.into_iter().find(|kind| format!("{kind:?}") == text).with_context(|| format!("no such kind: {text}"))
     }
 }

@@ -1,29 +1,39 @@
 //! Makes a running service fail in every way while clients write down what they send and what is answered, and then
 //! compares the register with that journal. Controls come first: without durability it must report losses.
 
-mod arena;
 mod audit;
+mod clocks;
 mod cluster;
 mod disk;
 mod drift;
+mod endings;
+mod erasures;
 mod faults;
 mod floods;
-mod ground;
-mod hands;
 mod hangs;
+mod import_files;
+mod imports;
 mod journal;
 mod mixed;
+mod operations;
+mod passwords;
 mod people;
+mod postgres_server;
 mod promotion;
 mod proxy;
 mod pulse;
 mod races;
 mod random;
 mod reader;
+mod restores;
 mod route;
-mod scene;
+mod run;
+mod tampering;
+mod test_bed;
 mod traffic;
+mod unread_log;
 mod verdict;
+mod workers;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -37,9 +47,10 @@ pub use audit::Findings;
 pub use verdict::Verdict;
 
 use floods::FloodKind;
-use ground::Ground;
-use scene::Scene;
-use verdict::Line;
+use postgres_server::PostgresServer;
+use run::Run;
+use tampering::Tampering;
+use verdict::{Line, MustSee};
 
 /// How often each fault strikes.
 #[derive(Clone, Debug)]
@@ -72,8 +83,14 @@ pub struct Plan {
     pub backend_stops: u64,
     /// How often a transaction holds a row that clients send.
     pub held_rows: u64,
+    /// How often a service is started with a wrong clock.
+    pub wrong_clocks: u64,
+    /// How often nobody reads the logs of the services for a while.
+    pub unread_logs: u64,
     /// How often a standby is promoted.
     pub promotions: u64,
+    /// How often the register is restored to a moment of the past.
+    pub restores: u64,
     /// How often durability is turned off for the service's role or database, and PostgreSQL killed.
     pub drifts: u64,
     /// How often a worker of a Citus cluster dies, a shard moves, or a service of the cluster is killed.
@@ -82,8 +99,8 @@ pub struct Plan {
     pub flood: Duration,
     /// How long all faults strike at once.
     pub mixed: Duration,
-    /// How many times longer than promised requests may wait and services may take to come back: more than 1 where other
-    /// programs keep the machine busy.
+    /// How many times longer than promised requests may wait and services may take to come back: more than 1 where
+    /// other programs keep the machine busy.
     pub slowness: u32,
 }
 
@@ -92,84 +109,102 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
     let folder = tempfile::Builder::new().prefix("intake-torture-").tempdir()?;
     // PostgreSQL, which does not run as root, must be able to enter it.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711))?;
-    let scene = Scene { program: &plan.program, folder: folder.path(), seed: plan.seed, slowness: plan.slowness };
+    let run = Run { program: &plan.program, folder: folder.path(), seed: plan.seed, slowness: plan.slowness };
     let (no_disk, no_route) = (disk::is_missing(), route::is_missing());
-    let mut run = Run { on_step: &on_step, verdict: Verdict::default() };
-    run.verdict.left_out.extend(no_disk.map(|why| format!("a full disk and power cuts: {why}")));
-    run.verdict.left_out.extend(no_route.map(|why| format!("dropped packets: {why}")));
+    let mut recorder = Recorder { on_step: &on_step, verdict: Verdict::default() };
+    recorder.verdict.left_out.extend(no_disk.map(|why| format!("a full disk and power cuts: {why}")));
+    recorder.verdict.left_out.extend(no_route.map(|why| format!("dropped packets: {why}")));
     let no_cluster = cluster::is_missing();
-    run.verdict.left_out.extend(no_cluster.map(|why| format!("faults of a Citus cluster: {why}")));
+    recorder.verdict.left_out.extend(no_cluster.map(|why| format!("faults of a Citus cluster: {why}")));
+    let no_clocks = clocks::is_missing();
+    recorder.verdict.left_out.extend(no_clocks.map(|why| format!("wrong clocks: {why}")));
+    recorder.verdict.left_out.extend(imports::is_missing(&plan.program).map(|why| format!("imports: {why}")));
     let (has_disk, has_route) = (no_disk.is_none(), no_route.is_none());
 
-    run.control("PostgreSQL killed, synchronous_commit off", || scene.control_kill())?;
+    recorder.control("PostgreSQL killed, synchronous_commit off", MustSee::Lost, || run.control_kill())?;
     if has_disk && plan.power_cuts > 0 {
-        run.control("power cut, fsync off", || scene.control_power())?;
+        recorder.control("power cut, fsync off", MustSee::Lost, || run.control_power())?;
     }
     if plan.drifts > 0 {
-        run.control("durability turned off for a role that relies on the default", || scene.control_drift())?;
+        let fault = "durability turned off for a role that relies on the default";
+        recorder.control(fault, MustSee::Lost, || run.control_drift())?;
     }
-    let ground = Ground::prepare(folder.path(), Durability::Full)?;
+    let server = PostgresServer::prepare(folder.path(), Durability::Full)?;
+    for tampering in Tampering::ALL {
+        let (title, must_see) = tampering.title();
+        recorder.control(title, must_see, || run.control_tampering(&server, tampering))?;
+    }
     let drops = if has_route { plan.packet_drops } else { 0 };
-    run.step("service killed", plan.service_kills, |times| scene.kill_services(&ground, times))?;
-    run.step("PostgreSQL killed", plan.database_kills, |times| scene.kill_database(&ground, times))?;
-    run.step("connection to PostgreSQL cut", plan.database_cut_patients, |count| scene.cut_database(&ground, count))?;
-    run.step("packets to PostgreSQL dropped", drops, |times| scene.drop_packets(&ground, times))?;
-    run.step("answer cut", plan.answer_cut_patients, |count| scene.cut_answers(&ground, count))?;
-    run.step("64 clients, one Idempotency-Key", plan.races, |times| scene.race(&ground, times))?;
-    run.step("key revoked in use", plan.revocations, |times| scene.revoke(&ground, times))?;
-    run.step("PostgreSQL stopped", plan.database_stops, |times| scene.stop_database(&ground, times))?;
-    run.step("one backend stopped", plan.backend_stops, |times| scene.stop_backend(&ground, times))?;
-    run.step("row held", plan.held_rows, |times| scene.hold_rows(&ground, times))?;
+    recorder.step("service killed", plan.service_kills, |times| run.kill_services(&server, times))?;
+    recorder.step("PostgreSQL killed", plan.database_kills, |times| run.kill_database(&server, times))?;
+    recorder
+        .step("connection to PostgreSQL cut", plan.database_cut_patients, |count| run.cut_database(&server, count))?;
+    recorder.step("packets to PostgreSQL dropped", drops, |times| run.drop_packets(&server, times))?;
+    recorder.step("answer cut", plan.answer_cut_patients, |count| run.cut_answers(&server, count))?;
+    recorder.step("64 clients, one Idempotency-Key", plan.races, |times| run.race(&server, times))?;
+    recorder.step("key revoked in use", plan.revocations, |times| run.revoke(&server, times))?;
+    recorder.step("PostgreSQL stopped", plan.database_stops, |times| run.stop_database(&server, times))?;
+    recorder.step("one backend stopped", plan.backend_stops, |times| run.stop_backend(&server, times))?;
+    recorder.step("row held", plan.held_rows, |times| run.hold_rows(&server, times))?;
     for kind in FloodKind::ALL {
-        run.step(kind.title(), plan.flood.as_secs(), |_| scene.flood(&ground, kind, plan.flood))?;
+        recorder.step(kind.title(), plan.flood.as_secs(), |_| run.flood(&server, kind, plan.flood))?;
     }
-    drop(ground);
-    run.step("standby promoted", plan.promotions, |times| scene.promote_standby(times))?;
-    run.step("durability turned off, PostgreSQL killed", plan.drifts, |times| scene.drift(times))?;
+    let wrong_clocks = if no_clocks.is_none() { plan.wrong_clocks } else { 0 };
+    recorder.step("clock of a service wrong", wrong_clocks, |times| run.set_clocks_wrong(&server, times))?;
+    recorder.step("log not read", plan.unread_logs, |times| run.leave_logs_unread(&server, times))?;
+    drop(server);
+    recorder.step("register restored to a moment", plan.restores, |times| run.restore(times))?;
+    recorder.step("standby promoted", plan.promotions, |times| run.promote_standby(times))?;
+    recorder.step("durability turned off, PostgreSQL killed", plan.drifts, |times| run.drift(times))?;
     if has_disk {
-        run.step("disk full", plan.disk_fills, |times| scene.fill_disk(times))?;
-        run.step("power cut", plan.power_cuts, |times| scene.cut_power(times))?;
+        recorder.step("disk full", plan.disk_fills, |times| run.fill_disk(times))?;
+        recorder.step("power cut", plan.power_cuts, |times| run.cut_power(times))?;
     }
     let cluster_faults = if no_cluster.is_none() { plan.cluster_faults } else { 0 };
-    run.step("worker, shard or service of a cluster", cluster_faults, |times| scene.strike_cluster(times))?;
-    run.step("everything at once", plan.mixed.as_secs(), |_| scene.mix(plan.mixed, has_disk, has_route))?;
-    Ok(run.verdict)
+    recorder.step("worker, shard or service of a cluster", cluster_faults, |times| run.strike_cluster(times))?;
+    recorder.step("everything at once", plan.mixed.as_secs(), |_| run.mix(plan.mixed, has_disk, has_route))?;
+    Ok(recorder.verdict)
 }
 
 /// A plan being carried out.
-struct Run<'a> {
+struct Recorder<'a> {
     on_step: &'a dyn Fn(&str),
     verdict: Verdict,
 }
 
-impl Run<'_> {
-    /// A control must lose something, or the run would not notice losses.
-    fn control(&mut self, fault: &'static str, act: impl FnOnce() -> anyhow::Result<Findings>) -> anyhow::Result<()> {
-        self.note(fault, true, || Ok((1, act()?)))
+impl Recorder<'_> {
+    /// A control must see something, or the run would not notice it either.
+    fn control(
+        &mut self,
+        fault: &'static str,
+        must_see: MustSee,
+        strike: impl FnOnce() -> anyhow::Result<Findings>,
+    ) -> anyhow::Result<()> {
+        self.note(fault, Some(must_see), || Ok((1, strike()?)))
     }
 
     fn step(
         &mut self,
         fault: &'static str,
         count: u64,
-        act: impl FnOnce(u64) -> anyhow::Result<(u64, Findings)>,
+        strike: impl FnOnce(u64) -> anyhow::Result<(u64, Findings)>,
     ) -> anyhow::Result<()> {
         if count == 0 {
             return Ok(());
         }
-        self.note(fault, false, || act(count))
+        self.note(fault, None, || strike(count))
     }
 
     fn note(
         &mut self,
         fault: &'static str,
-        is_control: bool,
-        act: impl FnOnce() -> anyhow::Result<(u64, Findings)>,
+        must_see: Option<MustSee>,
+        strike: impl FnOnce() -> anyhow::Result<(u64, Findings)>,
     ) -> anyhow::Result<()> {
         (self.on_step)(fault);
         let started = Instant::now();
-        let (times, found) = act().with_context(|| fault)?;
-        self.verdict.lines.push(Line { fault, is_control, times, found, time: started.elapsed() });
+        let (times, found) = strike().with_context(|| fault)?;
+        self.verdict.lines.push(Line { fault, must_see, times, found, time: started.elapsed() });
         Ok(())
     }
 }

@@ -50,9 +50,18 @@ struct Arguments {
     /// How often a transaction holds a row that clients send
     #[arg(long, default_value_t = 20)]
     held_rows: u64,
+    /// How often a service is started with a wrong clock (needs libfaketime)
+    #[arg(long, default_value_t = 20)]
+    wrong_clocks: u64,
+    /// How often nobody reads the logs of the services for a while
+    #[arg(long, default_value_t = 10)]
+    unread_logs: u64,
     /// How often a standby is promoted
     #[arg(long, default_value_t = 5)]
     promotions: u64,
+    /// How often the register is restored to a moment of the past
+    #[arg(long, default_value_t = 3)]
+    restores: u64,
     /// How often durability is turned off for the service's role or database, and PostgreSQL killed
     #[arg(long, default_value_t = 15)]
     drifts: u64,
@@ -97,7 +106,10 @@ fn main() -> anyhow::Result<ExitCode> {
         database_stops: arguments.database_stops,
         backend_stops: arguments.backend_stops,
         held_rows: arguments.held_rows,
+        wrong_clocks: arguments.wrong_clocks,
+        unread_logs: arguments.unread_logs,
         promotions: arguments.promotions,
+        restores: arguments.restores,
         drifts: arguments.drifts,
         cluster_faults: arguments.cluster_faults,
         flood: Duration::from_secs(arguments.flood_seconds),

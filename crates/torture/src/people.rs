@@ -47,7 +47,7 @@ pub(crate) struct Row {
 impl Row {
     /// Reads all rows of a register. Only its owner may.
     pub(crate) fn all(connection: &mut PgConnection) -> QueryResult<Vec<Self>> {
-        let pair = |field: Field| format!("'{}', {}::text", field.name(), field.definition().column);
+        let pair = |field: Field| format!("'{}', {}::text", field.name(), field.column());
         let fields = Field::ALL.map(pair).join(", ");
         let as_sent = format!("jsonb_build_object({fields}, 'isUpdated', created_at <> updated_at)");
         diesel::sql_query(format!(

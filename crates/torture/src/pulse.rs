@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::arena::INSTANCES;
+use crate::test_bed::INSTANCES;
 
 const POLL: Duration = Duration::from_millis(2);
 
@@ -41,8 +41,8 @@ impl Pulse {
         Duration::from_micros(self.longest.load(Ordering::Relaxed))
     }
 
-    /// Waits until every service has acknowledged a patient that was sent after `since`, or until that has taken this long,
-    /// and returns how long it took.
+    /// Waits until every service has acknowledged a patient that was sent after `since`, or until that has taken this
+    /// long, and returns how long it took.
     pub(crate) fn wait_for_all(&self, since: Instant, patience: Duration) -> Duration {
         let offset = self.offset(since);
         let all_serve = || self.sent.iter().all(|sent| sent.load(Ordering::Relaxed) > offset);

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use intake_test_support::{Clinic, Connection, Response, create_request};
 
-use crate::arena::{Arena, INSTANCES};
 use crate::audit::Findings;
 use crate::journal::{Journal, Kind};
 use crate::people::patient;
 use crate::random::Random;
+use crate::test_bed::{INSTANCES, TestBed};
 use crate::traffic::{acknowledge, retry_key};
 
 /// Clients that race with one idempotency key.
@@ -21,11 +21,11 @@ const REVOCATIONS_AT_ONCE: u64 = 4;
 const REFUSED_SOON: Duration = Duration::from_secs(120);
 
 /// In each round 64 clients send one patient with one idempotency key at once: all must get the same answer.
-pub(crate) fn for_one_key(arena: &Arena, journal: &Journal, rounds: u64) -> anyhow::Result<Findings> {
+pub(crate) fn for_one_key(bed: &TestBed, journal: &Journal, rounds: u64) -> anyhow::Result<Findings> {
     let start = Barrier::new(RACERS);
     let answers: Mutex<Vec<Response>> = Mutex::default();
     let found = Mutex::new(Findings::default());
-    let Some((clinic, keys)) = arena.clinics.first() else { return Ok(Findings::default()) };
+    let Some((clinic, keys)) = bed.clinics.first() else { return Ok(Findings::default()) };
     let Some(key) = keys.first() else { return Ok(Findings::default()) };
     let race = |racer: usize, mut connection: Connection| -> anyhow::Result<()> {
         for number in 1..=rounds {
@@ -48,7 +48,7 @@ pub(crate) fn for_one_key(arena: &Arena, journal: &Journal, rounds: u64) -> anyh
         Ok(())
     };
     // All connect before the first round, because the rounds wait for all.
-    let connect = |racer: usize| Ok(arena.client(racer % INSTANCES)?.try_connect()?);
+    let connect = |racer: usize| Ok(bed.client(racer % INSTANCES)?.try_connect()?);
     let connections = (0..RACERS).map(connect).collect::<anyhow::Result<Vec<_>>>()?;
     std::thread::scope(|scope| {
         let race = &race;
@@ -78,14 +78,14 @@ fn judge(found: &mut Findings, journal: &Journal, number: u64, answers: &[Respon
 
 /// Revokes this many keys while clients use them on every service: a request that starts after the revoking call has
 /// returned must create nothing.
-pub(crate) fn of_revocation(arena: &Arena, seed: u64, count: u64) -> anyhow::Result<Findings> {
+pub(crate) fn of_revocation(bed: &TestBed, seed: u64, count: u64) -> anyhow::Result<Findings> {
     let left = AtomicU64::new(count);
     let found = Mutex::new(Findings::default());
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..REVOCATIONS_AT_ONCE)
             .map(|index| {
                 let (left, found) = (&left, &found);
-                scope.spawn(move || revoke_over_and_over(arena, Random::new(seed, 3_000 + index), left, found))
+                scope.spawn(move || revoke_over_and_over(bed, Random::new(seed, 3_000 + index), left, found))
             })
             .collect();
         threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow::anyhow!("a client panicked"))?)
@@ -94,14 +94,14 @@ pub(crate) fn of_revocation(arena: &Arena, seed: u64, count: u64) -> anyhow::Res
 }
 
 fn revoke_over_and_over(
-    arena: &Arena,
+    bed: &TestBed,
     mut random: Random,
     left: &AtomicU64,
     found: &Mutex<Findings>,
 ) -> anyhow::Result<()> {
-    let clinic = Clinic::open(&arena.urls.service, intake_domain::Environment::Development);
+    let clinic = Clinic::open(&bed.urls.service, intake_domain::Environment::Development);
     let mut lanes = (0..INSTANCES)
-        .map(|instance| Ok(arena.client(instance)?.try_connect()?))
+        .map(|instance| Ok(bed.client(instance)?.try_connect()?))
         .collect::<anyhow::Result<Vec<Connection>>>()?;
     let body = patient(random.next() % 1_000_000).to_string();
     while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {

@@ -1,18 +1,21 @@
 //! The clients: each sends patients to both services over connections of its own, writes the journal, and repeats
 //! requests where that is safe until their outcome is known.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use intake_domain::ApiKey;
 use intake_test_support::{Connection, Response, create_request};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::arena::{Arena, INSTANCES};
 use crate::journal::{Journal, Kind};
 use crate::people::patient;
 use crate::pulse::Pulse;
 use crate::random::Random;
+use crate::test_bed::{INSTANCES, TestBed};
 
 /// Between two tries, in milliseconds.
 const PAUSE: (u64, u64) = (5, 30);
@@ -20,10 +23,19 @@ const PAUSE: (u64, u64) = (5, 30);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// One acknowledged patient in this many is sent once more, which must give the same answer.
 const REPLAY_ONE_IN: u64 = 10;
+/// After one acknowledgement in this many, another patient is sent with the same idempotency key, which must be
+/// refused.
+const OTHER_ONE_IN: u64 = 20;
+/// One acknowledged patient in this many may be erased, and each whose answer took so long that its statement may have
+/// hung: nothing may store such a patient once more when the statement wakes.
+const ERASE_ONE_IN: u64 = 50;
+const SUSPICIOUSLY_LONG: Duration = Duration::from_millis(700);
+/// Patients that wait to be erased.
+const TO_ERASE_MAX: usize = 200;
 
 /// Clients at work.
 pub(crate) struct Traffic<'a> {
-    arena: &'a Arena,
+    bed: &'a TestBed,
     journal: &'a Journal,
     seed: u64,
     /// How soon every outcome must be known when all faults are over.
@@ -35,6 +47,16 @@ pub(crate) struct Traffic<'a> {
     is_over: AtomicBool,
     /// The fault itself has failed, so there is no use in waiting for outcomes.
     is_abandoned: AtomicBool,
+    to_erase: Mutex<VecDeque<Acknowledged>>,
+}
+
+/// A patient that no client sends again.
+pub(crate) struct Acknowledged {
+    pub(crate) number: u64,
+    pub(crate) organisation: Uuid,
+    pub(crate) id: String,
+    /// The request, if it may be sent again.
+    pub(crate) request: Option<Vec<u8>>,
 }
 
 /// The idempotency key of a number.
@@ -43,21 +65,38 @@ pub(crate) fn retry_key(number: u64) -> String {
 }
 
 impl<'a> Traffic<'a> {
-    pub(crate) fn new(arena: &'a Arena, journal: &'a Journal, seed: u64, slowness: u32) -> Self {
+    pub(crate) fn new(bed: &'a TestBed, journal: &'a Journal, seed: u64, slowness: u32) -> Self {
         let (numbers, is_over, is_abandoned) = (AtomicU64::new(1), AtomicBool::new(false), AtomicBool::new(false));
         let (are_refusals_wrong, pulse) = (false, Pulse::start());
-        let patience = PATIENCE * slowness;
-        Self { arena, journal, seed, patience, numbers, are_refusals_wrong, pulse, is_over, is_abandoned }
+        let (patience, to_erase) = (PATIENCE * slowness, Mutex::default());
+        Self { bed, journal, seed, patience, numbers, are_refusals_wrong, pulse, is_over, is_abandoned, to_erase }
     }
 
     /// Traffic in which no request may be refused with 503.
-    pub(crate) fn served_throughout(arena: &'a Arena, journal: &'a Journal, seed: u64, slowness: u32) -> Self {
-        Self { are_refusals_wrong: true, ..Self::new(arena, journal, seed, slowness) }
+    pub(crate) fn served_throughout(bed: &'a TestBed, journal: &'a Journal, seed: u64, slowness: u32) -> Self {
+        Self { are_refusals_wrong: true, ..Self::new(bed, journal, seed, slowness) }
     }
 
     /// A number that no other patient has.
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How soon every outcome must be known when all faults are over.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// The next patient to be erased.
+    pub(crate) fn next_to_erase(&self) -> Option<Acknowledged> {
+        self.to_erase.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn may_be_erased(&self, patient: Acknowledged) {
+        let mut waiting = self.to_erase.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < TO_ERASE_MAX {
+            waiting.push_back(patient);
+        }
     }
 
     /// One more client, whose requests may be refused with 503: sends this patient of the first clinic with its
@@ -68,10 +107,24 @@ impl<'a> Traffic<'a> {
         number: u64,
         released: Instant,
     ) -> anyhow::Result<Option<Response>> {
-        let Some(key) = self.arena.clinics.first().and_then(|(_, keys)| keys.first()) else { return Ok(None) };
+        let Some(key) = self.bed.clinics.first().and_then(|(_, keys)| keys.first()) else { return Ok(None) };
         let gives_up = Some(released + self.patience);
         let mut sender = Sender { may_be_refused: true, gives_up, ..Sender::new(self, stream) };
         sender.see_through(number, Kind::Safe, &request(key, number, Kind::Safe))
+    }
+
+    /// Sends an acknowledged patient with its idempotency key once more, after the register may have lost it.
+    pub(crate) fn send_again_until_acknowledged(
+        &self,
+        number: u64,
+        organisation: Uuid,
+        until: Instant,
+    ) -> anyhow::Result<()> {
+        let mut clinics = self.bed.clinics.iter();
+        let keys = clinics.find(|(clinic, _)| *clinic.organisation.as_uuid() == organisation).map(|(_, keys)| keys);
+        let Some(key) = keys.and_then(|keys| keys.first()) else { return Ok(()) };
+        let mut sender = Sender { gives_up: Some(until), ..Sender::new(self, number) };
+        sender.see_through(number, Kind::Safe, &request(key, number, Kind::Safe)).map(|_| ())
     }
 
     /// Runs this many clients while the faults strike, and until every outcome is known.
@@ -98,7 +151,7 @@ impl<'a> Traffic<'a> {
 }
 
 /// One client.
-struct Sender<'a> {
+pub(crate) struct Sender<'a> {
     traffic: &'a Traffic<'a>,
     random: Random,
     lanes: [Option<Connection>; INSTANCES],
@@ -107,7 +160,7 @@ struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    fn new(traffic: &'a Traffic<'a>, stream: u64) -> Self {
+    pub(crate) fn new(traffic: &'a Traffic<'a>, stream: u64) -> Self {
         let may_be_refused = !traffic.are_refusals_wrong;
         let random = Random::new(traffic.seed, stream);
         Self { traffic, random, lanes: Default::default(), may_be_refused, gives_up: None }
@@ -121,20 +174,75 @@ impl<'a> Sender<'a> {
             2..=10 => Kind::Once,
             _ => Kind::Safe,
         };
-        let clinics = &self.traffic.arena.clinics;
+        let clinics = &self.traffic.bed.clinics;
         let choice = usize::try_from(self.random.below(clinics.len() as u64))?;
         let Some((clinic, keys)) = clinics.get(choice) else { return Ok(()) };
         let key = keys.get(usize::try_from(self.random.below(keys.len() as u64))?);
         let unknown_key = clinic.unknown_key();
         let key = if kind == Kind::Stranger { Some(&unknown_key) } else { key };
         let Some(request) = key.map(|key| request(key, number, kind)) else { return Ok(()) };
-        self.traffic.journal.sent(number, clinic.organisation.to_string().parse()?, kind);
-        if let Some(acknowledged) = self.see_through(number, kind, &request)?
-            && kind == Kind::Safe
-        {
+        let organisation = *clinic.organisation.as_uuid();
+        self.traffic.journal.sent(number, organisation, kind);
+        let since = Instant::now();
+        let Some(acknowledged) = self.see_through(number, kind, &request)? else { return Ok(()) };
+        if kind == Kind::Safe {
             self.replay(number, &request, &acknowledged);
+            if let Some(key) = key.filter(|_| self.random.one_in(OTHER_ONE_IN)) {
+                self.send_other_patient(number, organisation, key);
+            }
+        }
+        if since.elapsed() > SUSPICIOUSLY_LONG || self.random.one_in(ERASE_ONE_IN) {
+            let id = id_of(&acknowledged);
+            let request = (kind == Kind::Safe).then_some(request);
+            self.traffic.may_be_erased(Acknowledged { number, organisation, id, request });
         }
         Ok(())
+    }
+
+    /// Sends another patient with the idempotency key of this number.
+    fn send_other_patient(&mut self, number: u64, organisation: Uuid, key: &ApiKey) {
+        let other = self.traffic.next_number();
+        self.traffic.journal.sent(other, organisation, Kind::OtherPatient);
+        let headers = [("Idempotency-Key", retry_key(number))];
+        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let answer = self.try_once(&create_request(key, &headers, patient(other).to_string().as_bytes()));
+        let _ = self.settle(other, Kind::OtherPatient, answer);
+    }
+
+    /// Sends a patient with an API key that may end at any moment. Returns the status; none: the outcome is open.
+    pub(crate) fn send_with_ending_key(&mut self, organisation: Uuid, key: &ApiKey, instance: usize) -> Option<u16> {
+        let number = self.traffic.next_number();
+        let journal = self.traffic.journal;
+        journal.sent(number, organisation, Kind::EndingKey);
+        match self.try_at(instance, &request(key, number, Kind::EndingKey)) {
+            Ok(answer) if answer.status == 201 => {
+                if !acknowledge(journal, number, &answer) {
+                    journal.wrong(number, "the answer holds another patient");
+                }
+                Some(201)
+            }
+            Ok(answer) if answer.status == 401 => {
+                journal.refused(number, 401);
+                Some(401)
+            }
+            Ok(answer) if answer.status == 503 => {
+                journal.unknown(number, "503");
+                None
+            }
+            Ok(answer) => {
+                journal.wrong(number, &format!("{}: {}", answer.status, answer.text()));
+                None
+            }
+            Err(error) => {
+                journal.unknown(number, &format!("{:?}", error.kind()));
+                None
+            }
+        }
+    }
+
+    /// Sends a request once more. Returns the status; none: the outcome is open.
+    pub(crate) fn send_again(&mut self, request: &[u8]) -> Option<u16> {
+        self.try_once(request).ok().map(|answer| answer.status).filter(|status| *status != 503)
     }
 
     /// Sends a request until its outcome is known, or once if repeating is not safe. Returns the acknowledgement, if
@@ -162,8 +270,8 @@ impl<'a> Sender<'a> {
     fn settle(&self, number: u64, kind: Kind, answer: std::io::Result<Response>) -> Option<Option<Response>> {
         let journal = self.traffic.journal;
         let expected = match kind {
-            Kind::Once | Kind::Safe => 201,
-            Kind::Faulty => 422,
+            Kind::Once | Kind::Safe | Kind::EndingKey | Kind::Imported => 201,
+            Kind::Faulty | Kind::OtherPatient => 422,
             Kind::Stranger => 401,
         };
         match answer {
@@ -210,11 +318,15 @@ impl<'a> Sender<'a> {
 
     fn try_once(&mut self, request: &[u8]) -> std::io::Result<Response> {
         let instance = usize::from(self.random.one_in(2));
+        self.try_at(instance, request)
+    }
+
+    fn try_at(&mut self, instance: usize, request: &[u8]) -> std::io::Result<Response> {
         let Some(lane) = self.lanes.get_mut(instance) else { return Err(std::io::ErrorKind::NotFound.into()) };
         let connection = match lane {
             Some(connection) => connection,
             None => {
-                let client = self.traffic.arena.client(instance).map_err(std::io::Error::other)?;
+                let client = self.traffic.bed.client(instance).map_err(std::io::Error::other)?;
                 lane.insert(client.try_connect()?)
             }
         };
@@ -248,7 +360,13 @@ pub(crate) fn acknowledge(journal: &Journal, number: u64, answer: &Response) -> 
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let data = |member: &str| body.get("data")?.get(member);
     let text = |member: &str| data(member).and_then(Value::as_str).unwrap_or("?").to_owned();
-    journal.created(number, &text("id"), &text("createdAt"));
+    let organisation = text("organisationId").parse().unwrap_or_default();
+    journal.created(number, organisation, &text("id"), &text("createdAt"));
     let sent = patient(number);
     sent.as_object().is_some_and(|sent| sent.iter().all(|(member, value)| data(member) == Some(value)))
+}
+
+fn id_of(answer: &Response) -> String {
+    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    body.pointer("/data/id").and_then(Value::as_str).unwrap_or_default().to_owned()
 }

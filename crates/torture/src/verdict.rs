@@ -13,42 +13,64 @@ pub struct Verdict {
     pub left_out: Vec<String>,
 }
 
+/// What a control must see, or the run would not notice it either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MustSee {
+    Lost,
+    Doubled,
+    Returned,
+    Misread,
+}
+
 /// One fault, or one control.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) fault: &'static str,
-    pub(crate) is_control: bool,
+    /// What a control must see.
+    pub(crate) must_see: Option<MustSee>,
     pub(crate) times: u64,
     pub(crate) found: Findings,
     pub(crate) time: Duration,
 }
 
 impl Verdict {
-    /// Whether every control lost something, and no fault did any harm.
+    /// Whether every control saw what it must, and no fault did any harm.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.lines.iter().all(|line| if line.is_control { line.found.lost > 0 } else { line.found.is_good() })
+        self.lines.iter().all(|line| line.must_see.map_or_else(|| line.found.is_good(), |_| !line.is_blind()))
     }
 
     /// A table, and the verdict in words.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::from(
-            "| fault | times | acknowledged | outcome unknown at first | lost | doubled | phantom | altered | wrong organisation | wrong answer | s until served | MiB of memory | seconds |\n\
-             |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+            "| fault | times | acknowledged | outcome unknown at first | lost | doubled | phantom | altered | wrong organisation | erased and back | misread | wrong answer | s until served | MiB of memory | seconds |\n\
+             |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
         );
-        for Line { fault, is_control, times, found, time } in &self.lines {
-            let role = if *is_control { "control: " } else { "" };
-            let Findings { acknowledged, unknown, lost, doubled, phantom, altered, misplaced, wrong, .. } = found;
+        for Line { fault, must_see, times, found, time } in &self.lines {
+            let role = if must_see.is_some() { "control: " } else { "" };
+            let Findings {
+                acknowledged,
+                unknown,
+                lost,
+                doubled,
+                phantom,
+                altered,
+                misplaced,
+                returned,
+                misread,
+                wrong,
+                ..
+            } = found;
             let away = found.away.map(|away| format!("{:.2}", away.as_secs_f64())).unwrap_or_default();
             let memory = found.memory.map(|memory| (memory / 1024 / 1024).to_string()).unwrap_or_default();
             let _ = writeln!(
                 text,
-                "| {role}{fault} | {times} | {acknowledged} | {unknown} | {lost} | {doubled} | {phantom} | {altered} | {misplaced} | {wrong} | {away} | {memory} | {:.0} |",
+                "| {role}{fault} | {times} | {acknowledged} | {unknown} | {lost} | {doubled} | {phantom} | {altered} | {misplaced} | {returned} | {misread} | {wrong} | {away} | {memory} | {:.0} |",
                 time.as_secs_f64()
             );
         }
-        for line in self.lines.iter().filter(|line| !line.is_control) {
+        for line in self.lines.iter().filter(|line| line.must_see.is_none()) {
             for example in &line.found.examples {
                 let _ = writeln!(text, "{}: {example}", line.fault);
             }
@@ -56,10 +78,24 @@ impl Verdict {
         for left_out in &self.left_out {
             let _ = writeln!(text, "left out: {left_out}");
         }
-        let blind = self.lines.iter().filter(|line| line.is_control && line.found.lost == 0);
-        for line in blind {
-            let _ = writeln!(text, "blind: a control lost nothing: {}", line.fault);
+        for Line { fault, must_see, .. } in self.lines.iter().filter(|line| line.is_blind()) {
+            let what = must_see.map(|what| format!("{what:?}").to_lowercase()).unwrap_or_default();
+            let _ = writeln!(text, "blind: a control found nothing {what}: {fault}");
         }
         text + if self.is_good() { "verdict: good\n" } else { "verdict: BAD\n" }
+    }
+}
+
+impl Line {
+    /// Whether it is a control that has not seen what it must.
+    fn is_blind(&self) -> bool {
+        let Findings { lost, doubled, returned, misread, .. } = &self.found;
+        let seen = self.must_see.map(|must_see| match must_see {
+            MustSee::Lost => lost,
+            MustSee::Doubled => doubled,
+            MustSee::Returned => returned,
+            MustSee::Misread => misread,
+        });
+        seen == Some(&0)
     }
 }

@@ -12,7 +12,7 @@ use super::{SETTLE, Stage};
 pub(crate) struct Written {
     /// Bytes for each patient.
     pub(crate) bytes: f64,
-    /// Of these, images of whole pages.
+    /// The part of these that is images of whole pages.
     pub(crate) in_images: f64,
     /// Microseconds of PostgreSQL's processor time for each patient.
     pub(crate) postgres_cpu: f64,

@@ -1,20 +1,30 @@
-//! Settings → Account → Change email. It asks for the password, so that a browser left signed in is not enough. Nothing is
-//! sent to the new address: the member signs in with it, and no mail server is needed.
+//! Settings → Account → Change email. Where there is a mail server, the address counts once the link that is mailed to
+//! it was opened; else at once.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::{Data, Form, Path};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{ChangeEmailError, EmailAddress, MemberStore, change_email};
+use intake_domain::{
+    Account, AccountStore, ChangeEmailError, ConfirmEmailError, EmailAddress, EmailChangeStore, MemberStore,
+    PasswordHasher, PresentedPassword, Token, change_email, confirm_email_change, request_email_change,
+};
+use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::page::EMAIL_CHANGED;
-use crate::page::confirm_password::confirm;
+use crate::account::ACCOUNT;
+use crate::mails::{AccountChange, Mails};
+use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
-use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::Visitor;
+use crate::page::notice::redirect_with_notice;
+use crate::page::shell::{Shell, render};
+use crate::page::throttle::{Throttle, too_many_attempts};
+use crate::page::visitor::{Visitor, origin};
 
-const TAKEN: &str = "Someone already signs in with this email address.";
+const CHANGED: &str = "Your email was changed, and you were signed out everywhere else.";
+const TAKEN: &str = "This email address is already in use.";
+
+const TAKEN_HERE: &str = "Another member of your organisation has this email address.";
 
 #[derive(Template)]
 #[template(path = "account/email.html")]
@@ -23,28 +33,46 @@ struct EmailPage {
     email: String,
     typed: String,
     email_error: Option<String>,
-    password_error: Option<String>,
+    password_error: Option<&'static str>,
+    /// Whether a new address has to be confirmed.
+    are_mails_sent: bool,
+    is_asked: bool,
+}
+
+#[derive(Template)]
+#[template(path = "account/confirm_email.html")]
+struct ConfirmEmailPage {
+    email: String,
+    action: String,
+    alert: Option<&'static str>,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct EmailForm {
     form_token: String,
     email: String,
+    /// Asked for where a new address need not be confirmed.
+    #[serde(default)]
     password: String,
 }
 
 pub(crate) async fn page(visitor: Visitor) -> Result<HttpResponse, PageError> {
-    render(StatusCode::OK, &EmailPage::new(&visitor, String::new()))
+    visitor.assert_confirmed()?;
+    let typed = visitor.draft().map(|draft| draft.field("email")).unwrap_or_default();
+    render(StatusCode::OK, &EmailPage::new(&visitor, typed)?)
 }
 
 pub(crate) async fn change(
     visitor: Visitor,
     form: Form<EmailForm>,
-    members: Data<dyn MemberStore>,
+    (accounts, changes): (Data<dyn AccountStore>, Data<dyn EmailChangeStore>),
+    (members, hasher): (Data<dyn MemberStore>, Data<dyn PasswordHasher>),
 ) -> Result<HttpResponse, PageError> {
     let EmailForm { form_token, email: typed, password } = form.into_inner();
+    let password = PresentedPassword::new(password);
     visitor.assert_own_form(&form_token)?;
-    let page = EmailPage::new(&visitor, typed);
+    let confirmed = visitor.confirmed()?;
+    let page = EmailPage::new(&visitor, typed)?;
     let email: EmailAddress = match page.typed.parse() {
         Ok(email) => email,
         Err(error) => {
@@ -52,25 +80,91 @@ pub(crate) async fn change(
             return render(StatusCode::UNPROCESSABLE_ENTITY, &EmailPage { email_error, ..page });
         }
     };
-    // Before anybody is told that an address is taken, so that guesses at addresses have to wait as those at passwords do.
-    let confirmed = match confirm(&visitor, password).await? {
-        Ok(confirmed) => confirmed,
-        Err(refusal) => {
-            return render(refusal.status, &EmailPage { password_error: Some(refusal.text), ..page });
+    if email == visitor.signed_in.member.email {
+        let email_error = Some("You already sign in with this email address.".to_owned());
+        return render(StatusCode::UNPROCESSABLE_ENTITY, &EmailPage { email_error, ..page });
+    }
+    let mails = visitor.shared::<Mails>()?;
+    if mails.are_sent() {
+        let (member, token) = (&visitor.signed_in.member, Token::new(edge::random()));
+        let until = request_email_change(changes.as_ref(), confirmed, &email, &token, &visitor.deed()).await?;
+        let link = format!("{}/confirm-email/{}", visitor.shared::<BaseUrl>()?.0, token.expose());
+        mails.email_change(member, &email, &link, until);
+        visitor.mail_change(AccountChange::EmailChangeRequested)?;
+        return render(StatusCode::OK, &EmailPage { is_asked: true, ..page });
+    }
+    // The password can be guessed here, and the answer reveals whether a colleague has the address.
+    let (throttle, session) = (visitor.shared::<Throttle>()?, visitor.token.digest());
+    if let Some(wait) = throttle.wait_for_confirmation(&session) {
+        let email_error = Some(too_many_attempts(wait));
+        return render(StatusCode::TOO_MANY_REQUESTS, &EmailPage { email_error, ..page });
+    }
+    let (ports, typed) = ((accounts.as_ref(), members.as_ref(), hasher.as_ref()), (&email, &password));
+    match change_email(ports, confirmed, typed, edge::random(), &visitor.deed()).await {
+        Ok(()) => {
+            throttle.was_confirmed(&session);
+            Ok(redirect_with_notice(ACCOUNT, CHANGED))
         }
-    };
-    match change_email(members.as_ref(), confirmed, &email, &visitor.token, &visitor.deed()).await {
-        Ok(()) => Ok(redirect(&format!("/settings/account?{EMAIL_CHANGED}"))),
         Err(ChangeEmailError::Taken) => {
-            render(StatusCode::CONFLICT, &EmailPage { email_error: Some(TAKEN.to_owned()), ..page })
+            render(StatusCode::CONFLICT, &EmailPage { email_error: Some(TAKEN_HERE.to_owned()), ..page })
         }
+        Err(ChangeEmailError::WrongPassword) => {
+            let password_error = Some("The password is wrong.");
+            render(StatusCode::UNPROCESSABLE_ENTITY, &EmailPage { password_error, ..page })
+        }
+        Err(ChangeEmailError::AccountChanged) => Err(PageError::AlreadyInLine),
+        Err(ChangeEmailError::Hasher(error)) => Err(error.into()),
         Err(ChangeEmailError::Store(error)) => Err(error.into()),
     }
 }
 
+/// What the link that was mailed to a new address opens. Its reader need not be signed in there.
+pub(crate) async fn confirm_page(
+    token: Path<String>,
+    changes: Data<dyn EmailChangeStore>,
+) -> Result<HttpResponse, PageError> {
+    let (_, page) = opened(&token, changes.as_ref()).await?;
+    render(StatusCode::OK, &page)
+}
+
+pub(crate) async fn confirm_new(
+    request: HttpRequest,
+    token: Path<String>,
+    changes: Data<dyn EmailChangeStore>,
+    mails: Data<Mails>,
+) -> Result<HttpResponse, PageError> {
+    let (token, page) = opened(&token, changes.as_ref()).await?;
+    let origin = origin(&request);
+    match confirm_email_change(changes.as_ref(), &token, origin).await {
+        Ok((earlier, email)) => {
+            let account = Account { email: email.clone(), ..earlier.clone() };
+            mails.account(&account, &earlier.email, AccountChange::EmailChanged, origin);
+            mails.account(&account, &email, AccountChange::EmailChanged, origin);
+            Ok(redirect_with_notice("/sign-in", "Your email was changed. Sign in with the new address."))
+        }
+        Err(ConfirmEmailError::NoChange) => Err(PageError::NoEmailChange),
+        Err(ConfirmEmailError::Taken) => render(StatusCode::CONFLICT, &ConfirmEmailPage { alert: Some(TAKEN), ..page }),
+        Err(ConfirmEmailError::Store(error)) => Err(error.into()),
+    }
+}
+
+async fn opened(token: &str, changes: &dyn EmailChangeStore) -> Result<(Token, ConfirmEmailPage), PageError> {
+    let token = Token::parse(token).ok_or(PageError::NoEmailChange)?;
+    let (_, email) = changes.email_change(&token.digest(), edge::now()).await?.ok_or(PageError::NoEmailChange)?;
+    let action = format!("/confirm-email/{}", token.expose());
+    Ok((token, ConfirmEmailPage { email: email.to_string(), action, alert: None }))
+}
+
 impl EmailPage {
-    fn new(visitor: &Visitor, typed: String) -> Self {
-        let email = visitor.signed_in.member.email.to_string();
-        Self { shell: Shell::new("account", visitor), email, typed, email_error: None, password_error: None }
+    fn new(visitor: &Visitor, typed: String) -> Result<Self, PageError> {
+        Ok(Self {
+            shell: Shell::new("account", visitor),
+            email: visitor.signed_in.member.email.to_string(),
+            typed,
+            email_error: None,
+            password_error: None,
+            are_mails_sent: visitor.shared::<Mails>()?.are_sent(),
+            is_asked: false,
+        })
     }
 }

@@ -1,6 +1,9 @@
 //! Signing in and out, and Settings → Account.
 
+pub(crate) mod choose_organisation;
+pub(crate) mod confirm;
 pub(crate) mod email;
+pub(crate) mod forgotten_password;
 pub(crate) mod name;
 pub(crate) mod page;
 pub(crate) mod passkeys;
@@ -11,3 +14,6 @@ pub(crate) mod second_factor;
 pub(crate) mod sessions;
 pub(crate) mod sign_in;
 pub(crate) mod sign_in_passkey;
+
+/// The page of the member's own account.
+pub(crate) const ACCOUNT: &str = "/settings/account";

@@ -4,11 +4,13 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{ChangeNameError, MemberStore, NameError, change_name};
+use intake_domain::{AccountStore, ChangeNameError, NameError, change_name};
 use serde::Deserialize;
 
+use crate::account::ACCOUNT;
 use crate::page::error::PageError;
-use crate::page::shell::{Shell, redirect, render};
+use crate::page::notice::redirect_with_notice;
+use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
 #[derive(Template)]
@@ -26,19 +28,20 @@ pub(crate) struct NameForm {
 }
 
 pub(crate) async fn page(visitor: Visitor) -> Result<HttpResponse, PageError> {
-    let name = visitor.signed_in.member.name.as_str();
+    let draft = visitor.draft().map(|draft| draft.field("name"));
+    let name = draft.as_deref().unwrap_or(visitor.signed_in.member.name.as_str());
     render(StatusCode::OK, &NamePage { shell: Shell::new("account", &visitor), name, name_error: None })
 }
 
 pub(crate) async fn change(
     visitor: Visitor,
     form: Form<NameForm>,
-    members: Data<dyn MemberStore>,
+    accounts: Data<dyn AccountStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let name = form.name.as_str();
-    match change_name(members.as_ref(), &visitor.signed_in.member, name, &visitor.deed()).await {
-        Ok(()) => Ok(redirect("/settings/account")),
+    match change_name(accounts.as_ref(), &visitor.signed_in.member, name, &visitor.deed()).await {
+        Ok(()) => Ok(redirect_with_notice(ACCOUNT, "Your name was changed.")),
         Err(ChangeNameError::Invalid(error)) => {
             let page = NamePage { shell: Shell::new("account", &visitor), name, name_error: Some(error) };
             render(StatusCode::UNPROCESSABLE_ENTITY, &page)

@@ -10,19 +10,25 @@ use intake_domain::{
 };
 use serde::Deserialize;
 
-use crate::account::page::{PASSKEY_ADDED, PASSKEY_REMOVED};
-use crate::page::confirm_password::{ConfirmPasswordPage, PasswordForm, confirm};
+use crate::account::ACCOUNT;
+use crate::mails::AccountChange;
+use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::moment::{exact, relative};
-use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::Visitor;
+use crate::page::form_token::FormToken;
+use crate::page::moment::{Moment, exact, relative};
+use crate::page::notice::redirect_with_notice;
+use crate::page::shell::{Shell, render};
+use crate::page::visitor::{Newcomer, Visitor};
+
+const ADDED: &str = "The passkey was added. You can sign in with it. You were signed out everywhere else.";
+const REMOVED: &str = "The passkey was removed, and you were signed out everywhere else.";
 
 /// A passkey, as the account's page lists it.
 pub(crate) struct PasskeyRow {
     pub(crate) id: String,
     pub(crate) name: String,
-    pub(crate) created_at: String,
-    pub(crate) last_used_at: Option<String>,
+    pub(crate) created_at: Moment,
+    pub(crate) last_used_at: Option<Moment>,
 }
 
 #[derive(Template)]
@@ -37,7 +43,6 @@ struct NewPasskeyPage {
     known: String,
     name: String,
     name_error: Option<String>,
-    password_error: Option<String>,
     alert: Option<String>,
 }
 
@@ -45,7 +50,6 @@ struct NewPasskeyPage {
 pub(crate) struct NewPasskeyForm {
     form_token: String,
     name: String,
-    password: String,
     credential: String,
     client_data: String,
     authenticator_data: String,
@@ -53,36 +57,35 @@ pub(crate) struct NewPasskeyForm {
 }
 
 pub(crate) async fn page(
-    visitor: Visitor,
+    Newcomer(visitor): Newcomer,
     passkeys: Data<dyn PasskeyStore>,
     site: Data<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
+    // Before the device makes a passkey, which would stay there if the form were refused.
+    visitor.assert_confirmed()?;
     render(StatusCode::OK, &NewPasskeyPage::new(&visitor, passkeys.as_ref(), &site, String::new()).await?)
 }
 
 pub(crate) async fn add(
-    visitor: Visitor,
+    Newcomer(visitor): Newcomer,
     form: Form<NewPasskeyForm>,
     passkeys: Data<dyn PasskeyStore>,
     site: Data<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    let NewPasskeyForm { name, password, credential, client_data, authenticator_data, public_key, .. } =
-        form.into_inner();
+    let confirmed = visitor.confirmed()?;
+    let NewPasskeyForm { name, credential, client_data, authenticator_data, public_key, .. } = form.into_inner();
     let registration =
         PasskeyRegistration::from_base64url([&credential, &client_data, &authenticator_data, &public_key]);
     let registration = registration.ok_or(PageError::BadForm)?;
     let page = NewPasskeyPage::new(&visitor, passkeys.as_ref(), &site, name.clone()).await?;
-    let confirmed = match confirm(&visitor, password).await? {
-        Ok(confirmed) => confirmed,
-        Err(refusal) => {
-            return render(refusal.status, &NewPasskeyPage { password_error: Some(refusal.text), ..page });
-        }
-    };
     let deed = visitor.deed();
     let added = add_passkey(passkeys.as_ref(), &site, confirmed, &name, &visitor.token, &registration, &deed);
     match added.await {
-        Ok(()) => Ok(redirect(&format!("/settings/account?{PASSKEY_ADDED}"))),
+        Ok(()) => {
+            visitor.mail_change(AccountChange::PasskeyAdded)?;
+            Ok(redirect_with_notice(ACCOUNT, ADDED))
+        }
         Err(AddPasskeyError::Name(error)) => {
             let name_error = Some(format!("The name {error}."));
             render(StatusCode::UNPROCESSABLE_ENTITY, &NewPasskeyPage { name_error, ..page })
@@ -104,6 +107,7 @@ pub(crate) async fn ask_to_remove(
     id: Path<String>,
     passkeys: Data<dyn PasskeyStore>,
 ) -> Result<HttpResponse, PageError> {
+    visitor.assert_confirmed()?;
     let passkey = own_passkey(&visitor, &id, passkeys.as_ref()).await?;
     confirm_page(&visitor, &passkey).ask()
 }
@@ -111,17 +115,17 @@ pub(crate) async fn ask_to_remove(
 pub(crate) async fn remove(
     visitor: Visitor,
     id: Path<String>,
-    form: Form<PasswordForm>,
+    form: Form<FormToken>,
     passkeys: Data<dyn PasskeyStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let passkey = own_passkey(&visitor, &id, passkeys.as_ref()).await?;
-    let confirmed = match confirm(&visitor, form.into_inner().password).await? {
-        Ok(confirmed) => confirmed,
-        Err(refusal) => return confirm_page(&visitor, &passkey).ask_again(refusal),
-    };
+    let confirmed = visitor.confirmed()?;
     match remove_passkey(passkeys.as_ref(), confirmed, &passkey.id, &visitor.deed()).await? {
-        RemovePasskeyOutcome::Removed => Ok(redirect(&format!("/settings/account?{PASSKEY_REMOVED}"))),
+        RemovePasskeyOutcome::Removed => {
+            visitor.mail_change(AccountChange::PasskeyRemoved)?;
+            Ok(redirect_with_notice(ACCOUNT, REMOVED))
+        }
         RemovePasskeyOutcome::NoSuchPasskey => Err(PageError::NotFound),
     }
 }
@@ -132,16 +136,15 @@ async fn own_passkey(visitor: &Visitor, id: &str, passkeys: &dyn PasskeyStore) -
     own.into_iter().find(|passkey| passkey.id == id).ok_or(PageError::NotFound)
 }
 
-fn confirm_page(visitor: &Visitor, passkey: &PasskeyRecord) -> ConfirmPasswordPage {
-    ConfirmPasswordPage {
+fn confirm_page(visitor: &Visitor, passkey: &PasskeyRecord) -> ConfirmPage<'static> {
+    ConfirmPage {
         shell: Shell::new("account", visitor),
         title: format!("Remove the passkey “{}”?", passkey.name),
-        text: "Nobody can sign in with it any more. Delete it from your device or password manager as well.".to_owned(),
+        text: "You will no longer be able to sign in with it. Delete it from your device or password manager as well.",
         action: format!("/settings/account/passkeys/{}/remove", passkey.id.to_hexadecimal()),
         button: "Remove passkey",
         is_danger: true,
         back: "/settings/account",
-        password_error: None,
     }
 }
 
@@ -164,7 +167,6 @@ impl NewPasskeyPage {
             known: known.join(" "),
             name,
             name_error: None,
-            password_error: None,
             alert: None,
         })
     }

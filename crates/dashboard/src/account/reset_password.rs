@@ -6,14 +6,17 @@ use actix_web::web::{Data, Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    MemberStore, PasswordError, PasswordHasher, PresentedPassword, ResetPasswordError, Token, reset_password,
+    Account, MemberStore, OpenReset, PasskeyStore, PasskeysAtReset, PasswordError, PasswordHasher, PasswordResetStore,
+    PresentedPassword, ResetPasswordError, Token, reset_password,
 };
-use intake_http::edge;
+use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::page::PASSWORD_CHANGED;
+use crate::account::passkeys::PasskeyRow;
+use crate::mails::{AccountChange, Mails};
 use crate::page::error::PageError;
-use crate::page::shell::{redirect, render};
+use crate::page::notice::redirect_with_notice;
+use crate::page::shell::render;
 use crate::page::visitor::origin;
 
 /// Where a member who forgot the password chooses another one.
@@ -28,15 +31,23 @@ struct ResetPage {
     email: String,
     action: String,
     password_error: Option<PasswordError>,
+    passkeys: Vec<PasskeyRow>,
+    may_remove_passkeys: bool,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct ResetForm {
     password: String,
+    /// There, if the box is ticked.
+    remove_passkeys: Option<String>,
 }
 
-pub(crate) async fn page(token: Path<String>, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
-    let (_, page) = opened(&token, members.as_ref()).await?;
+pub(crate) async fn page(
+    token: Path<String>,
+    resets: Data<dyn PasswordResetStore>,
+    passkeys: Data<dyn PasskeyStore>,
+) -> Result<HttpResponse, PageError> {
+    let (_, _, page) = opened(&token, resets.as_ref(), passkeys.as_ref()).await?;
     render(StatusCode::OK, &page)
 }
 
@@ -44,25 +55,47 @@ pub(crate) async fn submit(
     request: HttpRequest,
     token: Path<String>,
     form: Form<ResetForm>,
-    members: Data<dyn MemberStore>,
-    hasher: Data<dyn PasswordHasher>,
+    (resets, passkeys): (Data<dyn PasswordResetStore>, Data<dyn PasskeyStore>),
+    (members, hasher): (Data<dyn MemberStore>, Data<dyn PasswordHasher>),
+    mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
-    let (token, page) = opened(&token, members.as_ref()).await?;
-    let password = PresentedPassword::new(form.into_inner().password);
-    let (members, hasher, origin) = (members.as_ref(), hasher.as_ref(), origin(&request));
-    match reset_password(members, hasher, &token, &password, edge::random(), origin).await {
-        Ok(()) => Ok(redirect(&format!("/sign-in?{PASSWORD_CHANGED}"))),
+    let (token, account, page) = opened(&token, resets.as_ref(), passkeys.as_ref()).await?;
+    let ResetForm { password, remove_passkeys } = form.into_inner();
+    let password = PresentedPassword::new(password);
+    let passkeys = match remove_passkeys {
+        Some(_) if page.may_remove_passkeys => PasskeysAtReset::Removed,
+        _ => PasskeysAtReset::Kept,
+    };
+    let (ports, origin) = ((members.as_ref(), resets.as_ref(), hasher.as_ref()), origin(&request));
+    match reset_password(ports, &token, (&password, passkeys), edge::random(), origin).await {
+        Ok(()) => {
+            let change = match passkeys {
+                PasskeysAtReset::Kept => AccountChange::PasswordReset,
+                PasskeysAtReset::Removed => AccountChange::PasswordAndPasskeysReset,
+            };
+            mails.account(&account, &account.email, change, origin);
+            Ok(redirect_with_notice("/sign-in", "Your password was changed. Sign in with the new one."))
+        }
         Err(ResetPasswordError::Invalid(error)) => {
             render(StatusCode::UNPROCESSABLE_ENTITY, &ResetPage { password_error: Some(error), ..page })
         }
         Err(ResetPasswordError::NoReset) => Err(PageError::NoPasswordReset),
+        Err(ResetPasswordError::Hasher(error)) => Err(error.into()),
         Err(ResetPasswordError::Store(error)) => Err(error.into()),
     }
 }
 
-async fn opened(token: &str, members: &dyn MemberStore) -> Result<(Token, ResetPage), PageError> {
+async fn opened(
+    token: &str,
+    resets: &dyn PasswordResetStore,
+    passkeys: &dyn PasskeyStore,
+) -> Result<(Token, Account, ResetPage), PageError> {
     let token = Token::parse(token).ok_or(PageError::NoPasswordReset)?;
-    let member = members.password_reset(&token.digest(), edge::now()).await?.ok_or(PageError::NoPasswordReset)?;
+    let open = resets.password_reset(&token.digest(), edge::now()).await?.ok_or(PageError::NoPasswordReset)?;
+    let OpenReset { account, may_remove_passkeys } = open;
+    let passkeys = passkeys.passkeys(account.id).await?.into_iter().map(PasskeyRow::from).collect();
     let action = reset_password_path(&token);
-    Ok((token, ResetPage { email: member.email.to_string(), action, password_error: None }))
+    let page =
+        ResetPage { email: account.email.to_string(), action, password_error: None, passkeys, may_remove_passkeys };
+    Ok((token, account, page))
 }

@@ -7,21 +7,27 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    MemberStore, PresentedCode, RECOVERY_CODES, RecoveryCode, SecondFactorError, SecondFactorRequest, TotpSecret,
-    replace_recovery_codes, turn_off_second_factor, turn_on_second_factor,
+    PresentedCode, RECOVERY_CODES, RecoveryCode, RelyingParty, SecondFactorError, SecondFactorRequest,
+    SecondFactorStore, TotpSecret, replace_recovery_codes, turn_off_second_factor, turn_on_second_factor,
 };
-use intake_http::edge;
+use intake_edge as edge;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
+use crate::account::ACCOUNT;
 use crate::account::qr_code::QrImage;
-use crate::page::confirm_password::{ConfirmPasswordPage, PasswordForm, confirm};
+use crate::mails::AccountChange;
+use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
+use crate::page::form_token::FormToken;
+use crate::page::notice::redirect_with_notice;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::{Newcomer, Visitor};
 
 const WRONG_CODE: &str =
-    "The code is wrong. Enter the one that the app is showing now, and check that your phone's clock is right.";
+    "Incorrect code. Enter the one that the app shows now, and check that your phone's clock is right.";
+
+const TURNED_OFF: &str = "The authenticator app was turned off, and you were signed out everywhere else.";
 
 #[derive(Template)]
 #[template(path = "account/second_factor.html")]
@@ -32,7 +38,6 @@ struct SetUpPage {
     secret: String,
     groups: String,
     code_error: Option<&'static str>,
-    password_error: Option<String>,
 }
 
 #[derive(Template)]
@@ -40,6 +45,10 @@ struct SetUpPage {
 struct RecoveryCodesPage<'a> {
     shell: Shell,
     codes: &'a [RecoveryCode],
+    email: &'a str,
+    host: &'a str,
+    /// What the downloaded file contains.
+    file: String,
 }
 
 #[derive(Deserialize)]
@@ -47,81 +56,81 @@ pub(crate) struct TurnOnForm {
     form_token: String,
     secret: String,
     code: String,
-    password: String,
 }
 
 pub(crate) async fn page(
     Newcomer(visitor): Newcomer,
-    members: Data<dyn MemberStore>,
+    factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
-    if members.recovery_codes_left(visitor.signed_in.member.id).await?.is_some() {
-        return Ok(redirect("/settings/account"));
+    if factors.recovery_codes_left(visitor.signed_in.member.id).await?.is_some() {
+        return Ok(redirect(ACCOUNT));
     }
+    visitor.assert_confirmed()?;
     render(StatusCode::OK, &SetUpPage::new(&visitor, &TotpSecret::new(edge::random()))?)
 }
 
 pub(crate) async fn turn_on(
     Newcomer(visitor): Newcomer,
     form: Form<TurnOnForm>,
-    members: Data<dyn MemberStore>,
+    factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     // The page itself sends the secret, so that it is stored nowhere before it is in use.
     let secret = TotpSecret::from_base32(&form.secret).ok_or(PageError::BadForm)?;
-    let again = |status, code_error, password_error| {
-        render(status, &SetUpPage { code_error, password_error, ..SetUpPage::new(&visitor, &secret)? })
-    };
-    let TurnOnForm { code, password, .. } = form.into_inner();
-    let confirmed = match confirm(&visitor, password).await? {
-        Ok(confirmed) => confirmed,
-        Err(refusal) => return again(refusal.status, None, Some(refusal.text)),
-    };
+    let confirmed = visitor.confirmed()?;
+    let TurnOnForm { code, .. } = form.into_inner();
     let (codes, code) = (new_codes(), PresentedCode::new(code));
     let request = SecondFactorRequest { secret: secret.clone(), code: &code, recovery_codes: &codes };
-    match turn_on_second_factor(members.as_ref(), confirmed, request, &visitor.deed()).await {
-        Ok(()) => show_codes(&visitor, &codes),
-        Err(SecondFactorError::WrongCode) => again(StatusCode::UNPROCESSABLE_ENTITY, Some(WRONG_CODE), None),
+    match turn_on_second_factor(factors.as_ref(), confirmed, request, &visitor.deed()).await {
+        Ok(()) => {
+            visitor.mail_change(AccountChange::SecondFactorTurnedOn)?;
+            show_codes(&visitor, &codes)
+        }
+        Err(SecondFactorError::WrongCode) => {
+            let page = SetUpPage { code_error: Some(WRONG_CODE), ..SetUpPage::new(&visitor, &secret)? };
+            render(StatusCode::UNPROCESSABLE_ENTITY, &page)
+        }
         Err(error) => redirect_to_account(error),
     }
 }
 
 pub(crate) async fn confirm_turn_off(visitor: Visitor) -> Result<HttpResponse, PageError> {
+    visitor.assert_confirmed()?;
     turn_off_page(&visitor).ask()
 }
 
 pub(crate) async fn turn_off(
     visitor: Visitor,
-    form: Form<PasswordForm>,
-    members: Data<dyn MemberStore>,
+    form: Form<FormToken>,
+    factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    let confirmed = match confirm(&visitor, form.into_inner().password).await? {
-        Ok(confirmed) => confirmed,
-        Err(refusal) => return turn_off_page(&visitor).ask_again(refusal),
-    };
-    match turn_off_second_factor(members.as_ref(), confirmed, &visitor.deed()).await {
-        Ok(()) => Ok(redirect("/settings/account")),
+    let confirmed = visitor.confirmed_by(&form)?;
+    match turn_off_second_factor(factors.as_ref(), confirmed, &visitor.deed()).await {
+        Ok(()) => {
+            visitor.mail_change(AccountChange::SecondFactorTurnedOff)?;
+            Ok(redirect_with_notice(ACCOUNT, TURNED_OFF))
+        }
         Err(error) => redirect_to_account(error),
     }
 }
 
 pub(crate) async fn confirm_replace(visitor: Visitor) -> Result<HttpResponse, PageError> {
+    visitor.assert_confirmed()?;
     replace_page(&visitor).ask()
 }
 
 pub(crate) async fn replace(
     visitor: Visitor,
-    form: Form<PasswordForm>,
-    members: Data<dyn MemberStore>,
+    form: Form<FormToken>,
+    factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    let confirmed = match confirm(&visitor, form.into_inner().password).await? {
-        Ok(confirmed) => confirmed,
-        Err(refusal) => return replace_page(&visitor).ask_again(refusal),
-    };
+    let confirmed = visitor.confirmed_by(&form)?;
     let codes = new_codes();
-    match replace_recovery_codes(members.as_ref(), confirmed, &codes, &visitor.deed()).await {
-        Ok(()) => show_codes(&visitor, &codes),
+    match replace_recovery_codes(factors.as_ref(), confirmed, &codes, &visitor.deed()).await {
+        Ok(()) => {
+            visitor.mail_change(AccountChange::RecoveryCodesReplaced)?;
+            show_codes(&visitor, &codes)
+        }
         Err(error) => redirect_to_account(error),
     }
 }
@@ -133,33 +142,31 @@ impl SetUpPage {
         let link = link(visitor.signed_in.member.email.as_str(), &secret);
         let image = QrImage::of(&link).map_err(|error| PageError::Unexpected(error.into()))?;
         let shell = Shell::new("account", visitor);
-        Ok(Self { shell, image, link, groups, secret, code_error: None, password_error: None })
+        Ok(Self { shell, image, link, groups, secret, code_error: None })
     }
 }
 
-fn turn_off_page(visitor: &Visitor) -> ConfirmPasswordPage {
-    ConfirmPasswordPage {
+fn turn_off_page(visitor: &Visitor) -> ConfirmPage<'static> {
+    ConfirmPage {
         shell: Shell::new("account", visitor),
         title: "Turn off two-step sign-in?".to_owned(),
-        text: "You will sign in with your password alone, and your recovery codes will stop working.".to_owned(),
+        text: "You will sign in with your password alone, and your recovery codes will stop working.",
         action: "/settings/account/second-factor/turn-off".to_owned(),
         button: "Turn off",
         is_danger: false,
         back: "/settings/account",
-        password_error: None,
     }
 }
 
-fn replace_page(visitor: &Visitor) -> ConfirmPasswordPage {
-    ConfirmPasswordPage {
+fn replace_page(visitor: &Visitor) -> ConfirmPage<'static> {
+    ConfirmPage {
         shell: Shell::new("account", visitor),
         title: "Create new recovery codes?".to_owned(),
-        text: "They will replace the codes you have, which will stop working.".to_owned(),
+        text: "They will replace the codes you have, which will stop working.",
         action: "/settings/account/recovery-codes".to_owned(),
         button: "Show new codes",
         is_danger: false,
         back: "/settings/account",
-        password_error: None,
     }
 }
 
@@ -174,16 +181,26 @@ fn new_codes() -> [RecoveryCode; RECOVERY_CODES] {
 }
 
 fn show_codes(visitor: &Visitor, codes: &[RecoveryCode]) -> Result<HttpResponse, PageError> {
-    render(StatusCode::OK, &RecoveryCodesPage { shell: Shell::new("account", visitor), codes })
+    let (email, host) = (visitor.signed_in.member.email.as_str(), visitor.shared::<RelyingParty>()?.host());
+    let organisation = &visitor.signed_in.organisation_name;
+    let mut file = format!("Recovery codes for {host}\r\nAccount: {email}\r\nOrganisation: {organisation}\r\n\r\n");
+    for code in codes {
+        file.push_str(code.expose());
+        file.push_str("\r\n");
+    }
+    let file = utf8_percent_encode(&file, NON_ALPHANUMERIC).to_string();
+    render(StatusCode::OK, &RecoveryCodesPage { shell: Shell::new("account", visitor), codes, email, host, file })
 }
 
-/// Shows the account's page when there was nothing to change: the form was sent twice, or from another window, or the
-/// organisation has required two-step sign-in meanwhile.
+/// The account's page, when nothing was changed.
 fn redirect_to_account(error: SecondFactorError) -> Result<HttpResponse, PageError> {
-    match error {
-        SecondFactorError::Store(error) => Err(error.into()),
-        _ => Ok(redirect("/settings/account")),
-    }
+    let notice = match error {
+        SecondFactorError::Store(error) => return Err(error.into()),
+        SecondFactorError::Required => "Your organisation requires two-step sign-in, so it can't be turned off.",
+        // The form was sent twice, or from another window.
+        SecondFactorError::Unchanged | SecondFactorError::WrongCode => "Two-step sign-in had been changed before.",
+    };
+    Ok(redirect_with_notice(ACCOUNT, notice))
 }
 
 #[cfg(test)]

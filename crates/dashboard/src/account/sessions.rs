@@ -3,14 +3,14 @@
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Form, Path};
 use intake_domain::{EndOutcome, SessionRecord, SessionStore, TokenDigest};
-use intake_http::edge;
+use intake_edge as edge;
 
-use crate::account::page::{OTHER_SESSIONS_ENDED, SESSION_ENDED};
-use crate::account::sign_in::signed_out;
+use crate::account::ACCOUNT;
+use crate::account::sign_in::{SIGNED_OUT, signed_out};
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
-use crate::page::moment::{exact, relative};
-use crate::page::shell::redirect;
+use crate::page::moment::{Moment, exact, relative};
+use crate::page::notice::redirect_with_notice;
 use crate::page::visitor::Visitor;
 
 /// A session, as the account's page lists it.
@@ -18,8 +18,8 @@ pub(crate) struct SessionRow {
     pub(crate) id: String,
     pub(crate) browser: String,
     pub(crate) address: String,
-    pub(crate) started_at: String,
-    pub(crate) last_used_at: String,
+    pub(crate) started_at: Moment,
+    pub(crate) last_used_at: Moment,
     pub(crate) is_this: bool,
 }
 
@@ -41,8 +41,8 @@ pub(crate) async fn end(
     visitor.assert_own_form(&form.form_token)?;
     let token = TokenDigest::from_hexadecimal(&session).ok_or(PageError::NotFound)?;
     match sessions.end_one(&visitor.signed_in.member, &token, &visitor.deed()).await? {
-        EndOutcome::Ended if token == visitor.token.digest() => Ok(signed_out()),
-        EndOutcome::Ended => Ok(redirect(&format!("/settings/account?{SESSION_ENDED}"))),
+        EndOutcome::Ended if token == visitor.token.digest() => Ok(signed_out(SIGNED_OUT)),
+        EndOutcome::Ended => Ok(redirect_with_notice(ACCOUNT, "The session was ended.")),
         EndOutcome::NoSuchSession => Err(PageError::NotFound),
     }
 }
@@ -54,7 +54,7 @@ pub(crate) async fn end_others(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     sessions.end_others(&visitor.signed_in.member, &visitor.token.digest(), &visitor.deed()).await?;
-    Ok(redirect(&format!("/settings/account?{OTHER_SESSIONS_ENDED}")))
+    Ok(redirect_with_notice(ACCOUNT, "All your other sessions were ended."))
 }
 
 impl SessionRow {

@@ -8,35 +8,42 @@ use actix_web::web::{Data, Form, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    AwaitedMember, CodeError, EmailAddress, Member, MemberStore, Origin, PasswordHasher, PresentedCode,
-    PresentedPassword, RelyingParty, SessionStore, SignIn, SignInError, Token, find_candidate, finish_sign_in,
-    note_failed_sign_in, sign_in,
+    Account, AwaitedMember, Challenge, CodeError, EmailAddress, HasherError, Invitation, MemberStore, Origin,
+    PasswordHasher, PresentedCode, PresentedPassword, RelyingParty, SessionStore, SignIn, SignInError, Token,
+    find_candidate, finish_sign_in, note_failed_sign_in, sign_in,
 };
-use intake_http::edge;
+use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::page::PASSWORD_CHANGED;
 use crate::account::sign_in_passkey::PasskeyPrompt;
+use crate::mails::{AccountChange, Mails};
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
-use crate::page::session_cookie;
 use crate::page::shell::{redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
-use crate::page::visitor::{Newcomer, origin};
+use crate::page::visitor::{Person, origin};
+use crate::page::{cookie, notice};
 
 /// Each network of strangers, and each member, can have one attempt in line.
 const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
+
+const SESSION_ENDED: &str = "Your session has expired. Please sign in again.";
+
+pub(crate) const SIGNED_OUT: &str = "You have signed out.";
+
+const CODES_LOCKED: &str = "Codes of your app no longer work, after 100 wrong codes in a row. Use a recovery code or a passkey. Or ask \
+    an administrator for a password reset link: once you have used it, codes work again.";
 
 #[derive(Template)]
 #[template(path = "account/sign_in.html")]
 struct SignInPage<'a> {
     email: &'a str,
     alert: Option<String>,
-    is_password_changed: bool,
-    /// Whether the browser still has the cookie of a session that has ended.
-    is_session_ended: bool,
+    notice: Option<String>,
+    /// Whether a forgotten password is reset by mail.
+    are_mails_sent: bool,
     next: &'a Destination,
 }
 
@@ -54,7 +61,7 @@ pub(crate) struct CodePage {
 
 impl CodePage {
     pub(crate) fn new(waiting: &Token, awaited: &AwaitedMember, site: &RelyingParty, next: Destination) -> Self {
-        let prompt = PasskeyPrompt::new("/sign-in/code/passkey", waiting, site, next.clone());
+        let prompt = PasskeyPrompt::new("/sign-in/code/passkey", waiting, &Challenge::of(waiting), site, next.clone());
         Self {
             form_token: waiting.form_token(),
             next,
@@ -88,17 +95,18 @@ pub(crate) struct SignInForm {
 
 pub(crate) async fn page(
     request: HttpRequest,
-    visitor: Option<Newcomer>,
+    person: Option<Person>,
     next: Option<Query<Next>>,
 ) -> Result<HttpResponse, PageError> {
     let next = next.map(Query::into_inner).unwrap_or_default().next;
-    if visitor.is_some() {
+    if person.is_some() {
         return Ok(redirect(next.as_str()));
     }
-    let is_password_changed = request.query_string() == PASSWORD_CHANGED;
-    let is_session_ended = !is_password_changed && session_cookie::SESSION.token(request.headers()).is_some();
-    let page = SignInPage { email: "", alert: None, is_password_changed, is_session_ended, next: &next };
-    render(StatusCode::OK, &page)
+    // The browser still has the cookie of a session that has ended.
+    let ended = || cookie::SESSION.token(request.headers()).map(|_| SESSION_ENDED.to_owned());
+    let notice = notice::notice(&request).or_else(ended);
+    let are_mails_sent = are_mails_sent(&request);
+    render(StatusCode::OK, &SignInPage { email: "", alert: None, notice, are_mails_sent, next: &next })
 }
 
 pub(crate) async fn submit(
@@ -113,8 +121,13 @@ pub(crate) async fn submit(
     let password = PresentedPassword::new(password);
     let (email, origin) = (typed.parse::<EmailAddress>().ok(), origin(&request));
     let again = |status, alert| {
-        let (email, alert) = (typed.as_str(), Some(alert));
-        let page = SignInPage { email, alert, is_password_changed: false, is_session_ended: false, next: &next };
+        let page = SignInPage {
+            email: typed.as_str(),
+            alert: Some(alert),
+            notice: None,
+            are_mails_sent: are_mails_sent(&request),
+            next: &next,
+        };
         render(status, &page)
     };
     let refuse = |alert| {
@@ -125,40 +138,47 @@ pub(crate) async fn submit(
         return refuse(too_many_attempts(wait));
     }
     let candidate = find_candidate(members.as_ref(), email.as_ref(), origin.address).await?;
-    if !candidate.is_familiar()
-        && let Some(wait) = throttle.wait_as_stranger(email.as_ref(), origin.address)
-    {
+    let wait = throttle.wait_as_stranger(email.as_ref(), origin.address);
+    let is_familiar = candidate.is_familiar();
+    if let Some(wait) = wait.filter(|_| !is_familiar) {
         return refuse(too_many_attempts(wait));
     }
+    let no_stranger = || {
+        if is_familiar && wait.is_none() {
+            throttle.was_no_stranger(email.as_ref(), origin.address);
+        }
+    };
     let token = Token::new(edge::random());
     match sign_in(sessions.as_ref(), hasher.as_ref(), candidate, &password, &token, origin).await {
         Ok(SignIn::Complete) => {
             note_sign_in(SignInOutcome::SignedIn);
-            Ok(signed_in_at(&next, &token))
+            no_stranger();
+            Ok(signed_in_at(&request, &next, &token))
         }
         Ok(SignIn::CodeNeeded) => {
             note_sign_in(SignInOutcome::CodeNeeded);
-            let mut response = HttpResponse::SeeOther();
-            response.insert_header((LOCATION, next.after("/sign-in/code")));
-            Ok(response.insert_header((SET_COOKIE, session_cookie::WAITING.set(&token))).finish())
+            no_stranger();
+            Ok(code_needed(&next, &token))
         }
-        Err(SignInError::AlreadyInLine) => refuse(ALREADY_IN_LINE.to_owned()),
-        Err(SignInError::WrongPair(member)) => {
+        Err(SignInError::Hasher(HasherError::AlreadyInLine)) => refuse(ALREADY_IN_LINE.to_owned()),
+        Err(SignInError::WrongPair(accounts)) => {
             note_sign_in(SignInOutcome::WrongPair);
-            if let Some(member) = member {
-                note_failure_later(sessions.into_inner(), member, origin);
+            note_failure_later(sessions.into_inner(), accounts, origin);
+            match wait {
+                Some(wait) => again(StatusCode::TOO_MANY_REQUESTS, too_many_attempts(wait)),
+                None => again(StatusCode::UNAUTHORIZED, "Email or password is wrong".to_owned()),
             }
-            again(StatusCode::UNAUTHORIZED, "Email or password is wrong".to_owned())
         }
+        Err(SignInError::Hasher(error)) => Err(error.into()),
         Err(SignInError::Store(error)) => Err(error.into()),
     }
 }
 
 /// Records a failure once its answer has left. The number of records that wait is bounded by the password hasher, which
 /// compares one password after the other, and by the database's deadline.
-fn note_failure_later(sessions: Arc<dyn SessionStore>, member: Member, origin: Origin) {
+pub(crate) fn note_failure_later(sessions: Arc<dyn SessionStore>, accounts: Vec<Account>, origin: Origin) {
     actix_web::rt::spawn(async move {
-        if let Err(error) = note_failed_sign_in(sessions.as_ref(), &member, origin).await {
+        if let Err(error) = note_failed_sign_in(sessions.as_ref(), &accounts, origin).await {
             let cause = PageError::from(error).cause().map(|cause| cause.to_string());
             tracing::warn!(cause, "a failed sign-in could not be recorded");
         }
@@ -189,21 +209,26 @@ pub(crate) async fn submit_code(
     if form_token != page.form_token {
         return Err(PageError::StaleForm);
     }
-    if let Some(wait) = throttle.wait_for_code(awaited.member.id) {
+    let code = PresentedCode::new(code);
+    if let Some(wait) = throttle.wait_for_code(awaited.account.id, code.is_recovery_code()) {
         note_sign_in(SignInOutcome::Limited);
         return render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(too_many_attempts(wait)));
     }
     let session = Token::new(edge::random());
-    let code = PresentedCode::new(code);
     match finish_sign_in(sessions.as_ref(), &awaited, &waiting, &code, &session, origin(&request)).await {
         Ok(()) => {
             note_sign_in(SignInOutcome::SignedIn);
-            Ok(signed_in_at(&next, &session))
+            mail_new_administrator(&request, &awaited).await;
+            Ok(signed_in_at(&request, &next, &session))
         }
         Err(CodeError::WrongCode) => {
             note_sign_in(SignInOutcome::WrongCode);
-            let code_error = Some("The code is wrong or has been used before.");
+            let code_error = Some("Incorrect code, or one that was used before.");
             render(StatusCode::UNAUTHORIZED, &CodePage { code_error, ..page })
+        }
+        Err(CodeError::Locked) => {
+            note_sign_in(SignInOutcome::Limited);
+            render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(CODES_LOCKED.to_owned()))
         }
         Err(CodeError::Over) => Err(PageError::SignInFirst(next)),
         Err(CodeError::Store(error)) => Err(error.into()),
@@ -211,13 +236,13 @@ pub(crate) async fn submit_code(
 }
 
 pub(crate) async fn sign_out(
-    Newcomer(visitor): Newcomer,
+    person: Person,
     form: Form<FormToken>,
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    sessions.end(&visitor.token.digest(), &visitor.deed()).await?;
-    Ok(signed_out())
+    person.assert_own_form(&form.form_token)?;
+    sessions.end(&person.token.digest(), &person.deed()).await?;
+    Ok(signed_out(SIGNED_OUT))
 }
 
 /// This browser's sign-in that is waiting for its code.
@@ -227,26 +252,68 @@ pub(crate) async fn waiting(
     next: &Destination,
 ) -> Result<(Token, AwaitedMember), PageError> {
     let sign_in_first = || PageError::SignInFirst(next.clone());
-    let token = session_cookie::WAITING.token(request.headers()).ok_or_else(sign_in_first)?;
+    let token = cookie::WAITING.token(request.headers()).ok_or_else(sign_in_first)?;
     let awaited = sessions.awaited(&token.digest(), edge::now()).await?.ok_or_else(sign_in_first)?;
     Ok((token, awaited))
 }
 
+/// Lets the browser wait for its code, and redirects to where it is typed.
+pub(crate) fn code_needed(next: &Destination, waiting: &Token) -> HttpResponse {
+    let mut response = HttpResponse::SeeOther();
+    response.insert_header((LOCATION, next.after("/sign-in/code")));
+    response.insert_header((SET_COOKIE, cookie::WAITING.set(waiting))).finish()
+}
+
+/// Tells the other administrators of a sign-in that has accepted an invitation.
+pub(crate) async fn mail_new_administrator(request: &HttpRequest, awaited: &AwaitedMember) {
+    let shared = (request.app_data::<Data<dyn MemberStore>>(), request.app_data::<Data<Mails>>());
+    if let (Some(members), Some(mails), Some(invitation)) = (shared.0, shared.1, &awaited.invitation) {
+        let Invitation { organisation_id, organisation_name, .. } = invitation;
+        mails.new_administrator(members.as_ref(), *organisation_id, organisation_name, awaited.account.id).await;
+    }
+}
+
 /// Starts the browser's session, and redirects to the list of keys.
-pub(crate) fn signed_in_under(token: &Token) -> HttpResponse {
-    signed_in_at(&Destination::default(), token)
+pub(crate) fn signed_in_under(request: &HttpRequest, token: &Token) -> HttpResponse {
+    signed_in_at(request, &Destination::default(), token)
 }
 
 /// Starts the browser's session, and redirects to the page that was asked for.
-pub(crate) fn signed_in_at(next: &Destination, token: &Token) -> HttpResponse {
+pub(crate) fn signed_in_at(request: &HttpRequest, next: &Destination, token: &Token) -> HttpResponse {
+    note_browser_later(request, token);
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, next.as_str()));
-    response.insert_header((SET_COOKIE, session_cookie::SESSION.set(token))).finish()
+    response.insert_header((SET_COOKIE, cookie::SESSION.set(token))).finish()
 }
 
-/// Ends the browser's session, and redirects to the sign-in page.
-pub(crate) fn signed_out() -> HttpResponse {
+/// Tells the member by mail of a browser that they have not signed in by before, once it was answered.
+fn note_browser_later(request: &HttpRequest, token: &Token) {
+    let shared = (request.app_data::<Data<dyn SessionStore>>(), request.app_data::<Data<Mails>>());
+    let (Some(sessions), Some(mails)) = shared else { return };
+    let (sessions, mails, digest, origin) = (sessions.clone(), mails.clone(), token.digest(), origin(request));
+    actix_web::rt::spawn(async move {
+        match sessions.note_browser(&digest, origin.at).await {
+            Ok(None) => {}
+            Ok(Some(account)) => mails.account(&account, &account.email, AccountChange::NewBrowser, origin),
+            Err(error) => {
+                let cause = PageError::from(error).cause().map(|cause| cause.to_string());
+                tracing::warn!(cause, "the browser of a sign-in could not be remembered");
+            }
+        }
+    });
+}
+
+fn are_mails_sent(request: &HttpRequest) -> bool {
+    request.app_data::<Data<Mails>>().is_some_and(|mails| mails.are_sent())
+}
+
+/// Ends the browser's session, and redirects to the sign-in page, which shows this notice.
+pub(crate) fn signed_out(notice: &str) -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, "/sign-in"));
-    response.insert_header((SET_COOKIE, session_cookie::SESSION.clear())).finish()
+    // Else "Back" would show the pages of the session from the browser's cache.
+    response.insert_header(("Clear-Site-Data", "\"cache\""));
+    let mut response = response.insert_header((SET_COOKIE, cookie::SESSION.clear())).finish();
+    notice::leave(&mut response, notice);
+    response
 }

@@ -9,19 +9,19 @@ use intake_domain::{
     Challenge, CodeError, PasskeyAssertion, PasskeyStore, RelyingParty, SessionStore, Signatures, Token,
     begin_passkey_sign_in, finish_sign_in_by_passkey, sign_in_by_passkey,
 };
-use intake_http::edge;
+use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::sign_in::{CodePage, signed_in_at, signed_in_under, waiting};
+use crate::account::sign_in::{CodePage, mail_new_administrator, signed_in_at, signed_in_under, waiting};
 use crate::metrics::{SignInOutcome, note_sign_in};
+use crate::page::cookie;
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
-use crate::page::session_cookie;
 use crate::page::shell::render;
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::origin;
 
-const UNKNOWN: &str = "This passkey isn't known here. It may have been removed.";
+const UNKNOWN: &str = "We don't recognise this passkey. It may have been removed.";
 
 /// The form by which a passkey signs.
 pub(crate) struct PasskeyPrompt {
@@ -48,7 +48,7 @@ pub(crate) struct AssertionForm {
     authenticator_data: String,
     signature: String,
     #[serde(default)]
-    next: Destination,
+    pub(crate) next: Destination,
 }
 
 /// Gives the browser a challenge of its own. Nobody is known yet, so this counts as the attempt of a stranger.
@@ -68,11 +68,11 @@ pub(crate) async fn begin(
     begin_passkey_sign_in(passkeys.as_ref(), &token, origin.at).await?;
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, "/sign-in/passkey"));
-    Ok(response.insert_header((SET_COOKIE, session_cookie::PASSKEY.set(&token))).finish())
+    Ok(response.insert_header((SET_COOKIE, cookie::PASSKEY.set(&token))).finish())
 }
 
 pub(crate) async fn page(request: HttpRequest, site: Data<RelyingParty>) -> Result<HttpResponse, PageError> {
-    let token = session_cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
+    let token = cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
     render(StatusCode::OK, &PasskeyPage { prompt: PasskeyPrompt::alone(&token, &site) })
 }
 
@@ -83,7 +83,7 @@ pub(crate) async fn submit(
     signatures: Data<dyn Signatures>,
     site: Data<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
-    let token = session_cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
+    let token = cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
     let prompt = PasskeyPrompt::alone(&token, &site);
     let assertion = form.into_inner().of_form(&prompt.form_token)?;
     let session = Token::new(edge::random());
@@ -91,9 +91,9 @@ pub(crate) async fn submit(
     match sign_in_by_passkey(passkeys, signatures, &site, &token, &assertion, &session, origin).await {
         Ok(()) => {
             note_sign_in(SignInOutcome::SignedIn);
-            Ok(signed_in_under(&session))
+            Ok(signed_in_under(&request, &session))
         }
-        Err(CodeError::WrongCode) => {
+        Err(CodeError::WrongCode | CodeError::Locked) => {
             note_sign_in(SignInOutcome::WrongCode);
             let prompt = PasskeyPrompt { alert: Some(UNKNOWN.to_owned()), ..prompt };
             render(StatusCode::UNAUTHORIZED, &PasskeyPage { prompt })
@@ -122,9 +122,10 @@ pub(crate) async fn submit_as_code(
     match finish_sign_in_by_passkey(ports, &site, &awaited, &waiting, &assertion, &session, origin).await {
         Ok(()) => {
             note_sign_in(SignInOutcome::SignedIn);
-            Ok(signed_in_at(&next, &session))
+            mail_new_administrator(&request, &awaited).await;
+            Ok(signed_in_at(&request, &next, &session))
         }
-        Err(CodeError::WrongCode) => {
+        Err(CodeError::WrongCode | CodeError::Locked) => {
             note_sign_in(SignInOutcome::WrongCode);
             let page = CodePage::new(&waiting, &awaited, &site, next);
             render(StatusCode::UNAUTHORIZED, &page.with_alert(UNKNOWN.to_owned()))
@@ -140,18 +141,24 @@ fn sign_in_first() -> PageError {
 
 impl PasskeyPrompt {
     fn alone(token: &Token, site: &RelyingParty) -> Self {
-        Self::new("/sign-in/passkey/use", token, site, Destination::default())
+        Self::new("/sign-in/passkey/use", token, &Challenge::of(token), site, Destination::default())
     }
 
-    pub(crate) fn new(action: &'static str, token: &Token, site: &RelyingParty, next: Destination) -> Self {
-        let challenge = Challenge::of(token).as_base64url().to_owned();
+    pub(crate) fn new(
+        action: &'static str,
+        token: &Token,
+        challenge: &Challenge,
+        site: &RelyingParty,
+        next: Destination,
+    ) -> Self {
+        let challenge = challenge.as_base64url().to_owned();
         Self { action, form_token: token.form_token(), challenge, host: site.host().to_owned(), next, alert: None }
     }
 }
 
 impl AssertionForm {
-    /// What the browser sent, if the form is of this sign-in.
-    fn of_form(self, form_token: &str) -> Result<PasskeyAssertion, PageError> {
+    /// What the browser sent, if the form is of this sign-in, or of this session.
+    pub(crate) fn of_form(self, form_token: &str) -> Result<PasskeyAssertion, PageError> {
         if self.form_token != form_token {
             return Err(PageError::StaleForm);
         }

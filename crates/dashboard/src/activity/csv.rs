@@ -7,21 +7,21 @@ use actix_web::http::header::CONTENT_DISPOSITION;
 use actix_web::web::{Data, Query};
 use csv::{QuoteStyle, Terminator, WriterBuilder};
 use intake_domain::{AuditEntry, AuditLog, EntryPosition, timestamp};
-use intake_http::edge;
+use intake_edge as edge;
 
-use crate::activity::entry::{actor, phrase};
-use crate::activity::filter::{Filter, NoSuchDay};
+use crate::activity::entry::{actor, email, phrase};
+use crate::activity::filter::Filter;
 use crate::page::error::PageError;
 use crate::page::visitor::Administrator;
 
-/// Entries in one file: a few megabytes, which are sent within the time that a client has to read an answer. The last line
-/// of a file that leaves some out says so.
+/// Entries in one file: a few megabytes, which are sent within the time that a client has to read an answer. The last
+/// line of a file that leaves some out says so.
 const ENTRIES_MAX: usize = 10_000;
 /// The same for readers.
 pub(crate) const ENTRIES_MAX_TEXT: &str = "10,000";
-/// By this Excel knows that the file is UTF-8; without it, it takes names for those of another alphabet.
+/// Byte order mark: Excel recognises UTF-8 by it, and would garble names without it.
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
-const HEADER: [&str; 5] = ["Time (UTC)", "Who", "What", "To what", "Address"];
+const HEADER: [&str; 8] = ["Time (UTC)", "Who", "Email", "What", "To what", "IP address", "Reason", "Key ID"];
 
 pub(crate) async fn download(
     Administrator(visitor): Administrator,
@@ -29,10 +29,19 @@ pub(crate) async fn download(
     log: Data<dyn AuditLog>,
 ) -> Result<HttpResponse, PageError> {
     let filter = filter.map(Query::into_inner).unwrap_or_default();
-    let filter = filter.to_entry_filter().map_err(|NoSuchDay| PageError::NotFound)?;
+    let filter = filter.to_entry_filter().map_err(|_| PageError::NotFound)?;
     // One more than the file holds, to see whether there are further ones.
     let limit = u32::try_from(ENTRIES_MAX + 1).unwrap_or(u32::MAX);
-    let found = log.entries(visitor.organisation(), &filter, EntryPosition::Newest, limit).await?;
+    let (mut found, mut position) = (Vec::new(), EntryPosition::Newest);
+    // A search of everything is many statements, each of which is short.
+    loop {
+        let page = log.entries(visitor.organisation(), &filter, position, limit).await?;
+        found.extend(page.entries);
+        match page.searched_to {
+            Some(entry) if found.len() <= ENTRIES_MAX => position = EntryPosition::Before(entry),
+            _ => break,
+        }
+    }
     let name = format!("attachment; filename=\"activity-{}.csv\"", edge::now().date());
     let mut response = HttpResponse::Ok();
     response.content_type("text/csv; charset=utf-8; header=present").insert_header((CONTENT_DISPOSITION, name));
@@ -45,19 +54,22 @@ fn write(entries: &[AuditEntry]) -> Result<Vec<u8>, csv::Error> {
         WriterBuilder::new().quote_style(QuoteStyle::Always).terminator(Terminator::CRLF).from_writer(start);
     writer.write_record(HEADER)?;
     for entry in entries.iter().take(ENTRIES_MAX) {
-        let (at, phrase) = (timestamp(entry.at), phrase(&entry.action));
-        let cells = [&at, actor(entry), &phrase, &entry.subject, entry.address.as_deref().unwrap_or_default()];
+        let (at, who, phrase) = (timestamp(entry.at), actor(&entry.actor), phrase(&entry.action));
+        let (address, reason) = (entry.address.as_deref(), entry.reason.as_deref());
+        let (address, reason) = (address.unwrap_or_default(), reason.unwrap_or_default());
+        let key_id = entry.key.as_ref().map(|key| key.id.to_string()).unwrap_or_default();
+        let cells = [&at, &who, email(&entry.actor), &phrase, &entry.subject, address, reason, &key_id];
         writer.write_record(cells.map(|text| harmless(text).into_owned()))?;
     }
     if entries.len() > ENTRIES_MAX {
         let told = format!("There are older entries: a file holds {ENTRIES_MAX_TEXT}. Choose fewer days to get them.");
-        writer.write_record([told.as_str(), "", "", "", ""])?;
+        writer.write_record([told.as_str(), "", "", "", "", "", "", ""])?;
     }
     writer.into_inner().map_err(|error| error.into_error().into())
 }
 
-/// A text that no spreadsheet takes for a formula: members choose their names, and a name like `=HYPERLINK(…)` must not become
-/// a link on somebody else's screen.
+/// A text that no spreadsheet takes for a formula: members choose their names, and a name like `=HYPERLINK(…)` must not
+/// become a link on another person's screen.
 fn harmless(text: &str) -> Cow<'_, str> {
     let begins_formula = |c: char| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
     let is_formula = text.starts_with(['\t', '\r', '\n']) || text.trim_start().starts_with(begins_formula);

@@ -1,38 +1,53 @@
 //! An entry of the audit log in words.
 
-use intake_domain::{Action, AuditEntry, RecordedAction};
+use intake_domain::{Action, AuditEntry, RecordedAction, RecordedActor};
 
-use crate::page::moment::exact;
+use crate::page::moment::{Moment, exact};
 
 /// A row of the table.
 pub(crate) struct EntryRow {
-    pub(crate) at: String,
+    pub(crate) at: Moment,
     pub(crate) actor: String,
+    pub(crate) email: String,
     pub(crate) action: String,
     pub(crate) subject: String,
+    /// The last characters of the key that it is about, or nothing.
+    pub(crate) key_hint: String,
     pub(crate) address: String,
+    pub(crate) reason: String,
 }
 
 impl From<AuditEntry> for EntryRow {
     fn from(entry: AuditEntry) -> Self {
         Self {
             at: exact(entry.at),
-            actor: actor(&entry).to_owned(),
+            actor: actor(&entry.actor),
+            email: email(&entry.actor).to_owned(),
             action: phrase(&entry.action),
             subject: entry.subject,
+            key_hint: entry.key.map(|key| key.hint).unwrap_or_default(),
             address: entry.address.unwrap_or_default(),
+            reason: entry.reason.unwrap_or_default(),
         }
     }
 }
 
 /// Who did it.
-pub(crate) fn actor(entry: &AuditEntry) -> &str {
-    let nobody = match entry.action {
-        RecordedAction::Known(Action::SignInFailed | Action::CodeFailed | Action::PasswordReset)
-        | RecordedAction::Unknown(_) => "Someone",
-        RecordedAction::Known(_) => "An operator",
-    };
-    entry.actor.as_deref().unwrap_or(nobody)
+pub(crate) fn actor(actor: &RecordedActor) -> String {
+    match actor {
+        RecordedActor::Member { name, .. } => name.clone(),
+        RecordedActor::Operator(Some(name)) => format!("An operator ({name})"),
+        RecordedActor::Operator(None) => "An operator".to_owned(),
+        RecordedActor::Stranger => "Someone".to_owned(),
+    }
+}
+
+/// The member's address, which distinguishes two members with similar names.
+pub(crate) fn email(actor: &RecordedActor) -> &str {
+    match actor {
+        RecordedActor::Member { email, .. } => email.as_deref().unwrap_or_default(),
+        RecordedActor::Operator(_) | RecordedActor::Stranger => "",
+    }
 }
 
 /// What was done, before the name of what it was done to.
@@ -45,29 +60,38 @@ pub(crate) fn phrase(action: &RecordedAction) -> String {
 
 fn known(action: Action) -> &'static str {
     match action {
+        Action::OrganisationCreated => "created the organisation",
+        Action::OrganisationRenamed => "renamed the organisation",
+        Action::OrganisationSuspended => "suspended the organisation",
+        Action::OrganisationResumed => "resumed the organisation",
+        Action::OrganisationClosed => "closed the organisation",
+        Action::OrganisationErased => "erased from the closed organisation",
         Action::MemberInvited => "invited",
-        Action::InvitationWithdrawn => "withdrew the invitation for",
+        Action::InvitationWithdrawn => "revoked the invitation for",
         Action::MemberJoined => "joined as",
         Action::MemberRemoved => "removed",
         Action::AdministratorMade => "made an administrator of",
         Action::KeyManagerMade => "made a key manager of",
-        Action::SecondFactorRequired => "required two-step sign-in of everyone in",
+        Action::SecondFactorRequired => "required two-step sign-in for everyone in",
         Action::SecondFactorOptional => "stopped requiring two-step sign-in in",
         Action::NameChanged => "changed their name to",
         Action::EmailChanged => "changed their email to",
+        Action::EmailChangeRequested => "asked to change their email to",
         Action::PasswordChanged => "changed the password of",
         Action::PasswordResetIssued => "created a password reset link for",
-        Action::PasswordReset => "used the password reset link of",
+        Action::PasswordResetRequested => "asked for a password reset link for",
+        Action::PasswordReset => "reset the password of",
+        Action::PasswordAndPasskeysReset => "reset the password and removed all passkeys of",
         Action::SignedIn => "signed in as",
         Action::SignedInByRecoveryCode => "signed in with a recovery code as",
         Action::SignedInByPasskey => "signed in with a passkey as",
         Action::PasskeyAdded => "added the passkey",
         Action::PasskeyRemoved => "removed the passkey",
-        Action::SignInFailed => "entered a wrong password for",
-        Action::CodeFailed => "entered the right password but a wrong code for",
+        Action::SignInFailed => "entered an incorrect password for",
+        Action::CodeFailed => "entered an incorrect code for",
         Action::SignedOut => "signed out as",
-        Action::SessionEnded => "ended another session of",
-        Action::OtherSessionsEnded => "ended all other sessions of",
+        Action::SessionEnded => "signed out another session of",
+        Action::OtherSessionsEnded => "signed out all other sessions of",
         Action::SecondFactorTurnedOn => "turned on two-step sign-in for",
         Action::SecondFactorTurnedOff => "turned off two-step sign-in for",
         Action::RecoveryCodesReplaced => "created new recovery codes for",
@@ -77,7 +101,8 @@ fn known(action: Action) -> &'static str {
         Action::KeyRenamed => "renamed the key",
         Action::KeyMarkCleared => "cleared the warning that it was sent unencrypted from the key",
         Action::KeyNoted => "changed the note about the key",
-        Action::PatientShown => "looked at the patient",
+        Action::PatientShown => "viewed patient",
         Action::PatientErased => "erased the patient",
+        Action::PatientsExported => "exported",
     }
 }

@@ -3,14 +3,15 @@
 use intake_domain::{ActionKind, EntryFilter};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use time::macros::format_description;
 use time::{Date, Duration, OffsetDateTime};
 
+use crate::page::day;
 use crate::page::moment::here;
 
 /// The kinds, as they are called in addresses and on the page.
-const KINDS: [(&str, &str, ActionKind); 5] = [
+const KINDS: [(&str, &str, ActionKind); 6] = [
     ("keys", "API keys", ActionKind::Keys),
+    ("organisation", "Organisation", ActionKind::Organisation),
     ("members", "Members", ActionKind::Members),
     ("sign-ins", "Sign-ins", ActionKind::SignIns),
     ("accounts", "Accounts", ActionKind::Accounts),
@@ -34,13 +35,20 @@ pub(crate) struct Filter {
     pub(crate) after: String,
 }
 
-/// A day that is none.
-pub(crate) struct NoSuchDay;
+/// Why the days select nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadDays {
+    NoDay,
+    Reversed,
+}
 
 impl Filter {
     /// The same for the log.
-    pub(crate) fn to_entry_filter(&self) -> Result<EntryFilter, NoSuchDay> {
-        let (first, last) = (day(&self.from)?, day(&self.until)?);
+    pub(crate) fn to_entry_filter(&self) -> Result<EntryFilter, BadDays> {
+        let (first, last) = (parse_day(&self.from)?, parse_day(&self.until)?);
+        if first.zip(last).is_some_and(|(first, last)| first > last) {
+            return Err(BadDays::Reversed);
+        }
         let begin = |day: Date| -> OffsetDateTime { day.midnight().assume_offset(here(&self.utc_offset)) };
         Ok(EntryFilter {
             kind: KINDS.iter().find(|(value, ..)| *value == self.kind).map(|(.., kind)| *kind),
@@ -48,6 +56,11 @@ impl Filter {
             from: first.map(begin),
             until: last.map(|day| begin(day.saturating_add(Duration::DAY))),
         })
+    }
+
+    /// The type of the field that shows this text.
+    pub(crate) fn date_type(text: &str) -> &'static str {
+        day::field_type(text)
     }
 
     /// Value, text, and whether it is chosen.
@@ -79,11 +92,11 @@ impl Filter {
     }
 }
 
-fn day(text: &str) -> Result<Option<Date>, NoSuchDay> {
+fn parse_day(text: &str) -> Result<Option<Date>, BadDays> {
     if text.is_empty() {
         return Ok(None);
     }
-    Date::parse(text, format_description!("[year]-[month]-[day]")).map(Some).map_err(|_| NoSuchDay)
+    day::parse(text).map(Some).ok_or(BadDays::NoDay)
 }
 
 #[cfg(test)]
@@ -102,6 +115,8 @@ mod tests {
         let in_utc = Filter { from: day(), ..Filter::default() }.to_entry_filter().ok().unwrap();
         assert_eq!((in_utc.from, in_utc.until), (Some(datetime!(2026-03-02 0:00 UTC)), None));
         assert!(Filter { until: "2.3.2026".to_owned(), ..Filter::default() }.to_entry_filter().is_err());
+        let reversed = Filter { from: day(), until: "1/3/2026".to_owned(), ..Filter::default() };
+        assert_eq!(reversed.to_entry_filter().err(), Some(BadDays::Reversed));
     }
 
     #[test]

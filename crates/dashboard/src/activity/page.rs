@@ -4,12 +4,14 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use askama::Template;
-use intake_domain::{AuditEntry, AuditLog, EntryPosition};
+use intake_domain::{AuditEntry, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition};
 
 use crate::activity::csv::ENTRIES_MAX_TEXT;
 use crate::activity::entry::EntryRow;
-use crate::activity::filter::{Filter, NoSuchDay};
+use crate::activity::filter::{BadDays, Filter};
+use crate::page::day::NO_DAY;
 use crate::page::error::PageError;
+use crate::page::number::grouped;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Administrator;
 
@@ -27,6 +29,10 @@ struct ActivityPage<'a> {
     entries: Vec<EntryRow>,
     newer: Option<String>,
     older: Option<String>,
+    /// Where the search goes on that has stopped before it found enough.
+    further: Option<(String, &'static str)>,
+    /// How many entries it looked at.
+    searched: String,
     file: String,
     entries_max: &'static str,
 }
@@ -46,27 +52,33 @@ pub(crate) async fn page(
         entries: vec![],
         newer: None,
         older: None,
+        further: None,
+        searched: grouped(ENTRIES_SEARCHED.into()),
         file,
         entries_max: ENTRIES_MAX_TEXT,
     };
     let entries = match filter.to_entry_filter() {
         Ok(entries) => entries,
-        Err(NoSuchDay) => {
-            page.day_error = Some("A day must be like 2026-12-31.");
+        Err(error) => {
+            page.day_error = Some(match error {
+                BadDays::NoDay => NO_DAY,
+                BadDays::Reversed => "The first day is after the last one.",
+            });
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
     };
     let position = position(&filter)?;
     // One more than is shown, to see whether there are further ones.
     let limit = u32::try_from(PAGE_SIZE + 1).unwrap_or(u32::MAX);
-    let mut found = log.entries(visitor.organisation(), &entries, position, limit).await?;
+    let EntryPage { entries: mut found, searched_to } =
+        log.entries(visitor.organisation(), &entries, position, limit).await?;
     let has_more = found.len() > PAGE_SIZE;
     let is_towards_newer = matches!(position, EntryPosition::After(_));
-    if is_towards_newer && !has_more {
+    if is_towards_newer && !has_more && searched_to.is_none() {
         // The first page is full, and its address stays the same when entries are added.
         return Ok(redirect(&filter.link(PAGE, None)));
     }
-    if is_towards_newer {
+    if is_towards_newer && has_more {
         found.remove(0);
     }
     found.truncate(PAGE_SIZE);
@@ -79,6 +91,11 @@ pub(crate) async fn page(
     };
     page.newer = link("after", found.first().filter(|_| has_newer));
     page.older = link("before", found.last().filter(|_| has_older));
+    if let Some(entry) = searched_to {
+        let (name, text) =
+            if is_towards_newer { ("after", "Search newer entries") } else { ("before", "Search older entries") };
+        page.further = Some((filter.link(PAGE, Some((name, &entry.to_string()))), text));
+    }
     page.entries = found.into_iter().map(EntryRow::from).collect();
     render(StatusCode::OK, &page)
 }

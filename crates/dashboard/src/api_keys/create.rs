@@ -5,12 +5,12 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, Name, NameError, create_key};
-use intake_http::edge;
+use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::BaseUrl;
 use crate::api_keys::created::show_made;
 use crate::api_keys::expiry::{Expiry, ExpiryFields};
+use crate::mails::KeyChange;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
@@ -41,7 +41,9 @@ pub(crate) async fn form(visitor: Visitor) -> Result<HttpResponse, PageError> {
     // The form carries the id of the key to be made, so that sending it twice makes one key.
     let id = KeyId::new(edge::now(), edge::random()).to_string();
     let shell = Shell::new("keys", &visitor);
-    let page = NewKeyPage { shell, id, name: "", name_error: None, expiry: Expiry::default().fields(None, None) };
+    let (name, expiry) =
+        visitor.draft().map(|draft| (draft.field("name"), Expiry::of_draft(&draft))).unwrap_or_default();
+    let page = NewKeyPage { shell, id, name: &name, name_error: None, expiry: expiry.fields(None, None) };
     render(StatusCode::OK, &page)
 }
 
@@ -50,7 +52,6 @@ pub(crate) async fn create(
     form: Form<NewKeyForm>,
     keys: Data<dyn KeyStore>,
     format: Data<KeyFormat>,
-    base: Data<BaseUrl>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let id: KeyId = form.id.parse().map_err(|_| PageError::BadForm)?;
@@ -72,5 +73,8 @@ pub(crate) async fn create(
     let request =
         KeyRequest { organisation_id, name, expires_at, replaces: None, id, secret: KeySecret::new(edge::random()) };
     let made = create_key(keys.as_ref(), &format, request, &deed).await;
-    show_made(&visitor, made, id, LIST, &base, &format)
+    if let Ok(made) = &made {
+        visitor.mail_key(made, KeyChange::Created).await?;
+    }
+    show_made(&visitor, made, id, LIST, None)
 }

@@ -4,19 +4,19 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
-use intake_domain::{Environment, IssuedKey, KeyFormat, KeyId, KeyStore, ManageKeysError};
+use intake_domain::{IssuedKey, KeyId, KeyStore, ManageKeysError};
 use intake_http::example_patient;
 
-use crate::BaseUrl;
-use crate::api_keys::filter::{Done, Filter};
+use crate::api_keys::filter::Filter;
 use crate::api_keys::own_key;
+use crate::page::base_url::{Authority, BaseUrl};
 use crate::page::error::PageError;
-use crate::page::moment::exact;
-use crate::page::shell::{Shell, redirect, render};
+use crate::page::moment::{Moment, exact};
+use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Onlooker, Visitor};
 
-/// Where the certificate of a development service's authority is, seen from the folder that it was started in.
-const AUTHORITY: &str = " --cacert .intake/tls/ca.pem";
+const MADE_BEFORE: &str =
+    "This key was already created and shown. If you didn't copy it, revoke it and create another.";
 
 #[derive(Template)]
 #[template(path = "api_keys/created.html")]
@@ -25,11 +25,20 @@ struct CreatedKeyPage<'a> {
     id: String,
     name: &'a str,
     key: &'a str,
-    expires_at: Option<String>,
+    expires_at: Option<Moment>,
+    replaced: Option<Replaced>,
     /// Where to go from here.
     next: &'a str,
     curl: String,
     fetch: String,
+}
+
+/// The key that the new one replaces.
+pub(crate) struct Replaced {
+    /// The address of its page.
+    pub(crate) link: String,
+    /// When it stops, counted from the first use of the new key.
+    pub(crate) stops: &'static str,
 }
 
 /// Shows a key that was just made under this id, this one time.
@@ -38,18 +47,12 @@ pub(crate) fn show_made(
     made: Result<IssuedKey, ManageKeysError>,
     id: KeyId,
     next: &str,
-    base: &BaseUrl,
-    format: &KeyFormat,
+    replaced: Option<Replaced>,
 ) -> Result<HttpResponse, PageError> {
     match made {
-        Ok(made) => {
-            let shell = Shell::new("keys", visitor);
-            render(StatusCode::OK, &CreatedKeyPage::new(shell, &made, next, base, format.environment()))
-        }
+        Ok(made) => render(StatusCode::OK, &CreatedKeyPage { replaced, ..CreatedKeyPage::new(visitor, &made, next)? }),
         // The form was sent before, or from another window: the key's page shows what was made.
-        Err(ManageKeysError::AlreadyMade) => {
-            Ok(redirect(&Filter::default().on_key_page().back_after(Done::MadeBefore, id)))
-        }
+        Err(ManageKeysError::AlreadyMade) => Ok(Filter::default().on_key_page().back_with_notice(id, MADE_BEFORE)),
         Err(error) => Err(error.into()),
     }
 }
@@ -66,15 +69,17 @@ pub(crate) async fn first_use(
 }
 
 impl<'a> CreatedKeyPage<'a> {
-    fn new(shell: Shell, made: &'a IssuedKey, next: &'a str, base: &BaseUrl, environment: Environment) -> Self {
-        let (patient, url) = (example_patient(), format!("{}/api/v1/patients/validate", base.0));
-        let authority = if environment == Environment::Development { AUTHORITY } else { "" };
-        Self {
-            shell,
+    fn new(visitor: &Visitor, made: &'a IssuedKey, next: &'a str) -> Result<Self, PageError> {
+        let url = format!("{}/api/v1/patients/validate", visitor.shared::<BaseUrl>()?.0);
+        let authority = visitor.shared::<Authority>()?.0.as_ref().map(|file| format!(" --cacert {file}"));
+        let (patient, authority) = (example_patient(), authority.unwrap_or_default());
+        Ok(Self {
+            shell: Shell::new("keys", visitor),
             id: made.id.to_string(),
             name: made.name.as_str(),
             key: made.key.expose(),
             expires_at: made.expires_at.map(exact),
+            replaced: None,
             next,
             curl: format!(
                 "curl {url}{authority} \\\n  -H \"Authorization: Bearer $INTAKE_KEY\" \\\n  -H \"Content-Type: application/json\" \\\n  \
@@ -84,6 +89,6 @@ impl<'a> CreatedKeyPage<'a> {
                 "await fetch(\"{url}\", {{\n  method: \"POST\",\n  headers: {{\n    Authorization: `Bearer ${{process.env.INTAKE_KEY}}`,\n    \
                  \"Content-Type\": \"application/json\",\n    \"Idempotency-Key\": \"first-try\",\n  }},\n  body: JSON.stringify({patient}),\n}});"
             ),
-        }
+        })
     }
 }

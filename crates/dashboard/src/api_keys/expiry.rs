@@ -3,9 +3,10 @@
 
 use intake_domain::KeyRecord;
 use serde::Deserialize;
-use time::macros::format_description;
 use time::{Date, Duration, OffsetDateTime, UtcOffset};
 
+use crate::page::day;
+use crate::page::draft::Draft;
 use crate::page::moment::here;
 
 /// A year, so that a key which everybody has forgotten ends by itself.
@@ -30,10 +31,16 @@ pub(crate) struct ExpiryFields {
     /// Value, text, and whether it is chosen.
     pub(crate) choices: Vec<(&'static str, String, bool)>,
     pub(crate) date: String,
+    pub(crate) date_type: &'static str,
     pub(crate) error: Option<&'static str>,
 }
 
 impl Expiry {
+    /// What was chosen before the form could be sent.
+    pub(crate) fn of_draft(draft: &Draft) -> Self {
+        Self { lasts: draft.field("lasts"), expires: draft.field("expires"), utc_offset: String::new() }
+    }
+
     /// When a key made now ends. None: never.
     pub(crate) fn end(
         &self,
@@ -42,6 +49,9 @@ impl Expiry {
     ) -> Result<Option<OffsetDateTime>, &'static str> {
         let here = here(&self.utc_offset);
         let today = now.to_offset(here).date();
+        if !self.expires.is_empty() && !["", "date"].contains(&self.lasts.as_str()) {
+            return Err("Choose “On a date” to use this date, or clear it.");
+        }
         let last_day = match self.lasts.as_str() {
             "never" => return Ok(None),
             "date" => self.date()?,
@@ -61,15 +71,14 @@ impl Expiry {
     }
 
     fn date(&self) -> Result<Date, &'static str> {
-        let day = Date::parse(&self.expires, format_description!("[year]-[month]-[day]"));
-        day.map_err(|_| "The date must be like 2026-12-31.")
+        day::parse(&self.expires).ok_or(day::NO_DAY)
     }
 
     /// The fields of the form, with what was chosen.
     pub(crate) fn fields(&self, old: Option<&KeyRecord>, error: Option<&'static str>) -> ExpiryFields {
-        let same = old.and_then(days).map(|days| ("same", format!("As the old key: after {}", in_days(days))));
+        let same = old.and_then(days).map(|days| ("same", format!("Same as the old key ({})", in_days(days))));
         let usual = [("30", "After 30 days"), ("90", "After 90 days"), ("365", "After 365 days")];
-        let others = [("date", "At the end of a day"), ("never", "Never")];
+        let others = [("date", "On a date"), ("never", "Never")];
         let usual_choice = match (old, &same) {
             (Some(_), Some(_)) => "same",
             (Some(_), None) => "never",
@@ -78,7 +87,7 @@ impl Expiry {
         let chosen = if self.lasts.is_empty() { usual_choice } else { &self.lasts };
         let all = same.into_iter().chain(usual.into_iter().chain(others).map(|(value, text)| (value, text.to_owned())));
         let choices = all.map(|(value, text)| (value, text, value == chosen)).collect();
-        ExpiryFields { choices, date: self.expires.clone(), error }
+        ExpiryFields { choices, date: self.expires.clone(), date_type: day::field_type(&self.expires), error }
     }
 }
 
@@ -117,7 +126,16 @@ mod tests {
     fn a_number_of_days_is_counted_from_today() {
         assert_eq!(chosen("30", "", "").unwrap(), Some(datetime!(2026-04-01 0:00 UTC)));
         assert_eq!(chosen("30", "", "660").unwrap(), Some(datetime!(2026-04-01 13:00 UTC)));
-        assert_eq!(chosen("never", "2026-03-02", "").unwrap(), None);
+        assert_eq!(chosen("never", "", "").unwrap(), None);
+    }
+
+    #[test]
+    fn a_date_beside_another_choice_is_never_ignored() {
+        for lasts in ["30", "365", "same", "never"] {
+            assert!(chosen(lasts, "2026-03-05", "").is_err(), "{lasts}");
+            assert!(chosen(lasts, "nonsense", "").is_err(), "{lasts}");
+        }
+        assert_eq!(chosen("date", "5/3/2026", "").unwrap(), Some(datetime!(2026-03-06 0:00 UTC)));
     }
 
     #[test]

@@ -1,20 +1,20 @@
-//! What a new organisation has yet to do, above the list of its keys: it goes when all is done, or when a visitor hides it in
-//! this browser.
+//! What a new organisation has yet to do, above the list of its keys: it goes when all is done, or when a visitor hides
+//! it in this browser.
 
-use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::web::Form;
 use actix_web::{HttpRequest, HttpResponse};
-use intake_domain::{KeyRecord, MemberStore, Role};
+use intake_domain::{KeyPage, MemberStore, Role};
+use time::Duration;
 
+use crate::page::cookie;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
-use crate::page::session_cookie;
-use crate::page::shell::redirect;
+use crate::page::notice::redirect_with_notice;
 use crate::page::visitor::{Administrator, Visitor};
 
-/// A year in this browser: longer than anybody takes over the first steps.
-const HIDDEN: &str = "__Host-intake-first-steps=hidden; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=31536000";
 const COOKIE: &str = "__Host-intake-first-steps";
+/// A year in this browser: longer than anybody takes over the first steps.
+const HIDDEN_FOR: Duration = Duration::days(365);
 
 /// A thing to do, and where.
 pub(crate) struct Step {
@@ -27,12 +27,12 @@ pub(crate) struct Step {
 pub(crate) async fn first_steps(
     request: &HttpRequest,
     visitor: &Visitor,
-    keys: &[KeyRecord],
+    keys: &KeyPage,
     members: &dyn MemberStore,
 ) -> Result<Option<[Step; 4]>, PageError> {
     // A key manager cannot invite anybody.
     let is_administrator = visitor.signed_in.member.role == Role::Administrator;
-    if !is_administrator || session_cookie::values(request.headers(), COOKIE).next().is_some() {
+    if !is_administrator || cookie::values(request.headers(), COOKIE).next().is_some() {
         return Ok(None);
     }
     let members = members.members(visitor.organisation()).await?;
@@ -40,9 +40,9 @@ pub(crate) async fn first_steps(
     let me = visitor.signed_in.member.id;
     let step = |is_done, text, link| Step { is_done, text, link };
     let steps = [
-        step(!keys.is_empty(), "Make a key for the software that will send patients", "/settings/api-keys/new"),
-        step(keys.iter().any(|key| key.last_used_at.is_some()), "Send the first request with it", "/docs"),
-        step(administrators > 1, "Invite a second administrator, so that nobody is locked out", "/settings/members"),
+        step(keys.total > 0, "Create a key for the software that will send patients", "/settings/api-keys/new"),
+        step(keys.is_any_used, "Send your first request", "/docs"),
+        step(administrators > 1, "Invite a second administrator, so you don't get locked out", "/settings/members"),
         step(
             members.iter().any(|member| member.id == me && member.has_second_factor),
             "Turn on two-step sign-in",
@@ -57,7 +57,7 @@ pub(crate) async fn hide(
     form: Form<FormToken>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    let mut response = redirect("/settings/api-keys");
-    response.headers_mut().append(SET_COOKIE, HeaderValue::from_static(HIDDEN));
+    let mut response = redirect_with_notice("/settings/api-keys", "First steps are hidden in this browser.");
+    cookie::add(&mut response, COOKIE, "hidden", HIDDEN_FOR);
     Ok(response)
 }

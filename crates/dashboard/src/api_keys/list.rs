@@ -4,15 +4,15 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{KeyFormat, KeyRecord, KeyStatus, KeyStore, MemberStore, list_keys};
-use intake_http::edge;
+use intake_domain::{KeyFormat, KeyRecord, KeyStatus, KeyStore, KeySuccessor, MemberStore};
+use intake_edge as edge;
 use time::{Duration, OffsetDateTime};
 
-use crate::BaseUrl;
 use crate::api_keys::filter::{Filter, Selection};
 use crate::api_keys::first_steps::{Step, first_steps};
+use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
-use crate::page::moment::{exact, relative};
+use crate::page::moment::{Moment, exact, relative};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Visitor;
 
@@ -25,31 +25,30 @@ struct KeysPage<'a> {
     shell: Shell,
     keys: Vec<KeyRow>,
     /// How many keys there are, whatever is shown.
-    total: usize,
-    message: Option<String>,
+    total: u64,
     first_steps: Option<[Step; 4]>,
     base_url: &'a str,
     filter: &'a Filter,
-    selection: Selection<'a>,
+    selection: Selection,
 }
 
 pub(crate) struct KeyRow {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) hint: String,
-    pub(crate) created_at: String,
+    pub(crate) created_at: Moment,
     pub(crate) created_by: String,
-    pub(crate) last_used_at: Option<String>,
+    pub(crate) last_used_at: Option<Moment>,
     pub(crate) status: &'static str,
     pub(crate) status_class: &'static str,
-    /// Since when, or until when, as HTML.
-    pub(crate) status_at: Option<String>,
+    /// Since when, or until when.
+    pub(crate) status_at: Option<Moment>,
     pub(crate) revoked_by: Option<String>,
     pub(crate) replacement: Option<&'static str>,
     pub(crate) can_be_replaced: bool,
     pub(crate) must_be_replaced: bool,
     /// When the key expires, if that is soon.
-    pub(crate) expires_soon_at: Option<String>,
+    pub(crate) expires_soon_at: Option<Moment>,
     pub(crate) is_over: bool,
 }
 
@@ -65,42 +64,36 @@ pub(crate) async fn page(
     (members, format, base): (Data<dyn MemberStore>, Data<KeyFormat>, Data<BaseUrl>),
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
-    let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
     let filter = filter.map(Query::into_inner).unwrap_or_default();
-    let selection = filter.select(&all, now);
-    let rows = selection.keys.iter().map(|key| KeyRow::new(key, &all, &format, now)).collect();
-    let subject = all.iter().find(|key| key.id.to_string() == filter.key);
+    let found = keys.search(visitor.organisation(), &filter.search_at(now), now).await?;
     let page = KeysPage {
         shell: Shell::new("keys", &visitor),
-        keys: rows,
-        total: all.len(),
-        first_steps: first_steps(&request, &visitor, &all, members.as_ref()).await?,
+        keys: found.keys.iter().map(|key| KeyRow::new(key, &format, now)).collect(),
+        total: found.total,
+        first_steps: first_steps(&request, &visitor, &found, members.as_ref()).await?,
         base_url: &base.0,
-        message: subject.and_then(|key| filter.done.message(key)),
         filter: &filter,
-        selection,
+        selection: filter.selection(&found),
     };
     render(StatusCode::OK, &page)
 }
 
 impl KeyRow {
-    pub(crate) fn new(key: &KeyRecord, all: &[KeyRecord], format: &KeyFormat, now: OffsetDateTime) -> Self {
+    pub(crate) fn new(key: &KeyRecord, format: &KeyFormat, now: OffsetDateTime) -> Self {
         let (status, status_class, status_at) = match key.status(now) {
             KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(exact(at))),
+            KeyStatus::Suspended(at) => ("Suspended", "expired", Some(exact(at))),
             KeyStatus::Expired(at) => ("Expired", "expired", Some(exact(at))),
-            KeyStatus::ActiveUntil(at) => ("Active", "active", Some(format!("expires {}", exact(at)))),
+            KeyStatus::ActiveUntil(at) => ("Active", "active", Some(exact(at))),
             KeyStatus::Active => ("Active", "active", None),
         };
-        let is_over = !key.status(now).is_active();
+        let is_over = matches!(key.status(now), KeyStatus::Revoked(_) | KeyStatus::Expired(_));
         let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "an operator".to_owned());
-        let successor = all.iter().find(|other| other.replaces == Some(key.id) && other.revoked_at.is_none());
-        let replacement = match (successor, key.replaces) {
+        let replacement = match (key.successor, key.replaces) {
             _ if is_over => None,
-            (Some(successor), _) if successor.last_used_at.is_none() => {
-                Some("Still works until its replacement is first used")
-            }
-            (Some(_), _) => Some("Its replacement is in use"),
-            (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement, not used yet"),
+            (Some(KeySuccessor { is_used: false, .. }), _) => Some("Still works until its replacement is first used"),
+            (Some(KeySuccessor { is_used: true, .. }), _) => Some("Replaced: the new key is in use"),
+            (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement – not used yet"),
             (None, _) => None,
         };
         Self {
@@ -115,7 +108,7 @@ impl KeyRow {
             status_at,
             revoked_by: key.revoked_at.map(|_| by(&key.revoked_by)),
             replacement,
-            can_be_replaced: successor.is_none(),
+            can_be_replaced: key.successor.is_none(),
             must_be_replaced: key.must_be_replaced(now),
             expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= SOON).map(relative),
             is_over,

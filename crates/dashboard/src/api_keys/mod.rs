@@ -1,13 +1,18 @@
 //! Settings → API keys.
 
+use actix_web::dev::Payload;
+use actix_web::web::Query;
+use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{KeyId, KeyRecord, KeyStore, ManageKeysError};
 
+use crate::api_keys::filter::Filter;
 use crate::page::error::PageError;
-use crate::page::visitor::Visitor;
+use crate::page::visitor::{Found, Visitor};
 
 pub(crate) mod create;
 pub(crate) mod created;
 pub(crate) mod expiry;
+pub(crate) mod facts;
 pub(crate) mod filter;
 pub(crate) mod first_steps;
 pub(crate) mod list;
@@ -17,6 +22,29 @@ pub(crate) mod rename;
 pub(crate) mod replace;
 pub(crate) mod revoke;
 pub(crate) mod usage;
+
+/// The key in the path, which the visitor's organisation has, and the search that led to it.
+pub(crate) struct OwnKey {
+    pub(crate) visitor: Visitor,
+    pub(crate) key: KeyRecord,
+    pub(crate) filter: Filter,
+}
+
+impl FromRequest for OwnKey {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (visitor, request) = (Visitor::from_request(request, payload), request.clone());
+        Box::pin(async move {
+            let visitor = visitor.await?;
+            let id = request.match_info().query("key");
+            let key = own_key(&visitor, id, visitor.shared::<dyn KeyStore>()?).await?;
+            let filter = Query::from_query(request.query_string()).map(Query::into_inner).unwrap_or_default();
+            Ok(Self { visitor, key, filter })
+        })
+    }
+}
 
 /// The key with this id, if the visitor's organisation has it: other organisations' keys are not found.
 pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) -> Result<KeyRecord, PageError> {
@@ -29,7 +57,9 @@ impl From<ManageKeysError> for PageError {
         match error {
             ManageKeysError::NoSuchOrganisation(_) | ManageKeysError::NoSuchKey(_) => Self::NotFound,
             ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace => Self::BadForm,
+            ManageKeysError::OrganisationSuspended => Self::OrganisationSuspended,
             ManageKeysError::TooManyKeys => Self::TooManyKeys,
+            ManageKeysError::TooManyToday => Self::TooManyKeysToday,
             ManageKeysError::Store(error) => error.into(),
         }
     }

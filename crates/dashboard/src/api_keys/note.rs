@@ -2,16 +2,16 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path, Query};
+use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{KeyNote, KeyNoteError, KeyRecord, KeyStore};
 use serde::Deserialize;
 
-use crate::api_keys::filter::{Done, Filter};
-use crate::api_keys::own_key;
-use crate::api_keys::rename::after;
+use crate::api_keys::OwnKey;
+use crate::api_keys::filter::Filter;
+use crate::api_keys::rename::{after, kept_as_revoked};
 use crate::page::error::PageError;
-use crate::page::shell::{Shell, redirect, render};
+use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
 #[derive(Template)]
@@ -32,30 +32,21 @@ pub(crate) struct NoteForm {
     note: String,
 }
 
-pub(crate) async fn page(
-    visitor: Visitor,
-    id: Path<String>,
-    filter: Option<Query<Filter>>,
-    keys: Data<dyn KeyStore>,
-) -> Result<HttpResponse, PageError> {
-    let key = own_key(&visitor, &id, keys.as_ref()).await?;
-    let filter = filter.map(Query::into_inner).unwrap_or_default();
+pub(crate) async fn page(OwnKey { visitor, key, filter }: OwnKey) -> Result<HttpResponse, PageError> {
     if key.revoked_at.is_some() {
-        return Ok(redirect(&filter.back_after(Done::KeptAsRevoked, key.id)));
+        return Ok(kept_as_revoked(&filter, &key));
     }
-    render(StatusCode::OK, &NotePage::new(&visitor, &key, &filter))
+    let draft = visitor.draft().map(|draft| draft.field("note"));
+    let page = NotePage::new(&visitor, &key, &filter);
+    render(StatusCode::OK, &NotePage { note: draft.as_deref().unwrap_or(&key.note), ..page })
 }
 
 pub(crate) async fn write(
-    visitor: Visitor,
-    id: Path<String>,
-    filter: Option<Query<Filter>>,
+    OwnKey { visitor, key, filter }: OwnKey,
     form: Form<NoteForm>,
     keys: Data<dyn KeyStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    let key = own_key(&visitor, &id, keys.as_ref()).await?;
-    let filter = filter.map(Query::into_inner).unwrap_or_default();
     let note = match KeyNote::new(&form.note) {
         Ok(note) => note,
         Err(error) => {
@@ -64,7 +55,7 @@ pub(crate) async fn write(
         }
     };
     let outcome = keys.write_note(visitor.organisation(), key.id, &note, &visitor.deed()).await?;
-    after(outcome, Done::Noted, &filter, &key)
+    after(outcome, "Note saved.", &filter, &key)
 }
 
 impl<'a> NotePage<'a> {

@@ -2,15 +2,15 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path, Query};
+use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{ChangeKeyOutcome, KeyRecord, KeyStore, Name, NameError};
 use serde::Deserialize;
 
-use crate::api_keys::filter::{Done, Filter};
-use crate::api_keys::own_key;
+use crate::api_keys::OwnKey;
+use crate::api_keys::filter::Filter;
 use crate::page::error::PageError;
-use crate::page::shell::{Shell, redirect, render};
+use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
 #[derive(Template)]
@@ -30,30 +30,21 @@ pub(crate) struct RenameForm {
     name: String,
 }
 
-pub(crate) async fn page(
-    visitor: Visitor,
-    id: Path<String>,
-    filter: Option<Query<Filter>>,
-    keys: Data<dyn KeyStore>,
-) -> Result<HttpResponse, PageError> {
-    let key = own_key(&visitor, &id, keys.as_ref()).await?;
-    let filter = filter.map(Query::into_inner).unwrap_or_default();
+pub(crate) async fn page(OwnKey { visitor, key, filter }: OwnKey) -> Result<HttpResponse, PageError> {
     if key.revoked_at.is_some() {
-        return Ok(redirect(&filter.back_after(Done::KeptAsRevoked, key.id)));
+        return Ok(kept_as_revoked(&filter, &key));
     }
-    render(StatusCode::OK, &RenamePage::new(&visitor, &key, &filter))
+    let draft = visitor.draft().map(|draft| draft.field("name"));
+    let page = RenamePage::new(&visitor, &key, &filter);
+    render(StatusCode::OK, &RenamePage { name: draft.as_deref().unwrap_or(&key.name), ..page })
 }
 
 pub(crate) async fn rename(
-    visitor: Visitor,
-    id: Path<String>,
-    filter: Option<Query<Filter>>,
+    OwnKey { visitor, key, filter }: OwnKey,
     form: Form<RenameForm>,
     keys: Data<dyn KeyStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    let key = own_key(&visitor, &id, keys.as_ref()).await?;
-    let filter = filter.map(Query::into_inner).unwrap_or_default();
     let name = match Name::new(form.name.as_str()) {
         Ok(name) => name,
         Err(error) => {
@@ -63,22 +54,28 @@ pub(crate) async fn rename(
         }
     };
     let outcome = keys.rename(visitor.organisation(), key.id, &name, &visitor.deed()).await?;
-    after(outcome, Done::Renamed, &filter, &key)
+    after(outcome, &format!("Renamed to “{name}”."), &filter, &key)
 }
 
 /// Leads back to where a change was begun.
 pub(crate) fn after(
     outcome: ChangeKeyOutcome,
-    done: Done,
+    notice: &str,
     filter: &Filter,
     key: &KeyRecord,
 ) -> Result<HttpResponse, PageError> {
     match outcome {
-        ChangeKeyOutcome::Changed => Ok(redirect(&filter.back_after(done, key.id))),
-        ChangeKeyOutcome::Unchanged => Ok(redirect(&filter.back(key.id))),
-        ChangeKeyOutcome::Revoked => Ok(redirect(&filter.back_after(Done::KeptAsRevoked, key.id))),
+        ChangeKeyOutcome::Changed => Ok(filter.back_with_notice(key.id, notice)),
+        ChangeKeyOutcome::Unchanged => Ok(filter.back_with_notice(key.id, "Nothing was changed.")),
+        ChangeKeyOutcome::Revoked => Ok(kept_as_revoked(filter, key)),
         ChangeKeyOutcome::NotFound => Err(PageError::NotFound),
     }
+}
+
+/// Leads back from a form about a key that has been revoked.
+pub(crate) fn kept_as_revoked(filter: &Filter, key: &KeyRecord) -> HttpResponse {
+    let notice = format!("“{}” has been revoked, so its name and note can't be changed.", key.name);
+    filter.back_with_notice(key.id, &notice)
 }
 
 impl<'a> RenamePage<'a> {

@@ -1,25 +1,25 @@
-//! Replacing a key without a gap: a new key with the same name, and how long the old one still works once the new one is
-//! used. The new key lasts as long as the old one did, unless the visitor chooses otherwise.
+//! Replacing a key without a gap: a new key with the same name, and how long the old one still works once the new one
+//! is used. The new key lasts as long as the old one did, unless the visitor chooses otherwise.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path, Query};
+use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
     KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStore, ManageKeysError, Name, Replacement, create_key,
 };
-use intake_http::edge;
+use intake_edge as edge;
 use serde::Deserialize;
 use time::Duration;
 
-use crate::BaseUrl;
-use crate::api_keys::created::show_made;
+use crate::api_keys::OwnKey;
+use crate::api_keys::created::{Replaced, show_made};
 use crate::api_keys::expiry::{Expiry, ExpiryFields};
-use crate::api_keys::filter::{Done, Filter};
-use crate::api_keys::own_key;
+use crate::api_keys::facts::KeyFacts;
+use crate::api_keys::filter::Filter;
+use crate::mails::KeyChange;
 use crate::page::error::PageError;
-use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::Visitor;
+use crate::page::shell::{Shell, render};
 
 /// Long enough for most people to put the new key everywhere.
 const USUAL_CHOICE: &str = "24h";
@@ -32,6 +32,7 @@ struct ReplacePage<'a> {
     back: String,
     new_id: String,
     name: &'a str,
+    facts: KeyFacts,
     choices: &'static [(&'static str, &'static str, Duration)],
     chosen: &'a str,
     expiry: ExpiryFields,
@@ -54,49 +55,42 @@ const CHOICES: [(&str, &str, Duration); 4] = [
     ("7d", "after 7 days", Duration::WEEK),
 ];
 
-pub(crate) async fn page(
-    visitor: Visitor,
-    id: Path<String>,
-    filter: Option<Query<Filter>>,
-    keys: Data<dyn KeyStore>,
-) -> Result<HttpResponse, PageError> {
-    let (old, now) = (own_key(&visitor, &id, keys.as_ref()).await?, edge::now());
-    let filter = filter.map(Query::into_inner).unwrap_or_default();
+pub(crate) async fn page(own: OwnKey) -> Result<HttpResponse, PageError> {
+    let (OwnKey { visitor, key: old, filter }, now) = (&own, edge::now());
     if !old.status(now).is_active() {
-        return Ok(redirect(&filter.back_after(Done::NotReplaced, old.id)));
+        return Ok(not_replaced(old, filter));
     }
     let new_id = KeyId::new(now, edge::random()).to_string();
-    let expiry = Expiry::default().fields(Some(&old), None);
-    render(StatusCode::OK, &ReplacePage::new(&visitor, &old, &filter, new_id, USUAL_CHOICE, expiry))
+    let draft = visitor.draft();
+    let expiry = draft.as_ref().map(Expiry::of_draft).unwrap_or_default().fields(Some(old), None);
+    let chosen = draft.map_or_else(|| USUAL_CHOICE.to_owned(), |draft| draft.field("ends_after"));
+    render(StatusCode::OK, &ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, &chosen, expiry))
 }
 
 pub(crate) async fn submit(
-    visitor: Visitor,
-    id: Path<String>,
-    filter: Option<Query<Filter>>,
+    own: OwnKey,
     form: Form<ReplaceForm>,
     keys: Data<dyn KeyStore>,
     format: Data<KeyFormat>,
-    base: Data<BaseUrl>,
 ) -> Result<HttpResponse, PageError> {
+    let OwnKey { visitor, key: old, filter } = &own;
     visitor.assert_own_form(&form.form_token)?;
-    let (old, deed) = (own_key(&visitor, &id, keys.as_ref()).await?, visitor.deed());
-    let filter = filter.map(Query::into_inner).unwrap_or_default();
+    let deed = visitor.deed();
     let choice = CHOICES.iter().find(|(value, ..)| *value == form.ends_after);
-    let &(chosen, _, ends_after) = choice.ok_or(PageError::BadForm)?;
+    let &(chosen, stops, ends_after) = choice.ok_or(PageError::BadForm)?;
     let ReplaceForm { id: new_id, expiry, .. } = form.into_inner();
-    let expires_at = match expiry.end(deed.at, Some(&old)) {
+    let expires_at = match expiry.end(deed.at, Some(old)) {
         Ok(expires_at) => expires_at,
         Err(error) => {
-            let fields = expiry.fields(Some(&old), Some(error));
-            let page = ReplacePage::new(&visitor, &old, &filter, new_id, chosen, fields);
+            let fields = expiry.fields(Some(old), Some(error));
+            let page = ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, chosen, fields);
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
     };
     let id: KeyId = new_id.parse().map_err(|_| PageError::BadForm)?;
     let request = KeyRequest {
         organisation_id: visitor.organisation(),
-        name: Name::new(old.name).map_err(|_| PageError::BadForm)?,
+        name: Name::stored(old.name.clone()).map_err(|_| PageError::BadForm)?,
         expires_at,
         replaces: Some(Replacement { key: old.id, ends_after }),
         id,
@@ -104,26 +98,31 @@ pub(crate) async fn submit(
     };
     let made = create_key(keys.as_ref(), &format, request, &deed).await;
     if matches!(made, Err(ManageKeysError::NothingToReplace)) {
-        return Ok(redirect(&filter.back_after(Done::NotReplaced, old.id)));
+        return Ok(not_replaced(old, filter));
     }
-    show_made(&visitor, made, id, &filter.back(old.id), &base, &format)
+    if let Ok(made) = &made {
+        visitor.mail_key(made, KeyChange::Replaced).await?;
+    }
+    let replaced = Replaced { link: format!("/settings/api-keys/{}", old.id), stops };
+    show_made(visitor, made, id, &filter.back(old.id), Some(replaced))
+}
+
+fn not_replaced(old: &KeyRecord, filter: &Filter) -> HttpResponse {
+    let name = &old.name;
+    let notice = format!("“{name}” is no longer active, so nothing can replace it. Create a new key instead.");
+    filter.back_with_notice(old.id, &notice)
 }
 
 impl<'a> ReplacePage<'a> {
-    fn new(
-        visitor: &Visitor,
-        old: &'a KeyRecord,
-        filter: &Filter,
-        new_id: String,
-        chosen: &'a str,
-        expiry: ExpiryFields,
-    ) -> Self {
+    fn new(own: &'a OwnKey, facts: KeyFacts, new_id: String, chosen: &'a str, expiry: ExpiryFields) -> Self {
+        let OwnKey { visitor, key: old, filter } = own;
         Self {
             shell: Shell::new("keys", visitor),
             action: format!("/settings/api-keys/{}/replace{}", old.id, filter.query()),
             back: filter.back(old.id),
             new_id,
             name: &old.name,
+            facts,
             choices: &CHOICES,
             chosen,
             expiry,

@@ -1,57 +1,58 @@
-//! Revoking a key, after a page that asks for confirmation.
+//! Revoking a key, after a page that shows what is about to end.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path, Query};
+use actix_web::web::{Data, Form};
+use askama::Template;
 use intake_domain::{KeyStore, MemberStore, revoke_key};
 
-use crate::api_keys::filter::{Done, Filter};
-use crate::api_keys::own_key;
-use crate::mails::Mails;
-use crate::page::confirm::ConfirmPage;
+use crate::api_keys::OwnKey;
+use crate::api_keys::facts::KeyFacts;
+use crate::mails::{KeyChange, Mails};
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
-use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::Visitor;
+use crate::page::shell::{Shell, render};
 
-pub(crate) async fn confirm(
-    visitor: Visitor,
-    id: Path<String>,
-    filter: Option<Query<Filter>>,
-    keys: Data<dyn KeyStore>,
-) -> Result<HttpResponse, PageError> {
-    let key = own_key(&visitor, &id, keys.as_ref()).await?;
-    let filter = filter.map(Query::into_inner).unwrap_or_default();
+#[derive(Template)]
+#[template(path = "api_keys/revoke.html")]
+struct RevokePage<'a> {
+    shell: Shell,
+    name: &'a str,
+    action: String,
+    back: String,
+    facts: KeyFacts,
+}
+
+pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
+    let OwnKey { visitor, key, filter } = &own;
     if key.revoked_at.is_some() {
-        return Ok(redirect(&filter.back_after(Done::Revoked, key.id)));
+        return Ok(filter.back_with_notice(key.id, &revoked(&key.name)));
     }
-    let page = ConfirmPage {
-        shell: Shell::new("keys", &visitor),
-        title: format!("Revoke “{}”?", key.name),
-        text: "Every request with this key will be refused from then on. This cannot be undone.",
+    let page = RevokePage {
+        shell: Shell::new("keys", visitor),
+        name: &key.name,
         action: format!("/settings/api-keys/{}/revoke{}", key.id, filter.query()),
-        button: "Revoke key",
-        back: &filter.back(key.id),
+        back: filter.back(key.id),
+        facts: KeyFacts::new(&own).await?,
     };
     render(StatusCode::OK, &page)
 }
 
 pub(crate) async fn revoke(
-    visitor: Visitor,
-    id: Path<String>,
-    filter: Option<Query<Filter>>,
+    OwnKey { visitor, key, filter }: OwnKey,
     form: Form<FormToken>,
     keys: Data<dyn KeyStore>,
     members: Data<dyn MemberStore>,
     mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    let key = own_key(&visitor, &id, keys.as_ref()).await?;
-    let id = key.id;
-    revoke_key(keys.as_ref(), id, Some(visitor.organisation()), &visitor.deed()).await?;
+    revoke_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.deed()).await?;
     if key.revoked_at.is_none() {
-        mails.key_revoked(members.as_ref(), &visitor.signed_in, &key).await;
+        mails.key(members.as_ref(), &visitor.signed_in, (&key.name, &key.hint), KeyChange::Revoked).await;
     }
-    let filter = filter.map(Query::into_inner).unwrap_or_default();
-    Ok(redirect(&filter.back_after(Done::Revoked, id)))
+    Ok(filter.back_with_notice(key.id, &revoked(&key.name)))
+}
+
+fn revoked(name: &str) -> String {
+    format!("“{name}” has been revoked. Requests using it are now refused.")
 }

@@ -1,28 +1,28 @@
-//! The page of a key: what is known about it, and how it was used in the last 30 days: a bar for each day with accepted and
-//! refused requests, why requests were refused, and the last refusals with their request ids.
+//! The page of a key: what is known about it, and how it was used in the last 30 days: a bar for each day with accepted
+//! and refused requests, why requests were refused, and the last refusals with their request ids.
 
 use std::collections::BTreeMap;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path, Query};
+use actix_web::web::Data;
 use askama::Template;
-use intake_domain::{ANSWERS_KEPT, AnswerCount, KeyFormat, KeyId, KeyStore, list_keys};
-use intake_http::edge;
+use intake_domain::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyActivity, KeyFormat, KeyId, KeySuccessor};
+use intake_edge as edge;
 use time::macros::format_description;
 use time::{Date, Duration, OffsetDateTime};
 
-use crate::api_keys::filter::Filter;
+use crate::api_keys::OwnKey;
 use crate::api_keys::list::KeyRow;
 use crate::api_keys::refusals::RefusalRow;
 use crate::page::error::PageError;
+use crate::page::number::grouped;
 use crate::page::shell::{Shell, render};
-use crate::page::visitor::Visitor;
 
 const DAYS: i64 = ANSWERS_KEPT.whole_days();
 /// The height of the chart, in units of its view box.
 const HEIGHT: u64 = 100;
-/// The chart is no lower than for so many requests a day, or a single one would fill it.
+/// The chart has room for at least this many requests a day, or a single one would fill it.
 const SCALE_MIN: u64 = 10;
 /// How many reasons are shown: the others are rare.
 const REASONS: usize = 8;
@@ -31,21 +31,31 @@ const REASONS: usize = 8;
 #[template(path = "api_keys/usage.html")]
 struct UsagePage<'a> {
     shell: Shell,
-    message: Option<String>,
     /// The list with the search that led here.
     list: String,
     /// What the forms of the page carry, so that they lead back to it.
     fields: Vec<(&'static str, String)>,
     key: KeyRow,
-    accepted: u64,
-    refused: u64,
+    accepted: String,
+    refused: String,
     days: Vec<Day>,
     /// What the height of the chart stands for.
     most: u64,
     reasons: Vec<Reason>,
     /// What people have written down about the key.
     note: &'a str,
+    /// The addresses of the key that this one replaces, and of the one that replaces it.
+    replaces: Option<String>,
+    successor: Option<Successor>,
     refusals: Vec<RefusalRow>,
+}
+
+/// The key that replaces the one on the page.
+struct Successor {
+    link: String,
+    is_used: bool,
+    /// When the old key stops, counted from the first use of the new one.
+    stops: String,
 }
 
 /// A bar of the chart: refused requests on top of accepted ones.
@@ -69,51 +79,61 @@ impl Day {
 
 struct Reason {
     status: u16,
+    words: &'static str,
     fields: String,
-    count: u64,
+    count: String,
 }
 
 pub(crate) async fn page(
-    visitor: Visitor,
-    id: Path<String>,
-    filter: Option<Query<Filter>>,
-    keys: Data<dyn KeyStore>,
+    OwnKey { visitor, key, filter }: OwnKey,
+    activity: Data<dyn KeyActivity>,
     format: Data<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
-    // All of them, because the page tells of the key's replacement, too.
-    let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
-    let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
-    let key = all.iter().find(|key| key.id == id).ok_or(PageError::NotFound)?;
-    let filter = filter.map(Query::into_inner).unwrap_or_default();
-    let message = filter.done.message(key).filter(|_| filter.key == key.id.to_string());
     let now = edge::now();
     let since = first_day(now);
-    let answers = keys.answers(visitor.organisation(), key.id, since).await?;
-    let refusals = keys.refusals(visitor.organisation(), key.id).await?;
+    let answers = activity.answers(visitor.organisation(), key.id, since).await?;
+    let refusals = activity.refusals(visitor.organisation(), key.id).await?;
     let total = |accepted: bool| {
-        let counted = answers.iter().filter(|answer| answer.field.is_none() && is_accepted(answer.status) == accepted);
-        counted.map(|answer| answer.count).sum()
+        let counted = answers.iter().filter(|answer| answer.field.is_none() && is_accepted(answer.code) == accepted);
+        grouped(counted.map(|answer| answer.count).sum())
     };
     let (days, most) = days(&answers, since);
     let page = UsagePage {
         shell: Shell::new("keys", &visitor),
-        message,
         list: filter.list(),
         fields: filter.on_key_page().fields(),
-        key: KeyRow::new(key, &all, &format, now),
+        key: KeyRow::new(&key, &format, now),
         accepted: total(true),
         refused: total(false),
         days,
         most,
         reasons: reasons(&answers),
         note: &key.note,
+        replaces: key.replaces.map(address),
+        successor: key.successor.map(Successor::from),
         refusals: refusals.into_iter().map(RefusalRow::from).collect(),
     };
     render(StatusCode::OK, &page)
 }
 
+fn address(key: KeyId) -> String {
+    format!("/settings/api-keys/{key}")
+}
+
+impl From<KeySuccessor> for Successor {
+    fn from(KeySuccessor { id, is_used, ends_after }: KeySuccessor) -> Self {
+        let stops = match ends_after.whole_hours() {
+            0 => "immediately".to_owned(),
+            1 => "after 1 hour".to_owned(),
+            hours @ 2..=24 => format!("after {hours} hours"),
+            hours => format!("after {} days", hours / 24),
+        };
+        Self { link: address(id), is_used, stops }
+    }
+}
+
 /// A patient was created, or said to be valid.
-fn is_accepted(status: u16) -> bool {
+fn is_accepted(AnswerCode(status): AnswerCode) -> bool {
     (200..300).contains(&status)
 }
 
@@ -126,7 +146,7 @@ fn days(answers: &[AnswerCount], since: Date) -> (Vec<Day>, u64) {
     let mut counts: BTreeMap<Date, (u64, u64)> = (0..DAYS).map(|day| (since + Duration::days(day), (0, 0))).collect();
     for answer in answers.iter().filter(|answer| answer.field.is_none()) {
         let (accepted, refused) = counts.entry(answer.day).or_default();
-        *(if is_accepted(answer.status) { accepted } else { refused }) += answer.count;
+        *(if is_accepted(answer.code) { accepted } else { refused }) += answer.count;
     }
     let busiest = counts.values().map(|(accepted, refused)| accepted + refused).max().unwrap_or(0);
     let highest = busiest.max(SCALE_MIN);
@@ -144,23 +164,39 @@ fn days(answers: &[AnswerCount], since: Date) -> (Vec<Day>, u64) {
 /// The most frequent refusals, each with the fields that its answers named; both sorted by how often they occurred.
 fn reasons(answers: &[AnswerCount]) -> Vec<Reason> {
     let mut by_status: BTreeMap<u16, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
-    for answer in answers.iter().filter(|answer| !is_accepted(answer.status)) {
-        let (count, fields) = by_status.entry(answer.status).or_default();
+    for answer in answers.iter().filter(|answer| !is_accepted(answer.code)) {
+        let (count, fields) = by_status.entry(answer.code.0).or_default();
         match &answer.field {
             None => *count += answer.count,
             Some(field) => *fields.entry(field).or_default() += answer.count,
         }
     }
+    let mut by_status: Vec<_> = by_status.into_iter().collect();
+    by_status.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    by_status.truncate(REASONS);
     let reason = |(status, (count, fields)): (u16, (u64, BTreeMap<&str, u64>))| {
         let mut fields: Vec<_> = fields.into_iter().collect();
         fields.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let fields: Vec<_> = fields.iter().map(|(field, count)| format!("{field} ({count})")).collect();
-        Reason { status, fields: fields.join(", "), count }
+        let fields: Vec<_> = fields.iter().map(|(field, count)| format!("{field} ({})", grouped(*count))).collect();
+        Reason { status, words: words(status), fields: fields.join(", "), count: grouped(count) }
     };
-    let mut reasons: Vec<_> = by_status.into_iter().map(reason).collect();
-    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
-    reasons.truncate(REASONS);
-    reasons
+    by_status.into_iter().map(reason).collect()
+}
+
+/// What a status means, for people who do not send requests themselves.
+fn words(status: u16) -> &'static str {
+    match status {
+        400 => "Malformed JSON or header",
+        401 => "Key not accepted",
+        408 => "Did not arrive in time",
+        410 => "Patient erased",
+        413 => "Too large",
+        415 => "Not UTF-8 JSON",
+        422 => "Invalid fields",
+        426 => "Sent unencrypted",
+        429 => "Too many requests",
+        _ => "Not answered by the service",
+    }
 }
 
 #[cfg(test)]
@@ -170,7 +206,7 @@ mod tests {
     use super::*;
 
     fn answer(day: Date, status: u16, field: Option<&str>, count: u64) -> AnswerCount {
-        AnswerCount { day, status, field: field.map(str::to_owned), count }
+        AnswerCount { day, code: AnswerCode(status), field: field.map(str::to_owned), count }
     }
 
     #[test]
@@ -204,6 +240,9 @@ mod tests {
         ];
         let shown: Vec<_> =
             reasons(&answers).into_iter().map(|reason| (reason.status, reason.fields, reason.count)).collect();
-        assert_eq!(shown, [(422, "phoneNumber (6), email (3)".to_owned(), 7), (400, String::new(), 2)]);
+        assert_eq!(
+            shown,
+            [(422, "phoneNumber (6), email (3)".to_owned(), "7".to_owned()), (400, String::new(), "2".to_owned())]
+        );
     }
 }

@@ -1,14 +1,15 @@
-//! From a file of Markdown to a part of the page: headings that can be linked to, tables that fit a telephone, code that
-//! scrolls in itself. What the file has as HTML is shown as text, apart from comments.
+//! From a file of Markdown to a part of the page: headings that can be linked to, tables that fit a telephone, code
+//! that scrolls in itself. What the file has as HTML is shown as text, apart from comments.
 
 use askama::filters::{Html, escape};
-use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 use super::outline::{Heading, Outline, target};
 
 /// The HTML of a file whose outline this is, on a page with all of these.
 pub(crate) fn to_html(text: &str, outline: &Outline, all: &[Outline]) -> String {
-    let mut writer = Writer { outline, all, headings: outline.headings.iter(), table: Table::default(), links: vec![] };
+    let (headings, rows) = (outline.headings.iter(), outline.rows.iter());
+    let mut writer = Writer { outline, all, headings, rows, table: Table::default(), links: vec![] };
     let events = Parser::new_ext(text, Options::ENABLE_TABLES).filter_map(|event| writer.event(event));
     let mut page = String::with_capacity(text.len() * 2);
     html::push_html(&mut page, events);
@@ -19,6 +20,7 @@ struct Writer<'a> {
     outline: &'a Outline,
     all: &'a [Outline],
     headings: std::slice::Iter<'a, Heading>,
+    rows: std::slice::Iter<'a, String>,
     table: Table,
     /// For each link that is open: whether it leads anywhere.
     links: Vec<bool>,
@@ -30,6 +32,8 @@ struct Table {
     columns: Vec<String>,
     is_in_head: bool,
     column: usize,
+    /// The id of the row.
+    row: String,
 }
 
 impl Writer<'_> {
@@ -43,8 +47,14 @@ impl Writer<'_> {
             Event::Start(Tag::Link { dest_url, .. }) => self.open_link(&dest_url),
             Event::End(TagEnd::Link) => self.links.pop().filter(|leads| *leads).map(|_| raw("</a>".to_owned())),
             // With the keyboard, only what can have the focus can be scrolled.
-            Event::Start(Tag::CodeBlock(_)) => Some(raw("<pre tabindex=\"0\"><code>".to_owned())),
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let language =
+                    if let CodeBlockKind::Fenced(language) = kind { escaped(&language) } else { String::new() };
+                Some(raw(format!("<pre tabindex=\"0\" data-language=\"{language}\"><code>")))
+            }
             Event::End(TagEnd::CodeBlock) => Some(raw("</code></pre>\n".to_owned())),
+            Event::Html(text) if text.trim() == "<!-- tabs -->" => Some(raw("<div class=\"tabs\">\n".to_owned())),
+            Event::Html(text) if text.trim() == "<!-- /tabs -->" => Some(raw("</div>\n".to_owned())),
             Event::Html(text) | Event::InlineHtml(text) => {
                 (!text.trim_start().starts_with("<!--")).then_some(Event::Text(text))
             }
@@ -58,8 +68,8 @@ impl Writer<'_> {
         target.map(|target| raw(format!("<a href=\"{}\">", escaped(&target))))
     }
 
-    /// Each cell of a body knows the name of its column, which is shown where columns do not fit beside each other. The first
-    /// cell of a row is its heading.
+    /// Each cell of a body knows the name of its column, which is shown where columns do not fit beside each other. The
+    /// first cell of a row is its heading.
     fn table_event<'t>(&mut self, event: Event<'t>) -> Option<Event<'t>> {
         let table = &mut self.table;
         match event {
@@ -78,7 +88,8 @@ impl Writer<'_> {
             }
             Event::Start(Tag::TableRow) => {
                 table.column = 0;
-                Some(raw("<tr>".to_owned()))
+                table.row = self.rows.next().map(String::as_str).unwrap_or_default().to_owned();
+                Some(raw(format!("<tr id=\"{}\">", table.row)))
             }
             Event::End(TagEnd::TableRow) => Some(raw("</tr>\n".to_owned())),
             Event::Start(Tag::TableCell) => Some(raw(table.open_cell())),
@@ -113,7 +124,10 @@ impl Table {
             return "</th>".to_owned();
         }
         self.column += 1;
-        if self.column == 1 { "</th>".to_owned() } else { "</td>".to_owned() }
+        if self.column == 1 {
+            return format!(" <a class=\"row-link\" href=\"#{}\" aria-label=\"Link to this row\"></a></th>", self.row);
+        }
+        "</td>".to_owned()
     }
 }
 
@@ -154,9 +168,8 @@ mod tests {
     #[test]
     fn cells_know_their_columns() {
         let table = html("| A | \"B\" | |\n|---|---|---|\n| 1 | `2` | 3 |");
-        let body =
-            "<tbody>\n<tr><th scope=\"row\">1</th><td data-label=\"&#34;B&#34;\"><code>2</code></td><td>3</td></tr>";
-        assert!(table.contains(body), "{table}");
+        let body = "</th><td data-label=\"&#34;B&#34;\"><code>2</code></td><td>3</td></tr>";
+        assert!(table.contains("<tbody>\n<tr id=\"-1\"><th scope=\"row\">1 <a ") && table.contains(body), "{table}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The headings of the files that make up a page, each with an id that no other has, and where links between the files lead.
+//! The headings of the files that make up a page, each with an id that no other has, and where links between the files
+//! lead.
 
 use std::collections::HashSet;
 
@@ -6,6 +7,9 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 /// What the frame of the page uses.
 const IDS_OF_THE_FRAME: [&str; 2] = ["main", "try-it"];
+
+/// Words of a long first cell that name its row.
+const ROW_WORDS: usize = 8;
 
 /// A heading of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +26,8 @@ pub(crate) struct Heading {
 pub(crate) struct Outline {
     pub(crate) file: &'static str,
     pub(crate) headings: Vec<Heading>,
+    /// The ids of all rows of tables, in their order: of the heading above, and of what stands in the first cell.
+    pub(crate) rows: Vec<String>,
 }
 
 impl Outline {
@@ -44,7 +50,11 @@ impl Outline {
 /// The outlines of all files.
 pub(crate) fn of_files(files: &[(&'static str, String)]) -> Vec<Outline> {
     let mut taken: HashSet<String> = IDS_OF_THE_FRAME.map(str::to_owned).into();
-    let outline = |(file, text): &(&'static str, String)| Outline { file, headings: headings(text, &mut taken) };
+    let outline = |(file, text): &(&'static str, String)| {
+        let headings = headings(text, &mut taken);
+        let rows = rows(text, &headings, &mut taken);
+        Outline { file, headings, rows }
+    };
     files.iter().map(outline).collect()
 }
 
@@ -83,6 +93,29 @@ fn headings(text: &str, taken: &mut HashSet<String>) -> Vec<Heading> {
     headings
 }
 
+fn rows(text: &str, headings: &[Heading], taken: &mut HashSet<String>) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut above = headings.iter().map(|heading| heading.id.as_str());
+    let (mut heading, mut first_cell) = ("", None);
+    for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = above.next().unwrap_or_default(),
+            Event::Start(Tag::TableRow) => first_cell = Some(String::new()),
+            Event::Text(part) | Event::Code(part) => {
+                if let Some(text) = &mut first_cell {
+                    text.push_str(&part);
+                }
+            }
+            Event::End(TagEnd::TableCell) => rows.extend(first_cell.take().map(|cell| {
+                let words: Vec<_> = slug(&cell).split('-').take(ROW_WORDS).map(str::to_owned).collect();
+                free_id(&format!("{heading}-{}", words.join("-")), taken)
+            })),
+            _ => {}
+        }
+    }
+    rows
+}
+
 /// The name of a heading in links, as code hosts make it: small letters, with hyphens for spaces.
 fn slug(text: &str) -> String {
     let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
@@ -112,6 +145,13 @@ mod tests {
         let ids: Vec<_> =
             outlines().into_iter().flat_map(|outline| outline.headings).map(|heading| heading.id).collect();
         assert_eq!(ids, ["one", "safe-retry-twice", "errors", "main-1", "two", "errors-1"]);
+    }
+
+    #[test]
+    fn every_row_has_an_id_of_its_own() {
+        let text = "# A\n## 422 Errors\n| M | C |\n|---|---|\n| is `required` | x |\n| is required | y |\n";
+        let outlines = of_files(&[("one.md", text.to_owned())]);
+        assert_eq!(outlines[0].rows, ["422-errors-is-required", "422-errors-is-required-1"]);
     }
 
     #[test]

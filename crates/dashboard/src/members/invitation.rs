@@ -1,20 +1,24 @@
-//! Accepting an invitation: a guest chooses a name and a password, becomes a member and is signed in.
+//! Accepting an invitation: a guest chooses a name and a password, becomes a member and is signed in. A guest who has
+//! an account types its password. Until then, the page is the same for both: it must not reveal who has an account.
+//! Another password is refused only where the link was mailed: else it makes a separate account.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Invitation, JoinError, JoinRequest, MemberId, MemberStore, NameError, PasswordError, PasswordHasher,
-    PresentedPassword, Token, join,
+    Invitation, InvitationStore, JoinError, JoinRequest, LinkDelivery, MemberId, MemberStore, NameError, PasswordError,
+    PasswordHasher, PresentedPassword, SessionStore, SignIn, Token, join,
 };
-use intake_http::edge;
+use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::sign_in::signed_in_under;
+use crate::account::sign_in::{code_needed, note_failure_later, signed_in_under};
 use crate::mails::Mails;
+use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::shell::render;
+use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::origin;
 
 /// Where a guest accepts an invitation.
@@ -22,6 +26,12 @@ use crate::page::visitor::origin;
 pub fn invitation_path(token: &Token) -> String {
     format!("/invitations/{}", token.expose())
 }
+
+const WRONG_PASSWORD: &str =
+    "This email address already has an account here, with another password. Type the password that you sign in with.";
+
+const ACCOUNT_NAME_TAKEN: &str = "Another member of this organisation has the name of your account. Sign in, change your name under Account, and open \
+    this link again.";
 
 #[derive(Template)]
 #[template(path = "members/invitation.html")]
@@ -32,11 +42,12 @@ struct InvitationPage<'a> {
     name: &'a str,
     name_error: Option<NameError>,
     password_error: Option<PasswordError>,
-    alert: Option<&'static str>,
+    alert: Option<String>,
+    are_mails_sent: bool,
 }
 
 impl<'a> InvitationPage<'a> {
-    fn new(invitation: &'a Invitation, token: &Token, name: &'a str) -> Self {
+    fn new(invitation: &'a Invitation, token: &Token, name: &'a str, mails: &Mails) -> Self {
         Self {
             organisation: &invitation.organisation_name,
             email: invitation.email.as_str(),
@@ -45,6 +56,7 @@ impl<'a> InvitationPage<'a> {
             name_error: None,
             password_error: None,
             alert: None,
+            are_mails_sent: mails.are_sent(),
         }
     }
 }
@@ -55,56 +67,74 @@ pub(crate) struct JoinForm {
     password: String,
 }
 
-pub(crate) async fn page(token: Path<String>, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
-    let (token, invitation) = opened(&token, members.as_ref()).await?;
-    render(StatusCode::OK, &InvitationPage::new(&invitation, &token, ""))
+pub(crate) async fn page(
+    token: Path<String>,
+    invitations: Data<dyn InvitationStore>,
+    mails: Data<Mails>,
+) -> Result<HttpResponse, PageError> {
+    let (token, invitation) = opened(&token, invitations.as_ref()).await?;
+    render(StatusCode::OK, &InvitationPage::new(&invitation, &token, "", &mails))
 }
 
 pub(crate) async fn submit(
     request: HttpRequest,
     token: Path<String>,
     form: Form<JoinForm>,
-    members: Data<dyn MemberStore>,
-    hasher: Data<dyn PasswordHasher>,
-    mails: Data<Mails>,
+    (invitations, members): (Data<dyn InvitationStore>, Data<dyn MemberStore>),
+    (sessions, hasher): (Data<dyn SessionStore>, Data<dyn PasswordHasher>),
+    (mails, throttle): (Data<Mails>, Data<Throttle>),
 ) -> Result<HttpResponse, PageError> {
-    let (token, invitation) = opened(&token, members.as_ref()).await?;
+    let (token, invitation) = opened(&token, invitations.as_ref()).await?;
     let JoinForm { name, password } = form.into_inner();
     let (session, password) = (Token::new(edge::random()), PresentedPassword::new(password));
     let origin = origin(&request);
-    let id = MemberId::new(origin.at, edge::random());
-    let request = JoinRequest {
+    let id = MemberId::random(edge::random());
+    let joining = JoinRequest {
         invitation: &token,
+        delivery: if mails.are_sent() { LinkDelivery::Mailed } else { LinkDelivery::Shown },
         name: &name,
         password: &password,
         id,
         salt: edge::random(),
         session: &session,
     };
-    let page = InvitationPage::new(&invitation, &token, &name);
-    match join(members.as_ref(), hasher.as_ref(), request, origin).await {
-        Ok(()) => {
+    let page = InvitationPage::new(&invitation, &token, &name, &mails);
+    // The password may be that of an account.
+    let email = Some(&invitation.email);
+    let wait = throttle.wait(email, origin.address).or_else(|| throttle.wait_as_stranger(email, origin.address));
+    if let Some(wait) = wait {
+        let alert = Some(too_many_attempts(wait));
+        return render(StatusCode::TOO_MANY_REQUESTS, &InvitationPage { alert, ..page });
+    }
+    match join((invitations.as_ref(), members.as_ref(), hasher.as_ref()), joining, origin).await {
+        Ok((_, SignIn::CodeNeeded)) => Ok(code_needed(&Destination::default(), &session)),
+        Ok((id, SignIn::Complete)) => {
             let Invitation { organisation_id, organisation_name, .. } = &invitation;
             mails.new_administrator(members.as_ref(), *organisation_id, organisation_name, id).await;
-            Ok(signed_in_under(&session))
+            Ok(signed_in_under(&request, &session))
         }
         Err(JoinError::Invalid { name, password }) => {
             let page = InvitationPage { name_error: name, password_error: password, ..page };
             render(StatusCode::UNPROCESSABLE_ENTITY, &page)
         }
-        Err(JoinError::EmailTaken) => {
-            let alert = Some(
-                "Someone already signs in with this email address. Sign in, or ask for an invitation to another address.",
-            );
+        Err(JoinError::WrongPassword(accounts)) => {
+            note_failure_later(sessions.into_inner(), accounts, origin);
+            let alert = Some(WRONG_PASSWORD.to_owned());
+            render(StatusCode::UNAUTHORIZED, &InvitationPage { alert, ..page })
+        }
+        Err(JoinError::AccountNameTaken) => {
+            let alert = Some(ACCOUNT_NAME_TAKEN.to_owned());
             render(StatusCode::CONFLICT, &InvitationPage { alert, ..page })
         }
+        Err(JoinError::AccountChanged) => Err(PageError::AlreadyInLine),
         Err(JoinError::NoInvitation) => Err(PageError::NoInvitation),
+        Err(JoinError::Hasher(error)) => Err(error.into()),
         Err(JoinError::Store(error)) => Err(error.into()),
     }
 }
 
-async fn opened(token: &str, members: &dyn MemberStore) -> Result<(Token, Invitation), PageError> {
+async fn opened(token: &str, invitations: &dyn InvitationStore) -> Result<(Token, Invitation), PageError> {
     let token = Token::parse(token).ok_or(PageError::NoInvitation)?;
-    let invitation = members.invitation(&token.digest(), edge::now()).await?;
+    let invitation = invitations.invitation(&token.digest(), edge::now()).await?;
     Ok((token, invitation.ok_or(PageError::NoInvitation)?))
 }

@@ -1,27 +1,25 @@
-//! Settings → Members: the list of members and open invitations, and inviting.
+//! Settings → Members: the list of members and open invitations, with the form that invites a person.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Data;
 use askama::Template;
-use intake_domain::{
-    EmailAddress, InviteError, MemberId, MemberRecord, MemberStore, OpenInvitation, PEOPLE_MAX, Role, SignedIn, Token,
-    invite_member,
-};
-use intake_http::edge;
-use serde::Deserialize;
+use intake_domain::{InvitationStore, MemberId, MemberRecord, MemberStore, OpenInvitation, Role};
+use intake_edge as edge;
 
-use crate::BaseUrl;
 use crate::mails::Mails;
-use crate::members::invitation::invitation_path;
-use crate::members::withdraw_invitation;
+use crate::members::path_of_invitation;
 use crate::page::error::PageError;
-use crate::page::moment::exact;
+use crate::page::moment::{Moment, exact};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Administrator, Visitor};
 
-/// Why somebody can be neither removed nor made a key manager.
-pub(crate) const LAST_ADMINISTRATOR: &str = "The last administrator has to stay one: no one else could look after members. Make somebody else an administrator first.";
+/// Why a member can be neither removed nor made a key manager.
+pub(crate) const LAST_ADMINISTRATOR: &str = "You're the only administrator. Make someone else an administrator first.";
+
+/// Why only the operator of the service can let a member in again.
+pub(crate) const OPERATORS_ONLY: &str =
+    "Only the people who run this service can do this for this person. Nothing was changed.";
 
 #[derive(Template)]
 #[template(path = "members/list.html")]
@@ -31,18 +29,15 @@ struct MembersPage {
     invitations: Vec<InvitationRow>,
     is_second_factor_required: bool,
     alert: Option<String>,
-    link: Option<String>,
-    is_mailed: bool,
-    invited: String,
-    chosen: Role,
-    email_error: Option<String>,
+    are_mailed: bool,
+    invite: InviteFields,
 }
 
 struct MemberRow {
     id: String,
     name: String,
     email: String,
-    joined_at: String,
+    joined_at: Moment,
     role: Role,
     has_second_factor: bool,
     is_me: bool,
@@ -52,70 +47,28 @@ struct InvitationRow {
     email: String,
     role: Role,
     invited_by: String,
-    expires_at: String,
+    expires_at: Moment,
     withdraw: String,
+    resend: String,
 }
 
-#[derive(Deserialize)]
-pub(crate) struct InviteForm {
-    form_token: String,
-    email: String,
-    /// None: an administrator.
-    role: Option<String>,
+/// The form that invites a person.
+pub(crate) struct InviteFields {
+    pub(crate) email: String,
+    pub(crate) role: Role,
+    /// What is wrong with the address.
+    pub(crate) error: Option<String>,
 }
 
 pub(crate) async fn page(
     Administrator(visitor): Administrator,
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
-    render(StatusCode::OK, &MembersPage::new(&visitor, members.as_ref()).await?)
-}
-
-pub(crate) async fn invite(
-    Administrator(visitor): Administrator,
-    form: Form<InviteForm>,
-    members: Data<dyn MemberStore>,
-    base: Data<BaseUrl>,
-    mails: Data<Mails>,
-) -> Result<HttpResponse, PageError> {
-    let InviteForm { form_token, email: invited, role } = form.into_inner();
-    visitor.assert_own_form(&form_token)?;
-    let role = role.map_or(Ok(Role::Administrator), |role| role.parse()).map_err(|_| PageError::BadForm)?;
-    let page = MembersPage { invited, chosen: role, ..MembersPage::new(&visitor, members.as_ref()).await? };
-    let email: EmailAddress = match page.invited.parse() {
-        Ok(email) => email,
-        Err(error) => {
-            return render(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                &MembersPage { email_error: Some(format!("The email {error}.")), ..page },
-            );
-        }
-    };
-    let (organisation, token, deed) = (visitor.organisation(), Token::new(edge::random()), visitor.deed());
-    match invite_member(members.as_ref(), organisation, email, role, token, &deed).await {
-        Ok(made) => {
-            let link = format!("{}{}", base.0, invitation_path(&made.token));
-            let SignedIn { member, organisation_name, .. } = &visitor.signed_in;
-            mails.invitation(&made.email, &member.name, organisation_name, &link, made.expires_at);
-            // With the invitation that was just made.
-            let now = MembersPage::new(&visitor, members.as_ref()).await?;
-            let is_mailed = mails.are_sent();
-            render(StatusCode::OK, &MembersPage { link: Some(link), is_mailed, invited: page.invited, ..now })
-        }
-        Err(InviteError::TooMany) => {
-            let alert = Some(format!(
-                "Your organisation has {PEOPLE_MAX} members and open invitations, which is the limit. Remove or withdraw one first."
-            ));
-            render(StatusCode::CONFLICT, &MembersPage { alert, ..page })
-        }
-        Err(InviteError::AlreadyMember(_)) => {
-            let email_error = Some("This person is a member already.".to_owned());
-            render(StatusCode::CONFLICT, &MembersPage { email_error, ..page })
-        }
-        Err(InviteError::NotAdministrator) => Err(PageError::AdministratorsOnly),
-        Err(InviteError::NoSuchOrganisation(_)) => Err(PageError::NotFound),
-        Err(InviteError::Store(error)) => Err(error.into()),
-    }
+    let fields = visitor.draft().map(|draft| {
+        let role = draft.field("role").parse().unwrap_or(Role::Administrator);
+        InviteFields { email: draft.field("email"), role, error: None }
+    });
+    show_list(StatusCode::OK, &visitor, members.as_ref(), None, fields.unwrap_or_default()).await
 }
 
 /// The list, with why a change was not made.
@@ -124,29 +77,35 @@ pub(crate) async fn refuse(
     members: &dyn MemberStore,
     alert: &'static str,
 ) -> Result<HttpResponse, PageError> {
-    let page = MembersPage { alert: Some(alert.to_owned()), ..MembersPage::new(visitor, members).await? };
-    render(StatusCode::CONFLICT, &page)
+    show_list(StatusCode::CONFLICT, visitor, members, Some(alert.to_owned()), InviteFields::default()).await
 }
 
-impl MembersPage {
-    async fn new(visitor: &Visitor, members: &dyn MemberStore) -> Result<Self, PageError> {
-        let me = visitor.signed_in.member.id;
-        let open = members.open_invitations(visitor.organisation(), edge::now()).await?;
-        let invitations = open.into_iter().map(InvitationRow::from).collect();
-        let found = members.members(visitor.organisation()).await?;
-        let members = found.into_iter().map(|member| MemberRow::new(member, me)).collect();
-        Ok(Self {
-            shell: Shell::new("members", visitor),
-            members,
-            invitations,
-            is_second_factor_required: visitor.signed_in.is_second_factor_required,
-            alert: None,
-            link: None,
-            is_mailed: false,
-            invited: String::new(),
-            chosen: Role::Administrator,
-            email_error: None,
-        })
+/// The list with the form that invites a person.
+pub(crate) async fn show_list(
+    status: StatusCode,
+    visitor: &Visitor,
+    members: &dyn MemberStore,
+    alert: Option<String>,
+    invite: InviteFields,
+) -> Result<HttpResponse, PageError> {
+    let me = visitor.signed_in.member.id;
+    let open = visitor.shared::<dyn InvitationStore>()?.open_invitations(visitor.organisation(), edge::now()).await?;
+    let found = members.members(visitor.organisation()).await?;
+    let page = MembersPage {
+        shell: Shell::new("members", visitor),
+        members: found.into_iter().map(|member| MemberRow::new(member, me)).collect(),
+        invitations: open.into_iter().map(InvitationRow::from).collect(),
+        is_second_factor_required: visitor.signed_in.is_second_factor_required,
+        alert,
+        are_mailed: visitor.shared::<Mails>()?.are_sent(),
+        invite,
+    };
+    render(status, &page)
+}
+
+impl Default for InviteFields {
+    fn default() -> Self {
+        Self { email: String::new(), role: Role::Administrator, error: None }
     }
 }
 
@@ -167,7 +126,8 @@ impl MemberRow {
 impl From<OpenInvitation> for InvitationRow {
     fn from(invitation: OpenInvitation) -> Self {
         Self {
-            withdraw: withdraw_invitation::path(&invitation),
+            withdraw: path_of_invitation(&invitation.token, "withdraw"),
+            resend: path_of_invitation(&invitation.token, "resend"),
             email: invitation.email,
             role: invitation.role,
             invited_by: invitation.invited_by.unwrap_or_else(|| "an operator".to_owned()),

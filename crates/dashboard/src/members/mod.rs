@@ -1,25 +1,71 @@
 //! Settings → Members, and how a guest joins.
 
-use intake_domain::{MemberId, MemberRecord, MemberStore};
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest};
+use intake_domain::{InvitationStore, MemberId, MemberRecord, MemberStore, OpenInvitation, Role, TokenDigest};
+use intake_edge as edge;
 
 use crate::page::error::PageError;
-use crate::page::visitor::Visitor;
+use crate::page::visitor::{Administrator, Found, Visitor};
 
 pub(crate) mod invitation;
+pub(crate) mod invite;
 pub(crate) mod list;
+pub(crate) mod member;
 pub(crate) mod remove;
 pub(crate) mod reset_password;
+pub(crate) mod reset_second_factor;
 pub(crate) mod role;
 pub(crate) mod two_step_sign_in;
 pub(crate) mod withdraw_invitation;
 
-/// A member of the visitor's own organisation; one of any other counts as not found.
-pub(crate) async fn own_member(
+/// The list of members.
+pub(crate) const MEMBERS: &str = "/settings/members";
+
+/// The member in the path, who belongs to the organisation of the visitor, an administrator.
+pub(crate) struct OwnMember {
+    pub(crate) visitor: Visitor,
+    pub(crate) member: MemberRecord,
+    /// Whether nobody else could manage members.
+    pub(crate) is_last_administrator: bool,
+}
+
+impl FromRequest for OwnMember {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (visitor, request) = (Administrator::from_request(request, payload), request.clone());
+        Box::pin(async move {
+            let Administrator(visitor) = visitor.await?;
+            let id: MemberId = request.match_info().query("member").parse().map_err(|_| PageError::NotFound)?;
+            let all = visitor.shared::<dyn MemberStore>()?.members(visitor.organisation()).await?;
+            let administrators = all.iter().filter(|member| member.role == Role::Administrator).count();
+            let member = all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)?;
+            let is_last_administrator = member.role == Role::Administrator && administrators == 1;
+            Ok(Self { visitor, member, is_last_administrator })
+        })
+    }
+}
+
+impl OwnMember {
+    pub(crate) fn is_me(&self) -> bool {
+        self.member.id == self.visitor.signed_in.member.id
+    }
+}
+
+/// An open invitation of the visitor's own organisation, by the digest in its path.
+pub(crate) async fn open_invitation(
     visitor: &Visitor,
-    id: &str,
-    members: &dyn MemberStore,
-) -> Result<MemberRecord, PageError> {
-    let id: MemberId = id.parse().map_err(|_| PageError::NotFound)?;
-    let all = members.members(visitor.organisation()).await?;
-    all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)
+    digest: &str,
+    invitations: &dyn InvitationStore,
+) -> Result<OpenInvitation, PageError> {
+    let token = TokenDigest::from_hexadecimal(digest).ok_or(PageError::NotFound)?;
+    let open = invitations.open_invitations(visitor.organisation(), edge::now()).await?;
+    open.into_iter().find(|invitation| invitation.token == token).ok_or(PageError::NotFound)
+}
+
+/// The path of a page about an open invitation.
+pub(crate) fn path_of_invitation(token: &TokenDigest, page: &str) -> String {
+    format!("{MEMBERS}/invitations/{}/{page}", token.to_hexadecimal())
 }

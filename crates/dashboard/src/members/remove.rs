@@ -1,66 +1,68 @@
 //! Settings → Members → Remove.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Form, Path};
-use intake_domain::{MemberRecord, MemberStore, RemoveOutcome, remove_member};
+use actix_web::web::{Data, Form};
+use intake_domain::{MemberStore, RemoveOutcome, remove_member};
 
+use crate::account::sign_in::signed_out;
 use crate::members::list::{LAST_ADMINISTRATOR, refuse};
-use crate::members::own_member;
-use crate::page::confirm_password::{ConfirmPasswordPage, PasswordForm, confirm};
+use crate::members::{MEMBERS, OwnMember};
+use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::shell::{Shell, redirect};
-use crate::page::visitor::{Administrator, Visitor};
+use crate::page::form_token::FormToken;
+use crate::page::notice::redirect_with_notice;
+use crate::page::shell::Shell;
 
-pub(crate) async fn ask(
-    Administrator(visitor): Administrator,
-    id: Path<String>,
-    members: Data<dyn MemberStore>,
-) -> Result<HttpResponse, PageError> {
-    let member = own_member(&visitor, &id, members.as_ref()).await?;
-    confirm_page(&visitor, &member).ask()
+pub(crate) async fn ask(own: OwnMember, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+    if own.is_last_administrator {
+        return refuse(&own.visitor, members.as_ref(), LAST_ADMINISTRATOR).await;
+    }
+    own.visitor.assert_confirmed()?;
+    confirm_page(&own).ask()
 }
 
 pub(crate) async fn remove(
-    Administrator(visitor): Administrator,
-    id: Path<String>,
-    form: Form<PasswordForm>,
+    own: OwnMember,
+    form: Form<FormToken>,
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    let member = own_member(&visitor, &id, members.as_ref()).await?;
-    let confirmed = match confirm(&visitor, form.into_inner().password).await? {
-        Ok(confirmed) => confirmed,
-        Err(refusal) => return confirm_page(&visitor, &member).ask_again(refusal),
-    };
+    let OwnMember { visitor, member, .. } = &own;
+    let confirmed = visitor.confirmed_by(&form)?;
     match remove_member(members.as_ref(), confirmed, member.id, &visitor.deed()).await? {
-        RemoveOutcome::Removed => Ok(redirect("/settings/members")),
+        RemoveOutcome::Removed if own.is_me() => {
+            Ok(signed_out(&format!("You are no longer a member of {}.", visitor.signed_in.organisation_name)))
+        }
+        RemoveOutcome::Removed => {
+            let notice = format!("{} was removed, and signed out everywhere.", member.name);
+            Ok(redirect_with_notice(MEMBERS, &notice))
+        }
         RemoveOutcome::NoSuchMember => Err(PageError::NotFound),
         RemoveOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
-        RemoveOutcome::LastAdministrator => refuse(&visitor, members.as_ref(), LAST_ADMINISTRATOR).await,
+        RemoveOutcome::LastAdministrator => refuse(visitor, members.as_ref(), LAST_ADMINISTRATOR).await,
     }
 }
 
-fn confirm_page(visitor: &Visitor, member: &MemberRecord) -> ConfirmPasswordPage {
-    let is_me = member.id == visitor.signed_in.member.id;
-    let (title, text) = if is_me {
+fn confirm_page(own: &OwnMember) -> ConfirmPage<'static> {
+    let OwnMember { visitor, member, .. } = own;
+    let (title, text) = if own.is_me() {
         (
             "Remove yourself?".to_owned(),
-            "Your sessions and the invitations you made end at once. The API keys you created keep working.",
+            "You'll be signed out and your open invitations cancelled. API keys you created will keep working. You can come \
+             back only if an administrator invites you.",
         )
     } else {
         (
             format!("Remove {}?", member.name),
-            "Their sessions and the invitations they made end at once. The API keys they created keep working.",
+            "They'll be signed out and their open invitations cancelled. API keys they created will keep working.",
         )
     };
-    ConfirmPasswordPage {
+    ConfirmPage {
         shell: Shell::new("members", visitor),
         title,
-        text: text.to_owned(),
+        text,
         action: format!("/settings/members/{}/remove", member.id),
         button: "Remove member",
         is_danger: true,
-        back: "/settings/members",
-        password_error: None,
+        back: MEMBERS,
     }
 }

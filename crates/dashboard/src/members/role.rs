@@ -2,18 +2,18 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{MemberRecord, MemberStore, Role, RoleOutcome, change_role};
+use intake_domain::{MemberStore, Role, RoleOutcome, change_role};
 use serde::Deserialize;
 
+use crate::account::ACCOUNT;
 use crate::mails::Mails;
 use crate::members::list::{LAST_ADMINISTRATOR, refuse};
-use crate::members::own_member;
-use crate::page::confirm_password::confirm;
+use crate::members::{MEMBERS, OwnMember};
 use crate::page::error::PageError;
-use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::{Administrator, Visitor};
+use crate::page::notice::redirect_with_notice;
+use crate::page::shell::{Shell, render};
 
 #[derive(Template)]
 #[template(path = "members/role.html")]
@@ -22,43 +22,39 @@ struct RolePage {
     name: String,
     action: String,
     chosen: Role,
-    password_error: Option<String>,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct RoleForm {
     form_token: String,
     role: String,
-    password: String,
 }
 
-pub(crate) async fn page(
-    Administrator(visitor): Administrator,
-    id: Path<String>,
-    members: Data<dyn MemberStore>,
-) -> Result<HttpResponse, PageError> {
-    let member = own_member(&visitor, &id, members.as_ref()).await?;
-    render(StatusCode::OK, &RolePage::new(&visitor, &member, member.role))
+pub(crate) async fn page(own: OwnMember, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+    let OwnMember { visitor, member, is_last_administrator } = own;
+    if is_last_administrator {
+        return refuse(&visitor, members.as_ref(), LAST_ADMINISTRATOR).await;
+    }
+    visitor.assert_confirmed()?;
+    let page = RolePage {
+        shell: Shell::new("members", &visitor),
+        action: format!("/settings/members/{}/role", member.id),
+        chosen: member.role,
+        name: member.name,
+    };
+    render(StatusCode::OK, &page)
 }
 
 pub(crate) async fn change(
-    Administrator(visitor): Administrator,
-    id: Path<String>,
+    OwnMember { visitor, member, .. }: OwnMember,
     form: Form<RoleForm>,
     members: Data<dyn MemberStore>,
     mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
-    let RoleForm { form_token, role, password } = form.into_inner();
+    let RoleForm { form_token, role } = form.into_inner();
     visitor.assert_own_form(&form_token)?;
-    let member = own_member(&visitor, &id, members.as_ref()).await?;
+    let confirmed = visitor.confirmed()?;
     let role: Role = role.parse().map_err(|_| PageError::BadForm)?;
-    let confirmed = match confirm(&visitor, password).await? {
-        Ok(confirmed) => confirmed,
-        Err(refusal) => {
-            let page = RolePage::new(&visitor, &member, role);
-            return render(refusal.status, &RolePage { password_error: Some(refusal.text), ..page });
-        }
-    };
     let changed = change_role(members.as_ref(), confirmed, member.id, role, &visitor.deed()).await?;
     if changed == RoleOutcome::Changed && role == Role::Administrator && member.role != role {
         let (organisation, name) = (visitor.organisation(), &visitor.signed_in.organisation_name);
@@ -67,23 +63,21 @@ pub(crate) async fn change(
     match changed {
         // A key manager does not get back to the list.
         RoleOutcome::Changed if member.id == visitor.signed_in.member.id && role == Role::KeyManager => {
-            Ok(redirect("/settings/account"))
+            Ok(redirect_with_notice(ACCOUNT, "You are now a key manager."))
         }
-        RoleOutcome::Changed => Ok(redirect("/settings/members")),
+        RoleOutcome::Changed => {
+            let notice = format!("{} is {} now.", member.name, with_article(role));
+            Ok(redirect_with_notice(MEMBERS, &notice))
+        }
         RoleOutcome::NoSuchMember => Err(PageError::NotFound),
         RoleOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
         RoleOutcome::LastAdministrator => refuse(&visitor, members.as_ref(), LAST_ADMINISTRATOR).await,
     }
 }
 
-impl RolePage {
-    fn new(visitor: &Visitor, member: &MemberRecord, chosen: Role) -> Self {
-        Self {
-            shell: Shell::new("members", visitor),
-            name: member.name.clone(),
-            action: format!("/settings/members/{}/role", member.id),
-            chosen,
-            password_error: None,
-        }
+fn with_article(role: Role) -> &'static str {
+    match role {
+        Role::Administrator => "an administrator",
+        Role::KeyManager => "a key manager",
     }
 }

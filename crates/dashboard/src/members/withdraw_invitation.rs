@@ -1,51 +1,45 @@
 //! Withdrawing an invitation that has not been accepted: it went to a mistyped address, or was made by mistake.
 
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
-use intake_domain::{MemberStore, OpenInvitation, TokenDigest, WithdrawOutcome};
-use intake_http::edge;
+use intake_domain::{InvitationStore, TokenDigest, WithdrawOutcome};
 
+use crate::members::{MEMBERS, open_invitation, path_of_invitation};
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
-use crate::page::shell::{Shell, redirect, render};
+use crate::page::notice::redirect_with_notice;
+use crate::page::shell::Shell;
 use crate::page::visitor::Administrator;
-
-/// The path of the page that withdraws this invitation.
-pub(crate) fn path(invitation: &OpenInvitation) -> String {
-    format!("/settings/members/invitations/{}/withdraw", invitation.token.to_hexadecimal())
-}
 
 pub(crate) async fn confirm(
     Administrator(visitor): Administrator,
     invitation: Path<String>,
-    members: Data<dyn MemberStore>,
+    invitations: Data<dyn InvitationStore>,
 ) -> Result<HttpResponse, PageError> {
-    let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
-    let open = members.open_invitations(visitor.organisation(), edge::now()).await?;
-    let invitation = open.into_iter().find(|invitation| invitation.token == token).ok_or(PageError::NotFound)?;
-    let page = ConfirmPage {
+    let invitation = open_invitation(&visitor, &invitation, invitations.as_ref()).await?;
+    ConfirmPage {
         shell: Shell::new("members", &visitor),
-        title: format!("Withdraw the invitation for {}?", invitation.email),
-        text: "Its link stops working at once. You can invite them again later.",
-        action: path(&invitation),
-        button: "Withdraw invitation",
-        back: "/settings/members",
-    };
-    render(StatusCode::OK, &page)
+        title: format!("Revoke the invitation for {}?", invitation.email),
+        text: "The link will stop working immediately. You can invite them again later.",
+        action: path_of_invitation(&invitation.token, "withdraw"),
+        button: "Revoke invitation",
+        is_danger: true,
+        back: MEMBERS,
+    }
+    .ask()
 }
 
 pub(crate) async fn withdraw(
     Administrator(visitor): Administrator,
     invitation: Path<String>,
     form: Form<FormToken>,
-    members: Data<dyn MemberStore>,
+    invitations: Data<dyn InvitationStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
-    match members.withdraw(visitor.organisation(), &token, &visitor.deed()).await? {
-        WithdrawOutcome::Withdrawn => Ok(redirect("/settings/members")),
+    match invitations.withdraw(visitor.organisation(), &token, &visitor.deed()).await? {
+        WithdrawOutcome::Withdrawn => Ok(redirect_with_notice(MEMBERS, "The invitation was revoked.")),
         WithdrawOutcome::NoSuchInvitation => Err(PageError::NotFound),
         WithdrawOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
     }

@@ -1,8 +1,11 @@
-//! The page that asks for confirmation before something that cannot be undone.
+//! The page that asks for confirmation before something that cannot be undone, or that concerns other people.
 
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
 use askama::Template;
 
-use crate::page::shell::Shell;
+use crate::page::error::PageError;
+use crate::page::shell::{Shell, render};
 
 /// The question, and the form that confirms it.
 #[derive(Template)]
@@ -13,5 +16,13 @@ pub(crate) struct ConfirmPage<'a> {
     pub(crate) text: &'a str,
     pub(crate) action: String,
     pub(crate) button: &'a str,
+    pub(crate) is_danger: bool,
     pub(crate) back: &'a str,
+}
+
+impl ConfirmPage<'_> {
+    /// The page as an answer.
+    pub(crate) fn ask(&self) -> Result<HttpResponse, PageError> {
+        render(StatusCode::OK, self)
+    }
 }

@@ -1,5 +1,5 @@
-//! The page to which signing in leads: the one that was asked for before. It comes in an address that anyone can make up, so
-//! only pages of this dashboard are accepted.
+//! The page to which signing in leads: the one that was asked for before. It comes in an address that anyone can make
+//! up, so only pages of this dashboard are accepted.
 
 use actix_web::HttpRequest;
 use actix_web::http::Method;
@@ -39,13 +39,28 @@ impl Destination {
         is_page.then(|| Self(text.to_owned()))
     }
 
-    /// The page that a request asks for. What changes something is not repeated: then it is the part of the menu.
+    /// The page that a request asks for. What changes something is not repeated: then it is the page with the form, if
+    /// what was typed is kept, or else the part of the menu.
     pub(crate) fn asked_for(request: &HttpRequest) -> Self {
         let asked = match *request.method() {
             Method::GET | Method::HEAD => request.uri().path_and_query().map(|asked| asked.as_str().to_owned()),
-            _ => request.path().split('/').nth(2).map(|part| format!("{PAGES}{part}")),
+            _ => {
+                let form = form_of(request.path()).map(|form| with_query(form, request));
+                form.or_else(|| Some(Self::of_form(request).part()))
+            }
         };
         asked.and_then(|asked| Self::new(&asked)).unwrap_or_default()
+    }
+
+    /// The page whose form a request has sent: it has the same path. The form is to be filled in again.
+    pub(crate) fn of_form(request: &HttpRequest) -> Self {
+        Self::new(request.path()).unwrap_or_default()
+    }
+
+    /// The part of the menu that the page belongs to.
+    pub(crate) fn part(&self) -> String {
+        let part = self.0.split(['/', '?']).nth(2).unwrap_or_default();
+        format!("{PAGES}{part}")
     }
 
     /// The address of the page.
@@ -53,7 +68,7 @@ impl Destination {
         &self.0
     }
 
-    /// A page on the way to this one, `/sign-in` or `/sign-in/code`, which keeps it in mind.
+    /// A page on the way to this one, such as `/sign-in`, which keeps it in mind.
     pub(crate) fn after(&self, page: &str) -> String {
         if self.0 == HOME {
             page.to_owned()
@@ -61,6 +76,22 @@ impl Destination {
             format!("{page}?next={}", utf8_percent_encode(&self.0, NON_ALPHANUMERIC))
         }
     }
+}
+
+/// The page with the form whose fields are sent to this path. None: nothing that is sent there is kept.
+pub(crate) fn form_of(path: &str) -> Option<&str> {
+    match path {
+        "/settings/api-keys" => Some("/settings/api-keys/new"),
+        "/settings/members" | "/settings/account/name" | "/settings/account/email" => Some(path),
+        _ => {
+            let (_, page) = path.strip_prefix("/settings/api-keys/")?.split_once('/')?;
+            matches!(page, "note" | "rename" | "replace").then_some(path)
+        }
+    }
+}
+
+fn with_query(page: &str, request: &HttpRequest) -> String {
+    request.uri().query().map_or_else(|| page.to_owned(), |query| format!("{page}?{query}"))
 }
 
 impl Default for Destination {
@@ -119,6 +150,13 @@ mod tests {
             "/sign-in?next=%2Fsettings%2Factivity%3Fbefore%3D1"
         );
         assert_eq!(asked(TestRequest::post().uri("/settings/members/x/remove")), "/sign-in?next=%2Fsettings%2Fmembers");
+        let note = "/settings/api-keys/x/note?q=desk";
+        assert_eq!(Destination::asked_for(&TestRequest::post().uri(note).to_http_request()).as_str(), note);
+        assert_eq!(
+            asked(TestRequest::post().uri("/settings/api-keys")),
+            "/sign-in?next=%2Fsettings%2Fapi%2Dkeys%2Fnew",
+            "the form that was sent"
+        );
         assert_eq!(asked(TestRequest::post().uri("/sign-out")), "/sign-in");
         assert_eq!(asked(TestRequest::get().uri("//evil.example/settings/")), "/sign-in");
     }

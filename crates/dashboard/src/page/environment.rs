@@ -1,5 +1,5 @@
-//! The environment that a page belongs to, which every page names, those for strangers and for faults included. It is known
-//! to whatever is rendered while a request is answered.
+//! The environment that a page belongs to, which every page names, those for strangers and for faults included. It is
+//! known to whatever is rendered while a request is answered.
 
 use intake_domain::Environment;
 use tokio::task_local;

@@ -4,21 +4,29 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, ResponseError};
 use askama::Template;
-use intake_domain::{Source, StoreError};
-use intake_http::Cause;
+use intake_domain::{ChangePasswordError, HasherError, Source, StoreError};
+use intake_http::{Cause, Note};
 
 use crate::page::destination::Destination;
 
 /// Where a member turns on two-step sign-in.
 const SECOND_FACTOR: &str = "/settings/account/second-factor";
 
+/// Where a person chooses one of their organisations.
+pub(crate) const CHOOSE: &str = "/choose-organisation";
+
 /// Why a page cannot be shown.
 #[derive(Debug)]
 pub(crate) enum PageError {
     /// Nobody is signed in. The page that was asked for is shown after signing in.
     SignInFirst(Destination),
+    /// The person belongs to several organisations, and has yet to choose one. The page that was asked for is shown
+    /// afterwards.
+    ChooseFirst(Destination),
     /// The organisation requires two-step sign-in, and the member has yet to turn it on.
     SecondFactorFirst,
+    /// The member has to confirm who they are. The page that was asked for is shown afterwards.
+    ConfirmFirst(Destination),
     /// The member is a key manager.
     AdministratorsOnly,
     /// There is nothing at this address, or nothing that this reader may see.
@@ -33,8 +41,16 @@ pub(crate) enum PageError {
     NoInvitation,
     /// The reset link is unknown, has expired, or was used or replaced.
     NoPasswordReset,
+    /// The organisation is suspended, and gets no keys.
+    OrganisationSuspended,
     /// The organisation has reached its limit of active keys.
     TooManyKeys,
+    /// Another password of the same person is being checked.
+    AlreadyInLine,
+    /// The link that confirms an address is unknown, has expired, or was used or replaced.
+    NoEmailChange,
+    /// The organisation made as many keys within a day as it may.
+    TooManyKeysToday,
     /// The service has more work than it accepts.
     Full,
     /// The database cannot be reached in time.
@@ -68,43 +84,83 @@ impl PageError {
         }
     }
 
+    /// The title and the text of its page. None: the database may be away, or the reader is led elsewhere.
+    pub(crate) fn title_and_text(&self) -> Option<(&'static str, &'static str)> {
+        let (status, title, text) = self.status_title_text();
+        (!status.is_redirection() && self.cause().is_none()).then_some((title, text))
+    }
+
+    fn page(&self) -> String {
+        let (_, title, text) = self.status_title_text();
+        let (link, link_text) = match self {
+            Self::NoInvitation | Self::NoPasswordReset | Self::NoEmailChange => ("/sign-in", "Sign in"),
+            _ => ("/settings/api-keys", "Go to API keys"),
+        };
+        Message { title, text, link, link_text }.render().unwrap_or_default()
+    }
+
     fn status_title_text(&self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::SignInFirst(_) => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
+            Self::ChooseFirst(_) => (StatusCode::SEE_OTHER, "Choose an organisation", "Choose an organisation first."),
             Self::SecondFactorFirst => {
                 (StatusCode::SEE_OTHER, "Turn on two-step sign-in", "Your organisation requires it.")
             }
+            Self::ConfirmFirst(_) => (StatusCode::SEE_OTHER, "Confirm it's you", "Confirm who you are first."),
             Self::AdministratorsOnly => (
                 StatusCode::FORBIDDEN,
                 "For administrators only",
-                "You are a key manager: you look after API keys. Members and the activity are looked after by your organisation's administrators, who can give you their role.",
+                "Only administrators can see this page. Ask an administrator at your organisation if you need access.",
             ),
-            Self::NotFound => (StatusCode::NOT_FOUND, "Page not found", "There is nothing at this address."),
+            Self::NotFound => (StatusCode::NOT_FOUND, "Page not found", "We couldn't find that page."),
             Self::CrossSite => {
-                (StatusCode::FORBIDDEN, "Refused", "Another site asked for this change, so it was not made.")
+                (StatusCode::FORBIDDEN, "Request blocked", "Another site asked for this change, so it was not made.")
             }
             Self::StaleForm => (
                 StatusCode::FORBIDDEN,
                 "This form is out of date",
-                "You have signed in or out since it was opened, so nothing was changed. Open the page again and repeat your change.",
+                "You have signed in or out, or switched to another organisation, since it was opened, so nothing was changed. Open the page again and repeat your change.",
             ),
-            Self::BadForm => {
-                (StatusCode::BAD_REQUEST, "The form could not be read", "Nothing was changed. Open the page again.")
-            }
+            Self::BadForm => (
+                StatusCode::BAD_REQUEST,
+                "Something was wrong with that form",
+                "Nothing was changed. Open the page again.",
+            ),
             Self::NoInvitation => (
                 StatusCode::NOT_FOUND,
                 "This invitation no longer works",
-                "It was used or withdrawn, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
+                "It was used or revoked, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
             ),
             Self::NoPasswordReset => (
                 StatusCode::NOT_FOUND,
                 "This reset link no longer works",
                 "It was used or replaced, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
             ),
+            Self::NoEmailChange => (
+                StatusCode::NOT_FOUND,
+                "This link no longer works",
+                "It was used or replaced, it has expired, or the link is incomplete. Change your email again.",
+            ),
+            Self::OrganisationSuspended => (
+                StatusCode::CONFLICT,
+                "Your organisation is suspended",
+                "All of its keys are refused, and no key can be created, until the operator of this service resumes it. \
+                 Nothing is lost. Ask the operator why.",
+            ),
             Self::TooManyKeys => (
                 StatusCode::CONFLICT,
                 "Too many keys",
                 "Your organisation has reached its limit of active keys. Revoke one that is no longer used first.",
+            ),
+            Self::AlreadyInLine => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "One moment",
+                "Another password of yours is being checked. Go back, and try again.",
+            ),
+            Self::TooManyKeysToday => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many keys",
+                "Your organisation has reached today's limit of new keys. Try again tomorrow.",
             ),
             Self::Full | Self::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -122,8 +178,28 @@ impl From<StoreError> for PageError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Overloaded => Self::Full,
+            StoreError::SessionEnded => Self::SignInFirst(Destination::default()),
             StoreError::Unavailable(source) => Self::Unavailable(source),
             StoreError::Unexpected(source) => Self::Unexpected(source),
+        }
+    }
+}
+
+impl From<HasherError> for PageError {
+    fn from(error: HasherError) -> Self {
+        match error {
+            HasherError::AlreadyInLine => Self::AlreadyInLine,
+            HasherError::Full => Self::Full,
+            HasherError::Failed(source) => Self::Unexpected(source),
+        }
+    }
+}
+
+impl From<ChangePasswordError> for PageError {
+    fn from(error: ChangePasswordError) -> Self {
+        match error {
+            ChangePasswordError::Hasher(error) => error.into(),
+            ChangePasswordError::Store(error) => error.into(),
         }
     }
 }
@@ -140,18 +216,23 @@ impl ResponseError for PageError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let (status, title, text) = self.status_title_text();
-        let mut response = HttpResponse::build(status);
+        let mut response = HttpResponse::build(self.status_code());
         match self {
             Self::SignInFirst(next) => return response.insert_header((LOCATION, next.after("/sign-in"))).finish(),
+            Self::ConfirmFirst(next) => {
+                return response.insert_header((LOCATION, next.after("/settings/confirm"))).finish();
+            }
+            Self::ChooseFirst(next) => {
+                return response.insert_header((LOCATION, next.after(CHOOSE))).finish();
+            }
             Self::SecondFactorFirst => return response.insert_header((LOCATION, SECOND_FACTOR)).finish(),
+            Self::AlreadyInLine => drop(response.insert_header(("Retry-After", "1"))),
             Self::Full | Self::Unavailable(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}
         }
-        let message = Message { title, text, link: "/settings/api-keys", link_text: "Go to API keys" };
-        let mut response = response.content_type("text/html; charset=utf-8").body(message.render().unwrap_or_default());
+        let mut response = response.content_type("text/html; charset=utf-8").body(self.page());
         if let Some(cause) = self.cause() {
-            response.extensions_mut().insert(cause);
+            response.extensions_mut().insert(Note::from(cause));
         }
         response
     }

@@ -1,6 +1,6 @@
-//! What surrounds every page: its environment, a policy that lets nothing foreign run, and a check that refuses changes sent
-//! from other sites. That a visitor is signed in, and that a form is of this session, is asserted where a handler takes a `Visitor`
-//! (`visitor.rs`).
+//! What surrounds every page: its environment, a policy that lets nothing foreign run, and a check that refuses changes
+//! sent from other sites. That a visitor is signed in, and that a form is of this session, is asserted where a handler
+//! takes a `Visitor` (`visitor.rs`).
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -11,10 +11,9 @@ use actix_web::web::Data;
 use actix_web::{Error, HttpMessage, ResponseError};
 use intake_domain::{Environment, KeyFormat};
 
-use crate::page::environment;
+use crate::page::compression::{compress, is_from_elsewhere};
 use crate::page::error::PageError;
-
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+use crate::page::{draft, environment, fault, notice};
 
 /// Everything comes from this origin; nothing is framed, nothing is inline.
 const HEADERS: [(&str, &str); 5] = [
@@ -25,7 +24,11 @@ const HEADERS: [(&str, &str); 5] = [
     ),
     ("x-frame-options", "DENY"),
     ("referrer-policy", "no-referrer"),
-    ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=(), clipboard-write=(self)"),
+    (
+        "permissions-policy",
+        "camera=(), geolocation=(), microphone=(), payment=(), usb=(), clipboard-write=(self), \
+         publickey-credentials-create=(self), publickey-credentials-get=(self)",
+    ),
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
@@ -38,25 +41,33 @@ pub(crate) async fn guard(
         let form = request.take_payload();
         request.set_payload(intake_http::in_time(form));
     }
+    let typed = if is_change { draft::read(&mut request).await } else { None };
     let format = request.app_data::<Data<KeyFormat>>();
     let environment = format.map_or(Environment::Production, |format| format.environment());
     let answer = async {
         if is_change && !request.path().starts_with("/api/") && is_cross_site(request.headers()) {
             return Ok(request.into_response(PageError::CrossSite.error_response()));
         }
-        next.call(request).await.map(ServiceResponse::map_into_boxed_body)
+        let response = next.call(request).await?;
+        Ok::<_, Error>(fault::frame(response.map_into_boxed_body()).await)
     };
     let mut response = environment::within(environment, answer).await?;
+    let (request, answer) = (response.request().clone(), response.response_mut());
+    notice::clear(&request, answer);
+    draft::clear(&request, answer);
+    if let Some(typed) = typed {
+        draft::keep(&request, &typed, answer);
+    }
     for (name, value) in HEADERS {
         response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    Ok(response)
+    Ok(compress(response))
 }
 
 /// Browsers say which site a request comes from. Other programs say nothing, and have no cookie that could be abused.
 fn is_cross_site(headers: &HeaderMap) -> bool {
-    if let Some(site) = headers.get(SEC_FETCH_SITE) {
-        return site != "same-origin" && site != "none";
+    if let Some(is_from_elsewhere) = is_from_elsewhere(headers) {
+        return is_from_elsewhere;
     }
     let Some(origin) = headers.get(ORIGIN) else {
         return false;

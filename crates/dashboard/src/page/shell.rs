@@ -9,12 +9,19 @@ use intake_domain::Role;
 use crate::page::error::PageError;
 use crate::page::visitor::Visitor;
 
+/// Beside a form that shows its draft.
+const NOT_SAVED: &str = "Nothing has been saved yet. What you typed is still here: send it again.";
+
 /// What the frame of a page shows.
 pub(crate) struct Shell {
     pub(crate) page: &'static str,
     pub(crate) member: String,
     pub(crate) organisation: String,
     pub(crate) form_token: String,
+    /// What was just done.
+    pub(crate) notice: Option<String>,
+    /// Whether the member can switch to another organisation.
+    pub(crate) is_in_several: bool,
     /// Whether the parts of the menu for administrators are shown.
     pub(crate) is_administrator: bool,
     /// Whether the menu is hidden, because none of it opens before two-step sign-in is on.
@@ -27,7 +34,9 @@ impl Shell {
             page,
             member: visitor.signed_in.member.name.to_string(),
             organisation: visitor.signed_in.organisation_name.clone(),
-            form_token: visitor.token.form_token(),
+            form_token: visitor.form_token(),
+            notice: visitor.notice().or_else(|| visitor.draft().map(|_| NOT_SAVED.to_owned())),
+            is_in_several: visitor.signed_in.is_in_several,
             is_administrator: visitor.signed_in.member.role == Role::Administrator,
             is_menu_hidden: visitor.signed_in.must_turn_on_second_factor(),
         }

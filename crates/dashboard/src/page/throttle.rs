@@ -1,37 +1,41 @@
-//! The limit on guesses at passwords and codes. Attempts by strangers are counted for each subscriber's network, for each
-//! account tried from that network, and for each account wherever they come from. Attempts from a network that a member
-//! has signed in from before are counted only for this account from that network, so that attempts elsewhere, or at other
-//! accounts, cannot lock the member out. Codes are short, so attempts at them are counted for each member wherever they
-//! come from: only someone who knows the password gets that far.
+//! The limit on guesses at passwords and codes. Attempts by strangers are counted for each subscriber's network, for
+//! each account tried from that network, and for each account wherever they come from. Attempts from a network that a
+//! member has signed in from before are counted only for this account from that network, so that attempts elsewhere, or
+//! at other accounts, cannot lock the member out. Codes are short, so attempts at them are counted for each member
+//! wherever they come from: only someone who knows the password gets that far.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use intake_domain::{EmailAddress, MemberId, Network};
+use intake_domain::{EmailAddress, MemberId, Network, TokenDigest};
 use intake_http::TokenBuckets;
 
 const PER_ACCOUNT_AND_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const PER_ACCOUNT_AND_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(30);
 const PER_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const PER_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(3);
-/// A hundred at once, then a hundred an hour: too few to find a password of twelve characters, and enough for a member on
-/// the move to get through.
+/// A hundred at once, then a hundred an hour: too few to find a password of twelve characters, and enough for a member
+/// on the move to get through.
 const PER_ACCOUNT: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const PER_ACCOUNT_INTERVAL: Duration = Duration::from_secs(36);
 const CODES: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const CODES_INTERVAL: Duration = Duration::from_secs(60);
+/// Reset links that one subscriber may ask for: a practice of forgetful people.
+const RESETS: NonZeroU32 = NonZeroU32::new(10).unwrap();
+const RESETS_INTERVAL: Duration = Duration::from_secs(360);
 const CONFIRMATIONS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const CONFIRMATIONS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Counts attempts. An account is identified by the email address that was typed, whether or not it is a member's: a wait
-/// must not reveal which addresses are known. A text that is not an address belongs to no account.
+/// Counts attempts. An account is identified by the email address that was typed, whether or not it is a member's: a
+/// wait must not reveal which addresses are known. A text that is not an address belongs to no account.
 pub(crate) struct Throttle {
     pairs: TokenBuckets<(String, Network)>,
     subscribers: TokenBuckets<Network>,
     accounts: TokenBuckets<String>,
-    codes: TokenBuckets<MemberId>,
-    confirmations: TokenBuckets<MemberId>,
+    codes: TokenBuckets<(MemberId, bool)>,
+    confirmations: TokenBuckets<TokenDigest>,
+    resets: TokenBuckets<Network>,
 }
 
 impl Throttle {
@@ -43,6 +47,7 @@ impl Throttle {
             accounts: TokenBuckets::new(PER_ACCOUNT_INTERVAL, PER_ACCOUNT),
             codes: TokenBuckets::new(CODES_INTERVAL, CODES),
             confirmations: TokenBuckets::new(CONFIRMATIONS_INTERVAL, CONFIRMATIONS),
+            resets: TokenBuckets::new(RESETS_INTERVAL, RESETS),
         }
     }
 
@@ -52,20 +57,39 @@ impl Throttle {
         self.pairs.take(&(account.folded(), Network::of_subscriber(address))).wait
     }
 
-    /// Counts the attempt in addition as a stranger's. To be called unless the network is familiar to the member.
+    /// Counts the attempt in addition as a stranger's. A member in a familiar network may go on in spite of the wait,
+    /// and is answered like a stranger if the password is wrong: else the answer would reveal who is a member.
     pub(crate) fn wait_as_stranger(&self, account: Option<&EmailAddress>, address: Option<IpAddr>) -> Option<Duration> {
         let by_subscriber = self.subscribers.take(&Network::of_subscriber(address)).wait;
         by_subscriber.or_else(|| self.accounts.take(&account?.folded()).wait)
     }
 
-    /// Counts an attempt at a code.
-    pub(crate) fn wait_for_code(&self, member: MemberId) -> Option<Duration> {
-        self.codes.take(&member).wait
+    /// Takes back what [`Throttle::wait_as_stranger`] counted, once the right password came from a familiar network.
+    pub(crate) fn was_no_stranger(&self, account: Option<&EmailAddress>, address: Option<IpAddr>) {
+        self.subscribers.give_back(&Network::of_subscriber(address));
+        if let Some(account) = account {
+            self.accounts.give_back(&account.folded());
+        }
     }
 
-    /// Counts an attempt at the password from a browser that is signed in.
-    pub(crate) fn wait_for_confirmation(&self, member: MemberId) -> Option<Duration> {
-        self.confirmations.take(&member).wait
+    /// Counts an attempt at a code. Guesses at codes of the app leave the attempts at recovery codes to the owner.
+    pub(crate) fn wait_for_code(&self, member: MemberId, is_recovery_code: bool) -> Option<Duration> {
+        self.codes.take(&(member, is_recovery_code)).wait
+    }
+
+    /// Counts a reset link that is asked for.
+    pub(crate) fn wait_for_reset(&self, address: Option<IpAddr>) -> Option<Duration> {
+        self.resets.take(&Network::of_subscriber(address)).wait
+    }
+
+    /// Counts an attempt at the password in a session.
+    pub(crate) fn wait_for_confirmation(&self, session: &TokenDigest) -> Option<Duration> {
+        self.confirmations.take(session).wait
+    }
+
+    /// Takes back what [`Throttle::wait_for_confirmation`] counted: the password was right.
+    pub(crate) fn was_confirmed(&self, session: &TokenDigest) {
+        self.confirmations.give_back(session);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The visitor of a page: the member whose session the cookie belongs to. Anyone else is redirected to the sign-in page.
+//! The visitor of a page: the member whose session the cookie belongs to. Anyone else is redirected to the sign-in
+//! page.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -8,12 +9,19 @@ use actix_web::dev::Payload;
 use actix_web::http::header::USER_AGENT;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use intake_domain::{AuditEntryId, Browser, Deed, OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit};
-use intake_http::{TrustedProxies, edge};
+use intake_domain::{
+    Account, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Deed, Holder, IssuedKey, MemberStore,
+    OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit,
+};
+use intake_edge as edge;
+use intake_http::TrustedProxies;
 
+use crate::mails::{AccountChange, KeyChange, Mails};
 use crate::page::destination::Destination;
+use crate::page::draft::Draft;
 use crate::page::error::PageError;
-use crate::page::session_cookie;
+use crate::page::form_token::FormToken;
+use crate::page::{cookie, draft, notice};
 
 /// A member who is signed in.
 pub(crate) struct Visitor {
@@ -29,13 +37,66 @@ impl Visitor {
 
     /// Refuses a form that does not come from a page of this very session.
     pub(crate) fn assert_own_form(&self, form_token: &str) -> Result<(), PageError> {
-        if form_token == self.token.form_token() { Ok(()) } else { Err(PageError::StaleForm) }
+        if form_token == self.form_token() { Ok(()) } else { Err(PageError::StaleForm) }
+    }
+
+    /// What the forms of this session send while it is in this organisation.
+    pub(crate) fn form_token(&self) -> String {
+        self.token.form_token_in(self.organisation())
+    }
+
+    /// The member, if they confirmed who they are in the last minutes. Else redirects to the page for that, which leads
+    /// back to the form.
+    pub(crate) fn confirmed(&self) -> Result<ConfirmedMember<'_>, PageError> {
+        let confirmed = ConfirmedMember::of(&self.signed_in, &self.token, edge::now());
+        confirmed.ok_or_else(|| PageError::ConfirmFirst(Destination::of_form(&self.request)))
+    }
+
+    /// The same for a form that only confirms, if it comes from a page of this very session.
+    pub(crate) fn confirmed_by(&self, form: &FormToken) -> Result<ConfirmedMember<'_>, PageError> {
+        self.assert_own_form(&form.form_token)?;
+        self.confirmed()
+    }
+
+    /// Redirects a visitor without a recent confirmation to the page for that, before a form that needs one is shown.
+    pub(crate) fn assert_confirmed(&self) -> Result<(), PageError> {
+        let is_confirmed = self.signed_in.is_confirmed(CONFIRMATION_PAGE_LIMIT, edge::now());
+        if is_confirmed { Ok(()) } else { Err(PageError::ConfirmFirst(Destination::asked_for(&self.request))) }
+    }
+
+    /// The notice that a change has left for this page.
+    pub(crate) fn notice(&self) -> Option<String> {
+        notice::notice(&self.request)
+    }
+
+    /// What was typed into the form on this page before the visitor had to sign in or confirm who they are.
+    pub(crate) fn draft(&self) -> Option<Draft> {
+        draft::draft(&self.request)
     }
 
     /// What all pages share, as the application holds it.
     pub(crate) fn shared<T: ?Sized + 'static>(&self) -> Result<&T, PageError> {
         let shared = self.request.app_data::<Data<T>>();
         shared.map(Data::get_ref).ok_or_else(|| PageError::Unexpected("the application lacks a part".into()))
+    }
+
+    /// Where this request comes from.
+    pub(crate) fn origin(&self) -> Origin {
+        origin(&self.request)
+    }
+
+    /// Tells the member by mail what was done to their account.
+    pub(crate) fn mail_change(&self, change: AccountChange) -> Result<(), PageError> {
+        let member = &self.signed_in.member;
+        self.shared::<Mails>()?.account(&member.account(), &member.email, change, self.origin());
+        Ok(())
+    }
+
+    /// Tells the other members by mail of a key that this one has made.
+    pub(crate) async fn mail_key(&self, key: &IssuedKey, change: KeyChange) -> Result<(), PageError> {
+        let (mails, members) = (self.shared::<Mails>()?, self.shared::<dyn MemberStore>()?);
+        mails.key(members, &self.signed_in, (key.name.as_str(), key.key.hint()), change).await;
+        Ok(())
     }
 
     /// The deed that this member does at this moment.
@@ -61,17 +122,40 @@ fn address(request: &HttpRequest) -> Option<IpAddr> {
     request.app_data::<Data<TrustedProxies>>().and_then(|proxies| proxies.client_address(request))
 }
 
-/// A visitor whose request was sent by a script of a page: it does not count as a use of the session, which ends when no
-/// one is there.
+/// A visitor whose request was sent by a script of a page: it does not count as a use of the session, which ends when
+/// no one is there.
 pub(crate) struct Onlooker(pub(crate) Visitor);
 
 /// A visitor who may do everything. A key manager is refused.
 pub(crate) struct Administrator(pub(crate) Visitor);
 
-/// A visitor who may have to turn on two-step sign-in first: for the pages by which they do, and for signing out.
+/// A visitor who may have to turn on two-step sign-in first: for the pages by which they do.
 pub(crate) struct Newcomer(pub(crate) Visitor);
 
-type Found<T> = Pin<Box<dyn Future<Output = Result<T, PageError>>>>;
+/// A person who is signed in, and may have yet to choose one of their organisations: for the page on which they do, and
+/// for signing out.
+pub(crate) struct Person {
+    pub(crate) account: Account,
+    /// The organisation that the session is in.
+    pub(crate) organisation: Option<OrganisationId>,
+    pub(crate) token: Token,
+    request: HttpRequest,
+}
+
+impl Person {
+    /// Refuses a form that does not come from a page of this very session.
+    pub(crate) fn assert_own_form(&self, form_token: &str) -> Result<(), PageError> {
+        let is_of_organisation = self.organisation.is_some_and(|id| form_token == self.token.form_token_in(id));
+        if is_of_organisation || form_token == self.token.form_token() { Ok(()) } else { Err(PageError::StaleForm) }
+    }
+
+    /// The deed that this person does at this moment.
+    pub(crate) fn deed(&self) -> Deed {
+        origin(&self.request).by(self.account.actor())
+    }
+}
+
+pub(crate) type Found<T> = Pin<Box<dyn Future<Output = Result<T, PageError>>>>;
 
 impl FromRequest for Visitor {
     type Error = PageError;
@@ -114,8 +198,43 @@ impl FromRequest for Onlooker {
     type Future = Found<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let found = Visitor::find(request, Visit::Script);
+        let found = Self::find(request);
         Box::pin(async move { found.await?.with_second_factor().map(Self) })
+    }
+}
+
+impl FromRequest for Person {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let (token, holder) = holder(&request, by_person(&request)).await?;
+            let (account, organisation) = match holder {
+                Holder::Member(signed_in) => (signed_in.member.account(), Some(signed_in.member.organisation_id)),
+                Holder::Undecided(account) => (account, None),
+            };
+            Ok(Self { account, organisation, token, request })
+        })
+    }
+}
+
+/// The token of the request's session, and who holds it.
+async fn holder(request: &HttpRequest, visit: Visit) -> Result<(Token, Holder), PageError> {
+    let sign_in_first = || PageError::SignInFirst(Destination::asked_for(request));
+    let token = cookie::SESSION.token(request.headers()).ok_or_else(sign_in_first)?;
+    let sessions = request
+        .app_data::<Data<dyn SessionStore>>()
+        .ok_or_else(|| PageError::Unexpected("the application holds no sessions".into()))?;
+    let holder = sessions.holder(&token.digest(), visit, edge::now()).await?.ok_or_else(sign_in_first)?;
+    Ok((token, holder))
+}
+
+impl Onlooker {
+    /// The member whose session a request belongs to, which it is no use of.
+    pub(crate) fn find(request: &HttpRequest) -> Found<Visitor> {
+        Visitor::find(request, Visit::Script)
     }
 }
 
@@ -123,14 +242,10 @@ impl Visitor {
     fn find(request: &HttpRequest, visit: Visit) -> Found<Self> {
         let request = request.clone();
         Box::pin(async move {
-            let sign_in_first = || PageError::SignInFirst(Destination::asked_for(&request));
-            let token = session_cookie::SESSION.token(request.headers()).ok_or_else(sign_in_first)?;
-            let sessions = request
-                .app_data::<Data<dyn SessionStore>>()
-                .ok_or_else(|| PageError::Unexpected("the application holds no sessions".into()))?;
-            let signed_in = sessions.holder(&token.digest(), visit, edge::now()).await?;
-            let signed_in = signed_in.ok_or_else(sign_in_first)?;
-            Ok(Self { signed_in, token, request })
+            match holder(&request, visit).await? {
+                (token, Holder::Member(signed_in)) => Ok(Self { signed_in, token, request }),
+                (_, Holder::Undecided(_)) => Err(PageError::ChooseFirst(Destination::asked_for(&request))),
+            }
         })
     }
 

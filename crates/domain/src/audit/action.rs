@@ -1,11 +1,16 @@
-//! Deeds and the audit entries that record them: written in the same transaction as the change, never changed afterwards.
+//! Deeds and the audit entries that record them: written in the same transaction as the change, never changed
+//! afterwards.
 
 use std::net::IpAddr;
 
 use time::OffsetDateTime;
 
-use crate::ids::{AuditEntryId, MemberId, OrganisationId};
+use crate::email_address::EmailAddress;
+use crate::ids::{AuditEntryId, KeyId, MemberId, OrganisationId};
+use crate::keys::note::KeyNote;
+use crate::name::Name;
 use crate::sessions::browser::Browser;
+use crate::sessions::token::TokenDigest;
 
 /// Declares the actions and the names that they are stored under: one without a name does not compile.
 macro_rules! actions {
@@ -51,6 +56,18 @@ actions! {
     AdministratorMade = "administrator_made",
     /// A member was made a key manager.
     KeyManagerMade = "key_manager_made",
+    /// An operator made the organisation, which is the subject.
+    OrganisationCreated = "organisation_created",
+    /// An operator gave the organisation another name: the subject is the old name and the new one.
+    OrganisationRenamed = "organisation_renamed",
+    /// An operator suspended the organisation: its keys are refused.
+    OrganisationSuspended = "organisation_suspended",
+    /// An operator resumed the organisation: its keys are accepted again.
+    OrganisationResumed = "organisation_resumed",
+    /// An operator closed the organisation for good: its keys were revoked and its members removed.
+    OrganisationClosed = "organisation_closed",
+    /// An operator erased the patients of the closed organisation: the subject says how many.
+    OrganisationErased = "organisation_erased",
     /// Two-step sign-in became a duty of every member of the organisation, which is the subject.
     SecondFactorRequired = "second_factor_required",
     /// Two-step sign-in is every member's own decision again.
@@ -59,12 +76,18 @@ actions! {
     NameChanged = "name_changed",
     /// A member changed their email address, which ended their other sessions: the subject is the new one.
     EmailChanged = "email_changed",
+    /// A member asked to sign in with another email address, which they have to confirm: the subject is the new one.
+    EmailChangeRequested = "email_change_requested",
     /// A member changed their password, which ended their other sessions.
     PasswordChanged = "password_changed",
     /// A reset link was made for a member who forgot the password.
     PasswordResetIssued = "password_reset_issued",
+    /// Someone who said that they forgot the password had a reset link mailed to a member.
+    PasswordResetRequested = "password_reset_requested",
     /// A member's password was changed by a reset link, which signed them out everywhere.
     PasswordReset = "password_reset",
+    /// The same, and all passkeys of the member were removed.
+    PasswordAndPasskeysReset = "password_and_passkeys_reset",
     /// A member signed in.
     SignedIn = "signed_in",
     /// A member signed in with a recovery code instead of the authenticator app.
@@ -105,8 +128,29 @@ actions! {
     PatientShown = "patient_shown",
     /// A patient was erased: the subject is the patient's id.
     PatientErased = "patient_erased",
+    /// Patients were exported: the actor is the database role that reads, the subject says how many.
+    PatientsExported = "patients_exported",
     /// An operator removed a key's mark that it was sent in clear.
     KeyMarkCleared = "key_mark_cleared",
+}
+
+impl Action {
+    /// Whether it changes neither keys nor who gets in.
+    #[must_use]
+    pub fn is_harmless(self) -> bool {
+        matches!(
+            self,
+            Self::SignedIn
+                | Self::SignedInByRecoveryCode
+                | Self::SignedInByPasskey
+                | Self::SignInFailed
+                | Self::CodeFailed
+                | Self::SignedOut
+                | Self::NameChanged
+                | Self::PatientShown
+                | Self::PatientsExported
+        )
+    }
 }
 
 /// What was done, as it was recorded.
@@ -124,20 +168,64 @@ impl RecordedAction {
     pub fn named(name: String) -> Self {
         Action::named(&name).map_or(Self::Unknown(name), Self::Known)
     }
+
+    /// Who did this, if nobody is named: strangers do a few things only.
+    #[must_use]
+    pub fn unnamed_actor(&self) -> RecordedActor {
+        match self {
+            Self::Known(
+                Action::SignInFailed | Action::CodeFailed | Action::PasswordReset | Action::PasswordResetRequested,
+            )
+            | Self::Unknown(_) => RecordedActor::Stranger,
+            Self::Known(_) => RecordedActor::Operator(None),
+        }
+    }
 }
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
     /// An operator, on the command line.
-    Operator,
-    /// A member, by the name they had then.
-    Member(MemberId, String),
+    Operator(Operator),
+    /// A member, with the name and the email address of that moment.
+    Member {
+        /// Stays when name and address change.
+        id: MemberId,
+        /// The name that other members see.
+        name: Name,
+        /// The address that the member signs in with.
+        email: EmailAddress,
+    },
     /// Someone who has not proved who they are.
     Stranger,
 }
 
-/// From where and when something is done, before it is known who does it.
+/// Who runs a command, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operator {
+    /// The operator's account on the machine, or the name that was given instead. None: neither is known.
+    pub name: Option<Name>,
+    /// The reason that was given.
+    pub reason: KeyNote,
+}
+
+/// Who did something, as it was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordedActor {
+    /// An operator, by name. Entries of earlier programs have none.
+    Operator(Option<String>),
+    /// A member, with the name and the email address of that moment. Entries of earlier programs have no address.
+    Member {
+        /// The name that other members saw.
+        name: String,
+        /// The address that the member signed in with.
+        email: Option<String>,
+    },
+    /// Someone who had not proved who they were.
+    Stranger,
+}
+
+/// Source and time of an action whose actor is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The id of the audit entry that will record it.
@@ -155,7 +243,7 @@ impl Origin {
     #[must_use]
     pub fn by(self, actor: Actor) -> Deed {
         let Self { entry_id, address, at, .. } = self;
-        Deed { entry_id, actor, address, at }
+        Deed { entry_id, actor, address, at, confirmed_in: None }
     }
 }
 
@@ -170,6 +258,18 @@ pub struct Deed {
     pub address: Option<IpAddr>,
     /// The moment it is done, by the service's clock.
     pub at: OffsetDateTime,
+    /// The session in which the member confirmed who they are, if that was asked for. Nothing is changed once the
+    /// session has ended, or the confirmation is too old.
+    pub confirmed_in: Option<TokenDigest>,
+}
+
+/// The API key that an entry is about. Names of keys are not unique.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditedKey {
+    /// Its id.
+    pub id: KeyId,
+    /// Its last characters.
+    pub hint: String,
 }
 
 /// An entry of the audit log.
@@ -181,12 +281,16 @@ pub struct AuditEntry {
     pub at: OffsetDateTime,
     /// What was done.
     pub action: RecordedAction,
-    /// The name of the member who did it; none: an operator or a stranger did.
-    pub actor: Option<String>,
+    /// Who did it.
+    pub actor: RecordedActor,
     /// What it was done to: a key's name, a member's email address or new name, a patient's id.
     pub subject: String,
     /// The client's address; none: it was done on the command line.
     pub address: Option<String>,
+    /// The operator's reason, if one was given.
+    pub reason: Option<String>,
+    /// The key that it is about; none if it is about none, and in entries of before this was kept.
+    pub key: Option<AuditedKey>,
     /// The organisation in whose log the entry is.
     pub organisation_id: OrganisationId,
 }

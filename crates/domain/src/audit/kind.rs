@@ -7,13 +7,15 @@ use crate::audit::action::Action;
 pub enum ActionKind {
     /// API keys.
     Keys,
+    /// The organisation as a whole, which operators alone change.
+    Organisation,
     /// Members and invitations.
     Members,
     /// Signing in and out.
     SignIns,
     /// A member's own account.
     Accounts,
-    /// Patients, which operators alone touch.
+    /// Patients, which operators and readers alone touch.
     Patients,
 }
 
@@ -35,6 +37,12 @@ impl Action {
             | Self::KeyRenamed
             | Self::KeyNoted
             | Self::KeyMarkCleared => ActionKind::Keys,
+            Self::OrganisationCreated
+            | Self::OrganisationRenamed
+            | Self::OrganisationSuspended
+            | Self::OrganisationResumed
+            | Self::OrganisationClosed
+            | Self::OrganisationErased => ActionKind::Organisation,
             Self::MemberInvited
             | Self::InvitationWithdrawn
             | Self::MemberJoined
@@ -53,15 +61,18 @@ impl Action {
             | Self::OtherSessionsEnded => ActionKind::SignIns,
             Self::NameChanged
             | Self::EmailChanged
+            | Self::EmailChangeRequested
             | Self::PasskeyAdded
             | Self::PasskeyRemoved
             | Self::PasswordChanged
             | Self::PasswordResetIssued
+            | Self::PasswordResetRequested
             | Self::PasswordReset
+            | Self::PasswordAndPasskeysReset
             | Self::SecondFactorTurnedOn
             | Self::SecondFactorTurnedOff
             | Self::RecoveryCodesReplaced => ActionKind::Accounts,
-            Self::PatientShown | Self::PatientErased => ActionKind::Patients,
+            Self::PatientShown | Self::PatientErased | Self::PatientsExported => ActionKind::Patients,
         }
     }
 }
@@ -72,8 +83,14 @@ mod tests {
 
     #[test]
     fn every_action_is_of_one_kind() {
-        let kinds =
-            [ActionKind::Keys, ActionKind::Members, ActionKind::SignIns, ActionKind::Accounts, ActionKind::Patients];
+        let kinds = [
+            ActionKind::Keys,
+            ActionKind::Organisation,
+            ActionKind::Members,
+            ActionKind::SignIns,
+            ActionKind::Accounts,
+            ActionKind::Patients,
+        ];
         assert_eq!(kinds.map(|kind| kind.actions().count()).iter().sum::<usize>(), Action::ALL.len());
         assert!(ActionKind::Keys.actions().all(|action| action.as_str().starts_with("key_")));
     }

@@ -13,7 +13,8 @@ use crate::store_error::StoreError;
 pub struct EntryFilter {
     /// Only those of this kind. Actions that a newer program recorded are of no kind.
     pub kind: Option<ActionKind>,
-    /// Only those that a person did or that were done to one: part of a name or email address, in any case.
+    /// Only those that a person did or that were done to one: part of a name or email address, in any case. A member is
+    /// found by today's name and address, too, whatever they were when the member acted.
     pub person: Option<String>,
     /// Only those recorded at this moment or later.
     pub from: Option<OffsetDateTime>,
@@ -32,17 +33,30 @@ pub enum EntryPosition {
     After(AuditEntryId),
 }
 
+/// Entries that one search by kind or person looks at: enough for most, and few enough for one statement however long
+/// the log is.
+pub const ENTRIES_SEARCHED: u32 = 10_000;
+
+/// What a search has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryPage {
+    /// The entries, the newest first.
+    pub entries: Vec<AuditEntry>,
+    /// The last entry that was looked at, if the search stopped there before it had found enough. It goes on beside it.
+    pub searched_to: Option<AuditEntryId>,
+}
+
 /// The audit log.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait AuditLog: Send + Sync {
-    /// Up to `limit` entries of the organisation that fit the filter, those nearest to the position, the newest first. There
-    /// are none beside an entry that does not exist.
+    /// Up to `limit` entries of the organisation that fit the filter, those nearest to the position, among
+    /// [`ENTRIES_SEARCHED`]. There are none beside an entry that does not exist.
     async fn entries(
         &self,
         organisation: OrganisationId,
         filter: &EntryFilter,
         position: EntryPosition,
         limit: u32,
-    ) -> Result<Vec<AuditEntry>, StoreError>;
+    ) -> Result<EntryPage, StoreError>;
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::ids::{KeyId, OrganisationId};
 
-/// Whose patients a feed tells of.
+/// The organisations whose patients a feed contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedScope {
     /// The organisation.

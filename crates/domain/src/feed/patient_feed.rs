@@ -1,38 +1,13 @@
 //! The port to the change feed, and what comes out of it.
 
-use std::fmt;
-
 use time::OffsetDateTime;
 
 use crate::feed::mark::{FeedRefusal, FeedScope, FeedToken, Mark, Span};
-use crate::ids::{KeyId, OrganisationId, PatientId};
-use crate::patients::field::ByField;
+use crate::ids::PatientId;
+use crate::patients::stored::StoredPatient;
 use crate::store_error::StoreError;
 
-/// A patient as it is stored. Prints none of its values.
-#[derive(Clone, PartialEq, Eq)]
-pub struct StoredPatient {
-    /// Given by the service.
-    pub id: PatientId,
-    /// The organisation it belongs to.
-    pub organisation_id: OrganisationId,
-    /// The text of each field.
-    pub values: ByField<Option<String>>,
-    /// When it was created.
-    pub created_at: OffsetDateTime,
-    /// When it was last changed.
-    pub updated_at: OffsetDateTime,
-    /// The API key by which it came. None: it was stored before this was kept.
-    pub key_id: Option<KeyId>,
-}
-
-impl fmt::Debug for StoredPatient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StoredPatient({}, …)", self.id)
-    }
-}
-
-/// A patient that was erased: whoever keeps a copy deletes it. It may never have been told of, and is ignored then.
+/// A patient that was erased: readers delete their copy. A reader that never got the patient ignores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Erasure {
     /// The id that the patient had.
@@ -95,16 +70,19 @@ pub enum FeedError {
     Store(#[from] StoreError),
 }
 
-/// The change feed over one connection. What is asked for is stated by marks, so that every call may run again, over another
-/// connection too, and gives the same.
+/// The change feed over one connection. What is asked for is stated by marks, so that every call may run again, over
+/// another connection too, and gives the same.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait PatientFeed {
     /// The mark of a token, or the beginning, if the feed can be read from there on.
     fn open(&mut self, scope: &FeedScope, since: Option<FeedToken>) -> Result<Mark, FeedError>;
 
-    /// Makes a mark of this moment, and returns when it survives any crash. Nothing may be given out before. A mark that the
-    /// same run made before is `superseded` and is not kept for long.
+    /// Makes a mark of this moment, and returns when it survives any crash. Nothing may be given out before.
+    /// `superseded` is an earlier mark of the same run, after which it has told another one; it is not kept for long.
     fn mark(&mut self, scope: &FeedScope, superseded: Option<FeedToken>) -> Result<Mark, StoreError>;
+
+    /// Records that this many patients were exported up to this mark, and to which role.
+    fn record(&mut self, scope: &FeedScope, until: FeedToken, patients: u64) -> Result<(), StoreError>;
 
     /// Whether anything was committed that the mark did not see. Writes nothing.
     fn has_news(&mut self, scope: &FeedScope, since: &Mark) -> Result<bool, StoreError>;

@@ -3,8 +3,9 @@
 use crate::feed::mark::{FeedScope, Span};
 use crate::feed::patient_feed::{Change, FeedError, PatientFeed, Selection};
 
-/// Hands every change of the span to `take`, the patients first, and then makes sure that the mark at its end is still there:
-/// a standby that took over in between may not know it. Only when this has returned may the mark be told to anybody.
+/// Hands every change of the span to `take`, the patients first, and then makes sure that the mark at its end is still
+/// there: a standby that took over in between may not know it. Only when this has returned may the mark be told to
+/// anybody.
 pub fn read_span<E: From<FeedError>>(
     feed: &mut dyn PatientFeed,
     scope: &FeedScope,

@@ -66,7 +66,7 @@ impl fmt::Debug for KeySecret {
 /// let key = format.mint([7; 32]); // 32 random bytes, in a program
 /// assert!(key.expose().starts_with("intake_demo_"));
 ///
-/// // What somebody presents is the same key; only its digest is kept.
+/// // The caller presents the same key; only its digest is kept.
 /// assert_eq!(format.parse(key.expose())?.digest(), key.digest());
 /// let production = KeyFormat::new(&"intake".parse()?, Environment::Production);
 /// assert_eq!(production.parse(key.expose()), Err(MalformedKey::OtherEnvironment));
@@ -146,7 +146,8 @@ pub enum MalformedKey {
     Checksum,
 }
 
-/// A whole key, in plain text: shown once to the person who made it, wiped from memory when dropped, never printed by `Debug`.
+/// A whole key, in plain text: shown once to the person who made it, wiped from memory when dropped, never printed by
+/// `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(Zeroizing<String>);
 
@@ -194,8 +195,25 @@ impl fmt::Debug for KeyDigest {
     }
 }
 
-/// Divides a big-endian number by 62 and gives the remainder as a digit. Thirty remainders of 256 random bits are even to
-/// one part in 2^77.
+/// Whether a text contains a whole key, of any prefix and either environment. Such a text is not stored where people
+/// read it.
+pub(crate) fn contains_key(text: &str) -> bool {
+    let marks = [Environment::Development, Environment::Production].map(|of| format!("_{}_", of.key_mark()));
+    text.match_indices('_').any(|(at, _)| {
+        let rest = text.get(at..).unwrap_or_default();
+        let Some(mark) = marks.iter().find(|mark| rest.starts_with(mark.as_str())) else { return false };
+        let end = at + mark.len() + SECRET_DIGITS + CHECKSUM_DIGITS;
+        // Other letters may stand before the prefix.
+        let mut candidates = (1..=PREFIX_MAX).filter_map(|length| text.get(at.checked_sub(length)?..end));
+        candidates.any(|candidate| {
+            let parts = candidate.split_at_checked(candidate.len() - CHECKSUM_DIGITS);
+            parts.is_some_and(|(body, sum)| sum.as_bytes() == checksum(body))
+        })
+    })
+}
+
+/// Divides a big-endian number by 62 and gives the remainder as a digit. Thirty remainders of 256 random bits are even
+/// to one part in 2^77.
 fn divide_by_62(number: &mut [u8; 32]) -> char {
     let mut remainder = 0_u16;
     for byte in number {
@@ -292,6 +310,27 @@ mod tests {
         }
         for bad in ["", "1a", "A", "a_b", "a-b", "é", "abcdefghijklmnopq"] {
             assert_eq!(bad.parse::<KeyPrefix>(), Err(KeyPrefixError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_within_a_text() {
+        let live = KeyFormat::new(&"a1".parse().unwrap(), Environment::Production);
+        for key in [demo().mint([7; 32]), live.mint([8; 32])] {
+            let key = key.expose();
+            for text in [
+                key.to_owned(),
+                format!("é {key}."),
+                format!("Booking{key}9"),
+                format!("_demo_ {key}"),
+                format!("_demo_{key}"),
+            ] {
+                assert!(contains_key(&text), "{text}");
+            }
+            let mistyped = key.replace(&key[key.len() - 1..], "-");
+            for text in ["", "_demo_", "é_live_é", &key[..key.len() - 1], &mistyped, &key.to_uppercase()] {
+                assert!(!contains_key(text), "{text}");
+            }
         }
     }
 

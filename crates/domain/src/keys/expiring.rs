@@ -4,7 +4,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::ids::OrganisationId;
 
-/// So long before its end an organisation is told that a key expires. A key that was made for less is not told of.
+/// The time before a key expires at which its organisation gets a notice. A key with a shorter life gets none.
 pub const EXPIRY_TOLD_BEFORE: Duration = Duration::days(7);
 
 /// A key that will expire soon.

@@ -7,7 +7,7 @@ use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::keys::record::KeyRecord;
 use crate::keys::store::{
-    ACTIVE_KEYS_MAX, AddKeyOutcome, ClearMarkOutcome, KeyStore, NewKey, Replacement, RevokeOutcome,
+    ACTIVE_KEYS_MAX, AddKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, Replacement, RevokeOutcome,
 };
 use crate::name::Name;
 use crate::store_error::StoreError;
@@ -50,6 +50,9 @@ pub enum ManageKeysError {
     /// No organisation has this id.
     #[error("there is no organisation {0}")]
     NoSuchOrganisation(OrganisationId),
+    /// The organisation is suspended or closed.
+    #[error("the organisation is suspended or closed, so it gets no keys")]
+    OrganisationSuspended,
     /// No key has this id.
     #[error("there is no key {0}")]
     NoSuchKey(KeyId),
@@ -62,6 +65,9 @@ pub enum ManageKeysError {
     /// The organisation has [`ACTIVE_KEYS_MAX`] active keys, which is the limit.
     #[error("the organisation has {ACTIVE_KEYS_MAX} active keys: revoke one first")]
     TooManyKeys,
+    /// The members of the organisation made [`KEYS_PER_DAY_MAX`] keys within a day, which is the limit.
+    #[error("{KEYS_PER_DAY_MAX} keys were made within a day: try again tomorrow")]
+    TooManyToday,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -90,8 +96,10 @@ pub async fn create_key(
         AddKeyOutcome::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
         AddKeyOutcome::AlreadyThere => Err(ManageKeysError::AlreadyMade),
         AddKeyOutcome::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
+        AddKeyOutcome::OrganisationSuspended => Err(ManageKeysError::OrganisationSuspended),
         AddKeyOutcome::NothingToReplace => Err(ManageKeysError::NothingToReplace),
         AddKeyOutcome::TooMany => Err(ManageKeysError::TooManyKeys),
+        AddKeyOutcome::TooManyToday => Err(ManageKeysError::TooManyToday),
     }
 }
 
@@ -103,7 +111,8 @@ pub async fn list_keys(
     keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
 }
 
-/// Clears the mark that a key was sent in clear; on a key without one nothing is changed. Returns whether there was a mark.
+/// Clears the mark that a key was sent in clear; on a key without one nothing is changed. Returns whether there was a
+/// mark.
 pub async fn clear_sent_in_clear(
     keys: &dyn KeyStore,
     key: KeyId,
@@ -124,8 +133,7 @@ pub async fn revoke_key(
     deed: &Deed,
 ) -> Result<OffsetDateTime, ManageKeysError> {
     match keys.revoke(key, within, deed).await? {
-        RevokeOutcome::Revoked => Ok(deed.at),
-        RevokeOutcome::AlreadyRevoked { at } => Ok(at),
+        RevokeOutcome::Revoked { at } => Ok(at),
         RevokeOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
     }
 }

@@ -1,6 +1,8 @@
-//! What people write down about a key: who runs the integration, whom to call before revoking it.
+//! What people write down about a key: who runs the integration, and whom to call before revoking it.
 
-use crate::patients::rules;
+use crate::keys::api_key::contains_key;
+use crate::name::NO_KEY;
+use crate::text::{FORBIDDEN, has_forbidden_characters, is_blank};
 
 /// A note of some lines, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,10 +18,13 @@ impl KeyNote {
         if text.chars().count() > Self::MAX_CHARACTERS {
             return Err(KeyNoteError::Length);
         }
-        if text.split('\n').any(rules::has_forbidden_characters) {
+        if text.split('\n').any(has_forbidden_characters) {
             return Err(KeyNoteError::Characters);
         }
-        Ok(Self(if rules::is_blank(&text) { String::new() } else { text }))
+        if contains_key(&text) {
+            return Err(KeyNoteError::ApiKey);
+        }
+        Ok(Self(if is_blank(&text) { String::new() } else { text }))
     }
 
     /// The text, empty if there is no note.
@@ -36,8 +41,11 @@ pub enum KeyNoteError {
     #[error("must be at most {} characters long", KeyNote::MAX_CHARACTERS)]
     Length,
     /// It holds characters that would garble a page.
-    #[error("{}", rules::FORBIDDEN_CHARACTERS)]
+    #[error("{FORBIDDEN}")]
     Characters,
+    /// It contains an API key, which nobody may read.
+    #[error("{NO_KEY}")]
+    ApiKey,
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! An organisation: the tenant that owns keys and patients.
 
+use time::OffsetDateTime;
+
 use crate::ids::OrganisationId;
 use crate::name::Name;
 
@@ -10,4 +12,17 @@ pub struct Organisation {
     pub id: OrganisationId,
     /// The name its members see; two organisations may share one.
     pub name: Name,
+}
+
+/// A stored organisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrganisationRecord {
+    /// A UUID version 7: sorts by creation.
+    pub id: OrganisationId,
+    /// The name its members see.
+    pub name: String,
+    /// Since when its keys are refused; none: they are not, or it is closed.
+    pub suspended_at: Option<OffsetDateTime>,
+    /// When it was closed, for good; none: it is open.
+    pub closed_at: Option<OffsetDateTime>,
 }

@@ -1,6 +1,6 @@
 //! A key as stored, and its status at a given moment.
 
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use crate::ids::KeyId;
 
@@ -21,6 +21,8 @@ pub struct KeyRecord {
     pub expires_at: Option<OffsetDateTime>,
     /// The name of the member who made it; none: an operator did.
     pub created_by: Option<String>,
+    /// Since when it is refused because its organisation is suspended; none: the organisation is not.
+    pub suspended_at: Option<OffsetDateTime>,
     /// When it was revoked; none: it was not.
     pub revoked_at: Option<OffsetDateTime>,
     /// The name of the member who revoked it; none: an operator did, or it was not revoked.
@@ -31,6 +33,19 @@ pub struct KeyRecord {
     pub note: String,
     /// When it was last seen on a connection that was not encrypted, where anybody may have read it.
     pub sent_in_clear_at: Option<OffsetDateTime>,
+    /// The key that replaces it and is not revoked. None as well where all keys of an organisation are listed.
+    pub successor: Option<KeySuccessor>,
+}
+
+/// The key that replaces another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeySuccessor {
+    /// The id of the new key.
+    pub id: KeyId,
+    /// Whether a request was accepted with the new key.
+    pub is_used: bool,
+    /// How long the old key works after the first use of the new one.
+    pub ends_after: Duration,
 }
 
 /// Whether a key is accepted at a given moment, and until when or since when not.
@@ -40,6 +55,8 @@ pub enum KeyStatus {
     Active,
     /// Accepted until its end, which its maker set, or the first use of its replacement.
     ActiveUntil(OffsetDateTime),
+    /// Refused since its organisation was suspended, until the organisation is resumed.
+    Suspended(OffsetDateTime),
     /// Refused since its end.
     Expired(OffsetDateTime),
     /// Refused since it was revoked.
@@ -58,11 +75,12 @@ impl KeyRecord {
     /// The key's status at that moment.
     #[must_use]
     pub fn status(&self, now: OffsetDateTime) -> KeyStatus {
-        match (self.revoked_at, self.expires_at) {
-            (Some(at), _) => KeyStatus::Revoked(at),
-            (None, Some(at)) if at <= now => KeyStatus::Expired(at),
-            (None, Some(at)) => KeyStatus::ActiveUntil(at),
-            (None, None) => KeyStatus::Active,
+        match (self.revoked_at, self.expires_at, self.suspended_at) {
+            (Some(at), ..) => KeyStatus::Revoked(at),
+            (None, Some(at), _) if at <= now => KeyStatus::Expired(at),
+            (None, _, Some(at)) => KeyStatus::Suspended(at),
+            (None, Some(at), None) => KeyStatus::ActiveUntil(at),
+            (None, None, None) => KeyStatus::Active,
         }
     }
 
@@ -92,11 +110,13 @@ mod tests {
             last_used_at: None,
             expires_at,
             created_by: None,
+            suspended_at: None,
             revoked_at,
             revoked_by: None,
             replaces: None,
             note: String::new(),
             sent_in_clear_at: Some(EARLIER),
+            successor: None,
         }
     }
 

@@ -1,7 +1,9 @@
-//! Requests with a key that were refused: when, with which status, why in a word, and under which request id. Nothing of what
-//! was sent is among it.
+//! Requests with a key that were refused: when, with which code, why in a word, and under which request id. Nothing
+//! of what was sent is among it.
 
 use time::OffsetDateTime;
+
+use crate::keys::answer::AnswerCode;
 
 /// How many refusals of each key are kept, the last ones: enough to find a fault, and few enough for a page.
 pub const REFUSALS_KEPT: usize = 100;
@@ -11,8 +13,8 @@ pub const REFUSALS_KEPT: usize = 100;
 pub struct Refusal {
     /// When it was answered.
     pub at: OffsetDateTime,
-    /// The HTTP status of the answer.
-    pub status: u16,
+    /// The code of the answer.
+    pub code: AnswerCode,
     /// Why it was refused. None: a newer program wrote a reason that this one does not know.
     pub reason: Option<RefusalReason>,
     /// The id of the request, which the answer carried.
@@ -54,6 +56,8 @@ reasons! {
     Unencrypted = "unencrypted",
     /// The key was revoked.
     Revoked = "revoked",
+    /// The organisation was suspended.
+    Suspended = "suspended",
     /// The key had expired.
     Expired = "expired",
     /// The key's rate limit was exceeded.

@@ -20,6 +20,9 @@ pub enum KeyRefusal {
     /// Its organisation revoked it.
     #[error("The API key was revoked")]
     Revoked,
+    /// Its organisation is suspended.
+    #[error("The organisation is suspended")]
+    Suspended,
     /// Its end has passed.
     #[error("The API key has expired")]
     Expired,

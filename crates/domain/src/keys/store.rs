@@ -1,17 +1,15 @@
-//! The port to organisations and their API keys.
+//! The port to the API keys of organisations.
 
 use async_trait::async_trait;
-use time::{Date, Duration, OffsetDateTime};
+use time::{Duration, OffsetDateTime};
 
 use crate::audit::action::Deed;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::KeyDigest;
 use crate::keys::expiring::ExpiringKey;
 use crate::keys::note::KeyNote;
-use crate::keys::organisation::Organisation;
 use crate::keys::record::KeyRecord;
-use crate::keys::refusal::Refusal;
-use crate::keys::standing::KeyHolder;
+use crate::keys::search::{KeyPage, KeySearch};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -49,6 +47,10 @@ pub struct Replacement {
 /// page. Keys made at the same moment may exceed it by a few.
 pub const ACTIVE_KEYS_MAX: u32 = 500;
 
+/// Keys that the members of an organisation may make in a day: enough to replace every active key at once. Revoked keys
+/// are kept for ever, so without a limit one member could fill the register with them.
+pub const KEYS_PER_DAY_MAX: u32 = ACTIVE_KEYS_MAX;
+
 /// What became of an attempt to store a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddKeyOutcome {
@@ -58,20 +60,22 @@ pub enum AddKeyOutcome {
     AlreadyThere,
     /// No organisation has the id that was given.
     NoSuchOrganisation,
+    /// The organisation is suspended or closed.
+    OrganisationSuspended,
     /// The key to be replaced is not an active one of the organisation.
     NothingToReplace,
     /// The organisation has [`ACTIVE_KEYS_MAX`] active keys.
     TooMany,
+    /// The members of the organisation made [`KEYS_PER_DAY_MAX`] keys within a day.
+    TooManyToday,
 }
 
 /// What became of an attempt to revoke a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevokeOutcome {
-    /// The key was revoked at the moment of the deed.
-    Revoked,
-    /// The key was revoked before; nothing was changed or recorded.
-    AlreadyRevoked {
-        /// When it was first revoked.
+    /// The key is revoked, by this call or an earlier one.
+    Revoked {
+        /// When it was first revoked, by the store's clock: not before the last use that was allowed.
         at: OffsetDateTime,
     },
     /// There is no such key, or it belongs to another organisation than the one asked for.
@@ -102,57 +106,10 @@ pub enum ClearMarkOutcome {
     NotFound,
 }
 
-/// How long the counts of a key's answers are kept: the span of the usage chart.
-pub const ANSWERS_KEPT: Duration = Duration::days(30);
-
-/// How often requests with a key were answered with one status on one day.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AnswerCount {
-    /// The day, in UTC.
-    pub day: Date,
-    /// The HTTP status of the answers.
-    pub status: u16,
-    /// Given: only the answers that named this field. None: all answers with the status.
-    pub field: Option<String>,
-    /// How many answers that were.
-    pub count: u64,
-}
-
-/// Organisations and their API keys.
+/// The API keys of organisations.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyStore: Send + Sync {
-    /// Notes that this key was seen in a request that was not encrypted, which was refused: counted with the other answers
-    /// and refusals. Returns at once; it is stored a little later.
-    fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime, request_id: &str);
-
-    /// Notes that a request with this key was refused. Returns at once; the last [`REFUSALS_KEPT`] of each key are stored a
-    /// little later.
-    ///
-    /// [`REFUSALS_KEPT`]: crate::REFUSALS_KEPT
-    fn note_refusal(&self, key: &KeyDigest, refusal: Refusal);
-
-    /// Counts an answer to a request with this key: its status, and the fields that it named. Returns at once; the count
-    /// is stored a little later. Returns whose key it is, if that is known here without a look into the store.
-    fn note_answer(
-        &self,
-        key: &KeyDigest,
-        at: OffsetDateTime,
-        status: u16,
-        fields: &[&'static str],
-    ) -> Option<KeyHolder>;
-
-    /// How a key's requests were answered since that day, the oldest day first. Empty for another organisation's key.
-    async fn answers(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        since: Date,
-    ) -> Result<Vec<AnswerCount>, StoreError>;
-
-    /// The last refusals of a key's requests, the newest first. Empty for another organisation's key.
-    async fn refusals(&self, organisation: OrganisationId, key: KeyId) -> Result<Vec<Refusal>, StoreError>;
-
     /// Gives one of the organisation's keys another name, and records the deed with it.
     async fn rename(
         &self,
@@ -171,27 +128,25 @@ pub trait KeyStore: Send + Sync {
         deed: &Deed,
     ) -> Result<ChangeKeyOutcome, StoreError>;
 
-    /// Stores an organisation.
-    async fn add_organisation(&self, organisation: &Organisation) -> Result<(), StoreError>;
-
-    /// All organisations, the oldest first.
-    async fn organisations(&self) -> Result<Vec<(OrganisationId, String)>, StoreError>;
-
     /// Stores a key, and records the deed with it.
     async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddKeyOutcome, StoreError>;
 
     /// The organisation's keys, the oldest first. None: there is no such organisation.
     async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
 
+    /// A page of the organisation's keys.
+    async fn search(
+        &self,
+        organisation: OrganisationId,
+        search: &KeySearch,
+        now: OffsetDateTime,
+    ) -> Result<KeyPage, StoreError>;
+
     /// One of the organisation's keys. None: it has no such key.
     async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
 
-    /// The holder of a key that is active at this moment. Asking is no use of the key. None: there is no such key, or it is
-    /// not active.
-    async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError>;
-
-    /// The keys of all organisations that expire within [`EXPIRY_TOLD_BEFORE`](crate::EXPIRY_TOLD_BEFORE). Each is given once,
-    /// to whoever asks first.
+    /// The keys of all organisations that expire within [`EXPIRY_TOLD_BEFORE`](crate::EXPIRY_TOLD_BEFORE). Each is
+    /// given once, to the first caller.
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError>;
 
     /// Clears the mark that a key was sent in clear, and records the deed with it.

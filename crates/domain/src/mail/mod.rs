@@ -3,16 +3,24 @@
 use std::fmt;
 
 use crate::email_address::EmailAddress;
+use crate::ids::OrganisationId;
 
 /// A mail of plain text to one person. `Debug` prints nothing of it: it may hold a link that signs its reader in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Mail {
+    /// The organisation that causes it: organisations take turns.
+    pub organisation: OrganisationId,
     /// Who gets it.
     pub to: EmailAddress,
     /// What it is about, in one line.
     pub subject: String,
     /// What it says.
     pub text: String,
+    /// What every mail of this kind ends with.
+    pub footer: String,
+    /// Given: within a minute, all mails with this subject from the organisation to the person are sent as one, which
+    /// has this subject.
+    pub subject_of_many: Option<String>,
 }
 
 impl fmt::Debug for Mail {

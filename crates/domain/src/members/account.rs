@@ -1,12 +1,18 @@
 //! What members change about their own account: their name, their email address and their password.
 
-use crate::audit::action::Deed;
+use time::{Duration, OffsetDateTime};
+
+use crate::audit::action::{Deed, Origin};
 use crate::email_address::EmailAddress;
-use crate::members::confirmation::ConfirmedMember;
-use crate::members::hasher::{PasswordHasher, Waiter};
-use crate::members::member::Member;
+use crate::members::account_store::{AccountStore, EmailOutcome, NameOutcome};
+use crate::members::confirmation::{ConfirmedMember, own_hash};
+use crate::members::email_change_store::EmailChangeStore;
+use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
+use crate::members::member::{Account, Member, NewMemberLink};
+use crate::members::member_store::MemberStore;
 use crate::members::password::Password;
-use crate::members::store::{EmailOutcome, MemberStore};
+use crate::members::presented::PresentedPassword;
+use crate::members::salt::salt_for;
 use crate::name::{Name, NameError};
 use crate::sessions::token::Token;
 use crate::store_error::StoreError;
@@ -14,7 +20,7 @@ use crate::store_error::StoreError;
 /// Why a member's name was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeNameError {
-    /// The text cannot be a name.
+    /// The text cannot be a name, or another member has it.
     #[error("the name is refused")]
     Invalid(#[source] NameError),
     /// The store could not do its work.
@@ -25,9 +31,29 @@ pub enum ChangeNameError {
 /// Why a member's email address was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeEmailError {
-    /// Another member already signs in with this address, of this organisation or another.
+    /// Another member of one of the member's organisations has this address.
     #[error("the email address is taken")]
     Taken,
+    /// The password is not the member's.
+    #[error("the password is wrong")]
+    WrongPassword,
+    /// An account with the address was made, or the member's password changed, while the password was hashed.
+    #[error("the accounts with the email address have changed")]
+    AccountChanged,
+    /// The password was neither hashed nor compared.
+    #[error(transparent)]
+    Hasher(#[from] HasherError),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a member's password was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangePasswordError {
+    /// The password was neither hashed nor compared.
+    #[error(transparent)]
+    Hasher(#[from] HasherError),
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -35,48 +61,105 @@ pub enum ChangeEmailError {
 
 /// Gives a member another name. The audit log keeps the old one where the member acted under it.
 pub async fn change_name(
-    members: &dyn MemberStore,
+    accounts: &dyn AccountStore,
     member: &Member,
     name: &str,
     deed: &Deed,
 ) -> Result<(), ChangeNameError> {
-    let name = Name::new(name).map_err(ChangeNameError::Invalid)?;
-    if name != member.name {
-        members.change_name(member, &name, deed).await?;
+    if name == member.name.as_str() {
+        return Ok(());
     }
-    Ok(())
+    let name = Name::of_member(name).map_err(ChangeNameError::Invalid)?;
+    match accounts.change_name(member, &name, deed).await? {
+        NameOutcome::Changed => Ok(()),
+        NameOutcome::Taken => Err(ChangeNameError::Invalid(NameError::Taken)),
+    }
 }
 
-/// Gives a member another password. All other sessions of the member end; the one of this token goes on.
+/// Gives a member another password. All other sessions of the member end.
 pub async fn change_password(
-    members: &dyn MemberStore,
-    hasher: &dyn PasswordHasher,
+    (accounts, members, hasher): (&dyn AccountStore, &dyn MemberStore, &dyn PasswordHasher),
     member: ConfirmedMember<'_>,
     password: &Password,
     salt: [u8; 16],
-    session: &Token,
     deed: &Deed,
-) -> Result<(), StoreError> {
-    let member = member.member();
-    let hash = hasher.hash(Waiter::Member(member.id), password, salt).await?;
-    members.change_password(member, &hash, &session.digest(), deed).await
+) -> Result<(), ChangePasswordError> {
+    let salt = salt_for(members, &member.member().email, salt).await?;
+    let hash = hasher.hash(Waiter::NewPassword, password, salt).await?;
+    Ok(accounts.change_password(member.member(), &hash, &member.confirm(deed)).await?)
 }
 
-/// Gives a member another email address, with which they sign in from then on. All other sessions of the member end; the
-/// one of this token goes on.
-pub async fn change_email(
-    members: &dyn MemberStore,
+/// How long a new address can be confirmed.
+pub const EMAIL_CHANGE_LIFE: Duration = Duration::hours(24);
+
+/// Why a new address was not confirmed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfirmEmailError {
+    /// The link is unknown, has expired, or was used or replaced.
+    #[error("there is no such change of an address")]
+    NoChange,
+    /// Another member signs in with the address.
+    #[error("the email address is taken")]
+    Taken,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Begins to change a member's address: the link of this token, mailed to the new address, completes it. Whether
+/// another member has the address is not said, because it is not proved yet that the mailbox is the member's.
+pub async fn request_email_change(
+    changes: &dyn EmailChangeStore,
     member: ConfirmedMember<'_>,
     email: &EmailAddress,
-    session: &Token,
+    token: &Token,
+    deed: &Deed,
+) -> Result<OffsetDateTime, StoreError> {
+    let expires_at = deed.at + EMAIL_CHANGE_LIFE;
+    let link = NewMemberLink { token: token.digest(), expires_at };
+    changes.request_email_change(member.member(), email, &link, &member.confirm(deed)).await?;
+    Ok(expires_at)
+}
+
+/// Gives the member of an open link the address that it was mailed to. All sessions of the member end. Returns the
+/// member as they were.
+pub async fn confirm_email_change(
+    changes: &dyn EmailChangeStore,
+    token: &Token,
+    origin: Origin,
+) -> Result<(Account, EmailAddress), ConfirmEmailError> {
+    let digest = token.digest();
+    let (account, email) = changes.email_change(&digest, origin.at).await?.ok_or(ConfirmEmailError::NoChange)?;
+    match changes.confirm_email_change(&digest, &account, &email, &origin.by(account.actor())).await? {
+        Some(EmailOutcome::Changed) => Ok((account, email)),
+        Some(EmailOutcome::Taken) => Err(ConfirmEmailError::Taken),
+        Some(EmailOutcome::AccountChanged) | None => Err(ConfirmEmailError::NoChange),
+    }
+}
+
+/// Gives a member another email address, with which they sign in from then on. All other sessions of the member
+/// end. Nothing proves the address, and another organisation may have an account with it: this must not reveal that, so
+/// the password is hashed again, whether or not there is one.
+pub async fn change_email(
+    (accounts, members, hasher): (&dyn AccountStore, &dyn MemberStore, &dyn PasswordHasher),
+    member: ConfirmedMember<'_>,
+    (email, password): (&EmailAddress, &PresentedPassword),
+    salt: [u8; 16],
     deed: &Deed,
 ) -> Result<(), ChangeEmailError> {
-    let member = member.member();
-    if *email == member.email {
+    if *email == member.member().email {
         return Ok(());
     }
-    match members.change_email(member, email, &session.digest(), deed).await? {
+    let own = own_hash(members, member.member()).await?;
+    let right = hasher.find(Waiter::NewPassword, password, own.as_slice()).await?;
+    let (Some(right), Ok(password)) = (right, Password::new(password.expose())) else {
+        return Err(ChangeEmailError::WrongPassword);
+    };
+    let salt = salt_for(members, email, salt).await?;
+    let new = hasher.hash(Waiter::NewPassword, &password, salt).await?;
+    match accounts.change_email(member.member(), email, &right, &new, &member.confirm(deed)).await? {
         EmailOutcome::Changed => Ok(()),
         EmailOutcome::Taken => Err(ChangeEmailError::Taken),
+        EmailOutcome::AccountChanged => Err(ChangeEmailError::AccountChanged),
     }
 }

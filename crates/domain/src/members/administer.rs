@@ -1,11 +1,11 @@
 //! What administrators do to members and to the whole organisation. Whether they may is decided by the store, in the
-//! transaction of the change: somebody may be taking their role away at the same moment.
+//! transaction of the change: their role may be taken away at the same moment.
 
 use crate::audit::action::Deed;
 use crate::ids::MemberId;
 use crate::members::confirmation::ConfirmedMember;
+use crate::members::member_store::{MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};
 use crate::members::role::Role;
-use crate::members::store::{MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};
 use crate::store_error::StoreError;
 
 /// Removes a member of the administrator's organisation.
@@ -15,7 +15,7 @@ pub async fn remove_member(
     member: MemberId,
     deed: &Deed,
 ) -> Result<RemoveOutcome, StoreError> {
-    members.remove(administrator.organisation(), member, deed).await
+    members.remove(administrator.organisation(), member, &administrator.confirm(deed)).await
 }
 
 /// Gives a member of the administrator's organisation another role.
@@ -26,7 +26,7 @@ pub async fn change_role(
     role: Role,
     deed: &Deed,
 ) -> Result<RoleOutcome, StoreError> {
-    members.change_role(administrator.organisation(), member, role, deed).await
+    members.change_role(administrator.organisation(), member, role, &administrator.confirm(deed)).await
 }
 
 /// Decides whether every member of the administrator's organisation must use two-step sign-in.
@@ -36,5 +36,5 @@ pub async fn require_second_factor(
     is_required: bool,
     deed: &Deed,
 ) -> Result<RequireOutcome, StoreError> {
-    members.require_second_factor(administrator.organisation(), is_required, deed).await
+    members.require_second_factor(administrator.organisation(), is_required, &administrator.confirm(deed)).await
 }

@@ -1,29 +1,56 @@
-//! The password, typed again by a member who is signed in: a browser that was left signed in is not enough for what takes
-//! a [`ConfirmedMember`].
+//! A member who is signed in proves once more who they are, before whatever takes a [`ConfirmedMember`]: a browser that
+//! was left signed in is not enough for that. A member with a second factor needs it here, too: a person who learned
+//! the password can neither remove the factor nor add another.
 
+use time::{Duration, OffsetDateTime};
+
+use crate::audit::action::{Action, Actor, Deed, Origin};
 use crate::ids::OrganisationId;
-use crate::members::hasher::{PasswordHasher, Waiter};
+use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
 use crate::members::member::Member;
-use crate::members::presented::PresentedPassword;
-use crate::members::store::MemberStore;
-use crate::sessions::store::SignedIn;
+use crate::members::member_store::MemberStore;
+use crate::members::passkey::{Challenge, PasskeyAssertion, RelyingParty, Signatures};
+use crate::members::passkey_store::PasskeyStore;
+use crate::members::password::PasswordHash;
+use crate::members::presented::{PresentedCode, PresentedPassword};
+use crate::sessions::store::{ConfirmOutcome, Evidence, Proof, SessionStore, SignedIn};
+use crate::sessions::token::{Token, TokenDigest};
 use crate::store_error::StoreError;
 
-/// A member who is signed in and has just typed the right password. Made by [`confirm_password`] alone.
-#[derive(Clone, Copy, Debug)]
-pub struct ConfirmedMember<'a>(&'a SignedIn);
+/// How long after the confirmation pages that need one are shown without asking again.
+pub const CONFIRMATION_PAGE_LIMIT: Duration = Duration::minutes(10);
+/// How long after the confirmation a change is accepted: longer, so that there is time to fill in a form.
+pub const CONFIRMATION_LIMIT: Duration = Duration::minutes(15);
 
-impl ConfirmedMember<'_> {
+/// A member who is signed in and has proved again, not long ago, who they are.
+#[derive(Clone, Debug)]
+pub struct ConfirmedMember<'a> {
+    signed_in: &'a SignedIn,
+    session: TokenDigest,
+}
+
+impl<'a> ConfirmedMember<'a> {
+    /// The member who is signed in by this session. None: they have not confirmed it lately.
+    #[must_use]
+    pub fn of(signed_in: &'a SignedIn, session: &Token, now: OffsetDateTime) -> Option<Self> {
+        signed_in.is_confirmed(CONFIRMATION_LIMIT, now).then(|| Self { signed_in, session: session.digest() })
+    }
+
     pub(crate) fn member(&self) -> &Member {
-        &self.0.member
+        &self.signed_in.member
     }
 
     pub(crate) fn organisation(&self) -> OrganisationId {
-        self.0.member.organisation_id
+        self.signed_in.member.organisation_id
     }
 
     pub(crate) fn must_have_second_factor(&self) -> bool {
-        self.0.is_second_factor_required
+        self.signed_in.is_second_factor_required || self.signed_in.is_second_factor_required_elsewhere
+    }
+
+    /// The deed, which is done only while the session goes on and the confirmation is recent.
+    pub(crate) fn confirm(&self, deed: &Deed) -> Deed {
+        Deed { confirmed_in: Some(self.session), ..deed.clone() }
     }
 }
 
@@ -33,20 +60,78 @@ pub enum ConfirmError {
     /// The password is not the member's.
     #[error("the password is wrong")]
     WrongPassword,
+    /// The code was used before, or is neither the app's nor a recovery code; or the passkey is not the member's.
+    #[error("the second factor is wrong")]
+    WrongFactor,
+    /// There were too many wrong codes in a row.
+    #[error("codes no longer work")]
+    Locked,
+    /// The member has a second factor, which was not shown, or the password was changed meanwhile.
+    #[error("the password alone is not enough")]
+    NotEnough,
+    /// The password was neither hashed nor compared.
+    #[error(transparent)]
+    Hasher(#[from] HasherError),
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Compares what was typed with the password of the member who is signed in.
-pub async fn confirm_password<'a>(
-    members: &dyn MemberStore,
-    hasher: &dyn PasswordHasher,
-    signed_in: &'a SignedIn,
-    password: &PresentedPassword,
-) -> Result<ConfirmedMember<'a>, ConfirmError> {
-    let member = &signed_in.member;
-    let hash = members.credentials(&member.email, None).await?.map(|credentials| credentials.password);
-    let is_right = hasher.matches(Waiter::Member(member.id), password, hash).await.map_err(StoreError::from)?;
-    if is_right { Ok(ConfirmedMember(signed_in)) } else { Err(ConfirmError::WrongPassword) }
+/// Confirms a member by the password and, where the member has an app, a code of it or a recovery code.
+pub async fn confirm_by_password(
+    (members, sessions, hasher): (&dyn MemberStore, &dyn SessionStore, &dyn PasswordHasher),
+    SignedIn { member, .. }: &SignedIn,
+    session: &Token,
+    (password, code): (&PresentedPassword, Option<&PresentedCode>),
+    origin: Origin,
+) -> Result<(), ConfirmError> {
+    let session = session.digest();
+    let hash = own_hash(members, member).await?;
+    let right = hasher.find(Waiter::Confirmation(session), password, hash.as_slice()).await?;
+    let hash = right.ok_or(ConfirmError::WrongPassword)?;
+    let code = match code {
+        Some(code) => Some(Proof::of_code(sessions.factors(member.id).await?.secret.as_ref(), code, origin.at)),
+        None => None,
+    };
+    let deed = origin.by(member.actor());
+    let outcome = sessions.confirm(&session, &Evidence::Password(hash, code), &deed).await?;
+    if outcome == ConfirmOutcome::WrongFactor {
+        sessions.note_failure(&member.account(), Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
+    }
+    confirmed(outcome)
+}
+
+/// The hash of the member's password. None: the member was removed, or has another address.
+pub(crate) async fn own_hash(members: &dyn MemberStore, member: &Member) -> Result<Option<PasswordHash>, StoreError> {
+    let found = members.credentials(&member.email, None).await?;
+    let own = found.into_iter().find(|credentials| credentials.account.id == member.id);
+    Ok(own.map(|credentials| credentials.password))
+}
+
+/// Confirms a member by one of their passkeys, without the password: the device has verified its user.
+pub async fn confirm_by_passkey(
+    (passkeys, sessions, signatures): (&dyn PasskeyStore, &dyn SessionStore, &dyn Signatures),
+    site: &RelyingParty,
+    SignedIn { member, confirmed_at, .. }: &SignedIn,
+    session: &Token,
+    assertion: &PasskeyAssertion,
+    origin: Origin,
+) -> Result<(), ConfirmError> {
+    let id = assertion.passkey();
+    let holder = passkeys.holder(&id).await?.filter(|holder| holder.account.id == member.id);
+    let holder = holder.ok_or(ConfirmError::WrongFactor)?;
+    if !assertion.is_signed(site, &Challenge::of_confirmation(session, *confirmed_at), &holder.key, signatures) {
+        return Err(ConfirmError::WrongFactor);
+    }
+    let evidence = Evidence::Passkey { passkey: id, last_confirmed_at: *confirmed_at };
+    confirmed(sessions.confirm(&session.digest(), &evidence, &origin.by(member.actor())).await?)
+}
+
+fn confirmed(outcome: ConfirmOutcome) -> Result<(), ConfirmError> {
+    match outcome {
+        ConfirmOutcome::Confirmed => Ok(()),
+        ConfirmOutcome::WrongFactor => Err(ConfirmError::WrongFactor),
+        ConfirmOutcome::Locked => Err(ConfirmError::Locked),
+        ConfirmOutcome::NotEnough => Err(ConfirmError::NotEnough),
+    }
 }

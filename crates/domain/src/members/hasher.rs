@@ -1,19 +1,25 @@
-//! The port to password hashing. Hashing is slow on purpose, so it is not done where requests are served: passwords wait
-//! in a line, one is hashed after the other, and no single client can fill the line for everyone else.
+//! The port to password hashing. Hashing is slow on purpose, so it is not done where requests are served: passwords
+//! wait in a line, one is hashed after the other, and no single client can fill the line for everyone else.
 
 use async_trait::async_trait;
 
 use crate::ids::MemberId;
 use crate::members::password::{Password, PasswordHash};
 use crate::members::presented::PresentedPassword;
+use crate::members::salt::Salt;
 use crate::network::Network;
 use crate::sessions::token::TokenDigest;
-use crate::store_error::{Source, StoreError};
+use crate::store_error::Source;
 
 /// Whose password waits in line. Each waiter can have one password in line at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waiter {
-    /// A member who is signed in, or is signing in from a network they have signed in from before. Goes before strangers.
+    /// A member who is signed in by this session and confirms a change. Goes before every sign-in.
+    Confirmation(TokenDigest),
+    /// A member who has confirmed a change, and chooses another password. Goes before every sign-in; several may be in
+    /// line.
+    NewPassword,
+    /// A member who is signing in from a network they have signed in from before. Goes before strangers.
     Member(MemberId),
     /// The holder of this open invitation or reset link. Goes before strangers.
     Guest(TokenDigest),
@@ -35,28 +41,19 @@ pub enum HasherError {
     Failed(#[source] Source),
 }
 
-impl From<HasherError> for StoreError {
-    /// For callers that only tell the reader to try again.
-    fn from(error: HasherError) -> Self {
-        match error {
-            HasherError::AlreadyInLine | HasherError::Full => Self::Overloaded,
-            HasherError::Failed(source) => Self::Unexpected(source),
-        }
-    }
-}
-
 /// Hashes and compares passwords. Refuses work rather than slow everything else down.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
     /// Hashes a password with this salt.
-    async fn hash(&self, waiter: Waiter, password: &Password, salt: [u8; 16]) -> Result<PasswordHash, HasherError>;
+    async fn hash(&self, waiter: Waiter, password: &Password, salt: Salt) -> Result<PasswordHash, HasherError>;
 
-    /// Whether the text is the password of this hash. Without a hash the answer is no, and takes just as long.
-    async fn matches(
+    /// The first of these hashes whose password the text is. Without a hash, and with several that have one salt, the
+    /// answer takes as long as with one.
+    async fn find(
         &self,
         waiter: Waiter,
         presented: &PresentedPassword,
-        hash: Option<PasswordHash>,
-    ) -> Result<bool, HasherError>;
+        hashes: &[PasswordHash],
+    ) -> Result<Option<PasswordHash>, HasherError>;
 }

@@ -2,15 +2,22 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Actor, Deed, Origin};
+use crate::audit::action::{Deed, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::members::hasher::{PasswordHasher, Waiter};
+use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
+use crate::members::invitation_store::{
+    Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
+    NewInvitation, NewMember, PEOPLE_MAX,
+};
+use crate::members::member::{Account, Invitation, LinkDelivery};
+use crate::members::member_store::MemberStore;
 use crate::members::password::{Password, PasswordError};
 use crate::members::presented::PresentedPassword;
 use crate::members::role::Role;
-use crate::members::store::{InviteOutcome, JoinOutcome, MemberStore, NewInvitation, NewMember, PEOPLE_MAX};
+use crate::members::salt::Salt;
 use crate::name::{Name, NameError};
+use crate::sessions::sign_in::SignIn;
 use crate::sessions::store::NewSession;
 use crate::sessions::token::Token;
 use crate::store_error::StoreError;
@@ -34,15 +41,17 @@ pub struct IssuedInvitation {
 pub struct JoinRequest<'a> {
     /// The secret of the invitation link.
     pub invitation: &'a Token,
+    /// How links get to guests: by one that was mailed, the guest has proved the address.
+    pub delivery: LinkDelivery,
     /// The guest's name, as typed.
     pub name: &'a str,
-    /// The password the guest chose, as typed.
+    /// The password that the guest chose, or that of the guest's account, as typed.
     pub password: &'a PresentedPassword,
-    /// The id the member will have.
+    /// The id of the guest's account, if one is made.
     pub id: MemberId,
     /// Random bytes for the password's hash.
     pub salt: [u8; 16],
-    /// The token of the member's first session.
+    /// The token of the session, or of the sign-in that waits for a code.
     pub session: &'a Token,
 }
 
@@ -60,9 +69,19 @@ pub enum JoinError {
     /// The invitation is unknown, has expired or was used.
     #[error("there is no such invitation")]
     NoInvitation,
-    /// A member already signs in with this email address.
-    #[error("the email address is taken")]
-    EmailTaken,
+    /// The guest has proved an address that has an account, and the password is not its own: for
+    /// [`crate::note_failed_sign_in`].
+    #[error("the password is not that of the guest's account")]
+    WrongPassword(Vec<Account>),
+    /// Another member of the organisation has the name of the guest's account.
+    #[error("the name of the guest's account is taken")]
+    AccountNameTaken,
+    /// The guest's account was made or changed at this moment.
+    #[error("the guest's account was made or changed at this moment")]
+    AccountChanged,
+    /// The password was neither hashed nor compared.
+    #[error(transparent)]
+    Hasher(#[from] HasherError),
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -78,8 +97,13 @@ pub enum InviteError {
     #[error("only administrators invite people")]
     NotAdministrator,
     /// The organisation has [`PEOPLE_MAX`] members and open invitations, which is the limit.
-    #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or withdraw one first")]
+    #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or revoke one first")]
     TooMany,
+    /// The organisation made too many invitations lately, or too many to this address.
+    #[error(
+        "the organisation makes at most {INVITATIONS_PER_HOUR_MAX} invitations an hour, and {INVITATIONS_TO_ONE_MAX} a day to one person"
+    )]
+    TooManyLately,
     /// The guest is a member already.
     #[error("{0} is a member already")]
     AlreadyMember(EmailAddress),
@@ -90,7 +114,7 @@ pub enum InviteError {
 
 /// Makes an invitation, which is open for [`INVITATION_LIFE`].
 pub async fn invite_member(
-    members: &dyn MemberStore,
+    invitations: &dyn InvitationStore,
     organisation_id: OrganisationId,
     email: EmailAddress,
     role: Role,
@@ -99,39 +123,54 @@ pub async fn invite_member(
 ) -> Result<IssuedInvitation, InviteError> {
     let expires_at = deed.at + INVITATION_LIFE;
     let invitation = NewInvitation { token: token.digest(), organisation_id, email: email.clone(), role, expires_at };
-    match members.invite(&invitation, deed).await? {
+    match invitations.invite(&invitation, deed).await? {
         InviteOutcome::Invited => Ok(IssuedInvitation { email, token, expires_at }),
         InviteOutcome::NoSuchOrganisation => Err(InviteError::NoSuchOrganisation(organisation_id)),
         InviteOutcome::NotAdministrator => Err(InviteError::NotAdministrator),
         InviteOutcome::TooMany => Err(InviteError::TooMany),
+        InviteOutcome::TooManyLately => Err(InviteError::TooManyLately),
         InviteOutcome::AlreadyMember => Err(InviteError::AlreadyMember(email)),
     }
 }
 
-/// Makes a guest a member and signs them in. The invitation is used up.
+/// Makes a guest a member and signs them in. The invitation is used up, at once or after the second factor of the
+/// guest's account. A guest without an account gets one. So does a guest who types another password than that of the
+/// account, unless the link was mailed: neither the answer nor its time reveals who has an account to those who merely
+/// saw the link. Returns the id of the account.
 pub async fn join(
-    members: &dyn MemberStore,
-    hasher: &dyn PasswordHasher,
+    (invitations, members, hasher): (&dyn InvitationStore, &dyn MemberStore, &dyn PasswordHasher),
     request: JoinRequest<'_>,
     origin: Origin,
-) -> Result<(), JoinError> {
-    let JoinRequest { invitation, name, password, id, salt, session } = request;
-    let (name, password) = match (Name::new(name), Password::new(password.expose())) {
+) -> Result<(MemberId, SignIn), JoinError> {
+    let JoinRequest { invitation, delivery, name, password, id, salt, session } = request;
+    let (name, chosen) = match (Name::of_member(name), Password::new(password.expose())) {
         (Ok(name), Ok(password)) => (name, password),
         (name, password) => return Err(JoinError::Invalid { name: name.err(), password: password.err() }),
     };
     // A stranger must not make the service hash.
-    if members.invitation(&invitation.digest(), origin.at).await?.is_none() {
-        return Err(JoinError::NoInvitation);
-    }
-    let waiter = Waiter::Guest(invitation.digest());
-    let password = hasher.hash(waiter, &password, salt).await.map_err(StoreError::from)?;
-    let deed = origin.by(Actor::Member(id, name.to_string()));
-    let member = NewMember { id, name, password };
-    let session = NewSession { token: session.digest(), member_id: id, started_at: deed.at, browser: origin.browser };
-    match members.join(&invitation.digest(), &member, &session, &deed).await? {
-        JoinOutcome::Joined => Ok(()),
+    let Invitation { email, .. } =
+        invitations.invitation(&invitation.digest(), origin.at).await?.ok_or(JoinError::NoInvitation)?;
+    let known = members.credentials(&email, None).await?;
+    let salt = known.first().map_or(Salt::Random(salt), |first| Salt::Of(first.password.clone()));
+    let hash = hasher.hash(Waiter::Guest(invitation.digest()), &chosen, salt).await?;
+    let (account, guest) = match known.iter().find(|known| known.password == hash) {
+        Some(own) => (own.account.clone(), Guest::Known(own.account.clone(), hash)),
+        None if delivery == LinkDelivery::Mailed && !known.is_empty() => {
+            return Err(JoinError::WrongPassword(known.into_iter().map(|known| known.account).collect()));
+        }
+        None => {
+            let guest = NewMember { id, name: name.clone(), password: hash };
+            (Account { id, name, email }, Guest::New(guest))
+        }
+    };
+    let id = account.id;
+    let session = NewSession { token: session.digest(), member_id: id, started_at: origin.at, browser: origin.browser };
+    match invitations.join(&invitation.digest(), &guest, &session, &origin.by(account.actor())).await? {
+        JoinOutcome::Joined => Ok((id, SignIn::Complete)),
+        JoinOutcome::CodeNeeded => Ok((id, SignIn::CodeNeeded)),
         JoinOutcome::NoInvitation => Err(JoinError::NoInvitation),
-        JoinOutcome::EmailTaken => Err(JoinError::EmailTaken),
+        JoinOutcome::AccountChanged => Err(JoinError::AccountChanged),
+        JoinOutcome::NameTaken if matches!(guest, Guest::Known(..)) => Err(JoinError::AccountNameTaken),
+        JoinOutcome::NameTaken => Err(JoinError::Invalid { name: Some(NameError::Taken), password: None }),
     }
 }

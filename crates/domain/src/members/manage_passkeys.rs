@@ -1,4 +1,5 @@
-//! How members make and remove passkeys, and sign in by them: as the second step after the password, or as the only step.
+//! How members make and remove passkeys, and sign in by them: as the second step after the password, or as the only
+//! step.
 
 use time::OffsetDateTime;
 
@@ -47,7 +48,7 @@ pub async fn add_passkey(
         public_key: registration.public_key.clone(),
         name,
     };
-    match passkeys.add(member.member(), &passkey, deed).await? {
+    match passkeys.add(member.member(), &passkey, &member.confirm(deed)).await? {
         AddPasskeyOutcome::Added => Ok(()),
         AddPasskeyOutcome::AlreadyThere => Err(AddPasskeyError::Refused),
         AddPasskeyOutcome::TooMany => Err(AddPasskeyError::TooMany),
@@ -61,7 +62,7 @@ pub async fn remove_passkey(
     id: &TokenDigest,
     deed: &Deed,
 ) -> Result<RemovePasskeyOutcome, StoreError> {
-    passkeys.remove(member.member(), id, deed).await
+    passkeys.remove(member.member(), id, &member.confirm(deed)).await
 }
 
 /// Keeps the challenge of a browser that wants to sign in by a passkey alone.
@@ -73,8 +74,8 @@ pub async fn begin_passkey_sign_in(
     passkeys.begin(&challenge.digest(), at).await
 }
 
-/// Signs in whoever holds the passkey: the device has verified its user, so it is two factors in one step. The challenge is
-/// used up.
+/// Signs in the holder of the passkey: the device has verified its user, so it is two factors in one step. The
+/// challenge is used up.
 pub async fn sign_in_by_passkey(
     passkeys: &dyn PasskeyStore,
     signatures: &dyn Signatures,
@@ -89,9 +90,9 @@ pub async fn sign_in_by_passkey(
     if !assertion.is_signed(site, &Challenge::of(challenge), &holder.key, signatures) {
         return Err(CodeError::WrongCode);
     }
-    let member_id = holder.member.id;
+    let member_id = holder.account.id;
     let session = NewSession { token: session.digest(), member_id, started_at: origin.at, browser: origin.browser };
-    let deed = origin.by(holder.member.actor());
+    let deed = origin.by(holder.account.actor());
     outcome(passkeys.sign_in(&challenge.digest(), &id, &session, &deed).await?)
 }
 
@@ -99,21 +100,21 @@ pub async fn sign_in_by_passkey(
 pub async fn finish_sign_in_by_passkey(
     (passkeys, sessions, signatures): (&dyn PasskeyStore, &dyn SessionStore, &dyn Signatures),
     site: &RelyingParty,
-    AwaitedMember { member, .. }: &AwaitedMember,
+    AwaitedMember { account, .. }: &AwaitedMember,
     waiting: &Token,
     assertion: &PasskeyAssertion,
     session: &Token,
     origin: Origin,
 ) -> Result<(), CodeError> {
     let id = assertion.passkey();
-    let holder = passkeys.holder(&id).await?.filter(|holder| holder.member.id == member.id);
+    let holder = passkeys.holder(&id).await?.filter(|holder| holder.account.id == account.id);
     let holder = holder.ok_or(CodeError::WrongCode)?;
     if !assertion.is_signed(site, &Challenge::of(waiting), &holder.key, signatures) {
         return Err(CodeError::WrongCode);
     }
     let session =
-        NewSession { token: session.digest(), member_id: member.id, started_at: origin.at, browser: origin.browser };
-    let deed = origin.by(member.actor());
+        NewSession { token: session.digest(), member_id: account.id, started_at: origin.at, browser: origin.browser };
+    let deed = origin.by(account.actor());
     outcome(sessions.finish(&waiting.digest(), Proof::Passkey(id), &session, &deed).await?)
 }
 
@@ -121,6 +122,7 @@ fn outcome(outcome: CodeOutcome) -> Result<(), CodeError> {
     match outcome {
         CodeOutcome::SignedIn => Ok(()),
         CodeOutcome::WrongCode => Err(CodeError::WrongCode),
+        CodeOutcome::Locked => Err(CodeError::Locked),
         CodeOutcome::Over => Err(CodeError::Over),
     }
 }

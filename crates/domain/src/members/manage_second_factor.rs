@@ -1,13 +1,14 @@
-//! How a member turns a second factor on and off. Each change asks for the password, so that a browser left signed in is
-//! not enough.
+//! How a member turns a second factor on and off. Each change asks for the password, so that a browser left signed in
+//! is not enough.
 
 use crate::audit::action::Deed;
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
 use crate::members::confirmation::ConfirmedMember;
+use crate::members::member_store::MemberStore;
 use crate::members::presented::PresentedCode;
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
-use crate::members::store::{MemberStore, NewSecondFactor, SecondFactorOutcome};
+use crate::members::second_factor_store::{NewSecondFactor, SecondFactorOutcome, SecondFactorStore};
 use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
 
@@ -39,6 +40,12 @@ pub enum ResetSecondFactorError {
         /// The address that no member of it has.
         email: EmailAddress,
     },
+    /// The member belongs to another organisation, too.
+    #[error("an operator has to reset the second factor of this member")]
+    SharedAccount,
+    /// The acting member is no administrator, or was removed in the meantime.
+    #[error("only administrators reset second factors")]
+    NotAdministrator,
     /// The member already signs in with the password alone.
     #[error("the second factor is off already")]
     AlreadyOff,
@@ -60,7 +67,7 @@ pub struct SecondFactorRequest<'a> {
 
 /// Turns the second factor on: the member signs in with a password and a code.
 pub async fn turn_on_second_factor(
-    members: &dyn MemberStore,
+    factors: &dyn SecondFactorStore,
     member: ConfirmedMember<'_>,
     request: SecondFactorRequest<'_>,
     deed: &Deed,
@@ -68,46 +75,57 @@ pub async fn turn_on_second_factor(
     let SecondFactorRequest { secret, code, recovery_codes } = request;
     let used_step = secret.step_of(code, deed.at).ok_or(SecondFactorError::WrongCode)?;
     let factor = NewSecondFactor { secret, used_step, recovery_codes: digests(recovery_codes) };
-    changed(members.turn_on(member.member(), &factor, deed).await?)
+    changed(factors.turn_on(member.member(), &factor, &member.confirm(deed)).await?)
 }
 
 /// Turns the second factor off: the member signs in with the password alone.
 pub async fn turn_off_second_factor(
-    members: &dyn MemberStore,
+    factors: &dyn SecondFactorStore,
     member: ConfirmedMember<'_>,
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
     if member.must_have_second_factor() {
         return Err(SecondFactorError::Required);
     }
-    changed(members.turn_off(member.member(), deed).await?)
+    changed(factors.turn_off(member.member(), &member.confirm(deed)).await?)
 }
 
 /// Replaces the member's recovery codes.
 pub async fn replace_recovery_codes(
-    members: &dyn MemberStore,
+    factors: &dyn SecondFactorStore,
     member: ConfirmedMember<'_>,
     codes: &[RecoveryCode],
     deed: &Deed,
 ) -> Result<(), SecondFactorError> {
-    changed(members.replace_recovery_codes(member.member(), &digests(codes), deed).await?)
+    changed(factors.replace_recovery_codes(member.member(), &digests(codes), &member.confirm(deed)).await?)
 }
 
 /// Turns off the second factor of a member who has lost both the app and the recovery codes. For operators.
 pub async fn reset_second_factor(
-    members: &dyn MemberStore,
+    (members, factors): (&dyn MemberStore, &dyn SecondFactorStore),
     organisation: OrganisationId,
     email: &EmailAddress,
     deed: &Deed,
 ) -> Result<(), ResetSecondFactorError> {
-    let member = members.credentials(email, None).await?.map(|credentials| credentials.member);
-    let Some(member) = member.filter(|member| member.organisation_id == organisation) else {
+    let Some(member) = members.member(organisation, email).await? else {
         return Err(ResetSecondFactorError::NoSuchMember { organisation, email: email.clone() });
     };
-    match members.turn_off(&member, deed).await? {
+    match factors.turn_off(&member, deed).await? {
+        SecondFactorOutcome::NotAdministrator => Err(ResetSecondFactorError::NotAdministrator),
+        SecondFactorOutcome::SharedAccount => Err(ResetSecondFactorError::SharedAccount),
         SecondFactorOutcome::Changed => Ok(()),
         SecondFactorOutcome::Unchanged => Err(ResetSecondFactorError::AlreadyOff),
     }
+}
+
+/// The same for a colleague of the administrator.
+pub async fn reset_second_factor_of_colleague(
+    ports: (&dyn MemberStore, &dyn SecondFactorStore),
+    administrator: ConfirmedMember<'_>,
+    email: &EmailAddress,
+    deed: &Deed,
+) -> Result<(), ResetSecondFactorError> {
+    reset_second_factor(ports, administrator.organisation(), email, &administrator.confirm(deed)).await
 }
 
 fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {
@@ -117,6 +135,8 @@ fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {
 fn changed(outcome: SecondFactorOutcome) -> Result<(), SecondFactorError> {
     match outcome {
         SecondFactorOutcome::Changed => Ok(()),
-        SecondFactorOutcome::Unchanged => Err(SecondFactorError::Unchanged),
+        SecondFactorOutcome::Unchanged | SecondFactorOutcome::NotAdministrator | SecondFactorOutcome::SharedAccount => {
+            Err(SecondFactorError::Unchanged)
+        }
     }
 }

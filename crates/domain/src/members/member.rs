@@ -1,17 +1,32 @@
-//! The people of an organisation who look after its keys.
+//! The people of an organisation who look after its keys. One person can belong to several organisations with one
+//! account.
+
+use time::OffsetDateTime;
 
 use crate::audit::action::Actor;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::role::Role;
 use crate::name::Name;
+use crate::sessions::token::TokenDigest;
 
-/// A member of one organisation.
+/// A person's account: the person signs in with it, whichever organisations they belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The same in all organisations of the person.
+    pub id: MemberId,
+    /// The name that other members see.
+    pub name: Name,
+    /// The address that the person signs in with.
+    pub email: EmailAddress,
+}
+
+/// A person as a member of one organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// A UUID version 7: sorts by when the member joined.
+    /// The id of the person's account.
     pub id: MemberId,
-    /// The one organisation that the member belongs to.
+    /// The organisation.
     pub organisation_id: OrganisationId,
     /// The name that other members see.
     pub name: Name,
@@ -21,10 +36,64 @@ pub struct Member {
     pub role: Role,
 }
 
+/// What a person may do in one of their organisations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// The organisation.
+    pub organisation_id: OrganisationId,
+    /// Its name.
+    pub organisation_name: String,
+    /// The person's role there.
+    pub role: Role,
+}
+
+/// An open invitation, as its guest sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invitation {
+    /// The organisation that the guest will join.
+    pub organisation_id: OrganisationId,
+    /// The guest's address.
+    pub email: EmailAddress,
+    /// The name of the organisation that the guest will join.
+    pub organisation_name: String,
+}
+
+impl Account {
+    /// The person, as the actor of a deed.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        Actor::Member { id: self.id, name: self.name.clone(), email: self.email.clone() }
+    }
+}
+
 impl Member {
+    /// The account of the member.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        Account { id: self.id, name: self.name.clone(), email: self.email.clone() }
+    }
+
     /// The member, as the actor of a deed.
     #[must_use]
     pub fn actor(&self) -> Actor {
-        Actor::Member(self.id, self.name.to_string())
+        Actor::Member { id: self.id, name: self.name.clone(), email: self.email.clone() }
     }
+}
+
+/// A one-time link of a member to be stored: to choose another password, or to confirm another address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMemberLink {
+    /// The SHA-256 of the secret in the link.
+    pub token: TokenDigest,
+    /// When the link stops working.
+    pub expires_at: OffsetDateTime,
+}
+
+/// How a reset link gets to its member, or an invitation to its guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkDelivery {
+    /// It is shown to its creator, who passes it on.
+    Shown,
+    /// It is mailed to the address, and shown to nobody.
+    Mailed,
 }

@@ -1,10 +1,14 @@
-//! Passkeys (W3C Web Authentication, level 3): what a browser sends when one is made or used, and what of it must be true.
-//! The signature itself is checked behind a port. Attestation is neither asked for nor looked at: which make an
+//! Passkeys (W3C Web Authentication, level 3): what a browser sends when one is made or used, and what of it must be
+//! true. The signature itself is checked behind a port. Attestation is neither asked for nor looked at: which make an
 //! authenticator is does not matter here.
+
+use std::borrow::Cow;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use time::OffsetDateTime;
 
 use crate::sessions::token::{Token, TokenDigest};
 
@@ -14,6 +18,12 @@ const P256_PREFIX: &[u8] = &[
     0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 const ED25519_PREFIX: &[u8] = &[0x30, 0x2A, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+/// `rsaEncryption` without parameters.
+const RSA_ALGORITHM: &[u8] =
+    &[0x30, 0x0D, 0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01, 0x05, 0x00];
+/// More bytes than `RSAPublicKey` needs for 8,192 bits, the longest key that is checked.
+const RSA_KEY_MAX: usize = 1_100;
 
 /// The longest id of a credential that the standard allows.
 const CREDENTIAL_MAX: usize = 1_023;
@@ -33,6 +43,17 @@ pub struct RelyingParty {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge(String);
 
+/// What a browser says of what it did. A member that is there twice is refused, unknown ones are not looked at.
+#[derive(Deserialize)]
+struct ClientData<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    challenge: Cow<'a, str>,
+    origin: Cow<'a, str>,
+    #[serde(rename = "crossOrigin", default)]
+    is_cross_origin: bool,
+}
+
 /// The public half of a passkey.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PasskeyKey {
@@ -40,6 +61,9 @@ pub enum PasskeyKey {
     P256(Vec<u8>),
     /// Ed25519: the key.
     Ed25519(Vec<u8>),
+    /// RSA with PKCS #1 v1.5 and SHA-256 (RS256), which some machines with Windows have alone: modulus and exponent as
+    /// `RSAPublicKey`.
+    Rsa(Vec<u8>),
 }
 
 /// What a browser sends after it has made a passkey, decoded.
@@ -106,11 +130,22 @@ impl RelyingParty {
 }
 
 impl Challenge {
-    /// The challenge of whoever holds this token. The token cannot be computed from it.
+    /// The challenge for the holder of this token. The token cannot be computed from it.
     #[must_use]
     pub fn of(token: &Token) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(b"intake passkey ");
+        hasher.update(token.expose().as_bytes());
+        Self(BASE64_URL_SAFE_NO_PAD.encode(hasher.finalize()))
+    }
+
+    /// The challenge by which the holder of a session confirms who they are. Every confirmation needs another
+    /// signature, because each gives the session another moment.
+    #[must_use]
+    pub fn of_confirmation(token: &Token, last_confirmed_at: Option<OffsetDateTime>) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(b"intake confirmation ");
+        hasher.update(last_confirmed_at.map_or(0, OffsetDateTime::unix_timestamp_nanos).to_be_bytes());
         hasher.update(token.expose().as_bytes());
         Self(BASE64_URL_SAFE_NO_PAD.encode(hasher.finalize()))
     }
@@ -121,14 +156,12 @@ impl Challenge {
         &self.0
     }
 
-    /// Whether the browser was asked for this, at this site. Browsers write this JSON in a fixed way, so that it can be
-    /// compared without being parsed ("limited verification algorithm" of the standard).
+    /// Whether the browser was asked for this, at this site, and not in a frame of another one. Not every browser
+    /// writes the members in the order of the standard, and some leave out `crossOrigin`.
     fn is_in(&self, client_data: &[u8], kind: &str, site: &RelyingParty) -> bool {
-        let Self(challenge) = self;
-        let origin = &site.origin;
-        let start = format!(r#"{{"type":"{kind}","challenge":"{challenge}","origin":"{origin}","crossOrigin":false"#);
-        let rest = client_data.strip_prefix(start.as_bytes());
-        rest.is_some_and(|rest| matches!(rest.first(), Some(b',' | b'}')))
+        serde_json::from_slice::<ClientData>(client_data).is_ok_and(|data| {
+            data.kind == kind && data.challenge == self.0 && data.origin == site.origin && !data.is_cross_origin
+        })
     }
 }
 
@@ -139,8 +172,13 @@ impl PasskeyKey {
         if let Some(point) = spki.strip_prefix(P256_PREFIX) {
             return (point.len() == 65 && point.first() == Some(&4)).then(|| Self::P256(point.to_vec()));
         }
-        let key = spki.strip_prefix(ED25519_PREFIX)?;
-        (key.len() == 32).then(|| Self::Ed25519(key.to_vec()))
+        if let Some(key) = spki.strip_prefix(ED25519_PREFIX) {
+            return (key.len() == 32).then(|| Self::Ed25519(key.to_vec()));
+        }
+        let inner = der_of_length(spki, [0x30, 0x82])?.strip_prefix(RSA_ALGORITHM)?;
+        let key = der_of_length(inner, [0x03, 0x82])?.strip_prefix(&[0])?;
+        der_of_length(key, [0x30, 0x82])?;
+        (key.len() <= RSA_KEY_MAX).then(|| Self::Rsa(key.to_vec()))
     }
 }
 
@@ -152,8 +190,8 @@ impl PasskeyRegistration {
         Some(Self { credential, client_data, authenticator_data, public_key })
     }
 
-    /// The digest of the credential's id and its key, if the passkey was made for this challenge, at this site, by a user
-    /// whom the authenticator has verified.
+    /// The digest of the credential's id and its key, if the passkey was made for this challenge, at this site, by a
+    /// user whom the authenticator has verified.
     #[must_use]
     pub fn verified(&self, site: &RelyingParty, challenge: &Challenge) -> Option<(TokenDigest, PasskeyKey)> {
         let flags = flags(&self.authenticator_data)?;
@@ -198,6 +236,13 @@ impl PasskeyAssertion {
     }
 }
 
+/// The content of an element of DER that begins with this tag and a length of two bytes, as every RSA key's elements
+/// do, and ends with the text.
+fn der_of_length(text: &[u8], start: [u8; 2]) -> Option<&[u8]> {
+    let (length, content) = text.strip_prefix(&start)?.split_first_chunk::<2>()?;
+    (usize::from(u16::from_be_bytes(*length)) == content.len()).then_some(content)
+}
+
 fn decoded(fields: [&str; 4]) -> Option<[Vec<u8>; 4]> {
     let all: Result<Vec<_>, _> = fields.iter().map(|field| BASE64_URL_SAFE_NO_PAD.decode(field)).collect();
     all.ok()?.try_into().ok()
@@ -213,8 +258,8 @@ fn flags(authenticator_data: &[u8]) -> Option<u8> {
     (authenticator_data.len() >= 37).then(|| authenticator_data.get(32).copied()).flatten()
 }
 
-/// The id of the credential that the authenticator describes: after the make of the authenticator, 16 bytes, and the id's
-/// length.
+/// The id of the credential that the authenticator describes: after the make of the authenticator, 16 bytes, and the
+/// id's length.
 fn described_credential(authenticator_data: &[u8]) -> Option<&[u8]> {
     let (length, rest) = authenticator_data.get(37 + 16..)?.split_first_chunk::<2>()?;
     rest.get(..usize::from(u16::from_be_bytes(*length)))
@@ -364,6 +409,54 @@ mod tests {
         for (what, registration) in broken {
             assert!(registration.verified(&site(), &challenge()).is_none(), "{what}");
         }
+    }
+
+    #[test]
+    fn client_data_counts_however_a_browser_writes_it() {
+        let digits = challenge();
+        let digits = digits.as_base64url();
+        let is_read = |text: &str| {
+            let client_data = text.replace("CHALLENGE", digits).into_bytes();
+            is_signed(&PasskeyAssertion { client_data, ..assertion() })
+        };
+        for good in [
+            // Chrome on Android with Play services.
+            r#"{"type":"webauthn.get","challenge":"CHALLENGE","origin":"https:\/\/clinic.example:8443","androidPackageName":"com.android.chrome"}"#,
+            // Safari before the order of the standard.
+            r#"{"challenge":"CHALLENGE","origin":"https://clinic.example:8443","type":"webauthn.get"}"#,
+            r#"{"type":"webauthn.get", "challenge":"CHALLENGE", "origin":"https://clinic.example:8443", "crossOrigin":false}"#,
+        ] {
+            assert!(is_read(good), "{good}");
+        }
+        for bad in [
+            "",
+            "[]",
+            r#"{"type":"webauthn.get","challenge":"CHALLENGE"}"#,
+            r#"{"type":"webauthn.get","challenge":"CHALLENGE","origin":"https://clinic.example:8443","crossOrigin":true}"#,
+            r#"{"type":"webauthn.get","challenge":"CHALLENGE","origin":"https://clinic.example:8443","crossOrigin":null}"#,
+            r#"{"type":"webauthn.get","challenge":"CHALLENGE","origin":"https://clinic.example:8443","crossOrigin":"false"}"#,
+            r#"{"type":"webauthn.get","challenge":"CHALLENGE","origin":"https://clinic.example:8443","origin":"https://clinic.example:8443"}"#,
+            r#"{"type":"webauthn.get","challenge":"CHALLENGE","origin":"https://clinic.example:8443","crossOrigin":true,"crossOrigin":false}"#,
+            r#"{"type":"webauthn.get","challenge":"CHALLENGE","origin":"https://clinic.example:8443"} {}"#,
+            r#"{"type":"webauthn.get","challenge":"CHALLENGE","origin":"https://clinic.example"}"#,
+        ] {
+            assert!(!is_read(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_rsa_key_is_taken_whole_or_not_at_all() {
+        let with_length = |start: &[u8], content: &[u8]| {
+            [start, &u16::try_from(content.len()).unwrap().to_be_bytes(), content].concat()
+        };
+        let key = with_length(&[0x30, 0x82], &[7; 266]);
+        let bits = with_length(&[0x03, 0x82], &[&[0], key.as_slice()].concat());
+        let spki = with_length(&[0x30, 0x82], &[RSA_ALGORITHM, &bits].concat());
+        assert_eq!(PasskeyKey::from_spki(&spki), Some(PasskeyKey::Rsa(key)));
+        for cut in [1, 4, 20, 25, 29, spki.len() - 1] {
+            assert_eq!(PasskeyKey::from_spki(&spki[..cut]), None, "{cut}");
+        }
+        assert_eq!(PasskeyKey::from_spki(&[spki.as_slice(), &[0]].concat()), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use crate::audit::action::Deed;
 use crate::ids::MemberId;
-use crate::members::member::Member;
+use crate::members::member::{Account, Member};
 use crate::members::passkey::PasskeyKey;
 use crate::name::Name;
 use crate::sessions::store::{CodeOutcome, NewSession};
@@ -41,7 +41,7 @@ pub struct PasskeyRecord {
     pub name: String,
     /// When it was made.
     pub created_at: OffsetDateTime,
-    /// When somebody last signed in by it; none: never.
+    /// When it last signed a member in; none: never.
     pub last_used_at: Option<OffsetDateTime>,
 }
 
@@ -56,8 +56,8 @@ impl PasskeyRecord {
 /// Whose passkey it is, and by which key its signatures are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasskeyHolder {
-    /// The member who signs in by it.
-    pub member: Member,
+    /// The account that it signs in to.
+    pub account: Account,
     /// The public key.
     pub key: PasskeyKey,
 }
@@ -67,7 +67,7 @@ pub struct PasskeyHolder {
 pub enum AddPasskeyOutcome {
     /// It is the member's.
     Added,
-    /// It is somebody's already.
+    /// It belongs to a member already.
     AlreadyThere,
     /// The member has [`PASSKEYS_MAX`] passkeys.
     TooMany,

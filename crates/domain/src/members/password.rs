@@ -58,7 +58,7 @@ pub enum PasswordError {
     #[error("must be {} to {} characters long", Password::MIN_CHARACTERS, Password::MAX_CHARACTERS)]
     Length,
     /// Among the first passwords that an attacker tries.
-    #[error("is too common: choose one that no one else would think of")]
+    #[error("is too easy to guess: choose a less common one")]
     Common,
 }
 
@@ -77,6 +77,13 @@ impl PasswordHash {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether both were made with the same salt and parameters, which come before the last `$`.
+    #[must_use]
+    pub fn has_salt_of(&self, other: &Self) -> bool {
+        let salt = |hash: &Self| hash.0.rsplit_once('$').map(|(salt, _)| salt.to_owned());
+        salt(self) == salt(other)
     }
 }
 

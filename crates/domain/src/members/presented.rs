@@ -48,6 +48,12 @@ impl PresentedCode {
         Self(Zeroizing::new(typed.into()))
     }
 
+    /// Whether it is too long for a code of the app.
+    #[must_use]
+    pub fn is_recovery_code(&self) -> bool {
+        self.0.chars().filter(|c| !c.is_whitespace()).nth(8).is_some()
+    }
+
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }

@@ -1,5 +1,6 @@
-//! How a member who forgot the password gets in again: an administrator or an operator makes a link, and whoever opens it
-//! chooses a password. Two-step sign-in stays on, so the link alone is not enough where it is.
+//! How a member who forgot the password gets in again: an administrator or an operator makes a link, and anyone who
+//! opens it chooses a password. Two-step sign-in stays on, so the link alone is not enough where it is; by a link that
+//! a person made for them, members can remove their passkeys.
 
 use time::{Duration, OffsetDateTime};
 
@@ -7,10 +8,13 @@ use crate::audit::action::{Actor, Deed, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
 use crate::members::confirmation::ConfirmedMember;
-use crate::members::hasher::{PasswordHasher, Waiter};
+use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
+use crate::members::member::{Account, LinkDelivery, NewMemberLink};
+use crate::members::member_store::MemberStore;
 use crate::members::password::{Password, PasswordError};
+use crate::members::password_reset_store::{IssueOutcome, PasskeysAtReset, PasswordResetOutcome, PasswordResetStore};
 use crate::members::presented::PresentedPassword;
-use crate::members::store::{IssueOutcome, MemberStore, NewPasswordReset, PasswordResetOutcome};
+use crate::members::salt::salt_for;
 use crate::sessions::token::Token;
 use crate::store_error::StoreError;
 
@@ -39,6 +43,9 @@ pub enum IssuePasswordResetError {
         /// The address that no member of it has.
         email: EmailAddress,
     },
+    /// The link would be shown, and the member belongs to another organisation, too.
+    #[error("the member needs a link that is mailed, or one that an operator makes")]
+    SharedAccount,
     /// The member who asked for it is no administrator, or was removed in the meantime.
     #[error("only administrators make reset links")]
     NotAdministrator,
@@ -56,6 +63,9 @@ pub enum ResetPasswordError {
     /// The link is unknown, has expired, or was used or replaced.
     #[error("there is no such reset link")]
     NoReset,
+    /// The password was neither hashed nor compared.
+    #[error(transparent)]
+    Hasher(#[from] HasherError),
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -64,52 +74,73 @@ pub enum ResetPasswordError {
 /// Makes a link by which a member of the organisation can choose another password. It is open for
 /// [`PASSWORD_RESET_LIFE`], and replaces the member's earlier one. For operators.
 pub async fn issue_password_reset(
-    members: &dyn MemberStore,
+    (members, resets): (&dyn MemberStore, &dyn PasswordResetStore),
     organisation: OrganisationId,
     email: &EmailAddress,
-    token: Token,
+    (token, delivery): (Token, LinkDelivery),
     deed: &Deed,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
     let no_such_member = || IssuePasswordResetError::NoSuchMember { organisation, email: email.clone() };
-    let member = members.credentials(email, None).await?.map(|credentials| credentials.member);
-    let member = member.filter(|member| member.organisation_id == organisation).ok_or_else(no_such_member)?;
+    let member = members.member(organisation, email).await?.ok_or_else(no_such_member)?;
     let expires_at = deed.at + PASSWORD_RESET_LIFE;
-    let reset = NewPasswordReset { token: token.digest(), expires_at };
-    match members.issue_password_reset(&member, &reset, deed).await? {
+    let reset = NewMemberLink { token: token.digest(), expires_at };
+    match resets.issue_password_reset(&member, &reset, delivery, deed).await? {
         IssueOutcome::Issued => Ok(IssuedPasswordReset { email: member.email, token, expires_at }),
         IssueOutcome::NoSuchMember => Err(no_such_member()),
+        IssueOutcome::SharedAccount => Err(IssuePasswordResetError::SharedAccount),
         IssueOutcome::NotAdministrator => Err(IssuePasswordResetError::NotAdministrator),
     }
 }
 
+/// Makes a link for each account with this address, unless too many were asked for, and says so to nobody but its
+/// member. For strangers, after they were answered: the answer must not reveal who is a member.
+pub async fn request_password_reset(
+    (members, resets): (&dyn MemberStore, &dyn PasswordResetStore),
+    email: &EmailAddress,
+    make_token: impl Fn() -> Token,
+    origin: Origin,
+) -> Result<Vec<(Account, IssuedPasswordReset)>, StoreError> {
+    let (expires_at, deed) = (origin.at + PASSWORD_RESET_LIFE, origin.by(Actor::Stranger));
+    let mut made = Vec::new();
+    for credentials in members.credentials(email, None).await? {
+        let token = make_token();
+        let reset = NewMemberLink { token: token.digest(), expires_at };
+        if let Some(account) = resets.request_password_reset(credentials.account.id, &reset, &deed).await? {
+            let email = account.email.clone();
+            made.push((account, IssuedPasswordReset { email, token, expires_at }));
+        }
+    }
+    Ok(made)
+}
+
 /// The same for a colleague of the administrator.
 pub async fn reset_password_of_colleague(
-    members: &dyn MemberStore,
+    ports: (&dyn MemberStore, &dyn PasswordResetStore),
     administrator: ConfirmedMember<'_>,
     email: &EmailAddress,
-    token: Token,
+    link: (Token, LinkDelivery),
     deed: &Deed,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
-    issue_password_reset(members, administrator.organisation(), email, token, deed).await
+    issue_password_reset(ports, administrator.organisation(), email, link, &administrator.confirm(deed)).await
 }
 
 /// Gives the member of an open link another password, and uses the link up. The member is signed out everywhere.
 pub async fn reset_password(
-    members: &dyn MemberStore,
-    hasher: &dyn PasswordHasher,
+    (members, resets, hasher): (&dyn MemberStore, &dyn PasswordResetStore, &dyn PasswordHasher),
     token: &Token,
-    password: &PresentedPassword,
+    (password, passkeys): (&PresentedPassword, PasskeysAtReset),
     salt: [u8; 16],
     origin: Origin,
 ) -> Result<(), ResetPasswordError> {
     let password = Password::new(password.expose()).map_err(ResetPasswordError::Invalid)?;
     // A stranger must not make the service hash.
-    let member = members.password_reset(&token.digest(), origin.at).await?.ok_or(ResetPasswordError::NoReset)?;
+    let open = resets.password_reset(&token.digest(), origin.at).await?.ok_or(ResetPasswordError::NoReset)?;
     let waiter = Waiter::Guest(token.digest());
-    let hash = hasher.hash(waiter, &password, salt).await.map_err(StoreError::from)?;
-    // The link was handed on by somebody: it does not prove who opened it.
+    let salt = salt_for(members, &open.account.email, salt).await?;
+    let hash = hasher.hash(waiter, &password, salt).await?;
+    // A person passed the link on: it does not prove who opened it.
     let deed = origin.by(Actor::Stranger);
-    match members.reset_password(&token.digest(), &member, &hash, &deed).await? {
+    match resets.reset_password(&token.digest(), &open.account, &hash, passkeys, &deed).await? {
         PasswordResetOutcome::Done => Ok(()),
         PasswordResetOutcome::Gone => Err(ResetPasswordError::NoReset),
     }

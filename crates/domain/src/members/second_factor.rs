@@ -70,8 +70,8 @@ impl TotpSecret {
         self.0.as_bytes()
     }
 
-    /// The number of the half minute that this code belongs to, if it is the one of that moment or of a neighbour: clocks
-    /// differ, and people type slowly.
+    /// The number of the half minute that this code belongs to, if it is the one of that moment or of a neighbour:
+    /// clocks differ, and people type slowly.
     #[must_use]
     pub fn step_of(&self, code: &PresentedCode, now: OffsetDateTime) -> Option<i64> {
         let seconds = u64::try_from(now.unix_timestamp()).ok()?;

@@ -7,7 +7,8 @@ use time::OffsetDateTime;
 use crate::ids::{OrganisationId, PatientId};
 use crate::keys::api_key::KeyDigest;
 use crate::keys::standing::{KeyHolder, KeyRefusal, KeyStanding};
-use crate::patients::draft::{FieldFaults, PatientDraft};
+use crate::patients::draft::PatientDraft;
+use crate::patients::field_fault::FieldFaults;
 use crate::patients::patient::Patient;
 use crate::patients::register::{PatientRegister, Registered, Registration, SafeRetry};
 use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
@@ -16,7 +17,7 @@ use crate::store_error::StoreError;
 /// A request to create a patient, with the id and the moment that the service gives it.
 #[derive(Debug)]
 pub struct PatientRequest<'a> {
-    /// Of the caller's key.
+    /// SHA-256 of the caller's API key.
     pub key: KeyDigest,
     /// What was sent.
     pub draft: PatientDraft<'a>,
@@ -78,8 +79,8 @@ pub enum CreatePatientError {
     Store(#[from] StoreError),
 }
 
-/// Creates a patient in the organisation that owns the key. A valid draft costs the register one step; a faulty one costs
-/// one look at the key, because a key that opens nothing is the first thing to say.
+/// Creates a patient in the organisation that owns the key. A valid draft costs the register one step; a faulty one
+/// costs one look at the key, because a key that opens nothing is the first thing to say.
 ///
 /// With the feature `mocks` a test needs no register:
 ///
@@ -90,7 +91,7 @@ pub enum CreatePatientError {
 ///
 /// let mut register = MockPatientRegister::new();
 /// let refused = KeyStanding::Refused(KeyRefusal::Revoked);
-/// register.expect_standing().return_once(move |_, _| Ok(refused));
+/// register.expect_standing().return_once(move |_| Ok(refused));
 ///
 /// let now = datetime!(2025-12-03 10:30 UTC);
 /// let key = KeyFormat::new(&"intake".parse()?, Environment::Development).mint([7; 32]).digest();
@@ -108,7 +109,7 @@ pub async fn create_patient(
     let patient = match draft.validate(now) {
         Ok(patient) => patient,
         Err(faults) => {
-            authenticate(register, &key, now).await?;
+            authenticate(register, &key).await?;
             return Err(CreatePatientError::Invalid(faults));
         }
     };
@@ -134,21 +135,17 @@ pub async fn create_patient(
 pub async fn validate_patient(
     register: &dyn PatientRegister,
     key: &KeyDigest,
-    draft: &PatientDraft<'_>,
+    draft: PatientDraft<'_>,
     now: OffsetDateTime,
 ) -> Result<(), CreatePatientError> {
     let validated = draft.validate(now);
-    authenticate(register, key, now).await?;
+    authenticate(register, key).await?;
     validated.map(drop).map_err(CreatePatientError::Invalid)
 }
 
 /// Finds who stands behind a key, for requests that fail before there is a patient to create.
-pub async fn authenticate(
-    register: &dyn PatientRegister,
-    key: &KeyDigest,
-    now: OffsetDateTime,
-) -> Result<KeyHolder, CreatePatientError> {
-    match register.standing(key, now).await? {
+pub async fn authenticate(register: &dyn PatientRegister, key: &KeyDigest) -> Result<KeyHolder, CreatePatientError> {
+    match register.standing(key).await? {
         KeyStanding::Active(holder) => Ok(holder),
         KeyStanding::Refused(refusal) => Err(CreatePatientError::KeyRefused(refusal)),
     }

@@ -1,16 +1,15 @@
-//! A patient as sent, and what is wrong with it. Only validation leads on from here.
+//! A patient as sent. Only validation leads on from here.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Index;
 
 use garde::Report;
 use garde::error::Path;
-use time::OffsetDateTime;
 
 use crate::patients::field::{ByField, Field};
+use crate::patients::field_fault::{FieldFault, FieldFaults};
 use crate::patients::patient::NewPatient;
-use crate::patients::rules::{self, Today};
+use crate::patients::rules::Today;
 use crate::patients::sent::Sent;
 
 /// A patient as sent, before any rule was applied. [`PatientDraft::validate`] makes a [`NewPatient`] of it.
@@ -41,7 +40,7 @@ use crate::patients::sent::Sent;
 /// assert_eq!(draft[Field::LastName].text(), Some("Lovelace"));
 /// # Ok::<(), UnknownField>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct PatientDraft<'a>(ByField<Sent<'a>>);
 
 impl<'a> PatientDraft<'a> {
@@ -58,15 +57,15 @@ impl<'a> PatientDraft<'a> {
     }
 
     /// Applies every rule: the valid patient, or everything wrong, one fault for each broken field in the order of the
-    /// fields.
-    pub fn validate(&self, now: OffsetDateTime) -> Result<NewPatient, FieldFaults> {
-        let today = Today::at(now);
+    /// fields. Dates are measured against a day ([`Today::new`]), or a moment of the crate `time`.
+    pub fn validate(self, today: impl Into<Today>) -> Result<NewPatient, FieldFaults> {
+        let today = today.into();
         let mut date_of_birth = None;
         let mut faults = Vec::new();
         for field in Field::ALL {
-            match rules::check(field.definition(), &self.0[field], today) {
+            match field.check(&self.0[field], today) {
                 Ok(day) => date_of_birth = date_of_birth.or(day),
-                Err(message) => faults.push(FieldFault { field: Some(field), message }),
+                Err(kind) => faults.push(FieldFault::of(field, kind)),
             }
         }
         match date_of_birth {
@@ -74,6 +73,16 @@ impl<'a> PatientDraft<'a> {
             // Without a date of birth there is a fault, because it is required.
             _ => Err(FieldFaults(faults)),
         }
+    }
+}
+
+impl fmt::Debug for PatientDraft<'_> {
+    /// Which fields were sent, and never what.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sent =
+            Field::ALL.into_iter().map(|field| (field, &self.0[field])).filter(|(_, sent)| **sent != Sent::Nothing);
+        f.write_str("PatientDraft ")?;
+        f.debug_map().entries(sent).finish()
     }
 }
 
@@ -96,93 +105,9 @@ impl garde::Validate for PatientDraft<'_> {
 
     fn validate_into(&self, today: &Today, parent: &mut dyn FnMut() -> Path, report: &mut Report) {
         for field in Field::ALL {
-            if let Err(message) = rules::check(field.definition(), &self.0[field], *today) {
-                report.append(parent().join(field.name()), garde::Error::new(message));
+            if let Err(kind) = field.check(&self.0[field], *today) {
+                report.append(parent().join(field.name()), garde::Error::new(kind.to_string()));
             }
         }
     }
 }
-
-/// One thing wrong with what was sent. Names the field and the rule, never the value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldFault {
-    /// The broken field; none when the whole is wrong.
-    pub field: Option<Field>,
-    /// For people to read.
-    pub message: Cow<'static, str>,
-}
-
-impl FieldFault {
-    /// A fault of one field.
-    pub fn of(field: Field, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { field: Some(field), message: message.into() }
-    }
-
-    /// A fault of the whole.
-    pub fn whole(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { field: None, message: message.into() }
-    }
-}
-
-impl fmt::Display for FieldFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.field {
-            Some(field) => write!(f, "{} {}", field.name(), self.message),
-            None => write!(f, "the patient {}", self.message),
-        }
-    }
-}
-
-/// Everything wrong with what was sent, in the order of the fields.
-///
-/// ```
-/// use intake_domain::{Field, PatientDraft, Sent};
-/// use time::macros::datetime;
-///
-/// let draft = PatientDraft::default().with(Field::FirstName, "Ada").with(Field::LastName, Sent::NotText);
-/// let faults = draft.validate(datetime!(2025-12-03 10:30 UTC)).unwrap_err();
-/// for fault in faults.as_slice() {
-///     println!("{:?}: {}", fault.field, fault.message);
-/// }
-/// assert_eq!(faults.to_string(), "lastName must be a string; phoneNumber is required; dateOfBirth is required");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldFaults(Vec<FieldFault>);
-
-impl FieldFaults {
-    /// The faults, one for each broken field.
-    #[must_use]
-    pub fn as_slice(&self) -> &[FieldFault] {
-        &self.0
-    }
-}
-
-impl From<FieldFault> for FieldFaults {
-    fn from(fault: FieldFault) -> Self {
-        Self(vec![fault])
-    }
-}
-
-impl IntoIterator for FieldFaults {
-    type Item = FieldFault;
-    type IntoIter = std::vec::IntoIter<FieldFault>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
-
-impl fmt::Display for FieldFaults {
-    /// The faults in one line, `; ` between them.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, fault) in self.0.iter().enumerate() {
-            if number > 0 {
-                f.write_str("; ")?;
-            }
-            fault.fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for FieldFaults {}

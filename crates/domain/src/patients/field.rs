@@ -1,5 +1,5 @@
-//! The fields of a patient, each once. Whatever goes through all fields (decoding, rules, digest, statement, answer, the
-//! OpenAPI document, the table of the guide) goes through [`Field::ALL`] and [`Field::definition`].
+//! The fields of a patient, each once. Whatever goes through all fields (decoding, rules, digest, statement, answer,
+//! the OpenAPI document, the table of the guide) goes through [`Field::ALL`] and [`Field::definition`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,15 @@ use std::ops::{Index, IndexMut};
 use std::str::FromStr;
 
 use time::Date;
-use time::macros::date;
 
-use crate::patients::rules;
+use crate::patients::fault::FaultKind;
+use crate::patients::rules::{Rule, Today, check, is_e164};
+use crate::patients::sent::Sent;
 
-/// Of longer names the beginning is compared.
+/// Only the first 32 characters of a name are compared.
 const NAME_COMPARED_MAX: usize = 32;
 
-/// A field of a patient, in the order in which faults are told.
+/// A field of a patient, in the order in which faults are reported.
 ///
 /// ```
 /// use intake_domain::{Field, Rule};
@@ -29,6 +30,7 @@ const NAME_COMPARED_MAX: usize = 32;
 /// # Ok::<(), intake_domain::UnknownField>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 #[expect(missing_docs, reason = "the definition of each says what it is")]
 pub enum Field {
     FirstName,
@@ -46,13 +48,14 @@ pub enum Field {
 
 /// Everything that is known of a field.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Definition {
     /// The name in JSON.
     pub name: &'static str,
     /// The column of the table `patients`.
-    pub column: &'static str,
+    column: &'static str,
     /// Stands for the field in digests of requests. It never changes, and is never given to another field.
-    pub number: u16,
+    number: u16,
     /// Whether a patient must have it.
     pub is_required: bool,
     /// What a value must be.
@@ -63,49 +66,11 @@ pub struct Definition {
     pub example: &'static str,
 }
 
-/// What a value must be: as data, so that the validator and every document are made of the same line.
-#[derive(Clone, Copy, Debug)]
-pub enum Rule {
-    /// A person's name: not empty, not blank.
-    Name {
-        /// The most code points.
-        max: usize,
-    },
-    /// Any text, the empty one too.
-    Text {
-        /// The most code points.
-        max: usize,
-    },
-    /// An address in the syntax of HTML5 with a dot in the domain.
-    Email {
-        /// The most characters.
-        max: usize,
-    },
-    /// A text of one form.
-    Pattern {
-        /// The form, in words.
-        form: &'static str,
-        /// The form, as a regular expression of ECMA 262.
-        pattern: &'static str,
-        /// Whether a text has the form.
-        matches: fn(&str) -> bool,
-        /// What is said of a text that has not.
-        message: &'static str,
-    },
-    /// A day of the calendar, `YYYY-MM-DD`, up to today.
-    BirthDate {
-        /// The first day that is taken.
-        earliest: Date,
-    },
-    /// One of these values.
-    OneOf(&'static [&'static str]),
-}
-
 impl Field {
     /// How many fields there are.
     pub const COUNT: usize = 11;
 
-    /// Every field, in the order in which faults are told.
+    /// Every field, in the order in which faults are reported.
     pub const ALL: [Self; Self::COUNT] = [
         Self::FirstName,
         Self::LastName,
@@ -120,7 +85,8 @@ impl Field {
         Self::Country,
     ];
 
-    /// Every field, in the order in which a created patient is told: the email address stands before the date of birth.
+    /// Every field, in the order in which a created patient is answered: the email address stands before the date of
+    /// birth.
     pub const RETURNED: [Self; Self::COUNT] = {
         let mut fields = Self::ALL;
         fields.swap(Self::DateOfBirth as usize, Self::Email as usize);
@@ -157,8 +123,8 @@ impl Field {
                 rule: Rule::Pattern {
                     form: "E.164: `+`, a digit from 1 to 9, then 1 to 14 digits",
                     pattern: r"^\+[1-9][0-9]{1,14}$",
-                    matches: rules::is_e164,
-                    message: "E.164 format is required, for example +61491570006",
+                    matches: is_e164,
+                    fault: FaultKind::NotE164,
                 },
                 description: "Phone number",
                 example: "+61491570006",
@@ -168,7 +134,7 @@ impl Field {
                 column: "date_of_birth",
                 number: 4,
                 is_required: true,
-                rule: Rule::BirthDate { earliest: date!(1850 - 01 - 01) },
+                rule: Rule::BirthDate { earliest: "1850-01-01" },
                 description: "Date of birth",
                 example: "1985-12-10",
             },
@@ -239,10 +205,30 @@ impl Field {
         }
     }
 
+    /// Applies the field's rule. Gives the day, where the value is one.
+    pub(crate) fn check(self, sent: &Sent<'_>, today: Today) -> Result<Option<Date>, FaultKind> {
+        let definition = self.definition();
+        check(definition.rule, definition.is_required, sent, today)
+    }
+
     /// The name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.definition().name
+    }
+
+    /// The column of the table `patients`, for the crates of this workspace.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn column(self) -> &'static str {
+        self.definition().column
+    }
+
+    /// Stands for the field in digests, for the crates of this workspace.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.definition().number
     }
 
     /// The field of that name in JSON.
@@ -251,8 +237,8 @@ impl Field {
         Self::ALL.into_iter().find(|field| field.name() == name)
     }
 
-    /// The field that somebody probably meant who wrote this name: one with the same letters, or with at most two of them
-    /// wrong.
+    /// The field that was probably meant by this name: one with the same letters, or with at most two of
+    /// them wrong.
     #[must_use]
     pub fn resembling(name: &str) -> Option<Self> {
         let letters = |name: &str| {
@@ -278,50 +264,39 @@ impl FromStr for Field {
 
 /// A name that no field has.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownField {
     /// The name as written.
     pub name: String,
-    /// For people to read; names the field that was probably meant, if there is one.
-    pub message: Cow<'static, str>,
+    /// The field that was probably meant, if there is one.
+    pub meant: Option<Field>,
 }
 
 impl UnknownField {
     /// What is to be said of that name.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
-        let message = match Field::resembling(&name) {
+        let meant = Field::resembling(&name);
+        Self { name, meant }
+    }
+
+    /// What the API answers about the name; within version 1 it does not change.
+    #[must_use]
+    pub fn message(&self) -> Cow<'static, str> {
+        match self.meant {
             Some(field) => format!("is not a field of a patient: did you mean {}?", field.name()).into(),
             None => "is not a field of a patient".into(),
-        };
-        Self { name, message }
+        }
     }
 }
 
 impl fmt::Display for UnknownField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}", self.name, self.message)
+        write!(f, "{:?} {}", self.name, self.message())
     }
 }
 
 impl std::error::Error for UnknownField {}
-
-impl fmt::Display for Rule {
-    /// The rule in words, as documents tell it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name { max } => write!(f, "1 to {max} characters, not blank"),
-            Self::Text { max } => write!(f, "at most {max} characters"),
-            Self::Email { max } => {
-                write!(f, "an address in the syntax of HTML5, with a dot in the domain, at most {max} characters")
-            }
-            Self::Pattern { form, .. } => f.write_str(form),
-            Self::BirthDate { earliest } => {
-                write!(f, "`YYYY-MM-DD`, a day of the calendar, from {earliest} to today as seen at UTC+14")
-            }
-            Self::OneOf(values) => write!(f, "`{}`", values.join("`, `")),
-        }
-    }
-}
 
 /// One value for each field. Not printed by `Debug`, because it may be a patient's.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -397,7 +372,7 @@ mod tests {
         assert_eq!(all.iter().map(|field| field.number).collect::<HashSet<_>>().len(), Field::COUNT);
     }
 
-    /// Whoever changes a number, or gives one to another field, makes every stored request unrecognisable.
+    /// To change a number, or to give it to another field, makes every stored request unrecognisable.
     #[test]
     fn numbers_and_columns_of_released_fields_never_change() {
         let released = [

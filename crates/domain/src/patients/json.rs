@@ -1,5 +1,5 @@
-//! From JSON to a draft, in one pass that borrows texts from the JSON. Notes what each field was sent as and judges nothing
-//! but the JSON itself; errors tell where, never what.
+//! From JSON to a draft, in one pass that borrows texts from the JSON. Notes what each field was sent as and judges
+//! nothing but the JSON itself; errors tell where, never what.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,6 +10,7 @@ use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
 use crate::patients::draft::PatientDraft;
+use crate::patients::fault::FaultKind;
 use crate::patients::field::{ByField, Field};
 use crate::patients::sent::Sent;
 
@@ -25,11 +26,11 @@ const NAME_SHOWN_MAX: usize = 64;
 /// let JsonPatient { draft, unknown } = JsonPatient::from_slice(json)?;
 /// assert_eq!(draft[Field::FirstName].text(), Some("Ada"));
 ///
-/// // Whoever is strict refuses members that are no fields.
+/// // A strict caller refuses properties that are no fields.
 /// let unknown: Vec<_> = unknown.into_iter().map(UnknownField::new).collect();
 /// assert_eq!(unknown[0].to_string(), "\"emial\" is not a field of a patient: did you mean email?");
 ///
-/// // Whoever is lenient takes the draft alone. What is no JSON is told with its place.
+/// // A lenient caller takes the draft alone. A fault in the JSON is reported with its place.
 /// let error = PatientDraft::from_json(b"{\"firstName\" \"Ada\"}").unwrap_err();
 /// assert_eq!(error, JsonError::Malformed { line: 1, column: 14 });
 /// # Ok::<(), JsonError>(())
@@ -64,7 +65,8 @@ impl<'a> JsonPatient<'a> {
 }
 
 impl<'a> PatientDraft<'a> {
-    /// The draft that a JSON object holds. Members that are no fields are passed over: see [`JsonPatient`] for their names.
+    /// The draft that a JSON object holds. Members that are no fields are passed over: see [`JsonPatient`] for their
+    /// names.
     pub fn from_json(json: &'a [u8]) -> Result<Self, JsonError> {
         JsonPatient::from_slice(json).map(|patient| patient.draft)
     }
@@ -72,6 +74,7 @@ impl<'a> PatientDraft<'a> {
 
 /// Why bytes are not the JSON of a patient, whatever the fields are.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JsonError {
     /// The bytes are no JSON, from this place on.
     Malformed {
@@ -89,15 +92,21 @@ pub enum JsonError {
     NotAnObject,
 }
 
+impl JsonError {
+    /// What is wrong, without its subject, which the API calls the body.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::Malformed { line, column } => format!("is not valid JSON: error at line {line} column {column}"),
+            Self::Repeated { member } => format!("has the member {member} twice"),
+            Self::NotAnObject => FaultKind::NotAnObject.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed { line, column } => {
-                write!(f, "the patient is not valid JSON: error at line {line} column {column}")
-            }
-            Self::Repeated { member } => write!(f, "the patient has the member {member} twice"),
-            Self::NotAnObject => f.write_str("the patient must be a JSON object"),
-        }
+        write!(f, "the patient {}", self.message())
     }
 }
 
@@ -184,9 +193,13 @@ impl<'de> Deserialize<'de> for MemberName<'de> {
     }
 }
 
-/// Finds half of a pair of UTF-16 code units, which is no character. The decoder looks for it only in texts that it reads,
-/// not in those that it skips.
+/// Finds half of a pair of UTF-16 code units, which is no character. The decoder looks for it only in texts that it
+/// reads, not in those that it skips.
 fn lone_surrogate(json: &[u8]) -> Option<usize> {
+    // Hardly any body has one, and this looks at many bytes at once.
+    if !json.contains(&b'\\') {
+        return None;
+    }
     let mut place = 0;
     let unit_at = |place: usize| {
         let digits = json.get(place..place + 6)?.strip_prefix(br"\u")?;

@@ -3,7 +3,9 @@
 #[cfg(feature = "access")]
 pub(crate) mod create;
 pub(crate) mod draft;
+pub(crate) mod fault;
 pub(crate) mod field;
+pub(crate) mod field_fault;
 #[cfg(feature = "json")]
 pub(crate) mod json;
 pub(crate) mod patient;
@@ -15,11 +17,15 @@ pub(crate) mod rules;
 #[cfg(feature = "access")]
 pub(crate) mod safe_retry;
 pub(crate) mod sent;
+#[cfg(feature = "access")]
+pub(crate) mod stored;
 
-pub use draft::{FieldFault, FieldFaults, PatientDraft};
-pub use field::{ByField, Definition, Field, Rule, UnknownField};
+pub use draft::PatientDraft;
+pub use fault::FaultKind;
+pub use field::{ByField, Definition, Field, UnknownField};
+pub use field_fault::{FieldFault, FieldFaults};
 pub use patient::{NewPatient, Patient};
-pub use rules::Today;
+pub use rules::{Rule, Today};
 pub use sent::Sent;
 
 #[cfg(feature = "json")]
@@ -31,6 +37,7 @@ pub use {
     register::{PatientRegister, Registered, Registration, SafeRetry},
     rights::{EraseOutcome, Held, HeldPatient, PatientRights},
     safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest},
+    stored::StoredPatient,
 };
 
 #[cfg(feature = "mocks")]

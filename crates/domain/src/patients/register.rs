@@ -12,11 +12,11 @@ use crate::patients::patient::NewPatient;
 use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
 use crate::store_error::StoreError;
 
-/// Everything the register needs to create one patient. The id is part of it: a registration whose outcome is unknown is
-/// registered again, and still creates one patient.
+/// Everything the register needs to create one patient. The id is part of it: a registration whose outcome is unknown
+/// is registered again, and still creates one patient.
 #[derive(Debug)]
 pub struct Registration {
-    /// Whose key: decides the organisation.
+    /// The key: decides the organisation.
     pub key: KeyDigest,
     /// The patient's id to be.
     pub id: PatientId,
@@ -33,7 +33,7 @@ pub struct Registration {
 pub struct SafeRetry {
     /// The caller's name for this creation.
     pub key: IdempotencyKey,
-    /// Of the patient's details, under the id of the registration.
+    /// Digest of the patient's details, under the id of the registration.
     pub digest: RequestDigest,
 }
 
@@ -44,13 +44,13 @@ pub enum Registered {
     Created(OrganisationId),
     /// The organisation has created a patient under this idempotency key before.
     Before {
-        /// Of the calling key.
+        /// The organisation of the calling key.
         organisation_id: OrganisationId,
-        /// Of the patient that was created.
+        /// The id of the patient that was created.
         id: PatientId,
         /// When it was created.
         created_at: OffsetDateTime,
-        /// Of the details it was created with, under its own id.
+        /// Digest of the stored patient's details, under its own id.
         digest: [u8; 32],
     },
     /// The patient that the organisation created under this idempotency key was erased.
@@ -67,7 +67,7 @@ pub trait PatientRegister: Send + Sync {
     /// returns [`Registered::Created`], the patient survives any crash.
     async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError>;
 
-    /// What the key is worth to a request of that moment, for one that creates nothing. Never answered from memory: a
+    /// Whether the key is active at this moment, for a request that creates nothing. Never answered from memory: a
     /// revoked key is refused at once.
-    async fn standing(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<KeyStanding, StoreError>;
+    async fn standing(&self, key: &KeyDigest) -> Result<KeyStanding, StoreError>;
 }

@@ -1,13 +1,13 @@
-//! The port to what people may ask of a register that holds their details: to see them, and to have them erased. For the owner
-//! of the database; the service cannot do it.
+//! The port to what people may ask of a register that holds their details: to see them, and to have them erased. For
+//! the owner of the database; the service cannot do it.
 
 use std::fmt;
 
 use time::OffsetDateTime;
 
 use crate::audit::action::Deed;
-use crate::feed::patient_feed::StoredPatient;
 use crate::ids::{OrganisationId, PatientId};
+use crate::patients::stored::StoredPatient;
 use crate::store_error::StoreError;
 
 /// Everything that is held of a patient. Prints none of it.
@@ -60,11 +60,12 @@ pub enum EraseOutcome {
 
 /// What is held of a patient, and its end.
 pub trait PatientRights {
-    /// What is held under this id. If it is a patient, the deed is recorded, which names only the id, before this returns.
+    /// What is held under this id. If it is a patient, the deed is recorded, which names only the id, before this
+    /// returns.
     fn show(&mut self, organisation: OrganisationId, patient: PatientId, deed: &Deed) -> Result<Held, StoreError>;
 
-    /// Erases the patient for good, and records the deed, which names only the id. Once this has returned, no repetition of the
-    /// creation with its idempotency key brings the patient back.
+    /// Erases the patient for good, and records the deed, which names only the id. Once this has returned, no
+    /// repetition of the creation with its idempotency key brings the patient back.
     fn erase(
         &mut self,
         organisation: OrganisationId,

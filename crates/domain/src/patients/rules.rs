@@ -1,57 +1,116 @@
-//! How a value is checked. Which rule a field has, with its limits and the message of a form, stands in `field.rs`. A check
-//! gives the first thing wrong, in the order present, type, length, characters, format. It never changes a value and its
-//! message never repeats one.
+//! How a value is checked. Which rule a field has, with its limits and the message of a form, stands in `field.rs`. A
+//! check returns the first rule that is broken, in the order present, type, length, forbidden characters, blank,
+//! format. It never changes a value.
 
-use std::borrow::Cow;
+use std::fmt;
 
 use time::{Date, Duration, Month, OffsetDateTime, UtcOffset};
 
-use crate::patients::field::{Definition, Rule};
+use crate::patients::fault::FaultKind;
 use crate::patients::sent::Sent;
+use crate::text::{has_forbidden_characters, is_blank, is_email_address};
 
 /// The first place on earth to see a new day is 14 hours ahead of UTC: a newborn there is not "in the future".
 const EARLIEST_TODAY: Duration = Duration::hours(14);
-/// The longest label of a host name (RFC 1035).
-const DOMAIN_LABEL_MAX: usize = 63;
 
-pub(crate) const FORBIDDEN_CHARACTERS: &str = "must not contain control characters or bidirectional overrides";
+/// What a value must be: as data, so that the validator and every document are made of the same line.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Rule {
+    /// A person's name: not empty, not blank.
+    Name {
+        /// The most code points.
+        max: usize,
+    },
+    /// Any text, the empty one too.
+    Text {
+        /// The most code points.
+        max: usize,
+    },
+    /// An address in the syntax of HTML5 with a dot in the domain.
+    Email {
+        /// The most characters.
+        max: usize,
+    },
+    /// A text of one form.
+    Pattern {
+        /// The form, in words.
+        form: &'static str,
+        /// The form, as a regular expression of ECMA 262.
+        pattern: &'static str,
+        /// Whether a text has the form.
+        matches: fn(&str) -> bool,
+        /// What is wrong with a text that has not.
+        fault: FaultKind,
+    },
+    /// A day of the calendar, `YYYY-MM-DD`, up to today.
+    BirthDate {
+        /// The first day that is accepted, `YYYY-MM-DD`.
+        earliest: &'static str,
+    },
+    /// One of these values.
+    OneOf(&'static [&'static str]),
+}
+
+impl fmt::Display for Rule {
+    /// The rule in words, as documents tell it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name { max } => write!(f, "1 to {max} characters, not blank"),
+            Self::Text { max } => write!(f, "at most {max} characters"),
+            Self::Email { max } => {
+                write!(f, "an address in the syntax of HTML5, with a dot in the domain, at most {max} characters")
+            }
+            Self::Pattern { form, .. } => f.write_str(form),
+            Self::BirthDate { earliest } => {
+                write!(f, "`YYYY-MM-DD`, a day of the calendar, from {earliest} to today as seen at UTC+14")
+            }
+            Self::OneOf(values) => write!(f, "`{}`", values.join("`, `")),
+        }
+    }
+}
 
 /// The day that a date of birth is measured against: today, where on earth it begins first.
 #[derive(Clone, Copy, Debug)]
 pub struct Today(Date);
 
 impl Today {
-    /// The day that has begun somewhere at this moment.
+    /// A day of the calendar, from whichever clock and calendar the caller has; none if there is no such day.
     #[must_use]
-    pub fn at(now: OffsetDateTime) -> Self {
+    pub fn new(year: u16, month: u8, day: u8) -> Option<Self> {
+        calendar_date(year, month, day).map(Self)
+    }
+}
+
+impl From<OffsetDateTime> for Today {
+    /// The day that has begun somewhere at this moment.
+    fn from(now: OffsetDateTime) -> Self {
         Self((now.to_offset(UtcOffset::UTC) + EARLIEST_TODAY).date())
     }
 }
 
-/// What is wrong with a value.
-type Result<T = ()> = std::result::Result<T, Cow<'static, str>>;
+type Result<T = ()> = std::result::Result<T, FaultKind>;
 
-/// Applies the rule of a field. Gives the day, where the value is one.
-pub(crate) fn check(field: &Definition, sent: &Sent<'_>, today: Today) -> Result<Option<Date>> {
+/// Applies a rule. Gives the day, where the value is one.
+pub(crate) fn check(rule: Rule, is_required: bool, sent: &Sent<'_>, today: Today) -> Result<Option<Date>> {
     let text = match sent {
-        Sent::Nothing if field.is_required => return Err("is required".into()),
+        Sent::Nothing if is_required => return Err(FaultKind::Missing),
         Sent::Nothing => return Ok(None),
-        Sent::NotText => return Err("must be a string".into()),
+        Sent::NotText => return Err(FaultKind::NotText),
         Sent::Text(text) => text,
     };
-    match field.rule {
-        Rule::Name { max } => person_name(text, max)?,
-        Rule::Text { max } => length(text, 0, max).and_then(|()| characters(text))?,
-        Rule::Email { max } => email(text, max)?,
-        Rule::Pattern { matches, message, .. } if !matches(text) => return Err(message.into()),
-        Rule::Pattern { .. } => {}
-        Rule::BirthDate { earliest } => return date_of_birth(text, earliest, today).map(Some),
-        Rule::OneOf(values) if !values.contains(&text.as_ref()) => {
-            return Err(format!("must be {}", values.join(" or ")).into());
-        }
-        Rule::OneOf(_) => {}
+    length(text, rule)?;
+    if has_forbidden_characters(text) {
+        return Err(FaultKind::ForbiddenCharacters);
     }
-    Ok(None)
+    match rule {
+        Rule::Name { .. } if is_blank(text) => Err(FaultKind::Blank),
+        Rule::Email { .. } if !is_email_address(text) => Err(FaultKind::NotAnEmailAddress),
+        Rule::Pattern { matches, fault, .. } if !matches(text) => Err(fault),
+        Rule::OneOf(values) if !values.contains(&text.as_ref()) => Err(FaultKind::NotOneOf(values)),
+        Rule::BirthDate { earliest } => date_of_birth(text, earliest, today).map(Some),
+        Rule::Name { .. } | Rule::Text { .. } | Rule::Email { .. } | Rule::Pattern { .. } | Rule::OneOf(_) => Ok(None),
+    }
 }
 
 /// A plus sign, a digit from 1 to 9, then 1 to 14 digits.
@@ -62,68 +121,31 @@ pub(crate) fn is_e164(text: &str) -> bool {
     }
 }
 
-fn person_name(text: &str, max: usize) -> Result {
-    length(text, 1, max)?;
-    // Before the characters, so that a name of tabs alone is called what it is.
-    if is_blank(text) {
-        return Err("must not be blank".into());
-    }
-    characters(text)
-}
-
-fn email(text: &str, max: usize) -> Result {
-    length(text, 1, max)?;
-    characters(text)?;
-    if is_email_address(text) { Ok(()) } else { Err("must be a valid email address".into()) }
-}
-
-fn date_of_birth(text: &str, earliest: Date, today: Today) -> Result<Date> {
-    let Some((year, month, day)) = year_month_day(text) else {
-        return Err("must be a date in the form YYYY-MM-DD, for example 1985-03-21".into());
-    };
-    let Some(date) = calendar_date(year, month, day) else {
-        return Err("must be a day that exists in the calendar".into());
-    };
-    if date < earliest {
-        return Err(format!("must not be before {earliest}").into());
+fn date_of_birth(text: &str, earliest: &'static str, today: Today) -> Result<Date> {
+    let (year, month, day) = year_month_day(text).ok_or(FaultKind::NotADate)?;
+    let date = calendar_date(year, month, day).ok_or(FaultKind::NoSuchDay)?;
+    // Days in this form are ordered like their texts.
+    if text < earliest {
+        return Err(FaultKind::TooEarly { earliest });
     }
     if date > today.0 {
-        return Err("must not be in the future".into());
+        return Err(FaultKind::InTheFuture);
     }
     Ok(date)
 }
 
-/// Nothing to see: white space and characters without a width.
-pub(crate) fn is_blank(text: &str) -> bool {
-    text.chars().all(|c| c.is_whitespace() || is_invisible(c))
-}
-
-pub(crate) fn has_forbidden_characters(text: &str) -> bool {
-    // ASCII text, nearly all there is, is decided byte by byte.
-    if text.is_ascii() {
-        return text.bytes().any(|byte| byte.is_ascii_control());
-    }
-    text.chars().any(|c| c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'))
-}
-
-/// Counts code points, of the value as sent.
-fn length(text: &str, min: usize, max: usize) -> Result {
+/// Counts code points, of the value as sent. A form says itself how long it is.
+fn length(text: &str, rule: Rule) -> Result {
+    let (min, max, fault) = match rule {
+        Rule::Name { max } | Rule::Email { max } => (1, max, FaultKind::Length { max }),
+        Rule::Text { max } => (0, max, FaultKind::TooLong { max }),
+        Rule::Pattern { .. } | Rule::BirthDate { .. } | Rule::OneOf(_) => return Ok(()),
+    };
     // A text has at most as many code points as bytes: short texts, nearly all there are, need no count.
-    if text.len() >= min && text.len() <= max {
+    if (min..=max).contains(&text.len()) || (min..=max).contains(&text.chars().count()) {
         return Ok(());
     }
-    if (min..=max).contains(&text.chars().count()) {
-        return Ok(());
-    }
-    Err(if min == 0 {
-        format!("must be at most {max} characters long").into()
-    } else {
-        format!("must be {min} to {max} characters long").into()
-    })
-}
-
-fn characters(text: &str) -> Result {
-    if has_forbidden_characters(text) { Err(FORBIDDEN_CHARACTERS.into()) } else { Ok(()) }
+    Err(fault)
 }
 
 fn year_month_day(text: &str) -> Option<(u16, u8, u8)> {
@@ -138,43 +160,4 @@ fn year_month_day(text: &str) -> Option<(u16, u8, u8)> {
 
 fn calendar_date(year: u16, month: u8, day: u8) -> Option<Date> {
     Date::from_calendar_date(i32::from(year), Month::try_from(month).ok()?, day).ok()
-}
-
-/// The address syntax of HTML5's email field, with a dot in the domain.
-pub(crate) fn is_email_address(text: &str) -> bool {
-    let Some((local, domain)) = text.split_once('@') else {
-        return false;
-    };
-    let is_local = |byte: u8| byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&byte);
-    !local.is_empty() && local.bytes().all(is_local) && domain.contains('.') && domain.split('.').all(is_domain_label)
-}
-
-fn is_domain_label(label: &str) -> bool {
-    (1..=DOMAIN_LABEL_MAX).contains(&label.len())
-        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-        && !label.starts_with('-')
-        && !label.ends_with('-')
-}
-
-/// Characters that draw nothing: joiners, marks of direction, fillers, variation selectors, tags.
-fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{00AD}'
-            | '\u{034F}'
-            | '\u{061C}'
-            | '\u{115F}'..='\u{1160}'
-            | '\u{17B4}'..='\u{17B5}'
-            | '\u{180B}'..='\u{180F}'
-            | '\u{200B}'..='\u{200F}'
-            | '\u{202A}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}'
-            | '\u{2800}'
-            | '\u{3164}'
-            | '\u{FE00}'..='\u{FE0F}'
-            | '\u{FEFF}'
-            | '\u{FFA0}'
-            | '\u{FFF9}'..='\u{FFFB}'
-            | '\u{E0000}'..='\u{E0FFF}'
-    )
 }

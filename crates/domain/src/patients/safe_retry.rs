@@ -1,4 +1,5 @@
-//! Safe retry: the caller's idempotency key, and a digest that tells whether a repeated request carries the same patient.
+//! Safe retry: the caller's idempotency key, and a digest that tells whether a repeated request carries the same
+//! patient.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,7 +59,8 @@ pub struct IdempotencyKeyError;
 ///
 /// let now = datetime!(2025-12-03 10:30 UTC);
 /// let sent = |first_name| {
-///     let fields = [(Field::LastName, "Hopper"), (Field::PhoneNumber, "+61498765432"), (Field::DateOfBirth, "1985-03-21")];
+///     let fields =
+///         [(Field::LastName, "Hopper"), (Field::PhoneNumber, "+61498765432"), (Field::DateOfBirth, "1985-03-21")];
 ///     PatientDraft::from_iter(fields).with(Field::FirstName, first_name).validate(now)
 /// };
 /// let id = PatientId::new(now, [7; 10]); // 10 random bytes, in a program
@@ -78,7 +80,7 @@ impl RequestDigest {
         hasher.update(id.as_uuid().as_bytes());
         for field in Field::ALL {
             let Some(value) = patient.get(field) else { continue };
-            hasher.update(field.definition().number.to_be_bytes());
+            hasher.update(field.number().to_be_bytes());
             // The length before each value keeps the fields apart.
             hasher.update((value.len() as u64).to_be_bytes());
             hasher.update(value);
@@ -107,7 +109,7 @@ mod tests {
     use crate::patients::draft::PatientDraft;
 
     fn digest(draft: &PatientDraft<'_>) -> String {
-        let patient = draft.validate(datetime!(2025-12-03 10:30 UTC)).unwrap();
+        let patient = draft.clone().validate(datetime!(2025-12-03 10:30 UTC)).unwrap();
         let id = PatientId::from(uuid::Uuid::from_u128(7));
         RequestDigest::new(id, &patient).as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
     }

@@ -1,5 +1,5 @@
-//! The browser of a session in plain words, by which its member recognises it. A hint and no proof: a browser says of itself
-//! what it likes.
+//! The browser of a session in plain words, by which its member recognises it. A hint and no proof: a browser says of
+//! itself what it likes.
 
 use std::fmt;
 

@@ -10,8 +10,9 @@ pub use sign_in::{
     Candidate, CodeError, SignIn, SignInError, find_candidate, finish_sign_in, note_failed_sign_in, sign_in,
 };
 pub use store::{
-    AwaitedMember, CODE_LIMIT, CodeOutcome, EndOutcome, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT,
-    SESSIONS_MAX, SessionRecord, SessionStore, SignedIn, Visit,
+    AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome, EndOutcome, Evidence, Factors,
+    Holder, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SESSIONS_MAX, SessionRecord, SessionStore, SignedIn,
+    Visit, WRONG_CODES_MAX,
 };
 pub use token::{Token, TokenDigest};
 

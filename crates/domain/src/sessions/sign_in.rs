@@ -5,19 +5,19 @@ use std::net::IpAddr;
 use crate::audit::action::{Action, Actor, Origin};
 use crate::email_address::EmailAddress;
 use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
-use crate::members::member::Member;
+use crate::members::member::Account;
+use crate::members::member_store::{Credentials, MemberStore};
 use crate::members::presented::{PresentedCode, PresentedPassword};
-use crate::members::second_factor::RecoveryCode;
-use crate::members::store::{Credentials, MemberStore};
 use crate::network::Network;
-use crate::sessions::store::{AwaitedMember, CodeOutcome, NewSession, Proof, SessionStore};
+use crate::sessions::store::{AwaitedMember, BeginOutcome, CodeOutcome, NewSession, Proof, SessionStore};
 use crate::sessions::token::Token;
 use crate::store_error::StoreError;
 
 /// Who is trying to sign in, and from which network, before the password is compared. Often there is no such member.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    credentials: Option<Credentials>,
+    /// The accounts with the address.
+    credentials: Vec<Credentials>,
     network: Network,
 }
 
@@ -33,13 +33,13 @@ pub enum SignIn {
 /// Why a sign-in was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
-    /// There is no such member, or the password is not this member's: for [`note_failed_sign_in`].
+    /// There is no such member, or the password is none of these members': for [`note_failed_sign_in`].
     #[error("the email address or the password is wrong")]
-    WrongPair(Option<Member>),
-    /// The password was not looked at, because another one from the same network, or for the same member, is in line.
-    #[error("another password of the same waiter is in line")]
-    AlreadyInLine,
-    /// The store or the hasher could not do its work.
+    WrongPair(Vec<Account>),
+    /// The password was neither hashed nor compared.
+    #[error(transparent)]
+    Hasher(#[from] HasherError),
+    /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -50,6 +50,9 @@ pub enum CodeError {
     /// The code was used before, or is neither the app's nor a recovery code.
     #[error("the code is wrong")]
     WrongCode,
+    /// There were too many wrong codes in a row.
+    #[error("codes no longer work")]
+    Locked,
     /// The sign-in took too long, or was finished before.
     #[error("the sign-in is over")]
     Over,
@@ -62,18 +65,20 @@ impl Candidate {
     /// Whether this is a member in a network they have signed in from before.
     #[must_use]
     pub fn is_familiar(&self) -> bool {
-        self.credentials.as_ref().is_some_and(|credentials| credentials.is_familiar)
+        self.familiar().is_some()
     }
 
     fn waiter(&self) -> Waiter {
-        match &self.credentials {
-            Some(Credentials { member, is_familiar: true, .. }) => Waiter::Member(member.id),
-            _ => Waiter::Stranger(self.network),
-        }
+        self.familiar().map_or(Waiter::Stranger(self.network), |account| Waiter::Member(account.id))
+    }
+
+    fn familiar(&self) -> Option<&Account> {
+        self.credentials.iter().find(|credentials| credentials.is_familiar).map(|credentials| &credentials.account)
     }
 }
 
-/// Looks up who is trying to sign in. None: the text that was typed is not an email address, so it belongs to no member.
+/// Looks up who is trying to sign in. None: the text that was typed is not an email address, so it belongs to no
+/// member.
 pub async fn find_candidate(
     members: &dyn MemberStore,
     email: Option<&EmailAddress>,
@@ -82,14 +87,14 @@ pub async fn find_candidate(
     let network = Network::of_neighbours(address);
     let credentials = match email {
         Some(email) => members.credentials(email, Some(network)).await?,
-        None => None,
+        None => Vec::new(),
     };
     Ok(Candidate { credentials, network })
 }
 
-/// Signs a member in under a new token. An unknown address asks the same of every port as a wrong password does, so that
-/// the time it takes does not reveal which addresses are known. That is why [`note_failed_sign_in`] records the failure
-/// after the answer.
+/// Signs a member in under a new token. An unknown address asks the same of every port as a wrong password does, so
+/// that the time it takes does not reveal which addresses are known. That is why [`note_failed_sign_in`] records the
+/// failure after the answer.
 pub async fn sign_in(
     sessions: &dyn SessionStore,
     hasher: &dyn PasswordHasher,
@@ -99,57 +104,53 @@ pub async fn sign_in(
     origin: Origin,
 ) -> Result<SignIn, SignInError> {
     let waiter = candidate.waiter();
-    let hash = candidate.credentials.as_ref().map(|credentials| credentials.password.clone());
-    let is_right = match hasher.matches(waiter, password, hash).await {
-        Err(HasherError::AlreadyInLine) => return Err(SignInError::AlreadyInLine),
-        compared => compared.map_err(StoreError::from)?,
-    };
-    let Some(Credentials { member, has_second_factor, .. }) = candidate.credentials else {
-        return Err(SignInError::WrongPair(None));
-    };
-    if !is_right {
-        return Err(SignInError::WrongPair(Some(member)));
-    }
+    let (accounts, hashes): (Vec<_>, Vec<_>) =
+        candidate.credentials.into_iter().map(|credentials| (credentials.account, credentials.password)).unzip();
+    let right = hasher.find(waiter, password, &hashes).await?;
+    let found = right.and_then(|right| accounts.iter().zip(&hashes).find(|(_, hash)| **hash == right));
+    let Some((account, seen)) = found else { return Err(SignInError::WrongPair(accounts)) };
     let session =
-        NewSession { token: token.digest(), member_id: member.id, started_at: origin.at, browser: origin.browser };
-    if has_second_factor {
-        sessions.await_code(&session).await?;
-        return Ok(SignIn::CodeNeeded);
+        NewSession { token: token.digest(), member_id: account.id, started_at: origin.at, browser: origin.browser };
+    match sessions.begin(&session, seen, &origin.by(account.actor())).await? {
+        BeginOutcome::SignedIn => Ok(SignIn::Complete),
+        BeginOutcome::CodeNeeded => Ok(SignIn::CodeNeeded),
+        BeginOutcome::PasswordChanged => Err(SignInError::WrongPair(vec![account.clone()])),
     }
-    sessions.start(&session, &origin.by(member.actor())).await?;
-    Ok(SignIn::Complete)
 }
 
-/// Records that a wrong password was given for a member. To be called once the answer has been sent: earlier, the answer
-/// would take longer for a member than for an unknown address.
+/// Records that a wrong password was given for these accounts, in each of their organisations. To be called once the
+/// answer has been sent: earlier, the answer would take longer for a member than for an unknown address.
 pub async fn note_failed_sign_in(
     sessions: &dyn SessionStore,
-    member: &Member,
+    accounts: &[Account],
     origin: Origin,
 ) -> Result<(), StoreError> {
-    sessions.note_failure(member, Action::SignInFailed, &origin.by(Actor::Stranger)).await
+    for account in accounts {
+        sessions.note_failure(account, Action::SignInFailed, &origin.by(Actor::Stranger)).await?;
+    }
+    Ok(())
 }
 
-/// Finishes a sign-in with what the member typed: the code of its app, or a recovery code. The session has a token of its
-/// own.
+/// Finishes a sign-in with what the member typed: the code of its app, or a recovery code. The session has a token of
+/// its own.
 pub async fn finish_sign_in(
     sessions: &dyn SessionStore,
-    AwaitedMember { member, secret, .. }: &AwaitedMember,
+    AwaitedMember { account, secret, .. }: &AwaitedMember,
     waiting: &Token,
     code: &PresentedCode,
     session: &Token,
     origin: Origin,
 ) -> Result<(), CodeError> {
-    let by_app = secret.as_ref().and_then(|secret| secret.step_of(code, origin.at)).map(Proof::Step);
-    let proof = by_app.unwrap_or_else(|| Proof::RecoveryCode(RecoveryCode::digest_of(code)));
+    let proof = Proof::of_code(secret.as_ref(), code, origin.at);
     let session =
-        NewSession { token: session.digest(), member_id: member.id, started_at: origin.at, browser: origin.browser };
-    match sessions.finish(&waiting.digest(), proof, &session, &origin.by(member.actor())).await? {
+        NewSession { token: session.digest(), member_id: account.id, started_at: origin.at, browser: origin.browser };
+    match sessions.finish(&waiting.digest(), proof, &session, &origin.by(account.actor())).await? {
         CodeOutcome::SignedIn => Ok(()),
         CodeOutcome::WrongCode => {
-            sessions.note_failure(member, Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
+            sessions.note_failure(account, Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
             Err(CodeError::WrongCode)
         }
+        CodeOutcome::Locked => Err(CodeError::Locked),
         CodeOutcome::Over => Err(CodeError::Over),
     }
 }

@@ -6,9 +6,11 @@ use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
 use crate::audit::action::{Action, Deed};
-use crate::ids::MemberId;
-use crate::members::member::Member;
-use crate::members::second_factor::TotpSecret;
+use crate::ids::{MemberId, OrganisationId};
+use crate::members::member::{Account, Invitation, Member, Membership};
+use crate::members::password::PasswordHash;
+use crate::members::presented::PresentedCode;
+use crate::members::second_factor::{RecoveryCode, TotpSecret};
 use crate::sessions::browser::Browser;
 use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
@@ -22,6 +24,10 @@ pub const SESSION_LIMIT: Duration = Duration::days(7);
 pub const SESSIONS_MAX: u32 = 50;
 /// How long a sign-in waits for its code: long enough to find one's phone.
 pub const CODE_LIMIT: Duration = Duration::minutes(10);
+
+/// Wrong codes in a row after which codes of the app no longer work, until a reset link was used: as many as NIST SP
+/// 800-63B allows. Recovery codes go on working, because they are too long to be guessed.
+pub const WRONG_CODES_MAX: u32 = 100;
 
 /// A session to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +57,17 @@ pub struct SessionRecord {
     pub last_used_at: OffsetDateTime,
 }
 
+/// What became of a sign-in with the right password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeginOutcome {
+    /// The member is signed in.
+    SignedIn,
+    /// The sign-in waits for the code of the second factor.
+    CodeNeeded,
+    /// The password was changed, or the member removed, since the password was compared.
+    PasswordChanged,
+}
+
 /// What became of an attempt to end a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOutcome {
@@ -60,7 +77,25 @@ pub enum EndOutcome {
     NoSuchSession,
 }
 
+/// What became of an attempt to choose the organisation of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChooseOutcome {
+    /// The session is in it.
+    Chosen,
+    /// The member does not belong to it, or the session has ended.
+    NoSuchOrganisation,
+}
+
 /// Who holds a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A member of the organisation that the session is in.
+    Member(SignedIn),
+    /// A person who belongs to several organisations, and has yet to choose one.
+    Undecided(Account),
+}
+
+/// A member who is signed in to an organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedIn {
     /// The member who is signed in.
@@ -71,6 +106,12 @@ pub struct SignedIn {
     pub has_second_factor: bool,
     /// Whether the organisation requires that of every member.
     pub is_second_factor_required: bool,
+    /// When the member last confirmed, in this session, who they are.
+    pub confirmed_at: Option<OffsetDateTime>,
+    /// Whether another organisation of the person requires it.
+    pub is_second_factor_required_elsewhere: bool,
+    /// Whether the person belongs to another organisation, too.
+    pub is_in_several: bool,
 }
 
 impl SignedIn {
@@ -79,17 +120,61 @@ impl SignedIn {
     pub fn must_turn_on_second_factor(&self) -> bool {
         self.is_second_factor_required && !self.has_second_factor
     }
+
+    /// Whether the member has confirmed who they are within this time.
+    #[must_use]
+    pub fn is_confirmed(&self, within: Duration, now: OffsetDateTime) -> bool {
+        self.confirmed_at.is_some_and(|at| at > now - within)
+    }
 }
 
 /// A sign-in with the right password that waits for its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitedMember {
-    /// The member who would be signed in.
-    pub member: Member,
+    /// The account that would be signed in to.
+    pub account: Account,
+    /// The invitation that is accepted by it, if there is one.
+    pub invitation: Option<Invitation>,
     /// The secret shared with the member's app, if there is one.
     pub secret: Option<TotpSecret>,
     /// Whether the member can use a passkey instead of a code.
     pub has_passkey: bool,
+}
+
+/// The second factors of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Factors {
+    /// The secret shared with the member's app, if there is one.
+    pub secret: Option<TotpSecret>,
+    /// Whether the member has a passkey.
+    pub has_passkey: bool,
+}
+
+/// How a signed-in member confirms their identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The password, which matched this hash, and where the member has a second factor a proof of it.
+    Password(PasswordHash, Option<Proof>),
+    /// A passkey, whose signature was checked.
+    Passkey {
+        /// The digest of the passkey.
+        passkey: TokenDigest,
+        /// When the session was last confirmed, which the challenge was made of.
+        last_confirmed_at: Option<OffsetDateTime>,
+    },
+}
+
+/// What became of an attempt to confirm who the member of a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfirmOutcome {
+    /// The session is confirmed from this moment on.
+    Confirmed,
+    /// The code was used before, or is wrong, or the passkey was removed or has signed for an earlier confirmation.
+    WrongFactor,
+    /// The code is not a recovery code, and there were [`WRONG_CODES_MAX`] wrong ones in a row.
+    Locked,
+    /// The member has a second factor that was not shown, or the password was changed meanwhile.
+    NotEnough,
 }
 
 /// The proof that a member has the second factor. Each works once.
@@ -103,6 +188,14 @@ pub enum Proof {
     Passkey(TokenDigest),
 }
 
+impl Proof {
+    /// What a typed code proves, if it is right: that the member has the app of this secret, or else a recovery code.
+    pub(crate) fn of_code(secret: Option<&TotpSecret>, code: &PresentedCode, now: OffsetDateTime) -> Self {
+        let by_app = secret.and_then(|secret| secret.step_of(code, now)).map(Self::Step);
+        by_app.unwrap_or_else(|| Self::RecoveryCode(RecoveryCode::digest_of(code)))
+    }
+}
+
 /// What became of an attempt to finish a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeOutcome {
@@ -110,6 +203,8 @@ pub enum CodeOutcome {
     SignedIn,
     /// The code was used before, or is wrong.
     WrongCode,
+    /// The code is not a recovery code, and there were [`WRONG_CODES_MAX`] wrong ones in a row.
+    Locked,
     /// The sign-in took too long, or was finished before.
     Over,
 }
@@ -127,20 +222,24 @@ pub enum Visit {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Starts a session.
-    async fn start(&self, session: &NewSession, deed: &Deed) -> Result<(), StoreError>;
+    /// Starts a session, in the person's organisation if there is one alone, or, where the member has a second factor,
+    /// a sign-in that waits for its code: its token allows sending the code and nothing else. Refuses both if the
+    /// password is no longer the one of this hash. Decided under a lock of the member, which every change of passwords
+    /// and second factors takes before it ends sessions.
+    async fn begin(
+        &self,
+        session: &NewSession,
+        password: &PasswordHash,
+        deed: &Deed,
+    ) -> Result<BeginOutcome, StoreError>;
 
-    /// Records a failed attempt to sign in as this member; the action says what was wrong.
-    async fn note_failure(&self, member: &Member, action: Action, deed: &Deed) -> Result<(), StoreError>;
-
-    /// Stores a sign-in that waits for its code. It is not a session: its token allows sending the code and nothing
-    /// else.
-    async fn await_code(&self, sign_in: &NewSession) -> Result<(), StoreError>;
+    /// Records a failed attempt to sign in to this account; the action says what was wrong.
+    async fn note_failure(&self, account: &Account, action: Action, deed: &Deed) -> Result<(), StoreError>;
 
     /// The member whose sign-in waits for a code under this token, if it has not ended.
     async fn awaited(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<AwaitedMember>, StoreError>;
 
-    /// Uses up a proof and the waiting sign-in, and starts the session.
+    /// Uses up a proof and the waiting sign-in, accepts its invitation if it is still open, and starts the session.
     async fn finish(
         &self,
         waiting: &TokenDigest,
@@ -149,13 +248,40 @@ pub trait SessionStore: Send + Sync {
         deed: &Deed,
     ) -> Result<CodeOutcome, StoreError>;
 
+    /// The member's second factors.
+    async fn factors(&self, member: MemberId) -> Result<Factors, StoreError>;
+
+    /// Confirms who the member of a session is, and uses up the proof of the second factor. Fails if the session has
+    /// ended.
+    async fn confirm(
+        &self,
+        session: &TokenDigest,
+        evidence: &Evidence,
+        deed: &Deed,
+    ) -> Result<ConfirmOutcome, StoreError>;
+
     /// Who holds this session, if it has not ended.
     async fn holder(
         &self,
         token: &TokenDigest,
         visit: Visit,
         now: OffsetDateTime,
-    ) -> Result<Option<SignedIn>, StoreError>;
+    ) -> Result<Option<Holder>, StoreError>;
+
+    /// The organisations of a person, by name.
+    async fn memberships(&self, member: MemberId) -> Result<Vec<Membership>, StoreError>;
+
+    /// Puts a session into one of its person's organisations, in place of the one that it is in.
+    async fn choose(
+        &self,
+        token: &TokenDigest,
+        organisation: OrganisationId,
+        deed: &Deed,
+    ) -> Result<ChooseOutcome, StoreError>;
+
+    /// Remembers the browser of a session that has just started. Returns its account, if they have signed in before,
+    /// and never by this browser in this network.
+    async fn note_browser(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Account>, StoreError>;
 
     /// Ends a session.
     async fn end(&self, token: &TokenDigest, deed: &Deed) -> Result<(), StoreError>;

@@ -6,6 +6,8 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use crate::ids::OrganisationId;
+
 /// 256 random bits in hexadecimal digits.
 const DIGITS: usize = 64;
 
@@ -41,6 +43,17 @@ impl Token {
         let mut hasher = Sha256::new();
         hasher.update(b"intake form ");
         hasher.update(self.0.as_bytes());
+        hexadecimal(&hasher.finalize())
+    }
+
+    /// The same for the pages of an organisation: a form of one page does not change another organisation, which the
+    /// session was switched to in the meantime.
+    #[must_use]
+    pub fn form_token_in(&self, organisation: OrganisationId) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(b"intake form ");
+        hasher.update(self.0.as_bytes());
+        hasher.update(organisation.as_uuid().as_bytes());
         hexadecimal(&hasher.finalize())
     }
 

@@ -1,15 +1,24 @@
 //! Changing one's name and password, and resetting a forgotten one, against mocked ports.
 
+use std::sync::{Arc, Mutex};
+
 use intake_domain::{
-    Actor, ChangeEmailError, ChangeNameError, ConfirmError, Credentials, EmailOutcome, IssueOutcome,
-    IssuePasswordResetError, IssuedPasswordReset, MockMemberStore, MockPasswordHasher, NameError, OrganisationId,
-    Password, PasswordError, PasswordHash, PasswordResetOutcome, PresentedPassword, ResetPasswordError, Token, Waiter,
-    change_email, change_name, change_password, confirm_password, issue_password_reset, reset_password,
+    Action, Actor, ChangeEmailError, ChangeNameError, ConfirmEmailError, ConfirmError, ConfirmOutcome, ConfirmedMember,
+    Credentials, EmailAddress, EmailOutcome, Evidence, Factors, IssueOutcome, IssuePasswordResetError,
+    IssuedPasswordReset, LinkDelivery, MockAccountStore, MockEmailChangeStore, MockMemberStore, MockPasswordHasher,
+    MockPasswordResetStore, MockSessionStore, NameError, NameOutcome, OpenReset, OrganisationId, PASSWORD_RESET_LIFE,
+    PasskeysAtReset, Password, PasswordError, PasswordHash, PasswordResetOutcome, PresentedCode, PresentedPassword,
+    Proof, RecoveryCode, ResetPasswordError, Salt, SignedIn, Token, TotpSecret, Waiter, change_email, change_name,
+    change_password, confirm_by_password, confirm_email_change, issue_password_reset, request_password_reset,
+    reset_password,
 };
+use time::Duration;
 use time::macros::datetime;
 use uuid::Uuid;
 
-use crate::fixtures::{NOW, PASSWORD, ada, confirmed, hash, organisation, origin, run, signed_in};
+use crate::fixtures::{
+    NOW, PASSWORD, ada, confirmed, confirmed_deed, hash, organisation, origin, run, session, signed_in,
+};
 
 const NEW_PASSWORD: &str = "four herons at the jetty";
 
@@ -22,146 +31,253 @@ fn members() -> MockMemberStore {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(|email, _| {
         assert_eq!(email.folded(), ada().email.folded());
-        Ok(Some(Credentials { member: ada(), password: hash(), has_second_factor: false, is_familiar: false }))
+        Ok(vec![Credentials { account: ada().account(), password: hash(), is_familiar: false }])
+    });
+    members.expect_member().returning(|id, email| {
+        let is_ada = id == organisation() && email.folded() == ada().email.folded();
+        Ok(is_ada.then(ada))
     });
     members
 }
 
 fn hasher() -> MockPasswordHasher {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().returning(|waiter, presented, stored| {
-        assert_eq!((waiter, stored), (Waiter::Member(ada().id), Some(hash())));
-        Ok(presented.expose() == PASSWORD)
+    hasher.expect_find().returning(|waiter, presented, stored| {
+        assert_eq!((waiter, stored), (Waiter::Confirmation(session().digest()), &[hash()][..]));
+        Ok((presented.expose() == PASSWORD).then(hash))
     });
     hasher
 }
 
-fn try_to_confirm(members: &MockMemberStore, hasher: &MockPasswordHasher, password: &str) -> Result<(), ConfirmError> {
+/// Tries to confirm Ada, whose app has this secret, by what she typed. Gives what the store was asked to accept.
+fn try_to_confirm(
+    secret: Option<&TotpSecret>,
+    password: &str,
+    code: Option<&str>,
+    outcome: ConfirmOutcome,
+) -> (Result<(), ConfirmError>, Vec<Evidence>) {
+    let (members, hasher, mut sessions) = (members(), hasher(), MockSessionStore::new());
+    let (secret, shown) = (secret.cloned(), Arc::new(Mutex::new(Vec::new())));
+    sessions.expect_factors().returning(move |_| Ok(Factors { secret: secret.clone(), has_passkey: false }));
+    let seen = Arc::clone(&shown);
+    sessions.expect_confirm().returning(move |token, evidence, recorded| {
+        assert_eq!((*token, recorded), (session().digest(), &origin().by(ada().actor())));
+        seen.lock().unwrap().push(evidence.clone());
+        Ok(outcome)
+    });
+    let failures = usize::from(outcome == ConfirmOutcome::WrongFactor);
+    sessions.expect_note_failure().times(failures).returning(|account, action, _| {
+        assert_eq!((account, action), (&ada().account(), Action::CodeFailed));
+        Ok(())
+    });
     let (signed_in, password) = (signed_in(false), PresentedPassword::new(password));
-    run(confirm_password(members, hasher, &signed_in, &password)).map(drop)
+    let code = code.map(PresentedCode::new);
+    let typed = (&password, code.as_ref());
+    let done = run(confirm_by_password((&members, &sessions, &hasher), &signed_in, &session(), typed, origin()));
+    let shown = shown.lock().unwrap().clone();
+    (done, shown)
 }
 
 #[test]
 fn only_the_right_password_confirms_a_member() {
-    let (members, hasher) = (members(), hasher());
-    assert!(try_to_confirm(&members, &hasher, PASSWORD).is_ok());
+    let (done, shown) = try_to_confirm(None, PASSWORD, None, ConfirmOutcome::Confirmed);
+    done.unwrap();
+    assert_eq!(shown, [Evidence::Password(hash(), None)]);
     for wrong in ["correct horse", ""] {
-        assert!(matches!(try_to_confirm(&members, &hasher, wrong), Err(ConfirmError::WrongPassword)), "{wrong}");
+        let (done, shown) = try_to_confirm(None, wrong, None, ConfirmOutcome::Confirmed);
+        assert!(matches!(done, Err(ConfirmError::WrongPassword)) && shown.is_empty(), "{wrong}");
     }
+}
+
+#[test]
+fn a_typed_code_is_shown_to_the_store_and_a_wrong_one_is_recorded() {
+    let secret = TotpSecret::new([9; 20]);
+    let right = secret.code_at(NOW);
+    let (done, shown) = try_to_confirm(Some(&secret), PASSWORD, Some(&right), ConfirmOutcome::Confirmed);
+    done.unwrap();
+    assert_eq!(shown, [Evidence::Password(hash(), Some(Proof::Step(NOW.unix_timestamp() / 30)))]);
+    let recovery = RecoveryCode::new([1; 10]);
+    let (_, shown) = try_to_confirm(Some(&secret), PASSWORD, Some(recovery.expose()), ConfirmOutcome::Confirmed);
+    assert_eq!(shown, [Evidence::Password(hash(), Some(Proof::RecoveryCode(recovery.digest())))]);
+    let (wrong, _) = try_to_confirm(Some(&secret), PASSWORD, Some("000000"), ConfirmOutcome::WrongFactor);
+    assert!(matches!(wrong, Err(ConfirmError::WrongFactor)));
+    let (alone, _) = try_to_confirm(Some(&secret), PASSWORD, None, ConfirmOutcome::NotEnough);
+    assert!(matches!(alone, Err(ConfirmError::NotEnough)));
+    let (guess, shown) = try_to_confirm(Some(&secret), "guess", Some(&right), ConfirmOutcome::Confirmed);
+    assert!(matches!(guess, Err(ConfirmError::WrongPassword)) && shown.is_empty(), "the code is not used up");
+}
+
+#[test]
+fn a_confirmation_is_good_for_a_quarter_of_an_hour() {
+    for (age, is_good) in [(Duration::ZERO, true), (Duration::minutes(14), true), (Duration::minutes(15), false)] {
+        let signed_in = SignedIn { confirmed_at: Some(NOW - age), ..signed_in(false) };
+        assert_eq!(ConfirmedMember::of(&signed_in, &session(), NOW).is_some(), is_good, "{age}");
+    }
+    let never = SignedIn { confirmed_at: None, ..signed_in(false) };
+    assert!(ConfirmedMember::of(&never, &session(), NOW).is_none());
 }
 
 #[test]
 fn a_confirmed_member_changes_the_password_and_the_session_goes_on() {
-    let (mut members, mut hasher) = (MockMemberStore::new(), MockPasswordHasher::new());
+    let (mut accounts, mut hasher) = (MockAccountStore::new(), MockPasswordHasher::new());
     hasher.expect_hash().times(1).returning(|waiter, password, salt| {
-        assert_eq!((waiter, password.expose(), salt), (Waiter::Member(ada().id), NEW_PASSWORD, [3; 16]));
+        let of_the_address = Salt::Of(hash());
+        assert_eq!((waiter, password.expose(), salt), (Waiter::NewPassword, NEW_PASSWORD, of_the_address));
         Ok(new_hash())
     });
-    members.expect_change_password().times(1).returning(|member, password, kept, recorded| {
-        assert_eq!((member, password, *kept), (&ada(), &new_hash(), Token::new([2; 32]).digest()));
-        assert_eq!(recorded, &origin().by(ada().actor()));
+    accounts.expect_change_password().times(1).returning(|member, password, recorded| {
+        assert_eq!((member, password), (&ada(), &new_hash()));
+        assert_eq!(recorded, &confirmed_deed());
         Ok(())
     });
-    let (new, session, deed) = (Password::new(NEW_PASSWORD).unwrap(), Token::new([2; 32]), origin().by(ada().actor()));
+    let (new, deed) = (Password::new(NEW_PASSWORD).unwrap(), origin().by(ada().actor()));
     confirmed(&signed_in(false), |ada| {
-        run(change_password(&members, &hasher, ada, &new, [3; 16], &session, &deed)).unwrap();
+        run(change_password((&accounts, &members(), &hasher), ada, &new, [3; 16], &deed)).unwrap();
     });
 }
 
 #[test]
-fn a_name_is_changed_once_and_keeps_the_rules() {
+fn a_name_is_changed_once_keeps_the_rules_and_is_no_one_elses() {
     let deed = origin().by(ada().actor());
-    let mut members = MockMemberStore::new();
-    members.expect_change_name().times(1).returning(|member, name, recorded| {
+    let mut accounts = MockAccountStore::new();
+    accounts.expect_change_name().times(1).returning(|member, name, recorded| {
         assert_eq!((member, name.as_str(), recorded), (&ada(), "Ada King", &origin().by(ada().actor())));
-        Ok(())
+        Ok(NameOutcome::Changed)
     });
-    run(change_name(&members, &ada(), "Ada King", &deed)).unwrap();
-    run(change_name(&members, &ada(), "Ada", &deed)).unwrap();
-    let blank = run(change_name(&members, &ada(), " ", &deed));
+    run(change_name(&accounts, &ada(), "Ada King", &deed)).unwrap();
+    run(change_name(&accounts, &ada(), "Ada", &deed)).unwrap();
+    let blank = run(change_name(&accounts, &ada(), " ", &deed));
     assert!(matches!(blank, Err(ChangeNameError::Invalid(NameError::Blank))));
+    let reserved = run(change_name(&accounts, &ada(), "An operator", &deed));
+    assert!(matches!(reserved, Err(ChangeNameError::Invalid(NameError::Reserved))));
+    accounts.checkpoint();
+    accounts.expect_change_name().times(1).returning(|_, _, _| Ok(NameOutcome::Taken));
+    let taken = run(change_name(&accounts, &ada(), "Grace", &deed));
+    assert!(matches!(taken, Err(ChangeNameError::Invalid(NameError::Taken))));
+}
+
+/// Where an account with the new address has this hash, if there is one.
+fn try_to_change_email(
+    other: Option<PasswordHash>,
+    email: &str,
+    password: &str,
+    outcome: EmailOutcome,
+) -> Result<(), ChangeEmailError> {
+    let (mut accounts, mut members) = (MockAccountStore::new(), MockMemberStore::new());
+    let mut hasher = MockPasswordHasher::new();
+    let salt = other.clone().map_or(Salt::Random([3; 16]), Salt::Of);
+    members.expect_credentials().returning(move |email, _| {
+        let found = if email.folded() == ada().email.folded() { Some(hash()) } else { other.clone() };
+        let credentials = |password| Credentials { account: ada().account(), password, is_familiar: false };
+        Ok(found.map(credentials).into_iter().collect())
+    });
+    hasher.expect_find().returning(|_, presented, stored| {
+        assert_eq!(stored, &[hash()][..]);
+        Ok((presented.expose() == PASSWORD).then(hash))
+    });
+    hasher.expect_hash().returning(move |_, password, with| {
+        assert_eq!((password.expose(), with), (PASSWORD, salt.clone()));
+        Ok(new_hash())
+    });
+    accounts.expect_change_email().returning(move |member, email, seen, new, recorded| {
+        assert_eq!((member, email.as_str()), (&ada(), "countess@clinic.example"));
+        assert_eq!((seen, new, recorded), (&hash(), &new_hash(), &confirmed_deed()));
+        Ok(outcome)
+    });
+    let (email, password) = (email.parse().unwrap(), PresentedPassword::new(password));
+    let deed = origin().by(ada().actor());
+    confirmed(&signed_in(false), |ada| {
+        run(change_email((&accounts, &members, &hasher), ada, (&email, &password), [3; 16], &deed))
+    })
 }
 
 #[test]
-fn an_email_is_changed_once_and_may_be_taken() {
-    for (outcome, is_changed) in [(EmailOutcome::Changed, true), (EmailOutcome::Taken, false)] {
-        let mut members = MockMemberStore::new();
-        members.expect_change_email().times(1).returning(move |member, email, kept, recorded| {
-            assert_eq!((member, email.as_str()), (&ada(), "countess@clinic.example"));
-            assert_eq!((*kept, recorded), (Token::new([2; 32]).digest(), &origin().by(ada().actor())));
-            Ok(outcome)
-        });
-        let change = |email: &str| {
-            let (email, session, deed) = (email.parse().unwrap(), Token::new([2; 32]), origin().by(ada().actor()));
-            confirmed(&signed_in(false), |ada| run(change_email(&members, ada, &email, &session, &deed)))
-        };
-        let result = change("countess@clinic.example");
-        assert_eq!(result.is_ok(), is_changed);
-        assert!(is_changed || matches!(result, Err(ChangeEmailError::Taken)));
-        change(ada().email.as_str()).unwrap();
+fn an_email_is_changed_by_the_password_which_is_hashed_with_the_salt_of_the_new_address() {
+    const COUNTESS: &str = "countess@clinic.example";
+    for other in [None, Some(PasswordHash::new("$argon2id$elsewhere".to_owned()))] {
+        let change =
+            |email: &str, password: &str, outcome| try_to_change_email(other.clone(), email, password, outcome);
+        change(COUNTESS, PASSWORD, EmailOutcome::Changed).unwrap();
+        change(ada().email.as_str(), "", EmailOutcome::Taken).unwrap();
+        let wrong = change(COUNTESS, "correct horse", EmailOutcome::Changed);
+        assert!(matches!(wrong, Err(ChangeEmailError::WrongPassword)));
+        let taken = change(COUNTESS, PASSWORD, EmailOutcome::Taken);
+        assert!(matches!(taken, Err(ChangeEmailError::Taken)));
+        let changed = change(COUNTESS, PASSWORD, EmailOutcome::AccountChanged);
+        assert!(matches!(changed, Err(ChangeEmailError::AccountChanged)));
     }
 }
 
 fn issue(
-    members: &MockMemberStore,
+    resets: &MockPasswordResetStore,
     organisation: OrganisationId,
     email: &str,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
-    let (email, deed) = (email.parse().unwrap(), origin().by(Actor::Operator));
-    run(issue_password_reset(members, organisation, &email, Token::new([5; 32]), &deed))
+    let (email, deed) = (email.parse().unwrap(), origin().by(Actor::Operator(intake_domain::Operator::default())));
+    let link = (Token::new([5; 32]), LinkDelivery::Shown);
+    run(issue_password_reset((&members(), resets), organisation, &email, link, &deed))
 }
 
 #[test]
 fn a_reset_link_is_good_for_24_hours() {
-    let mut members = members();
-    members.expect_issue_password_reset().times(1).returning(|member, reset, recorded| {
-        assert_eq!((member, reset.token), (&ada(), Token::new([5; 32]).digest()));
-        assert_eq!((reset.expires_at, &recorded.actor), (datetime!(2025-12-04 10:30 UTC), &Actor::Operator));
+    let mut resets = MockPasswordResetStore::new();
+    resets.expect_issue_password_reset().times(1).returning(|member, reset, delivery, recorded| {
+        let token = Token::new([5; 32]).digest();
+        assert_eq!((member, reset.token, delivery), (&ada(), token, LinkDelivery::Shown));
+        assert_eq!(
+            (reset.expires_at, &recorded.actor),
+            (datetime!(2025-12-04 10:30 UTC), &Actor::Operator(intake_domain::Operator::default()))
+        );
         Ok(IssueOutcome::Issued)
     });
-    let made = issue(&members, organisation(), "Ada@clinic.example");
+    let made = issue(&resets, organisation(), "Ada@clinic.example");
     let made = made.unwrap();
     assert_eq!((made.email, made.expires_at), (ada().email, datetime!(2025-12-04 10:30 UTC)));
 }
 
 #[test]
-fn no_link_is_made_for_a_member_of_another_organisation_nor_for_one_who_is_gone() {
-    let elsewhere = issue(&members(), Uuid::from_u128(2).into(), "ada@clinic.example");
+fn no_link_is_made_for_a_member_of_another_organisation_nor_for_one_who_is_gone_or_shared() {
+    let elsewhere = issue(&MockPasswordResetStore::new(), Uuid::from_u128(2).into(), "ada@clinic.example");
     assert!(matches!(elsewhere, Err(IssuePasswordResetError::NoSuchMember { .. })));
-    let mut members = members();
-    members.expect_issue_password_reset().times(1).returning(|_, _, _| Ok(IssueOutcome::NoSuchMember));
-    let gone = issue(&members, organisation(), "ada@clinic.example");
+    let mut resets = MockPasswordResetStore::new();
+    let mut outcomes = [IssueOutcome::NoSuchMember, IssueOutcome::SharedAccount].into_iter();
+    resets.expect_issue_password_reset().times(2).returning(move |_, _, _, _| Ok(outcomes.next().unwrap()));
+    let gone = issue(&resets, organisation(), "ada@clinic.example");
     assert!(matches!(gone, Err(IssuePasswordResetError::NoSuchMember { .. })));
+    let shared = issue(&resets, organisation(), "ada@clinic.example");
+    assert!(matches!(shared, Err(IssuePasswordResetError::SharedAccount)));
 }
 
 fn try_to_reset(
-    members: &MockMemberStore,
+    resets: &MockPasswordResetStore,
     hasher: &MockPasswordHasher,
     password: &str,
 ) -> Result<(), ResetPasswordError> {
     let (token, password) = (Token::new([5; 32]), PresentedPassword::new(password));
-    run(reset_password(members, hasher, &token, &password, [3; 16], origin()))
+    let password = (&password, PasskeysAtReset::Removed);
+    run(reset_password((&members(), resets, hasher), &token, password, [3; 16], origin()))
 }
 
 #[test]
 fn an_open_link_gives_its_member_another_password() {
     for (outcome, is_done) in [(PasswordResetOutcome::Done, true), (PasswordResetOutcome::Gone, false)] {
-        let (mut members, mut hasher) = (MockMemberStore::new(), MockPasswordHasher::new());
-        members.expect_password_reset().times(1).returning(|token, now| {
+        let (mut resets, mut hasher) = (MockPasswordResetStore::new(), MockPasswordHasher::new());
+        resets.expect_password_reset().times(1).returning(|token, now| {
             assert_eq!((*token, now), (Token::new([5; 32]).digest(), NOW));
-            Ok(Some(ada()))
+            Ok(Some(OpenReset { account: ada().account(), may_remove_passkeys: true }))
         });
         hasher.expect_hash().times(1).returning(|waiter, password, salt| {
             let guest = Waiter::Guest(Token::new([5; 32]).digest());
-            assert_eq!((waiter, password.expose(), salt), (guest, NEW_PASSWORD, [3; 16]));
+            assert_eq!((waiter, password.expose(), salt), (guest, NEW_PASSWORD, Salt::Of(hash())));
             Ok(new_hash())
         });
-        members.expect_reset_password().times(1).returning(move |token, member, password, recorded| {
-            assert_eq!((*token, member, password), (Token::new([5; 32]).digest(), &ada(), &new_hash()));
+        resets.expect_reset_password().times(1).returning(move |token, account, password, passkeys, recorded| {
+            assert_eq!((*token, account, password), (Token::new([5; 32]).digest(), &ada().account(), &new_hash()));
+            assert_eq!(passkeys, PasskeysAtReset::Removed);
             assert_eq!(recorded, &origin().by(Actor::Stranger));
             Ok(outcome)
         });
-        let result = try_to_reset(&members, &hasher, NEW_PASSWORD);
+        let result = try_to_reset(&resets, &hasher, NEW_PASSWORD);
         assert_eq!(result.is_ok(), is_done);
         assert!(is_done || matches!(result, Err(ResetPasswordError::NoReset)));
     }
@@ -169,10 +285,56 @@ fn an_open_link_gives_its_member_another_password() {
 
 #[test]
 fn a_dead_link_makes_nobody_hash_and_a_bad_password_asks_nobody() {
-    let mut members = MockMemberStore::new();
-    members.expect_password_reset().times(1).returning(|_, _| Ok(None));
-    let dead = try_to_reset(&members, &MockPasswordHasher::new(), NEW_PASSWORD);
+    let mut resets = MockPasswordResetStore::new();
+    resets.expect_password_reset().times(1).returning(|_, _| Ok(None));
+    let dead = try_to_reset(&resets, &MockPasswordHasher::new(), NEW_PASSWORD);
     assert!(matches!(dead, Err(ResetPasswordError::NoReset)));
-    let short = try_to_reset(&MockMemberStore::new(), &MockPasswordHasher::new(), "short");
+    let short = try_to_reset(&MockPasswordResetStore::new(), &MockPasswordHasher::new(), "short");
     assert!(matches!(short, Err(ResetPasswordError::Invalid(PasswordError::Length))));
+}
+
+#[test]
+fn a_link_that_was_asked_for_is_the_members_alone_and_open_for_a_day() {
+    for known in [Some(ada().account()), None] {
+        let mut resets = MockPasswordResetStore::new();
+        let found = known.clone();
+        resets.expect_request_password_reset().times(1).returning(move |member, link, recorded| {
+            assert_eq!((member, link.token), (ada().id, Token::new([4; 32]).digest()));
+            assert_eq!((link.expires_at, recorded), (NOW + PASSWORD_RESET_LIFE, &origin().by(Actor::Stranger)));
+            Ok(found.clone())
+        });
+        let make_token = || Token::new([4; 32]);
+        let made = run(request_password_reset((&members(), &resets), &ada().email, make_token, origin())).unwrap();
+        let made: Vec<_> = made.into_iter().map(|(account, link)| (account, link.expires_at)).collect();
+        let expected: Vec<_> = known.into_iter().map(|ada| (ada, NOW + PASSWORD_RESET_LIFE)).collect();
+        assert_eq!(made, expected);
+    }
+    let mut nobody = MockMemberStore::new();
+    nobody.expect_credentials().returning(|_, _| Ok(vec![]));
+    let (resets, make_token) = (MockPasswordResetStore::new(), || Token::new([4; 32]));
+    let made = run(request_password_reset((&nobody, &resets), &ada().email, make_token, origin())).unwrap();
+    assert!(made.is_empty());
+}
+
+#[test]
+fn a_new_address_counts_once_its_link_was_opened() {
+    let email: EmailAddress = "ada@elsewhere.example".parse().unwrap();
+    for (outcome, is_changed) in
+        [(Some(EmailOutcome::Changed), true), (Some(EmailOutcome::Taken), false), (None, false)]
+    {
+        let (mut changes, email) = (MockEmailChangeStore::new(), email.clone());
+        let asked = email.clone();
+        changes.expect_email_change().returning(move |_, _| Ok(Some((ada().account(), asked.clone()))));
+        changes.expect_confirm_email_change().times(1).returning(move |_, account, new, recorded| {
+            assert_eq!((account, new.as_str()), (&ada().account(), "ada@elsewhere.example"));
+            assert_eq!(recorded, &origin().by(ada().actor()));
+            Ok(outcome)
+        });
+        let confirmed = run(confirm_email_change(&changes, &Token::new([5; 32]), origin()));
+        assert_eq!(confirmed.ok(), is_changed.then(|| (ada().account(), email)), "{outcome:?}");
+    }
+    let mut changes = MockEmailChangeStore::new();
+    changes.expect_email_change().returning(|_, _| Ok(None));
+    let refused = run(confirm_email_change(&changes, &Token::new([5; 32]), origin()));
+    assert!(matches!(refused, Err(ConfirmEmailError::NoChange)));
 }

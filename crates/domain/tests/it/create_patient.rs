@@ -64,8 +64,8 @@ fn a_faulty_draft_never_reaches_the_register() {
     register
         .expect_standing()
         .times(1)
-        .withf(|digest, now| (*digest, *now) == (key().digest(), NOW))
-        .returning(move |_, _| Ok(KeyStanding::Active(holder)));
+        .withf(|digest| *digest == key().digest())
+        .returning(move |_| Ok(KeyStanding::Active(holder)));
     match create(&register, draft(""), None) {
         Err(CreatePatientError::Invalid(faults)) => assert_eq!(faults.as_slice()[0].field, Some(Field::FirstName)),
         other => panic!("{other:?}"),
@@ -76,7 +76,7 @@ fn a_faulty_draft_never_reaches_the_register() {
 fn a_stranger_with_a_faulty_draft_learns_only_that_the_key_is_refused() {
     for refusal in [KeyRefusal::Unknown, KeyRefusal::Revoked, KeyRefusal::Expired] {
         let mut register = MockPatientRegister::new();
-        register.expect_standing().times(1).returning(move |_, _| Ok(KeyStanding::Refused(refusal)));
+        register.expect_standing().times(1).returning(move |_| Ok(KeyStanding::Refused(refusal)));
         match create(&register, draft(""), None) {
             Err(CreatePatientError::KeyRefused(told)) => assert_eq!(told, refusal),
             other => panic!("{other:?}"),
@@ -100,7 +100,7 @@ fn a_failing_store_is_passed_on() {
     assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Overloaded))));
 
     let mut register = MockPatientRegister::new();
-    register.expect_standing().returning(|_, _| Err(StoreError::Unavailable("gone".into())));
+    register.expect_standing().returning(|_| Err(StoreError::Unavailable("gone".into())));
     let result = create(&register, draft(""), None);
     assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Unavailable(_)))));
 }

@@ -2,8 +2,8 @@
 
 use futures_util::FutureExt;
 use intake_domain::{
-    AuditEntryId, Browser, ConfirmedMember, Credentials, Member, MemberId, MockMemberStore, MockPasswordHasher, Name,
-    OrganisationId, Origin, PasswordHash, PresentedPassword, Role, SignedIn, confirm_password,
+    AuditEntryId, Browser, ConfirmedMember, Deed, Member, MemberId, Name, OrganisationId, Origin, PasswordHash, Role,
+    SignedIn, Token,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -30,19 +30,30 @@ pub(crate) fn ada() -> Member {
 /// Ada, signed in with a second factor, which her organisation may require.
 pub(crate) fn signed_in(is_second_factor_required: bool) -> SignedIn {
     let organisation_name = "Clinic".to_owned();
-    SignedIn { member: ada(), organisation_name, has_second_factor: true, is_second_factor_required }
+    SignedIn {
+        member: ada(),
+        organisation_name,
+        has_second_factor: true,
+        is_second_factor_required,
+        is_second_factor_required_elsewhere: false,
+        is_in_several: false,
+        confirmed_at: Some(NOW),
+    }
 }
 
-/// Calls a use case with Ada, who has just typed her password.
+/// Calls a use case with Ada, who has just confirmed who she is.
 pub(crate) fn confirmed<T>(signed_in: &SignedIn, use_case: impl FnOnce(ConfirmedMember<'_>) -> T) -> T {
-    let mut members = MockMemberStore::new();
-    members.expect_credentials().returning(|_, _| {
-        Ok(Some(Credentials { member: ada(), password: hash(), has_second_factor: true, is_familiar: false }))
-    });
-    let mut hasher = MockPasswordHasher::new();
-    hasher.expect_matches().returning(|_, _, _| Ok(true));
-    let password = PresentedPassword::new(PASSWORD);
-    use_case(run(confirm_password(&members, &hasher, signed_in, &password)).unwrap())
+    use_case(ConfirmedMember::of(signed_in, &session(), NOW).unwrap())
+}
+
+/// The session that Ada is signed in by.
+pub(crate) fn session() -> Token {
+    Token::new([2; 32])
+}
+
+/// What a use case for a confirmed member records as done.
+pub(crate) fn confirmed_deed() -> Deed {
+    Deed { confirmed_in: Some(session().digest()), ..origin().by(ada().actor()) }
 }
 
 pub(crate) fn hash() -> PasswordHash {

@@ -13,7 +13,7 @@ fn format() -> KeyFormat {
 }
 
 fn deed() -> Deed {
-    origin().by(Actor::Operator)
+    origin().by(Actor::Operator(intake_domain::Operator::default()))
 }
 
 fn key_request() -> KeyRequest {
@@ -88,7 +88,7 @@ fn revoking_tells_when_the_key_was_first_revoked() {
     let first = datetime!(2025-01-01 0:00 UTC);
     keys.expect_revoke().times(1).returning(move |_, within, recorded| {
         assert_eq!((within, recorded), (Some(organisation()), &deed()));
-        Ok(RevokeOutcome::AlreadyRevoked { at: first })
+        Ok(RevokeOutcome::Revoked { at: first })
     });
     let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed()));
     assert_eq!(revoked.unwrap(), first);

@@ -1,4 +1,5 @@
-//! The domain in another service: the examples are built as a package that takes the domain without its default features.
+//! The domain in another service: the examples are built as a package that takes the domain without its default
+//! features.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -71,7 +72,7 @@ fn another_service_validates_json_lines_and_tables() {
     let said = text(&cargo(&folder, &["run", "--quiet", "--bin", "validate"], &lines.join("\n")));
     let expected = [
         "1: valid",
-        "2: lastName must be a string; dateOfBirth must be a day that exists in the calendar",
+        "2: lastName: must be a string; dateOfBirth: must be a day that exists in the calendar",
         "3: the patient is not valid JSON: error at line 1 column 12",
     ];
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
@@ -83,8 +84,8 @@ fn another_service_validates_json_lines_and_tables() {
     let said = text(&cargo(&folder, &validate_table, table));
     let expected = [
         "2: valid",
-        "3: lastName is required; phoneNumber E.164 format is required, for example +61491570006; \
-         email must be a valid email address",
+        "3: lastName: is required; phoneNumber: E.164 format is required, for example +61491570006; \
+         email: must be a valid email address",
     ];
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 

@@ -1,14 +1,14 @@
 //! Getting, using and losing a second factor against mocked ports.
 
 use intake_domain::{
-    Action, Actor, AwaitedMember, CodeError, CodeOutcome, Credentials, Deed, MockMemberStore, MockSessionStore,
-    OrganisationId, PresentedCode, Proof, RecoveryCode, ResetSecondFactorError, SecondFactorError, SecondFactorOutcome,
-    SecondFactorRequest, Token, TotpSecret, finish_sign_in, replace_recovery_codes, reset_second_factor,
-    turn_off_second_factor, turn_on_second_factor,
+    Action, Actor, AwaitedMember, CodeError, CodeOutcome, Deed, MockMemberStore, MockSecondFactorStore,
+    MockSessionStore, OrganisationId, PresentedCode, Proof, RecoveryCode, ResetSecondFactorError, SecondFactorError,
+    SecondFactorOutcome, SecondFactorRequest, Token, TotpSecret, finish_sign_in, replace_recovery_codes,
+    reset_second_factor, turn_off_second_factor, turn_on_second_factor,
 };
 use uuid::Uuid;
 
-use crate::fixtures::{NOW, ada, confirmed, hash, organisation, origin, run, signed_in};
+use crate::fixtures::{NOW, ada, confirmed, confirmed_deed, organisation, origin, run, signed_in};
 
 fn deed() -> Deed {
     origin().by(ada().actor())
@@ -22,14 +22,15 @@ fn codes() -> [RecoveryCode; 2] {
     [RecoveryCode::new([1; 10]), RecoveryCode::new([2; 10])]
 }
 
-fn try_to_turn_on(members: &MockMemberStore, code: &str) -> Result<(), SecondFactorError> {
+fn try_to_turn_on(factors: &MockSecondFactorStore, code: &str) -> Result<(), SecondFactorError> {
     let (codes, code) = (codes(), PresentedCode::new(code));
     let request = SecondFactorRequest { secret: secret(), code: &code, recovery_codes: &codes };
-    confirmed(&signed_in(false), |ada| run(turn_on_second_factor(members, ada, request, &deed())))
+    confirmed(&signed_in(false), |ada| run(turn_on_second_factor(factors, ada, request, &deed())))
 }
 
 fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Result<(), CodeError> {
-    let awaited = AwaitedMember { member: ada(), secret: Some(secret()), has_passkey: false };
+    let awaited =
+        AwaitedMember { account: ada().account(), invitation: None, secret: Some(secret()), has_passkey: false };
     let (waiting, session) = (Token::new([1; 32]), Token::new([2; 32]));
     let code = PresentedCode::new(code);
     run(finish_sign_in(sessions, &awaited, &waiting, &code, &session, origin()))
@@ -37,36 +38,36 @@ fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Result<(), CodeErro
 
 #[test]
 fn a_code_turns_it_on_and_is_used_up() {
-    let mut members = MockMemberStore::new();
-    members.expect_turn_on().times(1).returning(|member, factor, recorded| {
-        assert_eq!((member, &factor.secret, recorded), (&ada(), &secret(), &deed()));
+    let mut factors = MockSecondFactorStore::new();
+    factors.expect_turn_on().times(1).returning(|member, factor, recorded| {
+        assert_eq!((member, &factor.secret, recorded), (&ada(), &secret(), &confirmed_deed()));
         assert_eq!(factor.used_step, NOW.unix_timestamp() / 30);
         assert_eq!(factor.recovery_codes, codes().map(|code| code.digest()));
         Ok(SecondFactorOutcome::Changed)
     });
-    try_to_turn_on(&members, &secret().code_at(NOW)).unwrap();
+    try_to_turn_on(&factors, &secret().code_at(NOW)).unwrap();
 }
 
 #[test]
 fn nothing_is_turned_on_by_a_wrong_code_or_twice() {
     let right = secret().code_at(NOW);
     let wrong = if right == "000000" { "000001" } else { "000000" };
-    let refused = try_to_turn_on(&MockMemberStore::new(), wrong);
+    let refused = try_to_turn_on(&MockSecondFactorStore::new(), wrong);
     assert!(matches!(refused, Err(SecondFactorError::WrongCode)));
-    let mut members = MockMemberStore::new();
-    members.expect_turn_on().times(1).returning(|_, _, _| Ok(SecondFactorOutcome::Unchanged));
-    assert!(matches!(try_to_turn_on(&members, &right), Err(SecondFactorError::Unchanged)));
+    let mut factors = MockSecondFactorStore::new();
+    factors.expect_turn_on().times(1).returning(|_, _, _| Ok(SecondFactorOutcome::Unchanged));
+    assert!(matches!(try_to_turn_on(&factors, &right), Err(SecondFactorError::Unchanged)));
 }
 
 #[test]
 fn it_is_turned_off_unless_the_organisation_requires_it() {
-    let mut members = MockMemberStore::new();
-    members.expect_turn_off().times(1).returning(|member, _| {
+    let mut factors = MockSecondFactorStore::new();
+    factors.expect_turn_off().times(1).returning(|member, _| {
         assert_eq!(*member, ada());
         Ok(SecondFactorOutcome::Changed)
     });
     let turn_off = |is_required: bool| {
-        confirmed(&signed_in(is_required), |ada| run(turn_off_second_factor(&members, ada, &deed())))
+        confirmed(&signed_in(is_required), |ada| run(turn_off_second_factor(&factors, ada, &deed())))
     };
     assert!(matches!(turn_off(true), Err(SecondFactorError::Required)));
     turn_off(false).unwrap();
@@ -74,28 +75,27 @@ fn it_is_turned_off_unless_the_organisation_requires_it() {
 
 #[test]
 fn recovery_codes_are_replaced_by_their_digests() {
-    let mut members = MockMemberStore::new();
-    members.expect_replace_recovery_codes().times(1).returning(|member, digests, _| {
+    let mut factors = MockSecondFactorStore::new();
+    factors.expect_replace_recovery_codes().times(1).returning(|member, digests, _| {
         assert_eq!((member, digests), (&ada(), codes().map(|code| code.digest()).as_slice()));
         Ok(SecondFactorOutcome::Changed)
     });
     let signed_in = signed_in(true);
-    confirmed(&signed_in, |ada| run(replace_recovery_codes(&members, ada, &codes(), &deed()))).unwrap();
+    confirmed(&signed_in, |ada| run(replace_recovery_codes(&factors, ada, &codes(), &deed()))).unwrap();
 }
 
 #[test]
 fn an_operator_turns_it_off_for_a_member_of_that_organisation_alone() {
-    let mut members = MockMemberStore::new();
-    members.expect_credentials().returning(|email, _| {
-        let password = hash();
-        let is_ada = *email == ada().email;
-        Ok(is_ada.then(|| Credentials { member: ada(), password, has_second_factor: true, is_familiar: false }))
+    let (mut members, mut factors) = (MockMemberStore::new(), MockSecondFactorStore::new());
+    members.expect_member().returning(|id, email| {
+        let is_ada = id == organisation() && *email == ada().email;
+        Ok(is_ada.then(ada))
     });
     let mut outcomes = [SecondFactorOutcome::Unchanged, SecondFactorOutcome::Changed].into_iter();
-    members.expect_turn_off().times(2).returning(move |_, _| Ok(outcomes.next().unwrap()));
+    factors.expect_turn_off().times(2).returning(move |_, _| Ok(outcomes.next().unwrap()));
     let reset = |organisation: OrganisationId, email: &str| {
         let email = email.parse().unwrap();
-        run(reset_second_factor(&members, organisation, &email, &deed()))
+        run(reset_second_factor((&members, &factors), organisation, &email, &deed()))
     };
     for (organisation, email) in
         [(Uuid::from_u128(2).into(), "ada@clinic.example"), (organisation(), "eve@clinic.example")]
@@ -113,7 +113,7 @@ fn the_code_of_the_app_finishes_a_sign_in_under_a_new_token() {
         assert_eq!(*waiting, Token::new([1; 32]).digest());
         assert_eq!(proof, Proof::Step(NOW.unix_timestamp() / 30));
         assert_eq!((session.token, session.member_id), (Token::new([2; 32]).digest(), ada().id));
-        assert_eq!(recorded.actor, Actor::Member(ada().id, "Ada".to_owned()));
+        assert_eq!(recorded.actor, ada().actor());
         Ok(CodeOutcome::SignedIn)
     });
     try_to_finish(&sessions, &secret().code_at(NOW)).unwrap();
@@ -127,8 +127,8 @@ fn anything_else_is_tried_as_a_recovery_code_and_a_failure_is_recorded() {
         assert_eq!(proof, Proof::RecoveryCode(codes()[0].digest()));
         Ok(CodeOutcome::WrongCode)
     });
-    sessions.expect_note_failure().times(1).returning(|member, action, recorded| {
-        assert_eq!((member, action, &recorded.actor), (&ada(), Action::CodeFailed, &Actor::Stranger));
+    sessions.expect_note_failure().times(1).returning(|account, action, recorded| {
+        assert_eq!((account, action, &recorded.actor), (&ada().account(), Action::CodeFailed, &Actor::Stranger));
         Ok(())
     });
     assert!(matches!(try_to_finish(&sessions, &code), Err(CodeError::WrongCode)));

@@ -4,17 +4,16 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use actix_web::http::StatusCode;
+use intake_domain::Network;
 use intake_metrics::{Gauge, Kind, MetricsText};
 
 use crate::connection::eviction::{EvictionOrder, Reached, Signals};
-use crate::metrics::ANSWERS;
 use crate::trusted_proxies::TrustedProxies;
 
 /// The part of all connections that is kept free for newcomers while evicted connections are still closing.
@@ -75,9 +74,9 @@ impl Connections {
     }
 
     /// Gives a new connection a slot, and evicts another one if it must. None for an address that has its share and is
-    /// busy on all of its connections.
+    /// busy on all of its connections. Proxies are trusted on the plain listener only.
     #[must_use]
-    pub fn admit(&self, peer: Option<IpAddr>) -> Option<Slot> {
+    pub fn admit(&self, peer: Option<IpAddr>, is_secure: bool) -> Option<Slot> {
         let open = self.0.open.fetch_add(1, Ordering::Relaxed) + 1;
         let mut slot = Slot {
             connections: self.clone(),
@@ -85,21 +84,21 @@ impl Connections {
             reached: Cell::new(Reached::Accepted),
             signals: Arc::default(),
         };
-        if peer.is_some_and(|peer| self.0.proxies.contain(peer)) {
+        if !is_secure && peer.is_some_and(|peer| self.0.proxies.contain(peer)) {
             return Some(slot);
         }
-        let address = subscriber(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
+        let network = Network::of_subscriber(peer);
         let mut evictable = self.evictable();
         let share = self.0.max / 4;
-        let has_its_share = evictable.count(address) >= share.max(1);
+        let has_its_share = evictable.count(network) >= share.max(1);
         let evicted = if open > self.0.max / 2 && has_its_share {
-            Some(evictable.evict(Some(address))?)
+            Some(evictable.evict(Some(network))?)
         } else if open > self.0.max {
             evictable.evict(None)
         } else {
             None
         };
-        slot.number = Some(evictable.add(address, Arc::clone(&slot.signals)));
+        slot.number = Some(evictable.add(network, Arc::clone(&slot.signals)));
         drop(evictable);
         if let Some(evicted) = evicted {
             evicted.is_evicted.store(true, Ordering::Release);
@@ -149,8 +148,8 @@ impl Connections {
         text.gauge("intake_requests_in_flight", "Requests that are being served.", self.0.busy.get());
     }
 
-    /// How many connections wait for a TLS handshake or a first request, have shaken hands and sent no request yet, wait
-    /// for another request, and have one that is being served.
+    /// How many connections wait for a TLS handshake or a first request, have shaken hands and sent no request yet,
+    /// wait for another request, and have one that is being served.
     fn by_state(&self) -> [(&'static str, u64); 4] {
         let open = self.0.open.load(Ordering::Relaxed) as u64;
         let (secured, used, busy) = (self.0.secured.get(), self.0.used.get(), self.0.busy.get());
@@ -188,12 +187,7 @@ impl Slot {
         self.signals.was_used.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn request_ends(&self, status: StatusCode) {
-        self.end_request();
-        ANSWERS.add(status);
-    }
-
-    fn end_request(&self) {
+    pub(crate) fn request_ends(&self) {
         if self.signals.is_busy.swap(false, Ordering::Relaxed) {
             self.connections.0.busy.subtract(1);
         }
@@ -244,17 +238,9 @@ impl Drop for Slot {
         if let Some(number) = self.number {
             self.connections.evictable().remove(number);
         }
-        self.end_request();
+        self.request_ends();
         self.count(self.reached.get()).into_iter().for_each(|count| count.subtract(1));
         self.connections.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The address that counts for one subscriber: with IPv6, the /64 that a subscriber has whole.
-fn subscriber(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
     }
 }
 
@@ -268,7 +254,7 @@ mod tests {
     }
 
     fn from(connections: &Connections, address: [u8; 4]) -> Slot {
-        connections.admit(Some(address.into())).unwrap()
+        connections.admit(Some(address.into()), false).unwrap()
     }
 
     fn is_evicted(slot: &Slot) -> bool {
@@ -285,7 +271,7 @@ mod tests {
         let slots: Vec<_> = (0..15).map(|host| from(&connections, [10, 0, 0, host])).collect();
         slots.iter().skip(2).for_each(Slot::handshake_done);
         slots.iter().skip(4).for_each(Slot::request_begins);
-        slots.iter().skip(6).for_each(|slot| slot.request_ends(StatusCode::OK));
+        slots.iter().skip(6).for_each(Slot::request_ends);
         let mut newcomers = Vec::new();
         for host in 100..106 {
             newcomers.push(from(&connections, [10, 0, 1, host]));
@@ -312,10 +298,20 @@ mod tests {
         let connections = connections();
         let busy: Vec<_> = (0..7).map(|_| from(&connections, [10, 0, 0, 1])).collect();
         busy.iter().for_each(Slot::request_begins);
-        assert!(connections.admit(Some([10, 0, 0, 1].into())).is_none());
-        assert!(connections.admit(Some([10, 0, 0, 2].into())).is_some());
+        assert!(connections.admit(Some([10, 0, 0, 1].into()), false).is_none());
+        assert!(connections.admit(Some([10, 0, 0, 2].into()), false).is_some());
         assert_eq!(evicted(&busy).len(), 0);
         drop(busy);
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_evicted_like_anyone_over_the_listener_that_takes_no_proxies() {
+        for is_secure in [false, true] {
+            let connections = connections();
+            let proxy = connections.admit(Some([10, 9, 0, 1].into()), is_secure).unwrap();
+            let others: Vec<_> = (0..15).map(|host| from(&connections, [10, 0, 0, host])).collect();
+            assert_eq!((is_evicted(&proxy), others.len()), (is_secure, 15));
+        }
     }
 
     #[test]
@@ -328,10 +324,10 @@ mod tests {
         slots.iter().skip(1).for_each(Slot::handshake_done);
         slots.iter().skip(2).for_each(Slot::request_begins);
         proxy.request_begins();
-        slots.iter().skip(3).for_each(|slot| slot.request_ends(StatusCode::OK));
+        slots.iter().skip(3).for_each(Slot::request_ends);
         assert_eq!(counted(), [1, 1, 1, 2]);
         // The end of what was no request, and of a connection in the midst of one.
-        slots.iter().skip(3).for_each(|slot| slot.request_ends(StatusCode::BAD_REQUEST));
+        slots.iter().skip(3).for_each(Slot::request_ends);
         assert_eq!(counted(), [1, 1, 1, 2]);
         drop((slots, proxy));
         assert_eq!(counted(), [0, 0, 0, 0]);
@@ -342,13 +338,5 @@ mod tests {
         let connections = connections();
         let proxy: Vec<_> = (0..40).map(|_| from(&connections, [10, 9, 0, 1])).collect();
         assert_eq!(evicted(&proxy).len(), 0);
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_subscriber_and_a_mapped_address_is_ipv4() {
-        let counted = |address: &str| subscriber(address.parse().unwrap()).to_string();
-        assert_eq!(counted("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(counted("::ffff:10.0.0.1"), "10.0.0.1");
-        assert_eq!(counted("10.0.0.1"), "10.0.0.1");
     }
 }

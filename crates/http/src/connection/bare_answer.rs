@@ -8,9 +8,9 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderMap, HttpDate};
 
 use crate::connection::progress::Progress;
-use crate::edge;
 use crate::envelope::{Exchange, finish};
 use crate::problem::Problem;
+use intake_edge as edge;
 
 /// Longer than any bare answer, shorter than any full one.
 const LENGTH_MAX: usize = 160;

@@ -1,11 +1,11 @@
 //! The connections that may be closed to make room for others, in the order in which they would be.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::task::AtomicWaker;
+use intake_domain::Network;
 
 /// How many busy connections are passed over in search of an idle one, before the newcomer is turned away itself.
 const CANDIDATES_MAX: usize = 32;
@@ -16,12 +16,12 @@ pub(crate) struct EvictionOrder {
     last_number: u64,
     connections: HashMap<u64, Entry>,
     by_rank: BTreeMap<Rank, u64>,
-    by_address: BTreeMap<(IpAddr, Rank), u64>,
-    count_by_address: HashMap<IpAddr, usize>,
+    by_network: BTreeMap<(Network, Rank), u64>,
+    count_by_network: HashMap<Network, usize>,
 }
 
 pub(crate) struct Entry {
-    address: IpAddr,
+    network: Network,
     rank: Rank,
     signals: Arc<Signals>,
 }
@@ -48,16 +48,16 @@ pub(crate) struct Signals {
 }
 
 impl EvictionOrder {
-    /// How many connections an address has.
-    pub(crate) fn count(&self, address: IpAddr) -> usize {
-        self.count_by_address.get(&address).copied().unwrap_or_default()
+    /// How many connections a network has.
+    pub(crate) fn count(&self, network: Network) -> usize {
+        self.count_by_network.get(&network).copied().unwrap_or_default()
     }
 
     /// Adds a new connection behind all others that have got no further, and returns its number.
-    pub(crate) fn add(&mut self, address: IpAddr, signals: Arc<Signals>) -> u64 {
+    pub(crate) fn add(&mut self, network: Network, signals: Arc<Signals>) -> u64 {
         self.last_number += 1;
         let number = self.last_number;
-        self.insert(number, Entry { address, rank: Rank(Reached::Accepted, number), signals });
+        self.insert(number, Entry { network, rank: Rank(Reached::Accepted, number), signals });
         number
     }
 
@@ -65,11 +65,11 @@ impl EvictionOrder {
     pub(crate) fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.connections.remove(&number)?;
         self.by_rank.remove(&entry.rank);
-        self.by_address.remove(&(entry.address, entry.rank));
-        if let Some(count) = self.count_by_address.get_mut(&entry.address) {
+        self.by_network.remove(&(entry.network, entry.rank));
+        if let Some(count) = self.count_by_network.get_mut(&entry.network) {
             *count -= 1;
             if *count == 0 {
-                self.count_by_address.remove(&entry.address);
+                self.count_by_network.remove(&entry.network);
             }
         }
         Some(entry)
@@ -83,16 +83,16 @@ impl EvictionOrder {
         }
     }
 
-    /// Removes the first connection that is not busy, of one address or of all, and returns its signals. None if all
+    /// Removes the first connection that is not busy, of one network or of all, and returns its signals. None if all
     /// candidates are busy.
-    pub(crate) fn evict(&mut self, address: Option<IpAddr>) -> Option<Arc<Signals>> {
+    pub(crate) fn evict(&mut self, network: Option<Network>) -> Option<Arc<Signals>> {
         for _ in 0..CANDIDATES_MAX {
-            let number = match address {
+            let number = match network {
                 None => self.by_rank.first_key_value().map(|(_, number)| *number),
-                Some(address) => {
-                    let lowest = (address, Rank(Reached::Accepted, 0));
-                    let mut own = self.by_address.range(lowest..);
-                    own.next().filter(|((of, _), _)| *of == address).map(|(_, number)| *number)
+                Some(network) => {
+                    let lowest = (network, Rank(Reached::Accepted, 0));
+                    let mut own = self.by_network.range(lowest..);
+                    own.next().filter(|((of, _), _)| *of == network).map(|(_, number)| *number)
                 }
             }?;
             let signals = &self.connections.get(&number)?.signals;
@@ -107,8 +107,8 @@ impl EvictionOrder {
 
     fn insert(&mut self, number: u64, entry: Entry) {
         self.by_rank.insert(entry.rank, number);
-        self.by_address.insert((entry.address, entry.rank), number);
-        *self.count_by_address.entry(entry.address).or_default() += 1;
+        self.by_network.insert((entry.network, entry.rank), number);
+        *self.count_by_network.entry(entry.network).or_default() += 1;
         self.connections.insert(number, entry);
     }
 }

@@ -10,6 +10,8 @@ use crate::connection::chunks::Chunks;
 const HEAD_MAX: usize = 16 * 1024;
 /// A byte that actix-http refuses anywhere in a head.
 const NOT_IN_HEADS: u8 = 0;
+/// Every number with this many digits fits into 64 bits.
+const LENGTH_DIGITS: usize = 19;
 
 /// How far the request that is coming in has got.
 #[derive(Debug, Default)]
@@ -47,7 +49,8 @@ struct Head {
 
 impl Framing {
     /// Takes the next bytes of the connection and returns how many of them belong to the request. A lone LF at the end
-    /// of a line is overwritten, so that actix-http refuses the request, too.
+    /// of a line is overwritten, so that actix-http refuses the request, too. So are the digits of a `Content-Length`
+    /// that is beyond any number: actix-http would call the request malformed, and not its body too large.
     pub(crate) fn advance(&mut self, bytes: &mut [u8]) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get_mut(taken..).filter(|rest| !rest.is_empty()) {
@@ -118,7 +121,8 @@ impl Head {
             }
             self.length += length;
             taken += length;
-            let Some(line) = rest.get(..length) else { break };
+            let Some(line) = rest.get_mut(..length) else { break };
+            shorten_length(&self.line, line);
             if end.is_none() {
                 self.line.extend_from_slice(line);
                 break;
@@ -165,6 +169,22 @@ impl Head {
             length => Part::Sized(length),
         }
     }
+}
+
+/// Overwrites with spaces what a `Content-Length` has beyond as many digits as fit into a number. Of this line the
+/// first part has been seen before.
+fn shorten_length(before: &[u8], line: &mut [u8]) {
+    let name = b"content-length";
+    if before.len() + line.len() <= name.len() + LENGTH_DIGITS {
+        return;
+    }
+    let whole = [before, &*line].concat();
+    if value(&whole, name).is_none() {
+        return;
+    }
+    let insignificant = whole.iter().skip(name.len()).take_while(|byte| b": \t0".contains(byte)).count();
+    let kept = (name.len() + insignificant + LENGTH_DIGITS).saturating_sub(before.len());
+    line.iter_mut().skip(kept).filter(|byte| byte.is_ascii_digit()).for_each(|digit| *digit = b' ');
 }
 
 /// The value of a header line with this name.
@@ -240,6 +260,36 @@ mod tests {
             assert_eq!(seen[taken - 1], NOT_IN_HEADS);
             assert_eq!(seen[..taken - 1], head[..taken - 1]);
         }
+    }
+
+    #[test]
+    fn a_length_beyond_any_number_becomes_one_that_is_still_too_large() {
+        let with = |length: &str| {
+            format!("POST / HTTP/1.1\r\nContent-Length: {length} \r\nHost: a99999999999999999999\r\n\r\n")
+        };
+        let cases = [
+            ("9".repeat(20), "9".repeat(19)),
+            ("9".repeat(200), "9".repeat(19)),
+            (format!("{}12", "0".repeat(40)), format!("{}12", "0".repeat(40))),
+            (format!("00{}", "1".repeat(40)), format!("00{}", "1".repeat(19))),
+            ("9".repeat(19), "9".repeat(19)),
+        ];
+        for (length, shortened) in cases {
+            let (sent, expected) = (with(&length), with(&format!("{shortened:<0$}", length.len())));
+            for piece in 1..=sent.len() {
+                let mut seen = sent.clone().into_bytes();
+                let mut framing = Framing::default();
+                for piece in seen.chunks_mut(piece) {
+                    assert_eq!(framing.advance(piece), piece.len());
+                }
+                assert_eq!(String::from_utf8(seen).unwrap(), expected);
+                assert_eq!(framing.part, Part::Sized(shortened.parse().unwrap()));
+            }
+        }
+        let mut other = with(&"9".repeat(20)).replace("Content", "Kontent").into_bytes();
+        let sent = other.clone();
+        Framing::default().advance(&mut other);
+        assert_eq!(other, sent);
     }
 
     #[test]

@@ -5,11 +5,9 @@ use std::cell::Cell;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use actix_web::http::StatusCode;
-
 use crate::connection::admission::{Slot, Unread};
 
-/// From the first byte of a request's head to its last; on a new connection, also until the first byte.
+/// Time from the first byte of a request's head to its last; on a new connection, also until the first byte.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two requests: longer than proxies keep theirs open.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
@@ -23,6 +21,12 @@ pub(crate) struct Progress {
     since: Cell<Instant>,
     /// The client has announced its last request.
     is_closing: Cell<bool>,
+    /// The last byte of the request has been passed on.
+    is_whole: Cell<bool>,
+    /// The body of the request will not be read, so a client that asks first must not be asked to send it.
+    is_body_refused: Cell<bool>,
+    /// The client must not get the answer.
+    is_answer_lost: Cell<bool>,
     /// What came is not a valid request, so the next answer is the last.
     is_broken: Cell<bool>,
     slot: Slot,
@@ -43,25 +47,42 @@ enum Stage {
 impl Progress {
     pub(crate) fn new(slot: Slot, is_secure: bool) -> Self {
         let (stage, since) = (Cell::new(Stage::New), Cell::new(Instant::now()));
-        Self { is_secure, stage, since, is_closing: Cell::new(false), is_broken: Cell::new(false), slot }
+        let [is_closing, is_whole, is_body_refused, is_answer_lost, is_broken] = [(); 5].map(|()| Cell::new(false));
+        Self { is_secure, stage, since, is_closing, is_whole, is_body_refused, is_answer_lost, is_broken, slot }
     }
 
-    pub(crate) fn bytes_came(&self) {
+    /// Bytes have been passed on, perhaps the last of a request.
+    pub(crate) fn bytes_came(&self, is_whole: bool) {
+        self.is_whole.set(is_whole);
         match self.stage.get() {
             Stage::New | Stage::Idle => self.enter(Stage::Head),
             Stage::Head | Stage::Request => {}
         }
     }
 
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole.get()
+    }
+
     /// Returns whether the client had said that the request before would be its last.
     pub(crate) fn request_begins(&self, is_last: bool) -> bool {
         self.stage.set(Stage::Request);
         self.slot.request_begins();
+        self.is_body_refused.set(false);
         self.is_closing.replace(is_last)
     }
 
-    pub(crate) fn request_ends(&self, status: StatusCode) {
-        self.slot.request_ends(status);
+    /// Notes that the body of the request will not be read.
+    pub(crate) fn refuse_body(&self) {
+        self.is_body_refused.set(true);
+    }
+
+    pub(crate) fn is_body_refused(&self) -> bool {
+        self.is_body_refused.get()
+    }
+
+    pub(crate) fn request_ends(&self) {
+        self.slot.request_ends();
         self.enter(Stage::Idle);
     }
 
@@ -73,6 +94,15 @@ impl Progress {
     /// Whether a request is being served.
     pub(crate) fn is_in_request(&self) -> bool {
         self.stage.get() == Stage::Request
+    }
+
+    /// Ends the connection in place of the next answer.
+    pub(crate) fn lose_answer(&self) {
+        self.is_answer_lost.set(true);
+    }
+
+    pub(crate) fn is_answer_lost(&self) -> bool {
+        self.is_answer_lost.get()
     }
 
     /// Notes that nothing more from this client can be read as a request.
@@ -127,7 +157,7 @@ mod tests {
     }
 
     fn progress(connections: &Connections) -> Progress {
-        Progress::new(connections.admit(None).unwrap(), true)
+        Progress::new(connections.admit(None, true).unwrap(), true)
     }
 
     #[test]
@@ -135,12 +165,12 @@ mod tests {
         let progress = progress(&connections(100));
         assert!(progress.time_left() <= Some(HEAD_TIMEOUT));
         for _ in 0..2 {
-            progress.bytes_came();
+            progress.bytes_came(false);
             assert!(progress.is_in_head() && progress.time_left() <= Some(HEAD_TIMEOUT));
             assert!(!progress.request_begins(false));
-            progress.bytes_came();
+            progress.bytes_came(true);
             assert!(progress.time_left().is_none());
-            progress.request_ends(StatusCode::CREATED);
+            progress.request_ends();
             assert!(progress.time_left() > Some(HEAD_TIMEOUT));
         }
     }
@@ -149,9 +179,9 @@ mod tests {
     fn idle_connections_are_closed_early_when_most_are_taken() {
         let connections = connections(5);
         let first = progress(&connections);
-        first.request_ends(StatusCode::CREATED);
+        first.request_ends();
         assert!(first.time_left() > Some(CROWDED_KEEP_ALIVE));
-        let others: Vec<_> = (0..3).map(|port| connections.admit(Some([10, 0, 0, port].into()))).collect();
+        let others: Vec<_> = (0..3).map(|port| connections.admit(Some([10, 0, 0, port].into()), true)).collect();
         assert!(first.time_left() <= Some(CROWDED_KEEP_ALIVE));
         drop(others);
         assert!(first.time_left() > Some(CROWDED_KEEP_ALIVE));

@@ -31,6 +31,9 @@ const UNWANTED_MAX: usize = 256 * 1024;
 /// How long a closing connection is still read: a client that is still sending would otherwise lose its answer.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What actix-http writes before it calls the application, for every client that asks first.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 /// A watched stream.
 pub struct Connection<T> {
     stream: T,
@@ -205,7 +208,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<T> {
             this.unwanted += taken;
         }
         if taken > 0 {
-            this.progress.bytes_came();
+            this.progress.bytes_came(this.framing.is_whole());
             return Poll::Ready(Ok(()));
         }
         if this.framing.is_broken() {
@@ -219,6 +222,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<T> {
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<T> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.progress.is_body_refused() && bytes.starts_with(CONTINUE) {
+            return Poll::Ready(Ok(CONTINUE.len()));
+        }
+        if this.progress.is_answer_lost() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let (own, bare) = bytes.split_at(bare_answer::position(bytes).unwrap_or(bytes.len()));
         if !own.is_empty() {
             let written = Pin::new(&mut this.stream).poll_write(context, own);

@@ -4,27 +4,28 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
-use actix_web::web::{Bytes, Data, Payload};
+use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use intake_domain::{
-    IdempotencyKey, JsonPatient, KeyDigest, KeyFormat, KeyStore, PatientId, PatientRegister, PatientRequest,
+    Environment, IdempotencyKey, JsonPatient, KeyDigest, KeyFormat, PatientId, PatientRegister, PatientRequest,
     UnknownField, authenticate, create_patient, validate_patient,
 };
 
-use crate::edge;
+use crate::note::Note;
+use crate::patients::body::ReceivedBody;
 use crate::patients::prefer::{PREFERENCE_APPLIED, STRICT, is_strict};
 use crate::patients::rate_limit::{Allowance, RateLimiter};
+use crate::patients::simulation::Simulated;
 use crate::patients::{bearer, body, content_type, created};
 use crate::problem::Problem;
-use crate::refused::Refused;
-use crate::request_log;
+use intake_edge as edge;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// What the handlers need.
-type Parts = (Data<dyn PatientRegister>, Data<dyn KeyStore>, Data<KeyFormat>, Data<Option<RateLimiter>>);
+type Parts = (Data<dyn PatientRegister>, Data<KeyFormat>, Data<Option<RateLimiter>>);
 
 /// What is done with a patient that keeps every rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ async fn answer(
     purpose: Purpose,
     request: &HttpRequest,
     payload: Payload,
-    (register, keys, format, limiter): Parts,
+    (register, format, limiter): Parts,
 ) -> HttpResponse {
     let headers = request.headers();
     let key = match bearer::key(headers, &format) {
@@ -58,23 +59,13 @@ async fn answer(
     let limited = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&digest)));
     let answer = match limited {
         Some((_, Allowance { wait: Some(wait), .. })) => {
-            body::discard(payload).await;
+            body::discard(request, payload).await;
             Err(Problem::RateExceeded(wait))
         }
-        _ => serve(purpose, headers, payload, register.as_ref(), &digest).await,
+        _ => serve(purpose, request, payload, register.as_ref(), &digest, format.environment()).await,
     };
-    let fields = answer.as_ref().err().map(Problem::fields).unwrap_or_default();
-    let mut response = answer.unwrap_or_else(|problem| {
-        let mut response = problem.respond(headers);
-        if let Some(refused) = Refused::new(digest, &problem) {
-            response.extensions_mut().insert(refused);
-        }
-        response
-    });
-    let holder = keys.note_answer(&digest, edge::now(), response.status().as_u16(), &fields);
-    if let Some(holder) = holder.filter(|_| request_log::is_on()) {
-        response.extensions_mut().insert(holder);
-    }
+    let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
+    Note::add_key(&mut response, digest);
     if let Some((policy, allowance)) = limited {
         add_header(&mut response, RATE_LIMIT_POLICY, policy);
         add_header(&mut response, RATE_LIMIT, &allowance.header());
@@ -92,18 +83,20 @@ fn was_judged(status: StatusCode) -> bool {
 
 /// Refuses a request without looking at its body.
 pub(crate) async fn refuse(problem: &Problem, request: &HttpRequest, payload: Payload) -> HttpResponse {
-    body::discard(payload).await;
+    body::discard(request, payload).await;
     problem.respond(request.headers())
 }
 
 async fn serve(
     purpose: Purpose,
-    headers: &HeaderMap,
+    request: &HttpRequest,
     payload: Payload,
     register: &dyn PatientRegister,
     key: &KeyDigest,
+    environment: Environment,
 ) -> Result<HttpResponse, Problem> {
-    let body = match receive(headers, payload).await {
+    let headers = request.headers();
+    let body = match receive(request, payload).await {
         Ok(body) => body,
         Err(problem) => return Err(after_authentication(register, key, problem).await),
     };
@@ -118,20 +111,28 @@ async fn serve(
         return Err(after_authentication(register, key, problem).await);
     }
     if purpose == Purpose::Validate {
-        validate_patient(register, key, &draft, now).await?;
+        validate_patient(register, key, draft, now).await?;
         return Ok(HttpResponse::Ok().content_type("application/json").body(r#"{"data":null,"meta":{}}"#));
     }
+    let simulated = Simulated::of(environment, idempotency_key.as_ref());
+    if let Some(problem) = simulated.and_then(Simulated::problem) {
+        validate_patient(register, key, draft, now).await?;
+        return Err(problem);
+    }
     let id = PatientId::new(now, edge::random());
-    let request = PatientRequest { key: *key, draft, idempotency_key, id, now };
-    let created = create_patient(register, request).await?;
+    let patient = PatientRequest { key: *key, draft, idempotency_key, id, now };
+    let created = create_patient(register, patient).await?;
+    if let Some(simulated) = simulated.filter(|_| !created.replayed()) {
+        simulated.withhold_answer(request).await;
+    }
     created::respond(&created)
 }
 
-async fn receive(headers: &HeaderMap, payload: Payload) -> Result<Bytes, Problem> {
-    if content_type::is_json(headers) {
-        return body::read(headers, payload).await;
+async fn receive(request: &HttpRequest, payload: Payload) -> Result<ReceivedBody, Problem> {
+    if content_type::is_json(request.headers()) {
+        return body::read(request, payload).await;
     }
-    body::discard(payload).await;
+    body::discard(request, payload).await;
     Err(Problem::UnsupportedMediaType)
 }
 
@@ -157,7 +158,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Proble
 
 /// The problem to answer a failed request with: its own, or only the key's if that is not active.
 async fn after_authentication(register: &dyn PatientRegister, key: &KeyDigest, problem: Problem) -> Problem {
-    match authenticate(register, key, edge::now()).await {
+    match authenticate(register, key).await {
         Ok(_) => problem,
         Err(refused) => refused.into(),
     }

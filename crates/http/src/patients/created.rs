@@ -1,8 +1,7 @@
 //! The answer of 201: the request's own values, its id, organisation and timestamps.
 
 use actix_web::HttpResponse;
-use intake_domain::{CreatedPatient, Field, Patient, Source, timestamp};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use intake_domain::{CreatedPatient, Field, Patient, timestamp};
 use uuid::fmt::Hyphenated;
 
 use crate::problem::Problem;
@@ -10,39 +9,9 @@ use crate::problem::Problem;
 /// The size of an ordinary answer, so that the buffer seldom grows.
 const USUAL_SIZE: usize = 640;
 
-#[derive(serde::Serialize)]
-struct Body<'a> {
-    data: Data<'a>,
-    meta: Meta,
-}
-
-#[derive(serde::Serialize)]
-struct Meta {}
-
-/// The patient's members: the id, the fields as they were sent, then what else the service adds.
-struct Data<'a>(&'a Patient<'a>);
-
-impl Serialize for Data<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let patient = self.0;
-        let (mut id, mut organisation_id) = ([0; Hyphenated::LENGTH], [0; Hyphenated::LENGTH]);
-        let mut data = serializer.serialize_map(None)?;
-        data.serialize_entry("id", patient.id.as_uuid().hyphenated().encode_lower(&mut id))?;
-        for field in Field::RETURNED {
-            data.serialize_entry(field.name(), &patient.details.get(field))?;
-        }
-        let organisation_id = patient.organisation_id.as_uuid().hyphenated().encode_lower(&mut organisation_id);
-        data.serialize_entry("organisationId", organisation_id)?;
-        data.serialize_entry("isIdentified", &Patient::IS_IDENTIFIED)?;
-        data.serialize_entry("createdAt", &timestamp(patient.created_at))?;
-        data.serialize_entry("updatedAt", &timestamp(patient.updated_at))?;
-        data.end()
-    }
-}
-
 /// Answers with the patient, byte for byte the same each time it is asked for.
 pub(crate) fn respond(created: &CreatedPatient) -> Result<HttpResponse, Problem> {
-    let body = body(&created.patient()).map_err(Problem::Unexpected)?;
+    let body = body(&created.patient()).map_err(|error| Problem::Unexpected(error.into()))?;
     let mut response = HttpResponse::Created();
     if created.replayed() {
         response.insert_header(("Idempotent-Replayed", "true"));
@@ -50,8 +19,61 @@ pub(crate) fn respond(created: &CreatedPatient) -> Result<HttpResponse, Problem>
     Ok(response.content_type("application/json").body(body))
 }
 
-pub(crate) fn body(patient: &Patient<'_>) -> Result<Vec<u8>, Source> {
+/// The patient's members: the id, the fields as they were sent, then what else the service adds.
+pub(crate) fn body(patient: &Patient<'_>) -> serde_json::Result<Vec<u8>> {
+    let (mut id, mut organisation_id) = ([0; Hyphenated::LENGTH], [0; Hyphenated::LENGTH]);
     let mut body = Vec::with_capacity(USUAL_SIZE);
-    serde_json::to_writer(&mut body, &Body { data: Data(patient), meta: Meta {} })?;
+    body.extend_from_slice(br#"{"data":{"id":"#);
+    write_text(&mut body, patient.id.as_uuid().hyphenated().encode_lower(&mut id))?;
+    for field in Field::RETURNED {
+        write_name(&mut body, field.name());
+        match patient.details.get(field) {
+            Some(text) => write_text(&mut body, text)?,
+            None => body.extend_from_slice(b"null"),
+        }
+    }
+    write_name(&mut body, "organisationId");
+    write_text(&mut body, patient.organisation_id.as_uuid().hyphenated().encode_lower(&mut organisation_id))?;
+    write_name(&mut body, "isIdentified");
+    serde_json::to_writer(&mut body, &Patient::IS_IDENTIFIED)?;
+    for (name, at) in [("createdAt", patient.created_at), ("updatedAt", patient.updated_at)] {
+        write_name(&mut body, name);
+        write_text(&mut body, &timestamp(at))?;
+    }
+    body.extend_from_slice(br#"},"meta":{}}"#);
     Ok(body)
+}
+
+fn write_name(body: &mut Vec<u8>, name: &str) {
+    body.extend_from_slice(b",\"");
+    body.extend_from_slice(name.as_bytes());
+    body.extend_from_slice(b"\":");
+}
+
+/// Hardly any text has a character that JSON escapes. To look at all of them at once takes a tenth of the time that it
+/// takes to look at one after the other.
+fn write_text(body: &mut Vec<u8>, text: &str) -> serde_json::Result<()> {
+    let is_plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
+    if !text.bytes().fold(true, |are_plain, byte| are_plain & is_plain(byte)) {
+        return serde_json::to_writer(body, text);
+    }
+    body.push(b'"');
+    body.extend_from_slice(text.as_bytes());
+    body.push(b'"');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_is_written_as_json_wants_it() {
+        let texts = (0..0x300).filter_map(char::from_u32).map(|character| format!("O{character}Brien"));
+        for text in texts.chain(["".to_owned(), "Zoë 👩 \"Bo\" \\".to_owned()]) {
+            let mut written = Vec::new();
+            write_text(&mut written, &text).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&text).unwrap());
+        }
+    }
 }

@@ -7,3 +7,4 @@ pub(crate) mod create;
 pub(crate) mod created;
 pub(crate) mod prefer;
 pub(crate) mod rate_limit;
+pub(crate) mod simulation;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::num::NonZeroU32;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use intake_domain::KeyDigest;
@@ -124,12 +124,24 @@ impl<Key: Clone + Eq + Hash> TokenBuckets<Key> {
         self.take_at(key, self.start.elapsed())
     }
 
-    fn take_at(&self, key: &Key, now: Duration) -> Allowance {
+    /// Puts a token back that was taken for what turned out not to count.
+    pub fn give_back(&self, key: &Key) {
+        let Some(mut shard) = self.shard(key) else { return };
+        if let Some(full_at) = shard.full_at.get_mut(key) {
+            *full_at = full_at.saturating_sub(self.token);
+        }
+    }
+
+    fn shard(&self, key: &Key) -> Option<MutexGuard<'_, Shard<Key>>> {
         let index = self.hasher.hash_one(key) % SHARDS as u64;
-        let Some(shard) = usize::try_from(index).ok().and_then(|index| self.shards.get(index)) else {
+        let shard = usize::try_from(index).ok().and_then(|index| self.shards.get(index))?;
+        Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn take_at(&self, key: &Key, now: Duration) -> Allowance {
+        let Some(mut shard) = self.shard(key) else {
             return Allowance { wait: None, remaining: 0, resets_in: Duration::ZERO };
         };
-        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = shard.full_at.get(key).copied().unwrap_or_default().max(now);
         let full_in = full_at + self.token - now;
         if full_in > self.whole {

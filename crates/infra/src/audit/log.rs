@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, AuditEntry, AuditLog, Deed, EntryFilter, EntryPosition, OrganisationId, RecordedAction, StoreError,
+    Action, Actor, AuditEntry, AuditEntryId, AuditLog, AuditedKey, Deed, ENTRIES_SEARCHED, EntryFilter, EntryPage,
+    EntryPosition, Name, OrganisationId, RecordedAction, RecordedActor, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database::pool::Database;
-use crate::schema::audit_entries;
+use crate::schema::{audit_entries, members, memberships};
 
 /// The port [`AuditLog`] over PostgreSQL.
 pub struct PostgresAuditLog(Database);
@@ -23,6 +24,34 @@ impl PostgresAuditLog {
     }
 }
 
+impl PostgresAuditLog {
+    /// The entries of an organisation, or of all, since a moment, the oldest first; those after the given one alone. At
+    /// most as many as the limit says.
+    pub async fn since(
+        &self,
+        organisation: Option<OrganisationId>,
+        from: OffsetDateTime,
+        after: Option<(OffsetDateTime, AuditEntryId)>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        let found = self.0.run(move |connection| {
+            let mut found = audit_entries::table.filter(audit_entries::at.ge(from)).into_boxed();
+            if let Some(organisation) = organisation {
+                found = found.filter(audit_entries::organisation_id.eq(*organisation.as_uuid()));
+            }
+            if let Some((at, id)) = after {
+                let is_later = audit_entries::at.eq(at).and(audit_entries::id.gt(*id.as_uuid()));
+                found = found.filter(audit_entries::at.gt(at).or(is_later));
+            }
+            let oldest_first = found.order((audit_entries::at, audit_entries::id)).limit(limit.into());
+            oldest_first
+                .select((audit_entries::organisation_id, EntryRow::as_select()))
+                .load::<(Uuid, EntryRow)>(connection)
+        });
+        Ok(found.await?.into_iter().map(|(organisation, row)| row.into_entry(organisation.into())).collect())
+    }
+}
+
 #[async_trait]
 impl AuditLog for PostgresAuditLog {
     async fn entries(
@@ -31,20 +60,23 @@ impl AuditLog for PostgresAuditLog {
         filter: &EntryFilter,
         position: EntryPosition,
         limit: u32,
-    ) -> Result<Vec<AuditEntry>, StoreError> {
+    ) -> Result<EntryPage, StoreError> {
         let (id, filter) = (*organisation.as_uuid(), filter.clone());
-        let found = self.0.run(move |connection| entries(connection, id, &filter, position, limit));
-        Ok(found.await?.into_iter().map(|row| row.into_entry(organisation)).collect())
+        let found = self.0.run_for(id, move |connection| entries(connection, id, &filter, position, limit));
+        let (found, searched_to) = found.await?;
+        let entries = found.into_iter().map(|row| row.into_entry(organisation)).collect();
+        Ok(EntryPage { entries, searched_to: searched_to.map(AuditEntryId::from) })
     }
 }
 
+/// The entries that are looked for, and the last one that was looked at, if that was not enough.
 fn entries(
     connection: &mut PgConnection,
     organisation: Uuid,
     filter: &EntryFilter,
     position: EntryPosition,
     limit: u32,
-) -> QueryResult<Vec<EntryRow>> {
+) -> QueryResult<(Vec<EntryRow>, Option<Uuid>)> {
     let beside = match position {
         EntryPosition::Newest => None,
         EntryPosition::Before(entry) | EntryPosition::After(entry) => {
@@ -52,47 +84,106 @@ fn entries(
             let moment = audit_entries::table.find((organisation, entry.as_uuid())).select(audit_entries::at);
             match moment.first::<OffsetDateTime>(connection).optional()? {
                 Some(at) => Some((at, *entry.as_uuid())),
-                None => return Ok(Vec::new()),
+                None => return Ok((Vec::new(), None)),
             }
         }
     };
-    let found = fitting(organisation, filter).limit(limit.into()).select(EntryRow::as_select());
-    let Some((at, id)) = beside else {
-        return found.order((audit_entries::at.desc(), audit_entries::id.desc())).load(connection);
-    };
-    let is_same = audit_entries::at.eq(at);
-    if matches!(position, EntryPosition::After(_)) {
-        let is_newer = audit_entries::at.gt(at).or(is_same.and(audit_entries::id.gt(id)));
-        let oldest_first = found.filter(is_newer).order((audit_entries::at, audit_entries::id));
-        let mut rows: Vec<EntryRow> = oldest_first.load(connection)?;
-        rows.reverse();
-        return Ok(rows);
+    let is_towards_newer = matches!(position, EntryPosition::After(_));
+    let all = || in_order(organisation, filter, is_towards_newer, beside);
+    let mut last = None;
+    if filter.kind.is_some() || filter.person.is_some() {
+        let searched = all().offset(i64::from(ENTRIES_SEARCHED) - 1).select((audit_entries::at, audit_entries::id));
+        last = searched.first::<(OffsetDateTime, Uuid)>(connection).optional()?;
     }
-    let is_older = audit_entries::at.lt(at).or(is_same.and(audit_entries::id.lt(id)));
-    found.filter(is_older).order((audit_entries::at.desc(), audit_entries::id.desc())).load(connection)
+    let mut found = fitting(connection, organisation, filter, all())?;
+    if let Some((at, id)) = last {
+        let is_same = audit_entries::at.eq(at);
+        found = if is_towards_newer {
+            found.filter(audit_entries::at.lt(at).or(is_same.and(audit_entries::id.le(id))))
+        } else {
+            found.filter(audit_entries::at.gt(at).or(is_same.and(audit_entries::id.ge(id))))
+        };
+    }
+    let mut rows: Vec<EntryRow> = found.limit(limit.into()).select(EntryRow::as_select()).load(connection)?;
+    let is_enough = rows.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+    if is_towards_newer {
+        rows.reverse();
+    }
+    Ok((rows, last.filter(|_| !is_enough).map(|(_, id)| id)))
 }
 
-/// The organisation's entries that fit the filter.
-fn fitting(organisation: Uuid, filter: &EntryFilter) -> audit_entries::BoxedQuery<'static, Pg> {
-    let mut fitting = audit_entries::table.filter(audit_entries::organisation_id.eq(organisation)).into_boxed();
+/// The organisation's entries of these days, from the one beside which they begin.
+fn in_order(
+    organisation: Uuid,
+    filter: &EntryFilter,
+    is_towards_newer: bool,
+    beside: Option<(OffsetDateTime, Uuid)>,
+) -> audit_entries::BoxedQuery<'static, Pg> {
+    let mut all = audit_entries::table.filter(audit_entries::organisation_id.eq(organisation)).into_boxed();
+    if let Some(from) = filter.from {
+        all = all.filter(audit_entries::at.ge(from));
+    }
+    if let Some(until) = filter.until {
+        all = all.filter(audit_entries::at.lt(until));
+    }
+    if let Some((at, id)) = beside {
+        let is_same = audit_entries::at.eq(at);
+        all = if is_towards_newer {
+            all.filter(audit_entries::at.gt(at).or(is_same.and(audit_entries::id.gt(id))))
+        } else {
+            all.filter(audit_entries::at.lt(at).or(is_same.and(audit_entries::id.lt(id))))
+        };
+    }
+    if is_towards_newer {
+        all.order((audit_entries::at, audit_entries::id))
+    } else {
+        all.order((audit_entries::at.desc(), audit_entries::id.desc()))
+    }
+}
+
+/// Those of these entries that fit the filter.
+fn fitting(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    filter: &EntryFilter,
+    mut fitting: audit_entries::BoxedQuery<'static, Pg>,
+) -> QueryResult<audit_entries::BoxedQuery<'static, Pg>> {
     if let Some(kind) = filter.kind {
         let names: Vec<_> = kind.actions().map(Action::as_str).collect();
         fitting = fitting.filter(audit_entries::action.eq_any(names));
     }
     if let Some(person) = &filter.person {
-        let text = person.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-        let pattern = format!("%{text}%");
-        let did = audit_entries::actor.assume_not_null().ilike(pattern.clone());
-        let is_named = audit_entries::actor.is_not_null().and(did).or(audit_entries::subject.ilike(pattern));
+        let pattern = format!("%{}%", literal(person));
+        // By the name and address of today, too. A query of its own, because Citus keeps members on another node.
+        let people = members::table
+            .inner_join(memberships::table)
+            .filter(memberships::organisation_id.eq(organisation))
+            .filter(members::name.ilike(pattern.clone()).or(members::email.ilike(pattern.clone())));
+        let people: Vec<Option<Uuid>> = people.select(members::id.nullable()).load(connection)?;
+        let is_named = audit_entries::actor
+            .ilike(pattern.clone())
+            .or(audit_entries::actor_email.ilike(pattern.clone()))
+            .or(audit_entries::operator.ilike(pattern.clone()))
+            .or(audit_entries::actor_id.eq_any(people))
+            .or(audit_entries::subject.ilike(pattern));
         fitting = fitting.filter(is_named);
     }
-    if let Some(from) = filter.from {
-        fitting = fitting.filter(audit_entries::at.ge(from));
-    }
-    if let Some(until) = filter.until {
-        fitting = fitting.filter(audit_entries::at.lt(until));
-    }
-    fitting
+    Ok(fitting)
+}
+
+/// The organisation's entries of an action that were recorded after this moment.
+#[diesel::dsl::auto_type]
+pub(crate) fn recorded_since(organisation: Uuid, action: Action, since: OffsetDateTime) -> _ {
+    let name: &'static str = action.as_str();
+    audit_entries::table
+        .filter(audit_entries::organisation_id.eq(organisation))
+        .filter(audit_entries::action.eq(name))
+        .filter(audit_entries::at.gt(since))
+}
+
+/// A text for a pattern, in which it stands for itself.
+pub(crate) fn literal(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 
 /// Records a deed, within the transaction of the change. Recording it twice adds one entry.
@@ -103,13 +194,61 @@ pub(crate) fn record(
     subject: &str,
     deed: &Deed,
 ) -> QueryResult<()> {
+    add(connection, organisation, action, subject, None, deed)
+}
+
+/// Records, in each organisation of a person, what was done to the person's account.
+pub(crate) fn record_in_all(
+    connection: &mut PgConnection,
+    member: Uuid,
+    action: Action,
+    subject: &str,
+    deed: &Deed,
+) -> QueryResult<()> {
+    let own = memberships::table.filter(memberships::member_id.eq(member)).order(memberships::organisation_id);
+    let organisations: Vec<Uuid> = own.select(memberships::organisation_id).load(connection)?;
+    organisations.into_iter().try_for_each(|organisation| record(connection, organisation, action, subject, deed))
+}
+
+/// Records a deed about an API key.
+pub(crate) fn record_about_key(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    action: Action,
+    subject: &str,
+    key: &AuditedKey,
+    deed: &Deed,
+) -> QueryResult<()> {
+    add(connection, organisation, action, subject, Some(key), deed)
+}
+
+fn add(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    action: Action,
+    subject: &str,
+    key: Option<&AuditedKey>,
+    deed: &Deed,
+) -> QueryResult<()> {
+    let (member, operator) = match &deed.actor {
+        Actor::Member { id, email, .. } => (Some((id.as_uuid(), email.as_str())), None),
+        Actor::Operator(operator) => (None, Some(operator)),
+        Actor::Stranger => (None, None),
+    };
+    let reason = operator.map(|operator| operator.reason.as_str()).filter(|reason| !reason.is_empty());
     let row = (
         audit_entries::organisation_id.eq(organisation),
         audit_entries::id.eq(deed.entry_id.as_uuid()),
         audit_entries::action.eq(action.as_str()),
         audit_entries::actor.eq(name_of(&deed.actor)),
+        audit_entries::actor_id.eq(member.map(|(id, _)| *id)),
+        audit_entries::actor_email.eq(member.map(|(_, email)| email)),
+        audit_entries::operator.eq(operator.and_then(|operator| operator.name.as_ref()).map(Name::as_str)),
+        audit_entries::reason.eq(reason),
         audit_entries::subject.eq(subject),
         audit_entries::address.eq(deed.address.map(|address| address.to_string())),
+        audit_entries::key_id.eq(key.map(|key| *key.id.as_uuid())),
+        audit_entries::key_hint.eq(key.map(|key| key.hint.as_str())),
     );
     diesel::insert_into(audit_entries::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
 }
@@ -117,8 +256,8 @@ pub(crate) fn record(
 /// A member's name; operators and strangers have none.
 pub(crate) fn name_of(actor: &Actor) -> Option<&str> {
     match actor {
-        Actor::Member(_, name) => Some(name),
-        Actor::Operator | Actor::Stranger => None,
+        Actor::Member { name, .. } => Some(name.as_str()),
+        Actor::Operator(_) | Actor::Stranger => None,
     }
 }
 
@@ -129,20 +268,25 @@ struct EntryRow {
     at: OffsetDateTime,
     action: String,
     actor: Option<String>,
+    actor_email: Option<String>,
+    operator: Option<String>,
     subject: String,
     address: Option<String>,
+    reason: Option<String>,
+    key_id: Option<Uuid>,
+    key_hint: Option<String>,
 }
 
 impl EntryRow {
     fn into_entry(self, organisation_id: OrganisationId) -> AuditEntry {
-        AuditEntry {
-            id: self.id.into(),
-            at: self.at,
-            action: RecordedAction::named(self.action),
-            actor: self.actor,
-            subject: self.subject,
-            address: self.address,
-            organisation_id,
-        }
+        let Self { id, at, action, actor, actor_email, operator, subject, address, reason, key_id, key_hint } = self;
+        let action = RecordedAction::named(action);
+        let actor = match (operator, actor) {
+            (Some(name), _) => RecordedActor::Operator(Some(name)),
+            (None, Some(name)) => RecordedActor::Member { name, email: actor_email },
+            (None, None) => action.unnamed_actor(),
+        };
+        let key = key_id.zip(key_hint).map(|(id, hint)| AuditedKey { id: id.into(), hint });
+        AuditEntry { id: id.into(), at, action, actor, subject, address, reason, key, organisation_id }
     }
 }

@@ -3,8 +3,8 @@
 //! effect with the next connection, so every connection is checked.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
@@ -12,6 +12,8 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 
+use crate::abandoned::{Abandoned, CallError};
+use crate::database::clock;
 use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
@@ -19,16 +21,11 @@ use crate::metrics::{CONNECTIONS, note_unreachable};
 
 /// Between two tries while the database is away: short enough that nobody notices it once the database is back.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// The settings that a connection has found, its durability among them, may change while it is open. A new connection takes
-/// a few milliseconds.
-pub(crate) const CONNECTION_AGE_MAX: Duration = Duration::from_secs(60);
 /// How long several hosts are tried at the same time: as long as libpq waits for one of them.
 const RACE_TIME: Duration = Duration::from_secs(2);
 
 /// How long a connection may take in all, including the statements that set it up.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How many attempts may hang at the same time.
-const HANGING_MAX: usize = 32;
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Makes a commit wait for this server's disk, and for a synchronous standby's. Set by the session itself, so that a
 /// reload of the server's configuration does not undo it; a stronger setting is kept.
@@ -97,24 +94,13 @@ pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<OpenConnectio
 }
 
 fn try_connect(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {
-    static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
-    if ATTEMPTS.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
-        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
-        return Err(ConnectError::Hangs);
-    }
-    let (answer, answered) = channel();
+    static ATTEMPTS: LazyLock<Arc<Abandoned>> = LazyLock::new(Arc::default);
     let (url, settings) = (url.clone(), settings.to_owned());
-    let attempt = move || {
-        let connected = set_up(&url, &settings);
-        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
-        // If the caller no longer waits, this closes the connection.
-        let _ = answer.send(connected);
-    };
-    if let Err(error) = std::thread::Builder::new().name("connect".into()).spawn(attempt) {
-        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
-        return Err(ConnectError::Failed(error.into()));
+    match ATTEMPTS.call("connect", CONNECT_TIMEOUT, move || set_up(&url, &settings)) {
+        Ok(connected) => connected,
+        Err(CallError::Hangs) => Err(ConnectError::Hangs),
+        Err(CallError::Failed(error)) => Err(ConnectError::Failed(error.into())),
     }
-    answered.recv_timeout(CONNECT_TIMEOUT).unwrap_or(Err(ConnectError::Hangs))
 }
 
 fn set_up(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {
@@ -128,6 +114,7 @@ fn set_up(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectEr
             return Err(ConnectError::NotDurable(names.join(", ")));
         }
     }
+    clock::look(&mut connection).map_err(failed)?;
     if !settings.is_empty() {
         connection.batch_execute(settings).map_err(failed)?;
     }
@@ -142,7 +129,8 @@ struct Setting {
 
 /// Libpq tries one host after the other and waits the whole time-out for a host that is stopped. So if only one of
 /// several hosts is wanted, all are tried at the same time, over and over, and the first that answers is used.
-fn establish(url: &DatabaseUrl) -> ConnectionResult<PgConnection> {
+pub(crate) fn establish(url: &DatabaseUrl) -> ConnectionResult<PgConnection> {
+    let url = url.latest().map_err(ConnectionError::BadConnection)?;
     let hosts = url.each_host();
     if hosts.is_empty() {
         return PgConnection::establish(url.expose());

@@ -4,19 +4,18 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::Environment;
 
-use crate::database::schema_error::{SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::schema_error::{CheckConnection, SchemaError, failed};
 use crate::diesel_errors::is_unique_violation;
 use crate::schema::environment_stamp;
 
 /// Refuses a database that belongs to the other environment. One without a stamp, or without tables, is accepted.
-pub fn assert_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
-    let mut connection = connect(url)?;
+pub fn assert_environment(over: &mut CheckConnection, environment: Environment) -> Result<(), SchemaError> {
+    let CheckConnection(connection) = over;
     let has_stamp = diesel::sql_query("SELECT 1 WHERE to_regclass('environment_stamp') IS NOT NULL");
-    if has_stamp.execute(&mut connection).map_err(failed)? == 0 {
+    if has_stamp.execute(connection).map_err(failed)? == 0 {
         return Ok(());
     }
-    match stamp(&mut connection).map_err(failed)? {
+    match stamp(connection).map_err(failed)? {
         Some(stamped) if stamped != environment.as_str() => {
             Err(SchemaError::OtherEnvironment { stamped, asked: environment })
         }
@@ -25,20 +24,20 @@ pub fn assert_environment(url: &DatabaseUrl, environment: Environment) -> Result
 }
 
 /// Stamps the database with this environment unless it has a stamp. Refuses one of the other environment.
-pub fn stamp_environment(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
-    let mut connection = connect(url)?;
-    if stamp(&mut connection).map_err(failed)?.is_none() {
+pub fn stamp_environment(over: &mut CheckConnection, environment: Environment) -> Result<(), SchemaError> {
+    let CheckConnection(connection) = &mut *over;
+    if stamp(connection).map_err(failed)?.is_none() {
         // Without ON CONFLICT, for which Citus asks for a right to change the table.
         let stamped = diesel::insert_into(environment_stamp::table)
             .values(environment_stamp::environment.eq(environment.as_str()))
-            .execute(&mut connection);
+            .execute(connection);
         match stamped {
             // Another service was faster.
             Err(error) if is_unique_violation(&error) => {}
             stamped => drop(stamped.map_err(failed)?),
         }
     }
-    assert_environment(url, environment)
+    assert_environment(over, environment)
 }
 
 /// The environment that a migrated database was stamped with.

@@ -4,11 +4,11 @@
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::result::Error;
-use diesel::sql_types::{Bool, Text};
+use diesel::sql_types::{Bool, Nullable, Text};
 
+use crate::database::cluster::spread::has_citus;
 use crate::database::migrations::assert_not_newer;
-use crate::database::schema_error::{SchemaError, connect, failed};
-use crate::database::spread::has_citus;
+use crate::database::schema_error::{CheckConnection, SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 
 /// The columns of a patient that the service's role may read: those that safe retry needs, none of which describes a
@@ -16,17 +16,28 @@ use crate::database::url::DatabaseUrl;
 pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request_digest, created_at, updated_at";
 
 /// The columns of an audit entry that the service writes; the database adds the time.
-const RECORDABLE: &str = "organisation_id, id, action, actor, subject, address";
+const RECORDABLE: &str =
+    "organisation_id, id, action, actor, actor_id, actor_email, operator, reason, subject, address, key_id, key_hint";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
 const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
-    ("UPDATE", "second_factor_required", &["organisations"]),
-    ("UPDATE", "revoked_at, revoked_by, expires_at, name, note, expiry_told_at", &["api_keys"]),
+    ("UPDATE", "second_factor_required, name, suspended_at, closed_at", &["organisations"]),
+    ("UPDATE", "revoked_at, revoked_by, name, note, expiry_told_at, suspended_at", &["api_keys"]),
     (
         "SELECT, INSERT, UPDATE, DELETE",
         "",
-        &["members", "sessions", "passkeys", "password_resets", "familiar_networks", "key_answers"],
+        &[
+            "members",
+            "memberships",
+            "sessions",
+            "passkeys",
+            "password_resets",
+            "familiar_networks",
+            "known_browsers",
+            "email_changes",
+            "key_answers",
+        ],
     ),
     (
         "SELECT, INSERT, DELETE",
@@ -39,17 +50,20 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("SELECT, INSERT, UPDATE", "", &["key_uses"]),
     ("INSERT", "", &["patients"]),
     ("SELECT", READABLE, &["patients"]),
-    ("SELECT", "organisation_id, idempotency_digest", &["erasures"]),
+    ("SELECT", "organisation_id, patient_id, idempotency_digest", &["erasures"]),
     ("SELECT, DELETE", "", &["feed_marks"]),
     ("SELECT", "", &["origin"]),
     ("UPDATE", "timeline", &["origin"]),
     ("SELECT", "", &["__diesel_schema_migrations"]),
 ];
 
-/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row, and whose a key is is written
-/// down apart.
+/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row, and a table leads
+/// from a key to its organisation.
 const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 2] =
     [("INSERT", "at", &["audit_entries"]), ("INSERT", "", &["key_homes"])];
+
+/// What the service asks on each new connection, in which cluster it is; and how it ends keys that were replaced.
+const CALLED: [&str; 2] = ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])"];
 
 /// Finds a row if the role, whose name is the first value, can read more of a patient than the columns of the second.
 const CAN_READ: &str = "SELECT 1 FROM pg_attribute
@@ -116,6 +130,9 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
         let columns = column.map(|column| format!(" ({column})")).unwrap_or_default();
         statements += &format!("GRANT {name}{columns} ON {table} TO {quoted};");
     }
+    for function in CALLED {
+        statements += &format!("GRANT EXECUTE ON FUNCTION {function} TO {quoted};");
+    }
     let granted = connection.transaction(|connection| {
         connection.batch_execute(&statements)?;
         let can_read = diesel::sql_query(CAN_READ).bind::<Text, _>(role).bind::<Text, _>(READABLE);
@@ -131,32 +148,46 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
 }
 
 /// Refuses a role that lacks a privilege which the service needs.
-pub fn assert_granted(url: &DatabaseUrl) -> Result<(), SchemaError> {
-    let missing = missing(&mut connect(url)?).map_err(failed)?;
+pub fn assert_granted(over: &mut CheckConnection) -> Result<(), SchemaError> {
+    let missing = missing(&mut over.0, None).map_err(failed)?;
     if missing.is_empty() { Ok(()) } else { Err(SchemaError::MissingGrants(missing.join(", "))) }
 }
 
 /// The privileges that the role lacks, if any: asked when a statement fails over a connection that works.
 pub(crate) fn missing_grants(connection: &mut PgConnection) -> Option<SchemaError> {
-    let missing = missing(connection).ok()?;
+    let missing = missing(connection, None).ok()?;
     (!missing.is_empty()).then(|| SchemaError::MissingGrants(missing.join(", ")))
 }
 
-/// The privileges that the service needs and the role that connects does not have.
-pub(crate) fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+/// The privileges that the service needs and this role does not have, asked as the owner.
+pub fn missing_for(url: &DatabaseUrl, role: &str) -> Result<Vec<String>, SchemaError> {
+    missing(&mut connect(url)?, Some(role)).map_err(failed)
+}
+
+/// The privileges that the service needs and a role does not have: without a name, the role that connects.
+pub(crate) fn missing(connection: &mut PgConnection, role: Option<&str>) -> QueryResult<Vec<String>> {
     #[derive(QueryableByName)]
     struct Missing {
         #[diesel(sql_type = Text)]
         what: String,
     }
     let checks = privileges(connection)?.map(|Privilege { name, table, column }| match column {
-        None => format!("SELECT '{name} on {table}' AS what WHERE NOT has_table_privilege('{table}', '{name}')"),
+        None => {
+            format!("SELECT '{name} on {table}' AS what FROM service WHERE NOT has_table_privilege(role, '{table}', '{name}')")
+        }
         Some(column) => format!(
             "SELECT '{name} ({column}) on {table}' AS what
-             WHERE NOT has_column_privilege('{table}', '{column}', '{name}')"
+             FROM service WHERE NOT has_column_privilege(role, '{table}', '{column}', '{name}')"
         ),
     });
-    let query = checks.collect::<Vec<_>>().join(" UNION ALL ");
-    let missing: Vec<Missing> = diesel::sql_query(query).load(connection)?;
+    let called = CALLED.map(|function| {
+        format!(
+            "SELECT 'EXECUTE on {function}' AS what
+             FROM service WHERE NOT has_function_privilege(role, '{function}', 'EXECUTE')"
+        )
+    });
+    let checks = checks.chain(called).collect::<Vec<_>>().join(" UNION ALL ");
+    let query = format!("WITH service AS (SELECT coalesce($1::name, current_user) AS role) {checks}");
+    let missing: Vec<Missing> = diesel::sql_query(query).bind::<Nullable<Text>, _>(role).load(connection)?;
     Ok(missing.into_iter().map(|missing| missing.what).collect())
 }

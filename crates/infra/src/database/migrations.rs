@@ -1,6 +1,6 @@
-//! The schema: migrated by the owner, checked by the service.
+//! The versions of the schema: those that the program has, and those of a database.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
 use diesel::migration::MigrationSource;
@@ -8,73 +8,40 @@ use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::result::Error;
 use diesel::sql_types::Text;
-use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use diesel_migrations::{EmbeddedMigrations, embed_migrations};
 
-use crate::database::schema_error::{SchemaError, connect, failed};
-use crate::database::spread::spread_later;
+use crate::database::lock_wait::{LockPatience, with_lock_patience};
+use crate::database::schema_error::{CheckConnection, SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 
-const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
+pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
 
 /// The advisory lock that is held while migrating, so that services that start together migrate one after the other.
 const MIGRATION_LOCK: i64 = 0x696E_7461_6B65;
 
-/// How long a migration waits for a table that others use. Whatever they do next with that table waits behind it, so this is
-/// less than a request waits for the database.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two tries: enough for all that had to wait.
-const LOCK_PAUSE: Duration = Duration::from_secs(3);
-/// About a minute in all: longer than any ordinary transaction.
-const LOCK_TRIES: usize = 12;
-
-/// Applies the migrations that are missing, as the owner, and returns their names.
-pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
-    let mut connection = connect(url)?;
-    lock(&mut connection).map_err(failed)?;
-    // From here on, since whoever migrates at the same time may take longer.
-    let limit = format!("SET lock_timeout = {}", LOCK_TIMEOUT.as_millis());
-    connection.batch_execute(&limit).map_err(failed)?;
-    let missing = missing(&mut connection).map_err(failed)?;
-    run_pending(&mut connection)?;
-    spread_later(&mut connection).map_err(failed)?;
-    Ok(missing)
-}
+/// How long to wait for another program that migrates: nobody waits behind it, and it may have an index to build.
+const TURN: LockPatience = LockPatience { limit: Duration::from_secs(300), tries: 1, pause: Duration::ZERO };
 
 /// Waits until nobody else changes the schema. The lock ends with the connection.
-pub(crate) fn lock(connection: &mut PgConnection) -> QueryResult<()> {
-    connection.batch_execute(&format!("SELECT pg_advisory_lock({MIGRATION_LOCK})"))
+pub(crate) fn lock(url: &DatabaseUrl, connection: &mut PgConnection) -> Result<(), SchemaError> {
+    let lock = format!("SELECT pg_advisory_lock({MIGRATION_LOCK})");
+    Ok(with_lock_patience(url, connection, TURN, |connection| connection.batch_execute(&lock))?)
 }
 
-fn run_pending(connection: &mut PgConnection) -> Result<(), SchemaError> {
-    for tries_left in (0..LOCK_TRIES).rev() {
-        let started = Instant::now();
-        match connection.run_pending_migrations(MIGRATIONS) {
-            Ok(_) => break,
-            // Diesel does not distinguish a lock timeout from other errors: it shows in the time that the try took.
-            Err(error) if started.elapsed() < LOCK_TIMEOUT => return Err(SchemaError::Failed(error)),
-            Err(error) if tries_left == 0 => return Err(SchemaError::Locked(error)),
-            // Whatever was applied before it stays applied.
-            Err(_) => std::thread::sleep(LOCK_PAUSE),
-        }
-    }
-    Ok(())
-}
-
-/// The migrations that [`migrate`] would apply, in their order. Changes nothing.
+/// The migrations that [`migrate`](fn@crate::migrate) would apply, in their order. Changes nothing.
 pub fn pending(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
     missing(&mut connect(url)?).map_err(failed)
 }
 
-fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+pub(crate) fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
     let applied = if has_versions(connection)? { applied(connection)? } else { Vec::new() };
     Ok(known()?.into_iter().filter(|version| !applied.contains(version)).collect())
 }
 
 /// Refuses a schema that is older than the program.
-pub fn assert_migrated(url: &DatabaseUrl) -> Result<(), SchemaError> {
-    let mut connection = connect(url)?;
-    let is_migrated =
-        has_versions(&mut connection).map_err(failed)? && has_all_known(&mut connection).map_err(failed)?;
+pub fn assert_migrated(over: &mut CheckConnection) -> Result<(), SchemaError> {
+    let CheckConnection(connection) = over;
+    let is_migrated = has_versions(connection).map_err(failed)? && has_all_known(connection).map_err(failed)?;
     if is_migrated { Ok(()) } else { Err(SchemaError::Unmigrated) }
 }
 
@@ -91,7 +58,8 @@ pub fn assert_not_newer(url: &DatabaseUrl) -> Result<(), SchemaError> {
     }
 }
 
-/// Whether any migration was ever applied. Diesel would create its table if it is missing, which the service's role may not.
+/// Whether any migration was ever applied. Diesel would create its table if it is missing, which the service's role may
+/// not.
 pub(crate) fn has_versions(connection: &mut PgConnection) -> QueryResult<bool> {
     let query = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
     Ok(query.execute(connection)? > 0)

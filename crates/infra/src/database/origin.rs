@@ -1,7 +1,8 @@
-//! Whether the register is where it was known to be whole. A restored backup brings revoked keys back to life, and a new timeline
-//! is begun by a restore and by the promotion of a standby alike, while a copied data folder begins none. A dump makes tables anew.
-//! What tells the others apart is a service that was running: if the newest recorded deed that it has seen is there, then everything before it is, because
-//! PostgreSQL's log has an order, and a commit is seen by others only when it is on disk.
+//! Whether the register is where it was known to be whole. A restored backup brings revoked keys back to life, and a
+//! new timeline is begun by a restore and by the promotion of a standby alike, while a copied data folder begins none.
+//! A dump makes tables anew. What tells the others apart is a service that was running: if the newest recorded deed
+//! that it has seen is there, then everything before it is, because PostgreSQL's log has an order, and a commit is seen
+//! by others only when it is on disk.
 
 use diesel::dsl::exists;
 use diesel::prelude::*;
@@ -10,9 +11,10 @@ use intake_domain::StoreError;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::database::cluster::spread::has_citus;
 use crate::database::pool::Database;
-use crate::database::schema_error::{SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::schema_error::{CheckConnection, SchemaError, failed};
+use crate::diesel_errors::without_row_values;
 use crate::schema::audit_entries;
 
 /// Within one cluster a dump comes back as tables with other numbers than those that it was taken from.
@@ -20,7 +22,7 @@ const ORIGIN: &str = "SELECT origin.system_identifier = here.system_identifier
         AND origin.audit_table = 'audit_entries'::regclass::oid::bigint AS is_same_cluster,
     origin.timeline = here.timeline AS is_same_timeline, origin.timeline = 'restored' AS is_condemned, origin.accepted_at
     FROM origin, origin_now() AS here";
-/// Only by whoever knows the timeline that it replaces.
+/// Only by a service that knows the timeline that it replaces.
 const ADOPT: &str =
     "UPDATE origin SET timeline = here.timeline FROM origin_now() AS here WHERE origin.timeline <> 'restored'";
 /// Makes sure that nobody starts here, or goes on, who has not seen what is missing. No timeline has this name.
@@ -43,7 +45,7 @@ struct Origin {
 pub struct Seen {
     /// The newest recorded deed. None: there was none.
     newest_deed: Option<(Uuid, Uuid)>,
-    /// When somebody had last said that the register is whole.
+    /// When an operator last said that the register is whole.
     accepted_at: OffsetDateTime,
 }
 
@@ -59,9 +61,20 @@ pub enum Look {
 }
 
 /// Refuses a database that is not where it was known to be whole.
-pub fn assert_origin(url: &DatabaseUrl) -> Result<(), SchemaError> {
-    let origin: Origin = diesel::sql_query(ORIGIN).get_result(&mut connect(url)?).map_err(failed)?;
-    if origin.is_same_cluster && origin.is_same_timeline { Ok(()) } else { Err(SchemaError::Restored) }
+pub fn assert_origin(over: &mut CheckConnection) -> Result<(), SchemaError> {
+    let CheckConnection(connection) = over;
+    match diesel::sql_query(ORIGIN).get_result::<Origin>(connection) {
+        Ok(origin) if origin.is_same_cluster && origin.is_same_timeline => Ok(()),
+        Ok(_) => Err(SchemaError::Restored),
+        // Only the coordinator of a cluster has it. The keys lie on other nodes, and a service that runs looks again
+        // each second.
+        Err(error) if has_citus(connection).unwrap_or(false) => {
+            let error = without_row_values(error);
+            tracing::warn!(%error, "the coordinator does not say whether the register was restored; looking again when it is back");
+            Ok(())
+        }
+        Err(error) => Err(failed(error)),
+    }
 }
 
 impl Database {
@@ -74,7 +87,7 @@ impl Database {
 fn look(connection: &mut PgConnection, seen: Option<Seen>) -> QueryResult<Look> {
     let origin: Origin = diesel::sql_query(ORIGIN).get_result(connection)?;
     let is_known = origin.is_same_cluster && origin.is_same_timeline;
-    // Whoever has since said that the register is whole knows better.
+    // An operator who has since said that the register is whole knows better.
     let seen = seen.filter(|seen| seen.accepted_at >= origin.accepted_at);
     let is_missing = match seen.and_then(|seen| seen.newest_deed) {
         Some(entry) => !diesel::select(exists(audit_entries::table.find(entry))).get_result::<bool>(connection)?,

@@ -4,10 +4,10 @@
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 
-use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::database::schema_error::{CheckConnection, SchemaError, failed};
 use crate::database::url::DatabaseUrl;
 
-/// Where the register is not there yet, whoever makes it owns it. On Citus each node is a way in to the same database.
+/// Where the register does not exist yet, its creator owns it. On Citus each node is a way in to the same database.
 const PLACE: &str = "SELECT current_database()::text AS name, pg_is_in_recovery() AS is_standby,
     coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('patients')), true) AS is_owner,
     EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') AS is_one_of_many,
@@ -32,10 +32,10 @@ struct Place {
     number: i64,
 }
 
-/// Refuses an owner's address that leads to a standby, or to another database than the service's, and one of a role that does
-/// not own the register.
+/// Refuses an owner's address that leads to a standby, or to another database than the service's, and one of a role
+/// that does not own the register.
 pub fn assert_owner(owner: &DatabaseUrl, service: &DatabaseUrl) -> Result<(), SchemaError> {
-    let own = place(owner)?;
+    let own = place(&mut CheckConnection::open(owner)?)?;
     if own.is_standby {
         return Err(SchemaError::Standby);
     }
@@ -43,7 +43,7 @@ pub fn assert_owner(owner: &DatabaseUrl, service: &DatabaseUrl) -> Result<(), Sc
         return Err(SchemaError::NotOwner);
     }
     // Whether the service can connect is not the question here.
-    match place(service) {
+    match CheckConnection::open(service).and_then(|mut over| place(&mut over)) {
         Ok(other) if own.is_not(&other) => Err(SchemaError::OtherDatabase { owner: own.name, service: other.name }),
         _ => Ok(()),
     }
@@ -57,10 +57,10 @@ impl Place {
 }
 
 /// Refuses a standby.
-pub fn assert_primary(url: &DatabaseUrl) -> Result<(), SchemaError> {
-    if place(url)?.is_standby { Err(SchemaError::Standby) } else { Ok(()) }
+pub fn assert_primary(over: &mut CheckConnection) -> Result<(), SchemaError> {
+    if place(over)?.is_standby { Err(SchemaError::Standby) } else { Ok(()) }
 }
 
-fn place(url: &DatabaseUrl) -> Result<Place, SchemaError> {
-    diesel::sql_query(PLACE).get_result(&mut connect(url)?).map_err(failed)
+fn place(over: &mut CheckConnection) -> Result<Place, SchemaError> {
+    diesel::sql_query(PLACE).get_result(&mut over.0).map_err(failed)
 }

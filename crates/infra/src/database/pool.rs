@@ -1,43 +1,57 @@
 //! The pool of connections for everything except storing patients: organisations, keys, members, sessions. Work runs on
 //! blocking threads, as many at once as there are connections, and is tried again after a lost connection until its
-//! deadline. Work that hangs is left behind with its connection and run again over a new one, so all work may run
+//! deadline. Work that hangs is abandoned with its connection and run again over a new one, so all work may run
 //! twice.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use diesel::QueryResult;
-use diesel::connection::TransactionManager;
+use diesel::connection::{Connection, TransactionManager};
 use diesel::pg::PgConnection;
 use intake_domain::{Source, StoreError};
-use r2d2::{ManageConnection, Pool};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep_until, timeout_at};
+use uuid::Uuid;
 
-use crate::database::connect::{CONNECTION_AGE_MAX, ConnectError, OpenConnection, RETRY_PAUSE, connect};
+use crate::abandoned::Abandoned;
+use crate::database::connect::{OpenConnection, RETRY_PAUSE, connect};
 use crate::database::grants::missing_grants;
+use crate::database::lasting::Lasting;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure, store_error};
-use crate::left_behind::LeftBehind;
 use crate::metrics::{RECONNECTS, note_error};
 
 /// Lookups are short: a few connections carry thousands of them a second.
-const POOL_SIZE: u32 = 4;
+const POOL_SIZE: usize = 4;
+/// Connections that work for one organisation may use at once: slow work for one leaves the others half of them.
+const SHARE: usize = 2;
 /// Work that may wait for a connection; more is refused at once.
 const MAX_WAITING: usize = 4_096;
-/// How long to wait for a pooled connection before checking the deadline again. r2d2's own back-off grows to half of
-/// it.
+/// How long to wait for a new connection before checking the deadline again.
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A pool of connections to the database.
 #[derive(Clone)]
 pub struct Database {
     url: DatabaseUrl,
-    pool: Arc<RwLock<Pool<Connections>>>,
+    idle: Arc<Mutex<Vec<Pooled>>>,
     permits: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-    left_behind: Arc<LeftBehind>,
+    /// A semaphore for each organisation that has work.
+    shares: Arc<Mutex<HashMap<Uuid, Arc<Semaphore>>>>,
+    abandoned: Arc<Abandoned>,
+    /// How often all connections have come into doubt, apart from the calls that hung.
+    doubts: Arc<AtomicUsize>,
     deadline: Duration,
+}
+
+struct Pooled {
+    connection: Lasting<OpenConnection>,
+    /// How many of those doubts it knows.
+    doubts: usize,
 }
 
 /// The outcome of one try.
@@ -56,10 +70,12 @@ impl Database {
     pub fn new(url: &DatabaseUrl, deadline: Duration) -> Self {
         Self {
             url: url.clone(),
-            pool: Arc::new(RwLock::new(pool(url, deadline))),
-            permits: Arc::new(Semaphore::new(usize::try_from(POOL_SIZE).unwrap_or(1))),
+            idle: Arc::default(),
+            permits: Arc::new(Semaphore::new(POOL_SIZE)),
             waiting: Arc::new(Semaphore::new(MAX_WAITING)),
-            left_behind: Arc::default(),
+            shares: Arc::default(),
+            abandoned: Arc::default(),
+            doubts: Arc::default(),
             deadline,
         }
     }
@@ -68,22 +84,62 @@ impl Database {
         &self,
         work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
+        self.run_until(Instant::now() + self.deadline, work).await
+    }
+
+    /// The same in one transaction.
+    pub(crate) async fn transaction<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(move |connection| connection.transaction(&work)).await
+    }
+
+    async fn run_until<T: Send + 'static>(
+        &self,
+        until: Instant,
+        work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
         let _waiting = self.waiting.try_acquire().map_err(|_| StoreError::Overloaded)?;
-        let until = Instant::now() + self.deadline;
         let work = Arc::new(work);
+        let mut failed_before = None;
         loop {
             let error = match self.try_once(&work, until).await? {
                 Tried::Done(value) => return Ok(value),
                 Tried::Refused(error) => return Err(error),
                 Tried::Failed(error) => error,
-                Tried::Hangs => unavailable("a statement hangs in the database"),
+                // The deadline cuts off the last try, which says less than the one before it.
+                Tried::Hangs => {
+                    failed_before.take().unwrap_or_else(|| unavailable("a statement hangs in the database"))
+                }
             };
             let next = Instant::now() + RETRY_PAUSE;
             if next >= until {
                 return Err(error);
             }
+            failed_before = Some(error);
             sleep_until(next.into()).await;
         }
+    }
+
+    /// The same for work that the members of one organisation cause: it uses no more than [`SHARE`] connections at
+    /// once.
+    pub(crate) async fn run_for<T: Send + 'static>(
+        &self,
+        organisation: Uuid,
+        work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
+        let until = Instant::now() + self.deadline;
+        let permit = timeout_at(until.into(), self.share_of(organisation).acquire_owned()).await;
+        let _permit = permit.map_err(unavailable)?.map_err(|error| StoreError::Unexpected(error.into()))?;
+        self.run_until(until, work).await
+    }
+
+    /// The semaphore of an organisation. Those that nobody uses are dropped.
+    fn share_of(&self, organisation: Uuid) -> Arc<Semaphore> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares.retain(|_, share| Arc::strong_count(share) > 1);
+        Arc::clone(shares.entry(organisation).or_insert_with(|| Arc::new(Semaphore::new(SHARE))))
     }
 
     async fn try_once<T: Send + 'static>(
@@ -93,121 +149,95 @@ impl Database {
     ) -> Result<Tried<T>, StoreError> {
         let permit = timeout_at(until.into(), Arc::clone(&self.permits).acquire_owned()).await;
         let permit = permit.map_err(unavailable)?.map_err(|error| StoreError::Unexpected(error.into()))?;
-        // Shared between the work and its caller: a caller that gives up takes the permit away from the work.
-        let permit = Arc::new(Mutex::new(Some(permit)));
-        let pool = self.pool.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let (work, held, left_behind) = (Arc::clone(work), Arc::clone(&permit), Arc::clone(&self.left_behind));
+        // A caller that gives up takes the permit away from the work.
+        let (waiting, working) = self.abandoned.begin(permit);
+        let (database, work) = (self.clone(), Arc::clone(work));
         let done = tokio::task::spawn_blocking(move || {
-            let tried = try_work(&pool, work.as_ref());
-            if take(&held).is_none() {
-                left_behind.came_back();
-            } else if matches!(tried, Tried::Done(_) | Tried::Refused(_)) {
-                left_behind.note_success();
+            let mut pooled = database.take_idle();
+            let tried = try_work(&mut pooled.connection, &database.url, work.as_ref());
+            // A connection that was abandoned is closed.
+            if let Some(_permit) = working.end() {
+                database.put_back(pooled);
+                if matches!(tried, Tried::Done(_) | Tried::Refused(_)) {
+                    database.abandoned.succeeded();
+                }
             }
             tried
         });
-        let patience = self.left_behind.patience();
-        let limit = patience.map_or(until, |patience| until.min(Instant::now() + patience));
-        // Its drop runs however the wait ends, even if this future is dropped.
-        let _caller = Caller { database: self, permit: patience.map(|_| permit) };
-        match timeout_at(limit.into(), done).await {
+        let limit = self.abandoned.statement_timeout().map_or(until, |timeout| until.min(Instant::now() + timeout));
+        // Dropped even if this future is: then, too, the work is abandoned.
+        let ended = timeout_at(limit.into(), done).await;
+        drop(waiting);
+        match ended {
             Ok(Ok(tried)) => Ok(tried),
             Ok(Err(_panic)) => Err(StoreError::Unexpected("work for the database panicked".into())),
             Err(_elapsed) => Ok(Tried::Hangs),
         }
     }
-}
 
-/// The caller of a piece of work, which leaves it behind when dropped before it is done.
-struct Caller<'a> {
-    database: &'a Database,
-    /// None: so many calls hang already that this one keeps its permit.
-    permit: Option<Arc<Mutex<Option<OwnedSemaphorePermit>>>>,
-}
+    /// Replaces each connection before its next use, if that is possible.
+    pub(crate) fn doubt_all(&self) {
+        self.doubts.fetch_add(1, Ordering::Relaxed);
+    }
 
-impl Drop for Caller<'_> {
-    fn drop(&mut self) {
-        let Some(permit) = &self.permit else { return };
-        let Database { url, pool, left_behind, deadline, .. } = self.database;
-        // Counted first, because it may return at any moment.
-        left_behind.add();
-        if take(permit).is_none() {
-            return left_behind.undo();
+    fn take_idle(&self) -> Pooled {
+        // Where one connection hangs, the others may, too.
+        let doubts = self.doubts.load(Ordering::Relaxed) + self.abandoned.total();
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut pooled = idle.unwrap_or_else(|| Pooled { connection: Lasting::new(), doubts });
+        if pooled.doubts < doubts {
+            pooled.connection.doubt();
+            pooled.doubts = doubts;
         }
-        RECONNECTS.add_one();
-        // Where one connection hangs, the others would, too. They are closed with their pool.
-        *pool.write().unwrap_or_else(PoisonError::into_inner) = self::pool(url, *deadline);
+        pooled
+    }
+
+    fn put_back(&self, pooled: Pooled) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < POOL_SIZE {
+            idle.push(pooled);
+        }
     }
 }
 
-fn take(permit: &Mutex<Option<OwnedSemaphorePermit>>) -> Option<OwnedSemaphorePermit> {
-    permit.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
-fn pool(url: &DatabaseUrl, deadline: Duration) -> Pool<Connections> {
-    Pool::builder()
-        .max_size(POOL_SIZE)
-        .min_idle(Some(0))
-        .max_lifetime(Some(CONNECTION_AGE_MAX))
-        .test_on_check_out(false)
-        .connection_timeout(CONNECTION_TIMEOUT.min(deadline))
-        .error_handler(Box::new(r2d2::NopErrorHandler))
-        .build_unchecked(Connections(url.clone()))
-}
-
-fn try_work<T>(pool: &Pool<Connections>, work: impl Fn(&mut PgConnection) -> QueryResult<T>) -> Tried<T> {
-    let mut connection = match pool.get() {
+fn try_work<T>(
+    pooled: &mut Lasting<OpenConnection>,
+    url: &DatabaseUrl,
+    work: impl Fn(&mut PgConnection) -> QueryResult<T>,
+) -> Tried<T> {
+    let url = url.clone();
+    let connection = match pooled.get(CONNECTION_TIMEOUT, move || connect(&url, "")) {
         Ok(connection) => connection,
         Err(error) => return Tried::Failed(unavailable(error)),
     };
-    match work(&mut connection.connection).inspect_err(note_error) {
+    let done = work(connection).inspect_err(note_error);
+    type Transactions = <PgConnection as Connection>::TransactionManager;
+    let is_in_doubt = Transactions::is_broken_transaction_manager(&mut **connection);
+    let tried = match done {
         Ok(value) => Tried::Done(value),
         Err(error) if failure(&error) == Failure::Refused => Tried::Refused(store_error(error)),
         Err(error) => {
-            // Not returned to the pool, which would hand it to the next caller.
-            connection.is_broken = true;
             RECONNECTS.add_one();
             let missing = match failure(&error) {
-                Failure::Unknown => missing_grants(&mut connection.connection),
+                Failure::Unknown => missing_grants(connection),
                 _ => None,
             };
+            match failure(&error) {
+                Failure::Unknown => pooled.doubt(),
+                _ => pooled.close(),
+            }
             match missing {
                 Some(missing) => Tried::Refused(StoreError::Unexpected(missing.into())),
                 None => Tried::Failed(store_error(error)),
             }
         }
+    };
+    if is_in_doubt {
+        pooled.close();
     }
+    tried
 }
 
 fn unavailable(error: impl Into<Source>) -> StoreError {
     StoreError::Unavailable(error.into())
-}
-
-/// How the pool connects, and which connections it keeps.
-#[derive(Debug)]
-struct Connections(DatabaseUrl);
-
-struct Pooled {
-    connection: OpenConnection,
-    is_broken: bool,
-}
-
-impl ManageConnection for Connections {
-    type Connection = Pooled;
-    type Error = ConnectError;
-
-    fn connect(&self) -> Result<Pooled, ConnectError> {
-        Ok(Pooled { connection: connect(&self.0, "")?, is_broken: false })
-    }
-
-    /// Never called, because the pool does not test connections: a statement shows whether one works.
-    fn is_valid(&self, _: &mut Pooled) -> Result<(), ConnectError> {
-        Ok(())
-    }
-
-    fn has_broken(&self, pooled: &mut Pooled) -> bool {
-        type Manager = <PgConnection as diesel::Connection>::TransactionManager;
-        let is_in_doubt = Manager::is_broken_transaction_manager(&mut *pooled.connection);
-        pooled.is_broken || std::thread::panicking() || is_in_doubt
-    }
 }

@@ -1,7 +1,7 @@
 //! Detects a pooler between the service and PostgreSQL that shares connections between transactions: such a pooler
 //! would give the service's settings to other clients, and lose its prepared statements.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::Arc;
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
@@ -9,7 +9,8 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Integer;
 
-use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::abandoned::{Abandoned, CallError};
+use crate::database::schema_error::{CheckConnection, SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 
 /// A pooler whose connections are all in use makes its clients wait.
@@ -17,38 +18,33 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Other clients may hide the sharing in one round, but hardly in all of them.
 const ROUNDS: usize = 3;
 
-/// Refuses a pooler that shares connections between transactions.
-pub fn assert_own_sessions(url: &DatabaseUrl) -> Result<(), SchemaError> {
-    let (answer, answered) = channel();
+/// Refuses a pooler that shares connections between transactions. Returns one of the connections that have shown it.
+pub fn assert_own_sessions(url: &DatabaseUrl) -> Result<CheckConnection, SchemaError> {
     let url = url.clone();
-    let probing = std::thread::Builder::new().name("pooler-probe".into()).spawn(move || {
-        // Nobody may be waiting any more.
-        let _ = answer.send(has_own_sessions(&url));
-    });
-    probing.map_err(|error| SchemaError::Failed(error.into()))?;
-    match answered.recv_timeout(PROBE_TIMEOUT) {
-        Ok(Ok(true)) => Ok(()),
-        Ok(Ok(false)) => Err(SchemaError::SharedSessions),
+    match Arc::<Abandoned>::default().call("pooler-probe", PROBE_TIMEOUT, move || own_session(&url)) {
+        Ok(Ok(Some(own))) => Ok(CheckConnection(own)),
+        Ok(Ok(None)) => Err(SchemaError::SharedSessions),
         Ok(Err(error)) => Err(error),
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(SchemaError::NoSecondConnection),
+        Err(CallError::Hangs) => Err(SchemaError::NoSecondConnection),
+        Err(CallError::Failed(error)) => Err(SchemaError::Failed(error.into())),
     }
 }
 
-/// Whether each connection keeps a backend of its own.
-fn has_own_sessions(url: &DatabaseUrl) -> Result<bool, SchemaError> {
+/// A connection, if each keeps a backend of its own.
+fn own_session(url: &DatabaseUrl) -> Result<Option<PgConnection>, SchemaError> {
     let (mut one, mut other) = (connect(url)?, connect(url)?);
     for _ in 0..ROUNDS {
         let first = backend(&mut one)?;
         // A pooler that shares connections between statements does not support transactions.
         if other.batch_execute("BEGIN").is_err() {
-            return Ok(false);
+            return Ok(None);
         }
         if backend(&mut other)? == first || backend(&mut one)? != first {
-            return Ok(false);
+            return Ok(None);
         }
         other.batch_execute("ROLLBACK").map_err(failed)?;
     }
-    Ok(true)
+    Ok(Some(one))
 }
 
 fn backend(connection: &mut PgConnection) -> Result<i32, SchemaError> {

@@ -1,19 +1,18 @@
 //! What production requires of its database: that it keeps what it has committed, and that the service's role has no
 //! privilege that it does not need.
 
+use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
-use intake_domain::Environment;
+use time::OffsetDateTime;
 
+use crate::database::clock;
+use crate::database::cluster::nodes;
 use crate::database::connect::{ConnectError, connect as connect_durably};
+use crate::database::durability::Durability;
 use crate::database::grants::READABLE;
-use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::database::schema_error::{CheckConnection, SchemaError, failed};
 use crate::database::url::DatabaseUrl;
-
-/// Every connection sets durability for itself; in production it must also be the default, so that it is on purpose.
-/// `synchronous_commit` has more values than on and off, but all except off wait for this server's disk.
-const DURABILITY: &str = "SELECT name FROM pg_settings
-    WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off' ORDER BY name";
 
 /// What would let the role read patients: being a superuser, owning the table, or a grant.
 const PRIVILEGES: &str = "SELECT
@@ -25,12 +24,6 @@ const PRIVILEGES: &str = "SELECT
     FROM pg_class WHERE oid = 'patients'::regclass";
 
 #[derive(QueryableByName)]
-struct Setting {
-    #[diesel(sql_type = Text)]
-    name: String,
-}
-
-#[derive(QueryableByName)]
 struct RolePrivileges {
     #[diesel(sql_type = Bool)]
     is_superuser: bool,
@@ -40,26 +33,38 @@ struct RolePrivileges {
     can_read: bool,
 }
 
-/// Refuses a server that could lose commits. Every later connection checks this again.
-pub fn assert_durable(url: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
-    if environment == Environment::Production {
-        let off: Vec<Setting> = diesel::sql_query(DURABILITY).load(&mut connect(url)?).map_err(failed)?;
-        if !off.is_empty() {
-            let names: Vec<_> = off.into_iter().map(|setting| setting.name).collect();
-            return Err(SchemaError::NotDurable(names.join(", ")));
-        }
-    }
+/// Refuses a server that could lose commits, whatever a connection sets for itself. Every later connection checks this
+/// again.
+pub fn assert_durable(url: &DatabaseUrl) -> Result<(), SchemaError> {
     match connect_durably(url, "") {
+        Ok(mut connection) if url.durability() == Durability::Full => assert_nodes_durable(&mut connection),
         Ok(_) => Ok(()),
         Err(ConnectError::NotDurable(names)) => Err(SchemaError::NotDurable(names)),
         Err(error) => Err(SchemaError::Failed(error.into())),
     }
 }
 
+/// A node that is away is checked by each connection that leads to it.
+fn assert_nodes_durable(connection: &mut PgConnection) -> Result<(), SchemaError> {
+    let found = nodes::look(connection).map_err(failed)?;
+    for node in found.unreached {
+        tracing::warn!(
+            node,
+            "the nodes of the database do not all reach each other as the service's role: does each have the passwords (docs/scale.md)?"
+        );
+    }
+    if found.weak.is_empty() { Ok(()) } else { Err(SchemaError::NotDurable(found.weak.join(", "))) }
+}
+
+/// The database's time at this moment.
+pub fn database_time(over: &mut CheckConnection) -> Result<OffsetDateTime, SchemaError> {
+    clock::read(&mut over.0).map_err(failed)
+}
+
 /// Says why the role that connects could read patients, if it could.
-pub fn needless_privilege(url: &DatabaseUrl) -> Result<Option<&'static str>, SchemaError> {
+pub fn needless_privilege(over: &mut CheckConnection) -> Result<Option<&'static str>, SchemaError> {
     let role: RolePrivileges =
-        diesel::sql_query(PRIVILEGES).bind::<Text, _>(READABLE).get_result(&mut connect(url)?).map_err(failed)?;
+        diesel::sql_query(PRIVILEGES).bind::<Text, _>(READABLE).get_result(&mut over.0).map_err(failed)?;
     Ok(match role {
         RolePrivileges { is_superuser: true, .. } => Some("is a superuser"),
         RolePrivileges { is_owner: true, .. } => Some("owns the register"),

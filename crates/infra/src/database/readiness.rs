@@ -33,7 +33,12 @@ impl Database {
     /// Checks what the service needs of its database. Takes up to the deadline if the database does not answer.
     pub async fn readiness(&self, environment: Environment) -> Result<(), Unready> {
         let found = self.run(move |connection| Ok(check(connection, environment)?.err())).await;
-        found.unwrap_or(Some(Unready::Unreachable)).map_or(Ok(()), Err)
+        let found = found.unwrap_or(Some(Unready::Unreachable));
+        if found == Some(Unready::ReadOnly) {
+            // A new connection may be allowed to write.
+            self.doubt_all();
+        }
+        found.map_or(Ok(()), Err)
     }
 }
 
@@ -51,7 +56,7 @@ fn check(connection: &mut PgConnection, environment: Environment) -> QueryResult
     if !has_all_known(connection)? {
         return Ok(Err(Unready::Unmigrated));
     }
-    if !missing(connection)?.is_empty() {
+    if !missing(connection, None)?.is_empty() {
         return Ok(Err(Unready::MissingGrants));
     }
     let is_of_another = |stamped: String| stamped != environment.as_str();

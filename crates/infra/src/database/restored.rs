@@ -1,27 +1,57 @@
 //! Takes a database that was restored or moved for the register from here on, as its owner.
 
+use std::time::Duration;
+
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Uuid as SqlUuid};
-use intake_domain::AuditEntryId;
+use intake_domain::{AuditEntryId, OrganisationId};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::database::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
-use crate::schema::audit_entries;
+use crate::schema::{audit_entries, organisations, patients};
 
-/// Numbers of transactions that came along from another cluster stay below all that are given from here on. Never less than
-/// before, or marks would lose what they have seen.
+/// Numbers of transactions that came along from another cluster stay below all that are given from here on. Never less
+/// than before, or marks would lose what they have seen.
 const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifier, timeline = here.timeline,
         audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now(), added = greatest(added, (SELECT coalesce(max(created_in), 0) FROM patients) - txid_current() + 1,
             (SELECT coalesce(max(erased_in), 0) FROM erasures) - txid_current() + 1)
     FROM origin_now() AS here RETURNING added";
 
+/// How long to wait for a table that others use, such as a transaction that the restored database holds prepared.
+const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tries: 3, pause: Duration::from_secs(1) };
+
 /// When the newest recorded deed was done: what was done later is not in this database. None: nothing is recorded.
 pub fn newest_deed(owner: &DatabaseUrl) -> Result<Option<OffsetDateTime>, SchemaError> {
     let newest = audit_entries::table.select(audit_entries::at).order(audit_entries::at.desc());
     newest.first(&mut connect(owner)?).optional().map_err(failed)
+}
+
+/// The newest patient of an organisation.
+pub struct NewestPatient {
+    /// The organisation.
+    pub organisation: OrganisationId,
+    /// Its name.
+    pub name: String,
+    /// When the patient was created. None: the organisation has no patient.
+    pub created_at: Option<OffsetDateTime>,
+}
+
+/// The newest patient of each organisation, the oldest organisation first: what came later is not in this database.
+pub fn newest_patients(owner: &DatabaseUrl) -> Result<Vec<NewestPatient>, SchemaError> {
+    let mut connection = connect(owner)?;
+    let oldest_first = organisations::table.order((organisations::created_at, organisations::id));
+    let all = oldest_first.select((organisations::id, organisations::name)).load::<(Uuid, String)>(&mut connection);
+    let newest = |(organisation, name): (Uuid, String)| {
+        // By their ids, which are in the order of their moments and in an index, unlike those.
+        let newest = patients::table.filter(patients::organisation_id.eq(organisation)).order(patients::id.desc());
+        let created_at = newest.select(patients::created_at).first(&mut connection).optional()?;
+        Ok(NewestPatient { organisation: organisation.into(), name, created_at })
+    };
+    all.and_then(|all| all.into_iter().map(newest).collect()).map_err(failed)
 }
 
 /// Those of these audit entries that are not in the database.
@@ -47,7 +77,7 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
         added: i64,
     }
 
-    let accepted = connect(owner)?.transaction(|connection| {
+    let accept = |connection: &mut PgConnection| {
         // Nobody may get a number in between.
         connection.batch_execute("LOCK TABLE patients, erasures IN ACCESS EXCLUSIVE MODE")?;
         let Shift { added } = diesel::sql_query(SHIFT).get_result(connection)?;
@@ -57,6 +87,7 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
             connection.batch_execute(&shift)?;
         }
         Ok(())
-    });
-    accepted.map_err(failed)
+    };
+    let mut connection = connect(owner)?;
+    Ok(with_lock_patience(owner, &mut connection, PATIENCE, |connection| connection.transaction(accept))?)
 }

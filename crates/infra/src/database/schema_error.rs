@@ -2,8 +2,12 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use diesel::result::{DatabaseErrorKind, Error};
 use intake_domain::{Environment, OrganisationId};
 
+use crate::database::clock;
+use crate::database::connect::establish;
+use crate::database::lock_wait::{LockHolders, Undone};
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
 
@@ -32,7 +36,7 @@ pub enum SchemaError {
     MoreThanService {
         /// The role.
         role: String,
-        /// By which.
+        /// The grant that allows it.
         by: &'static str,
     },
     /// The role may do more than read patients, by other grants.
@@ -82,9 +86,9 @@ pub enum SchemaError {
     /// The schema is newer than the program.
     #[error("the database was migrated by a newer intake ({0}): use that one")]
     Newer(String),
-    /// Others use a table all the time that a migration changes.
-    #[error("a table that is to be changed was in use by a long transaction at every try: nothing of it was changed")]
-    Locked(#[source] intake_domain::Source),
+    /// Others held a lock at every try.
+    #[error(transparent)]
+    Locked(#[from] LockHolders),
     /// The role lacks privileges that the service needs.
     #[error("its role lacks {0}")]
     MissingGrants(String),
@@ -105,15 +109,46 @@ pub enum SchemaError {
     /// No node of the cluster may hold rows.
     #[error("no node of the cluster may hold rows: add one with SELECT citus_add_node('host', port)")]
     NoNodes,
+    /// The connection ended.
+    #[error("the connection to the database was lost")]
+    Interrupted(#[source] intake_domain::Source),
     /// Anything else.
     #[error("the schema cannot be read or changed")]
     Failed(#[source] intake_domain::Source),
 }
 
-pub(crate) fn connect(url: &DatabaseUrl) -> Result<PgConnection, SchemaError> {
-    PgConnection::establish(url.expose()).map_err(SchemaError::Unreachable)
+/// A connection over which the checks before a start, or of a command, are made one after the other.
+pub struct CheckConnection(pub(crate) PgConnection);
+
+impl CheckConnection {
+    /// Connects to the database.
+    pub fn open(url: &DatabaseUrl) -> Result<Self, SchemaError> {
+        connect(url).map(Self)
+    }
 }
 
-pub(crate) fn failed(error: diesel::result::Error) -> SchemaError {
-    SchemaError::Failed(without_row_values(error))
+pub(crate) fn connect(url: &DatabaseUrl) -> Result<PgConnection, SchemaError> {
+    let mut connection = establish(url).map_err(SchemaError::Unreachable)?;
+    clock::look(&mut connection).map_err(failed)?;
+    Ok(connection)
+}
+
+impl From<Undone<Error>> for SchemaError {
+    fn from(undone: Undone<Error>) -> Self {
+        match undone {
+            Undone::Locked(holders) => Self::Locked(holders),
+            Undone::Failed(error) => failed(error),
+        }
+    }
+}
+
+pub(crate) fn failed(error: Error) -> SchemaError {
+    use DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
+
+    match error {
+        Error::DatabaseError(ClosedConnection | UnableToSendCommand, _) => {
+            SchemaError::Interrupted(without_row_values(error))
+        }
+        error => SchemaError::Failed(without_row_values(error)),
+    }
 }

@@ -1,13 +1,17 @@
-//! The account that the server runs under: our own or, because PostgreSQL refuses root, an unprivileged one.
+//! The account that the server runs under: our own or, because PostgreSQL refuses root, an unprivileged one. That
+//! account could replace anything in its folders at any moment, by a link to a file of root's for example. So root does
+//! nothing there with rights of its own.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::EmbeddedError;
+use rustix::fs::{Mode, OFlags};
+
+use super::error::EmbeddedError;
 
 /// Accounts to use instead of root: the one that Debian's package makes, else the one that every system has.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
@@ -21,12 +25,16 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Our own account; as root, the owner of the data in this folder, else an unprivileged account.
+    /// Our own account; as root, the owner of the data in this folder, else an unprivileged account. Only Linux lets a
+    /// thread of root's take on the rights of another account.
     pub(super) fn for_server(folder: &Path) -> Result<Self, EmbeddedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self { other: None });
         }
-        if let Ok(data) = fs::metadata(folder.join("data"))
+        if !cfg!(target_os = "linux") {
+            return Err(EmbeddedError::NoAccount);
+        }
+        if let Ok(data) = fs::symlink_metadata(folder.join("data"))
             && data.uid() != 0
         {
             return Ok(Self { other: Some((data.uid(), data.gid())) });
@@ -36,36 +44,57 @@ impl Account {
         Ok(Self { other: Some(found.ok_or(EmbeddedError::NoAccount)?) })
     }
 
-    /// Makes a command run under this account.
+    /// Makes a command run under this account, without the settings of this program, which may hold passwords.
     pub(super) fn apply(self, command: &mut Command) {
         if let Some((user, group)) = self.other {
             command.uid(user).gid(group);
         }
+        for (name, _) in std::env::vars_os() {
+            let bytes = name.as_encoded_bytes();
+            if ["INTAKE_", "DATABASE_URL", "PG"].iter().any(|start| bytes.starts_with(start.as_bytes())) {
+                command.env_remove(&name);
+            }
+        }
+        // With this one a program would tell systemd that the service is ready.
+        command.env("LC_ALL", "C").env_remove("NOTIFY_SOCKET");
+    }
+
+    /// Does this with the rights of this account.
+    pub(super) fn act<T: Send>(self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        let Some((user, group)) = self.other else { return work() };
+        // A thread that ends with the work need not get its rights back.
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || become_account(user, group).and_then(|()| work()));
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has failed")))
+        })
     }
 
     /// Makes a folder that only this account and root can enter.
     pub(super) fn make_private_folder(self, folder: &Path) -> Result<(), EmbeddedError> {
-        let ours = self.other.map_or_else(|| rustix::process::geteuid().as_raw(), |(user, _)| user);
         fs::create_dir_all(folder.parent().unwrap_or(folder))?;
-        match fs::DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Where everybody can make folders, another user may have made this one.
-                let found = fs::symlink_metadata(folder)?;
-                if !found.is_dir() || (found.uid() != ours && found.uid() != 0) {
-                    return Err(EmbeddedError::ForeignFolder(folder.to_owned()));
-                }
+        let make = || fs::DirBuilder::new().mode(0o700).create(folder);
+        match self.act(make) {
+            // Root's folder, in which the account can make none.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && self.other.is_some() => {
+                make().or_else(|error| (error.kind() == io::ErrorKind::AlreadyExists).then_some(()).ok_or(error))?;
+                self.own_folder(folder)?;
             }
-            other => other?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.own_folder(folder)?,
+            made => made?,
         }
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-        Ok(self.own(folder)?)
+        Ok(self.act(|| fs::set_permissions(folder, fs::Permissions::from_mode(0o700)))?)
     }
 
-    /// Gives a file to this account.
-    pub(super) fn own(self, path: &Path) -> io::Result<()> {
-        match self.other {
-            Some((user, group)) => lchown(path, Some(user), Some(group)),
-            None => Ok(()),
+    /// Gives a folder of root's to this account. Where everybody can make folders, another user may have made it.
+    fn own_folder(self, folder: &Path) -> Result<(), EmbeddedError> {
+        let ours = self.other.map_or_else(|| rustix::process::geteuid().as_raw(), |(user, _)| user);
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let foreign = |_| EmbeddedError::ForeignFolder(folder.to_owned());
+        let opened = rustix::fs::open(folder, flags, Mode::empty()).map_err(foreign)?;
+        match (rustix::fs::fstat(&opened).map_err(io::Error::from)?.st_uid, self.other) {
+            (owner, _) if owner == ours => Ok(()),
+            (0, Some((user, group))) => Ok(fchown(opened, Some(user), Some(group))?),
+            _ => Err(EmbeddedError::ForeignFolder(folder.to_owned())),
         }
     }
 
@@ -93,6 +122,35 @@ impl Account {
         let flat = folder.to_string_lossy().trim_start_matches('/').replace('/', "-");
         Path::new(ROOTS_DATABASES).join(format!("{flat}-{}", path_hash(&folder)))
     }
+}
+
+/// As root, becomes the account to which this folder belongs, if it is there: what root would write into it, or run out
+/// of it, would be that account's. Only for a program that has no other thread yet.
+pub fn become_owner(folder: &Path) -> io::Result<()> {
+    match fs::metadata(folder) {
+        Ok(found) if found.uid() != 0 && rustix::process::geteuid().is_root() => {
+            become_account(found.uid(), found.gid())
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the rights of this account for this thread, for good.
+#[cfg(target_os = "linux")]
+fn become_account(user: u32, group: u32) -> io::Result<()> {
+    use rustix::process::{Gid, Uid};
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+    let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(group, group, group)?;
+    Ok(set_thread_res_uid(user, user, user)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn become_account(_: u32, _: u32) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The hash of a path (FNV-1a, which never changes between versions).

@@ -1,4 +1,5 @@
-//! How a person installs what this machine lacks: the command of the package manager that is there. It is named, never run.
+//! How a person installs what this machine lacks: the command of the package manager that is there. It is named, never
+//! run.
 
 use std::fmt;
 use std::path::PathBuf;

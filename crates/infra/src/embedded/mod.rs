@@ -2,6 +2,7 @@
 //! when the last one has ended, even if any of the processes is killed. Needs only PostgreSQL's programs.
 
 mod account;
+mod error;
 mod install;
 pub(crate) mod prepare;
 mod programs;
@@ -12,18 +13,21 @@ mod users;
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
 use crate::vital_thread::{Pulse, spawn_vital};
+use account::Account;
+pub use account::become_owner;
+pub use error::EmbeddedError;
 pub use install::{InstallCommand, Packages};
 use programs::Programs;
 use server::Server;
+pub use server::Settings;
 use users::Users;
 
 /// How often to check that the server is running.
@@ -31,62 +35,17 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 /// Between two tries to start a server that does not start.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Which database, and for whom.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Where the cluster is, or is to be made.
-    pub folder: PathBuf,
-    /// What a commit must survive.
-    pub durability: Durability,
-    /// The folder of PostgreSQL's programs; none: look in the usual places.
-    pub programs: Option<PathBuf>,
-    /// The process that uses the database until it ends: usually our own.
-    pub user: u32,
+/// Refuses a machine that has no PostgreSQL to make a database with, in this folder or, without one, in the usual
+/// places.
+pub fn assert_installed(programs: Option<&Path>) -> Result<(), EmbeddedError> {
+    Programs::find(programs, None).map(drop)
 }
 
-/// Why there is no embedded database.
-#[derive(Debug, thiserror::Error)]
-pub enum EmbeddedError {
-    /// No PostgreSQL on this machine, and what would install it, if that is known.
-    #[error("no PostgreSQL 15 or newer is installed: {}", how_to_install(.0.as_ref()))]
-    NotInstalled(Option<InstallCommand>),
-    /// The data was made by a version of PostgreSQL that is not installed.
-    #[error("the database was made by PostgreSQL {0}, which is not installed: install it")]
-    VersionNotInstalled(u32),
-    /// The named folder has no version of PostgreSQL that fits.
-    #[error("{} holds no PostgreSQL 15 or newer that can open this database: install one, name another folder", .0.display())]
-    NotInFolder(PathBuf),
-    /// A folder belongs to another user.
-    #[error("{} belongs to another user", .0.display())]
-    ForeignFolder(PathBuf),
-    /// The program runs as root and has no other account to run PostgreSQL under.
-    #[error("PostgreSQL does not run as root, and there is no account postgres or nobody")]
-    NoAccount,
-    /// `initdb` failed.
-    #[error("the database could not be created: {0}")]
-    CannotMake(String),
-    /// The server ended, or never answered.
-    #[error("the database does not start: {0}")]
-    DoesNotStart(String),
-    /// The server did not end in time.
-    #[error("the database does not stop")]
-    DoesNotStop,
-    /// Files could not be read or written.
-    #[error("the database's folder cannot be used")]
-    Io(#[from] io::Error),
-}
-
-fn how_to_install(command: Option<&InstallCommand>) -> String {
-    match command {
-        Some(command) if command.may_run() => format!("install its programs with `{command}`, which starts no server"),
-        Some(command) => format!("as root, install its programs with `{command}`, which starts no server"),
-        None => "install its programs (no server has to run)".to_owned(),
-    }
-}
-
-/// Refuses a machine that has no PostgreSQL to make a database with.
-pub fn assert_installed() -> Result<(), EmbeddedError> {
-    Programs::find(None, None).map(drop)
+/// Whether there is a database in this folder.
+pub fn is_made(folder: &Path) -> Result<bool, EmbeddedError> {
+    let requested = std::path::absolute(folder)?;
+    let folder = Account::for_server(&requested)?.reachable(requested);
+    Ok(folder.join("data").try_exists()?)
 }
 
 /// A running embedded database, used by this process until it is dropped.
@@ -100,8 +59,9 @@ pub struct EmbeddedPostgres {
 impl EmbeddedPostgres {
     /// Starts the database unless it is running, and adds a user.
     pub fn start(settings: &Settings) -> Result<Self, EmbeddedError> {
-        // Before any folder is made: as root, its owner is chosen among the accounts that are there, and a package adds one.
-        Programs::find(settings.programs.as_deref(), None)?;
+        // Before any folder is made: as root, its owner is chosen among the accounts that are there, and a package adds
+        // one.
+        assert_installed(settings.programs.as_deref())?;
         let mut server = Server::new(settings)?;
         let users = Users::of(server.folder(), server.account());
         join(&mut server, &users, settings.user)?;
@@ -183,16 +143,16 @@ impl Drop for EmbeddedPostgres {
         if self.users.remove(self.user)
             && let Err(error) = self.server.lock().unwrap_or_else(PoisonError::into_inner).stop()
         {
-            tracing::error!(error = %error, "the embedded database was left behind");
+            tracing::error!(error = %error, "the embedded database was abandoned");
         }
     }
 }
 
 /// Adds the user and makes sure that the server and its guard are running.
 fn join(server: &mut Server, users: &Users, user: u32) -> Result<(), EmbeddedError> {
-    let _lock = users.lock()?;
+    let lock = users.lock()?;
     loop {
-        if !users.exist() {
+        if !users.exist()? {
             // A server that still runs was left by its last user and is about to stop, or has lost its guard.
             server.stop()?;
             users.wait_for_guard_to_end();
@@ -205,5 +165,5 @@ fn join(server: &mut Server, users: &Users, user: u32) -> Result<(), EmbeddedErr
         }
     }
     users.ensure_guard()?;
-    server.ensure_running()
+    server.ensure_running(&lock)
 }

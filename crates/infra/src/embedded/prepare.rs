@@ -7,7 +7,7 @@ use diesel::prelude::*;
 use diesel::sql_types::Text;
 
 use crate::database::grants::grant_service_role;
-use crate::database::migrations::migrate;
+use crate::database::migrate::migrate;
 use crate::database::schema_error::{SchemaError, failed};
 use crate::database::url::DatabaseUrl;
 use crate::embedded::EmbeddedPostgres;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::EmbeddedError;
+use super::error::EmbeddedError;
 use super::install::POSTGRESQL;
 
 /// The oldest version that is tested.
@@ -22,7 +22,8 @@ const PACKAGED: [(&str, &str, &str); 8] = [
     ("/opt/local/lib", "postgresql", "bin"),
 ];
 
-/// In a debug build, the folder that stands for `/`: tests of a machine without PostgreSQL run on machines that have it.
+/// In a debug build, the folder that stands for `/`: tests of a machine without PostgreSQL run on machines that have
+/// it.
 const TEST_ROOT: &str = "INTAKE_TEST_ROOT";
 
 /// One installed PostgreSQL.
@@ -33,7 +34,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// The programs that fit: of the version that made the data, else the newest. `folder` names the only place to look.
+    /// The programs that fit: of the version that made the data, else the newest. `folder` names the only place to
+    /// look.
     pub(super) fn find(folder: Option<&Path>, made_by: Option<u32>) -> Result<Self, EmbeddedError> {
         if let Some(folder) = folder {
             let fits =
@@ -86,7 +88,7 @@ fn usual_folders() -> Vec<PathBuf> {
     packaged.chain([below_root("usr/local/pgsql/bin")]).chain(on_path.collect::<Vec<_>>()).collect()
 }
 
-/// Of `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`: 15. Of a beta, `17beta1`: 17.
+/// The major version: 15 in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, 17 in `17beta1`.
 fn major_version(text: &str) -> Option<u32> {
     let version = text.split_once("(PostgreSQL) ")?.1;
     let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());

@@ -1,7 +1,7 @@
 //! The PostgreSQL server of one data folder: created, started and stopped. Everything here happens under the folder's
 //! start lock.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use diesel::Connection;
 use diesel::pg::PgConnection;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::account::{Account, path_hash};
+use super::error::EmbeddedError;
 use super::programs::Programs;
 use super::server_log::ServerLog;
-use super::{EmbeddedError, Settings, server_process};
+use super::server_process;
 use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
 
@@ -28,11 +29,26 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 const FAST_STOP_TIMEOUT: Duration = Duration::from_secs(20);
 /// An immediate one kills what has not ended after five seconds.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+/// A process that writes to a folder which is being deleted soon fails.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
 /// The longest path of a unix socket that every system accepts.
 const SOCKET_PATH_MAX: usize = 103;
 /// A pid that no process has.
 const NO_PROCESS: &str = "2147483647";
+
+/// Which database, and for which account.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the cluster is, or is to be made.
+    pub folder: PathBuf,
+    /// What a commit must survive.
+    pub durability: Durability,
+    /// The folder of PostgreSQL's programs; none: look in the usual places.
+    pub programs: Option<PathBuf>,
+    /// The process that uses the database until it ends: usually our own.
+    pub user: u32,
+}
 
 #[derive(Debug)]
 pub(super) struct Server {
@@ -87,15 +103,15 @@ impl Server {
         {
             self.child = None;
         }
-        server_process::running(&self.data()).is_some()
+        self.process().is_some()
     }
 
-    /// Starts the server unless it is running, and waits until it answers.
-    pub(super) fn ensure_running(&mut self) -> Result<(), EmbeddedError> {
+    /// Starts the server unless it is running, and waits until it answers. The lock is that of the start.
+    pub(super) fn ensure_running(&mut self, lock: &File) -> Result<(), EmbeddedError> {
         let until = Instant::now() + START_TIMEOUT;
         let programs = Programs::find(self.programs.as_deref(), made_by(&self.data()))?;
         if made_by(&self.data()).is_none() {
-            self.make_data(&programs)?;
+            self.make_data(&programs, lock)?;
         }
         let mut has_started = false;
         while Instant::now() < until {
@@ -112,21 +128,24 @@ impl Server {
             }
             std::thread::sleep(POLL);
         }
-        let (time, last) = (START_TIMEOUT.as_secs(), self.log.reason());
+        let (time, last) = (START_TIMEOUT.as_secs(), self.log.reason(self.account));
         Err(EmbeddedError::DoesNotStart(format!("no answer for {time} seconds; last in its log: {last}")))
     }
 
     /// Stops the server if it is running, and waits until it has ended.
     pub(super) fn stop(&mut self) -> Result<(), EmbeddedError> {
-        // A fast shutdown: sessions end, everything is written. A server that recovers from the death of one of its processes
-        // may never end by it, but by an immediate one, after which the next server recovers.
+        // A fast shutdown: sessions end, everything is written. A server that recovers from the death of one of its
+        // processes may never end by it, but by an immediate one, after which the next server recovers.
         for (signal, timeout) in [(Signal::INT, FAST_STOP_TIMEOUT), (Signal::QUIT, STOP_TIMEOUT - FAST_STOP_TIMEOUT)] {
-            if let Some(process) = server_process::running(&self.data()) {
-                let _ = kill_process(process, signal);
-                // A process that was stopped gets the signal only when it continues.
-                for stopped in server_process::children(process).into_iter().chain([process]) {
-                    let _ = kill_process(stopped, Signal::CONT);
-                }
+            if let Some(process) = self.process() {
+                self.account.act(|| {
+                    let _ = kill_process(process, signal);
+                    // A process that was stopped gets the signal only when it continues.
+                    for stopped in server_process::children(process).into_iter().chain([process]) {
+                        let _ = kill_process(stopped, Signal::CONT);
+                    }
+                    Ok(())
+                })?;
             }
             let until = Instant::now() + timeout;
             while self.is_alive() && Instant::now() < until {
@@ -140,12 +159,11 @@ impl Server {
         self.folder.join("data")
     }
 
-    /// Makes the data folder under another name first, so that an interrupted start leaves no unfinished one.
-    fn make_data(&self, programs: &Programs) -> Result<(), EmbeddedError> {
+    /// Makes the data folder under another name first, so that an interrupted start leaves no unfinished one. If this
+    /// process is killed, the guard ends the program that makes the data, which holds the lock until then.
+    fn make_data(&self, programs: &Programs, lock: &File) -> Result<(), EmbeddedError> {
         let unfinished = self.folder.join("data.unfinished");
-        if unfinished.exists() {
-            fs::remove_dir_all(&unfinished)?;
-        }
+        self.account.act(|| remove_folder(&unfinished))?;
         let mut initdb = Command::new(programs.initdb());
         initdb.arg("--pgdata").arg(&unfinished).args(["--username", OWNER, "--auth", "trust", "--encoding", "UTF8"]);
         initdb.args(["--locale", "C", "--no-instructions"]);
@@ -153,19 +171,19 @@ impl Server {
             initdb.arg("--no-sync");
         }
         self.prepare(&mut initdb);
-        let output = initdb.output()?;
+        let output = initdb.stdin(lock.try_clone()?).output()?;
         if !output.status.success() {
             let reason = String::from_utf8_lossy(&output.stderr);
             return Err(EmbeddedError::CannotMake(
                 reason.trim().lines().last().unwrap_or("no reason given").to_owned(),
             ));
         }
-        fs::rename(&unfinished, self.data())?;
-        Ok(())
+        Ok(self.account.act(|| fs::rename(&unfinished, self.data()))?)
     }
 
     fn start(&mut self, programs: &Programs) -> Result<(), EmbeddedError> {
-        server_process::remove_empty_pid_file(&self.data())?;
+        let data = self.data();
+        self.account.act(|| server_process::remove_empty_pid_file(&data))?;
         self.disown_foreign_process()?;
         let log = self.log.open(self.account)?;
         let mut server = Command::new(programs.server());
@@ -200,20 +218,13 @@ impl Server {
     /// Sets the account, and a process group of its own, which Ctrl-C does not reach.
     fn prepare(&self, command: &mut Command) {
         self.account.apply(command);
-        command
-            .process_group(0)
-            .current_dir(&self.folder)
-            .env("LC_ALL", "C")
-            .env_remove("PGDATA")
-            .env_remove("PGOPTIONS")
-            // It would tell systemd that the service is ready.
-            .env_remove("NOTIFY_SOCKET");
+        command.process_group(0).current_dir(&self.folder);
     }
 
     /// Processes of a killed server live on for a moment and keep the next one from starting. Any other reason is
     /// final.
     fn assert_worth_another_try(&self) -> Result<(), EmbeddedError> {
-        let reason = self.log.reason();
+        let reason = self.log.reason(self.account);
         // A lock file that could not be made is another matter.
         let is_locked = reason.contains("lock file") && !reason.contains("could not");
         let will_pass = is_locked || reason.contains("shared memory block");
@@ -225,18 +236,39 @@ impl Server {
     /// live.
     fn disown_foreign_process(&self) -> io::Result<()> {
         let data = self.data();
-        if server_process::noted(&data).is_none() || server_process::running(&data).is_some() {
-            return Ok(());
+        self.account.act(|| {
+            if server_process::noted(&data).is_none() || server_process::running(&data).is_some() {
+                return Ok(());
+            }
+            let path = data.join(server_process::PID_FILE);
+            let text = fs::read_to_string(&path)?;
+            let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+            // Replaced in one step, because an empty pid file would keep the server from ever starting.
+            let replacement = self.folder.join("postmaster.pid.replacement");
+            fs::write(&replacement, format!("{NO_PROCESS}\n{rest}"))?;
+            fs::set_permissions(&replacement, fs::Permissions::from_mode(0o600))?;
+            fs::rename(replacement, path)
+        })
+    }
+
+    /// The running process of the server.
+    fn process(&self) -> Option<Pid> {
+        let data = self.data();
+        self.account.act(|| Ok(server_process::running(&data))).ok().flatten()
+    }
+}
+
+/// Deletes a folder to which a process that was killed may still add.
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    let until = Instant::now() + REMOVAL_TIMEOUT;
+    loop {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && Instant::now() < until => {
+                std::thread::sleep(POLL);
+            }
+            removed => return removed,
         }
-        let path = data.join(server_process::PID_FILE);
-        let text = fs::read_to_string(&path)?;
-        let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
-        // Replaced in one step, because an empty pid file would keep the server from ever starting.
-        let replacement = self.folder.join("postmaster.pid.replacement");
-        fs::write(&replacement, format!("{NO_PROCESS}\n{rest}"))?;
-        fs::set_permissions(&replacement, fs::Permissions::from_mode(0o600))?;
-        self.account.own(&replacement)?;
-        fs::rename(replacement, path)
     }
 }
 

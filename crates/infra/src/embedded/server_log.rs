@@ -8,7 +8,7 @@ use super::account::Account;
 
 /// A longer log is deleted.
 const LENGTH_MAX: u64 = 10 * 1024 * 1024;
-/// The server says this to whoever connects while it starts: to us, who ask whether it has.
+/// The server says this to clients that connect while it starts, such as our own look whether it has started.
 const NOT_YET: &str = "FATAL:  the database system is ";
 /// The size of one file of the server's write-ahead log: without room for another one it may not start.
 const ROOM_MIN: u64 = 16 * 1024 * 1024;
@@ -29,18 +29,19 @@ impl ServerLog {
     /// Opens it for a server that is about to be started.
     pub(super) fn open(&mut self, account: Account) -> io::Result<File> {
         let path = self.path();
-        if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LENGTH_MAX) {
-            fs::remove_file(&path)?;
-        }
-        let log = OpenOptions::new().create(true).append(true).open(&path)?;
-        account.own(&path)?;
+        let log = account.act(|| {
+            if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LENGTH_MAX) {
+                fs::remove_file(&path)?;
+            }
+            OpenOptions::new().create(true).append(true).open(&path)
+        })?;
         self.start = log.metadata()?.len();
         Ok(log)
     }
 
     /// Why the server ended, or what it did last.
-    pub(super) fn reason(&self) -> String {
-        let log = fs::read(self.path()).unwrap_or_default();
+    pub(super) fn reason(&self, account: Account) -> String {
+        let log = account.act(|| fs::read(self.path())).unwrap_or_default();
         let start = usize::try_from(self.start).unwrap_or(0);
         let text = String::from_utf8_lossy(log.get(start..).unwrap_or_default());
         let reason = reason_in(&text).unwrap_or("it wrote nothing to postgres.log in its folder");
@@ -92,11 +93,17 @@ mod tests {
 
     #[test]
     fn a_server_that_wrote_nothing_is_not_given_the_reason_of_an_earlier_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut log = ServerLog::of(folder.path());
-        fs::write(folder.path().join("postgres.log"), "FATAL:  an earlier reason\n").unwrap();
-        let account = Account::for_server(folder.path()).unwrap();
+        use std::os::unix::fs::PermissionsExt;
+
+        let outer = tempfile::tempdir().unwrap();
+        fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o711)).unwrap();
+        let folder = outer.path().join("postgres");
+        let account = Account::for_server(&folder).unwrap();
+        account.make_private_folder(&folder).unwrap();
+        account.act(|| fs::write(folder.join("postgres.log"), "FATAL:  an earlier reason\n")).unwrap();
+        let mut log = ServerLog::of(&folder);
         log.open(account).unwrap();
-        assert!(log.reason().starts_with("it wrote nothing to postgres.log"), "{}", log.reason());
+        let reason = log.reason(account);
+        assert!(reason.starts_with("it wrote nothing to postgres.log"), "{reason}");
     }
 }

@@ -27,8 +27,8 @@ pub(super) fn noted(data: &Path) -> Option<Pid> {
     Pid::from_raw(pid_file.lines().next()?.trim().parse().ok()?)
 }
 
-/// A server makes its pid file and then writes it: a power cut in between leaves an empty one, with which no server starts
-/// again. It says nothing about processes of an earlier one.
+/// A server makes its pid file and then writes it: a power cut in between leaves an empty one, with which no server
+/// starts again. It says nothing about processes of an earlier one.
 pub(super) fn remove_empty_pid_file(data: &Path) -> io::Result<()> {
     let path = data.join(PID_FILE);
     let Ok(file) = fs::metadata(&path) else { return Ok(()) };

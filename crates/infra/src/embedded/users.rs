@@ -26,7 +26,8 @@ impl Users {
         Self { folder: folder.to_owned(), account }
     }
 
-    /// Waits until no other process starts or stops the server of this folder. The lock ends when the file is dropped.
+    /// Waits until no other process starts or stops the server of this folder. The lock ends when the file is dropped,
+    /// and so are its copies.
     pub(super) fn lock(&self) -> io::Result<File> {
         let lock = self.open("start.lock")?;
         lock.lock()?;
@@ -34,29 +35,30 @@ impl Users {
     }
 
     /// Whether the database has users, so that the guard will not stop it.
-    pub(super) fn exist(&self) -> bool {
-        self.list().exists()
+    pub(super) fn exist(&self) -> io::Result<bool> {
+        self.account.act(|| self.list().try_exists())
     }
 
     /// Makes an empty list, for a server about to start.
     pub(super) fn open_list(&self) -> io::Result<()> {
-        fs::create_dir_all(self.list())?;
-        self.account.own(&self.list())
+        self.account.act(|| fs::create_dir_all(self.list()))
     }
 
     /// Adds a user. Fails with `NotFound` if the last user has just been removed.
     pub(super) fn add(&self, process: u32) -> io::Result<()> {
-        let note = self.list().join(process.to_string());
         // Written in one piece: the guard may read it at any moment.
-        fs::write(&note, start_of(process).map(|start| start + "\n").unwrap_or_default())?;
-        self.account.own(&note)
+        let start = start_of(process).map(|start| start + "\n").unwrap_or_default();
+        self.account.act(|| fs::write(self.list().join(process.to_string()), start))
     }
 
     /// Removes a user and returns whether it was the last one, which then has to stop the server.
     pub(super) fn remove(&self, process: u32) -> bool {
-        let _ = fs::remove_file(self.list().join(process.to_string()));
-        // Fails unless the list is empty.
-        fs::remove_dir(self.list()).is_ok()
+        let remove = || {
+            let _ = fs::remove_file(self.list().join(process.to_string()));
+            // Fails unless the list is empty.
+            fs::remove_dir(self.list())
+        };
+        self.account.act(remove).is_ok()
     }
 
     /// Waits until a guard that saw no users has ended, so that it is not mistaken for a new one.
@@ -71,7 +73,7 @@ impl Users {
     }
 
     /// Starts the guard unless it is running. It holds a lock through its standard input, which the system releases
-    /// when the guard ends, however it ends.
+    /// when the guard ends, however it ends. Its script is no file, which could be replaced.
     pub(super) fn ensure_guard(&self) -> io::Result<()> {
         let lock = self.open("guard.lock")?;
         match lock.try_lock() {
@@ -79,10 +81,9 @@ impl Users {
             Err(TryLockError::WouldBlock) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let script = self.folder.join("guard.sh");
-        fs::write(&script, GUARD)?;
         let mut guard = Command::new("/bin/sh");
-        guard.arg(script).arg(&self.folder);
+        guard.args(["-c", GUARD, "intake-guard"]).arg(&self.folder);
+        self.account.apply(&mut guard);
         guard.stdin(lock).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = guard.process_group(0).current_dir("/").spawn()?;
         // A thread waits for its end: the guard usually outlives this process.
@@ -95,10 +96,8 @@ impl Users {
     }
 
     fn open(&self, name: &str) -> io::Result<File> {
-        let path = self.folder.join(name);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
-        self.account.own(&path)?;
-        Ok(file)
+        let open = || OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(name));
+        self.account.act(open)
     }
 }
 

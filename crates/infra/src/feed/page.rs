@@ -1,5 +1,5 @@
-//! The statements that read the feed, through the views that readers may see. Whether a mark saw a row is plain arithmetic on
-//! the number of its transaction, which gets below the views' barrier and needs no snapshot to be kept.
+//! The statements that read the feed, through the views that readers may see. Whether a mark saw a row is plain
+//! arithmetic on the number of its transaction, which gets below the views' barrier and needs no snapshot to be kept.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 /// Patients in one page: a few hundred kilobytes.
 const PAGE: usize = 1_000;
-/// Up to so many, the ids of all patients in a span are kept: 1.6 MB.
+/// Up to this many, the ids of all patients in a span are kept: 1.6 MB.
 const SELECTED_MAX: usize = 100_000;
 /// What a page never exceeds, however patients fall into ranges: some 20 MB. As many erasures are in one.
 const PAGE_MAX: usize = 20_000;
@@ -30,7 +30,7 @@ pub(crate) const LOOK: &str = "SELECT next, running,
 static PATIENT: LazyLock<String> = LazyLock::new(|| {
     let value = |field: Field| match field {
         Field::DateOfBirth => "to_char(date_of_birth, 'YYYY-MM-DD')",
-        field => field.definition().column,
+        field => field.column(),
     };
     let values = Field::ALL.map(value).join(", ");
     format!("SELECT id, organisation_id, ARRAY[{values}] AS values, created_at, updated_at, key_id FROM patients_v1")
@@ -104,8 +104,9 @@ pub(crate) fn select(connection: &mut PgConnection, scope: &FeedScope, span: &Sp
     Ok(Selection::These(ids))
 }
 
-/// Divides the span by some of its ids, picked by chance: one reading, and nothing to sort. Behind the barrier of the view
-/// PostgreSQL does not know that the primary key is in order, so without an end each page would read all that are left.
+/// Divides the span by some of its ids, picked by chance: one reading, and nothing to sort. Behind the barrier of the
+/// view PostgreSQL does not know that the primary key is in order, so without an end each page would read all that are
+/// left.
 fn divide(connection: &mut PgConnection, scope: &FeedScope, span: &Span) -> QueryResult<Selection> {
     #[derive(QueryableByName)]
     struct Divided {
@@ -135,8 +136,8 @@ pub(crate) fn range(
     after: Option<PatientId>,
 ) -> QueryResult<Page<StoredPatient>> {
     let end = ends.get(after.map_or(0, |after| ends.partition_point(|end| *end <= after))).copied();
-    // Not `created_in` as it is: by its index, which is estimated wrongly beyond the statistics, each range would read the whole
-    // span. So the ranges together are read once, by the primary key.
+    // Not `created_in` as it is: by its index, which is estimated wrongly beyond the statistics, each range would read
+    // the whole span. So the ranges together are read once, by the primary key.
     let query =
         format!("{} WHERE {} AND id <= $8 ORDER BY id LIMIT {PAGE_MAX}", *PATIENT, within_span("(created_in + 0)"));
     let query = in_span!(query, scope, span, after).bind::<SqlUuid, _>(end.map_or(Uuid::max(), |id| *id.as_uuid()));
@@ -162,7 +163,7 @@ pub(crate) fn these(
     Ok(Page { items: rows.into_iter().map(Into::into).collect(), continued_after: last })
 }
 
-/// One patient, whoever created it.
+/// One patient of any key.
 pub(crate) fn patient(
     connection: &mut PgConnection,
     organisation: OrganisationId,

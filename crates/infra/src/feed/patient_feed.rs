@@ -1,5 +1,5 @@
-//! The port [`PatientFeed`] over one connection, made again when it is lost. Every call is one short transaction: nothing
-//! stays open while a reader takes its time.
+//! The port [`PatientFeed`] over one connection, made again when it is lost. Every call is one short transaction:
+//! nothing stays open while a reader takes its time.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,22 +13,29 @@ use intake_domain::{
 use uuid::Uuid;
 
 use crate::database::connect::{ConnectError, OpenConnection, RETRY_PAUSE, connect};
+use crate::database::lock_wait::{LockPatience, Undone, with_lock_patience};
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure, store_error, without_row_values};
 use crate::feed::page;
 
-/// The planner guesses how many rows are beyond its statistics, which are always behind the end of the register. With guesses
-/// it would read all of it, and compile the statement.
+/// The planner guesses how many rows are beyond its statistics, which are always behind the end of the register. With
+/// guesses it would read all of it, and compile the statement.
 const SETTINGS: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_custom_plan; SET jit = off;
     SET default_transaction_read_only = off";
+
+/// How long to wait for a table that a migration or a restore has locked, before what holds it is reported.
+const LOCK_PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(5), tries: 1, pause: Duration::ZERO };
+
+/// Whether to go on after so long a time, and what is in the way.
+type KeepsTrying = Box<dyn Fn(Duration, &StoreError) -> bool>;
 
 /// The change feed over PostgreSQL.
 pub struct PostgresPatientFeed {
     url: DatabaseUrl,
     connection: Option<OpenConnection>,
-    keeps_trying: Box<dyn Fn(Duration) -> bool>,
-    /// Up to where nothing has happened since the mark of this token. Kept for a connection: after a crash PostgreSQL may give
-    /// numbers out again.
+    keeps_trying: KeepsTrying,
+    /// Up to where nothing has happened since the mark of this token. Kept for a connection: after a crash PostgreSQL
+    /// may give numbers out again.
     looked: Option<(Option<FeedToken>, Snapshot)>,
 }
 
@@ -42,10 +49,10 @@ struct Snapshot {
 }
 
 impl PostgresPatientFeed {
-    /// A feed that connects when it is first used. While the database is away it keeps trying for as long as it is told to,
-    /// given for how long it has tried.
+    /// A feed that connects when it is first used. While the database is away it keeps trying for as long as it may
+    /// to, given for how long it has tried, and what is in the way.
     #[must_use]
-    pub fn new(url: &DatabaseUrl, keeps_trying: impl Fn(Duration) -> bool + 'static) -> Self {
+    pub fn new(url: &DatabaseUrl, keeps_trying: impl Fn(Duration, &StoreError) -> bool + 'static) -> Self {
         Self { url: url.clone(), connection: None, keeps_trying: Box::new(keeps_trying), looked: None }
     }
 
@@ -57,7 +64,7 @@ impl PostgresPatientFeed {
                 done => return done,
             };
             (self.connection, self.looked) = (None, None);
-            if !(self.keeps_trying)(started.elapsed()) {
+            if !(self.keeps_trying)(started.elapsed(), &error) {
                 return Err(error);
             }
             sleep(RETRY_PAUSE);
@@ -72,11 +79,16 @@ impl PostgresPatientFeed {
                 other => StoreError::Unavailable(other.into()),
             })?),
         };
-        work(connection).map_err(|error| match failure(&error) {
-            Failure::Transient => store_error(error),
-            // Diesel cannot tell a server that shuts down from a statement that is at fault: the next one tells.
-            Failure::Unknown if diesel::sql_query("SELECT 1").execute(&mut **connection).is_err() => store_error(error),
-            Failure::Unknown | Failure::Refused => StoreError::Unexpected(without_row_values(error)),
+        with_lock_patience(&self.url, connection, LOCK_PATIENCE, work).map_err(|undone| match undone {
+            Undone::Locked(holders) => StoreError::Unavailable(holders.into()),
+            Undone::Failed(error) => match failure(&error) {
+                Failure::Transient => store_error(error),
+                // Diesel cannot tell a server that shuts down from a statement that is at fault: the next one tells.
+                Failure::Unknown if diesel::sql_query("SELECT 1").execute(&mut **connection).is_err() => {
+                    store_error(error)
+                }
+                Failure::Unknown | Failure::Refused => StoreError::Unexpected(without_row_values(error)),
+            },
         })
     }
 }
@@ -123,6 +135,16 @@ impl PatientFeed for PostgresPatientFeed {
             })
         })?;
         Ok(Mark { token: Some(made.token.into()), next: made.seen.next, running: made.seen.running })
+    }
+
+    fn record(&mut self, scope: &FeedScope, until: FeedToken, patients: u64) -> Result<(), StoreError> {
+        let scope = *scope;
+        let patients = i64::try_from(patients).unwrap_or(i64::MAX);
+        self.run(move |connection| {
+            let query = diesel::sql_query("SELECT feed_told($1, $2, $3)");
+            let query = query.bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
+            query.bind::<SqlUuid, _>(*until.as_uuid()).bind::<BigInt, _>(patients).execute(connection).map(drop)
+        })
     }
 
     fn has_news(&mut self, scope: &FeedScope, since: &Mark) -> Result<bool, StoreError> {

@@ -6,6 +6,7 @@ use diesel::sql_types::{Bool, Text};
 use intake_domain::OrganisationId;
 use uuid::Uuid;
 
+use crate::database::cluster::spread::has_citus;
 use crate::database::grants::assert_service_role;
 use crate::database::migrations::assert_not_newer;
 use crate::database::schema_error::{SchemaError, connect, failed};
@@ -15,7 +16,7 @@ use crate::schema::{organisations, readers};
 /// What a reader gets. The functions make marks for it, because it may write nothing itself.
 const GRANTS: &str = "GRANT USAGE ON SCHEMA public TO {role};
     GRANT SELECT ON patients_v1, erasures_v1 TO {role};
-    GRANT EXECUTE ON FUNCTION feed_now, feed_open, feed_mark TO {role};";
+    GRANT EXECUTE ON FUNCTION feed_now, feed_open, feed_mark, feed_told TO {role};";
 
 /// What else a role may use, by any grant: its own, that of a role it is a member of, or that of everybody.
 const OTHER_GRANTS: &str = "SELECT relname::text AS name FROM pg_class
@@ -55,7 +56,7 @@ pub enum Scope {
 }
 
 impl Reader {
-    /// Refuses a role that does not exist, that no grant could limit, or that may do something else.
+    /// Refuses a role that does not exist, that no grant could limit, or that may do something else, and any on Citus.
     pub fn assert_can_be(&self, owner: &DatabaseUrl) -> Result<(), SchemaError> {
         #[derive(QueryableByName)]
         struct Table {
@@ -64,8 +65,12 @@ impl Reader {
         }
 
         assert_service_role(owner, &self.role)?;
+        let mut connection = connect(owner)?;
+        if has_citus(&mut connection).map_err(failed)? {
+            return Err(SchemaError::OnCitus);
+        }
         let query = diesel::sql_query(OTHER_GRANTS).bind::<Text, _>(&self.role);
-        let mut others: Vec<Table> = query.load(&mut connect(owner)?).map_err(failed)?;
+        let mut others: Vec<Table> = query.load(&mut connection).map_err(failed)?;
         others.dedup_by(|one, other| one.name == other.name);
         if others.is_empty() {
             return Ok(());
@@ -74,8 +79,8 @@ impl Reader {
         Err(SchemaError::MoreThanReader { role: self.role.clone(), tables })
     }
 
-    /// Whose patients it would read after a grant; none: those of all organisations. Refuses an organisation that does not
-    /// exist. The database may not be migrated yet.
+    /// Whose patients it would read after a grant; none: those of all organisations. Refuses an organisation that does
+    /// not exist. The database may not be migrated yet.
     pub fn organisation(&self, owner: &DatabaseUrl) -> Result<Option<OrganisationId>, SchemaError> {
         let mut connection = connect(owner)?;
         let has_readers = diesel::sql_query("SELECT 1 WHERE to_regclass('readers') IS NOT NULL");
@@ -102,8 +107,8 @@ impl Reader {
         }
     }
 
-    /// Grants the role what a reader needs, and returns whose patients it reads from now on, as [`Self::organisation`] does.
-    /// What it could read before is replaced. The database must be migrated.
+    /// Grants the role what a reader needs, and returns whose patients it reads from now on, as [`Self::organisation`]
+    /// does. What it could read before is replaced. The database must be migrated.
     pub fn grant(&self, owner: &DatabaseUrl) -> Result<Option<OrganisationId>, SchemaError> {
         self.assert_can_be(owner)?;
         assert_not_newer(owner)?;

@@ -2,10 +2,10 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, ChangeKeyOutcome, Deed, KeyNote, Name};
+use intake_domain::{Action, AuditedKey, ChangeKeyOutcome, Deed, KeyNote, Name};
 use uuid::Uuid;
 
-use crate::audit::log::record;
+use crate::audit::log::record_about_key;
 use crate::schema::api_keys;
 
 /// Gives the key another name. The record keeps both.
@@ -17,7 +17,7 @@ pub(crate) fn rename(
     deed: &Deed,
 ) -> QueryResult<ChangeKeyOutcome> {
     connection.transaction(|connection| {
-        let Some((old, _)) = locked(connection, organisation, key)? else {
+        let Some(Changeable { name: old, audited, .. }) = locked(connection, organisation, key)? else {
             return not_changed(connection, organisation, key);
         };
         if old == name.as_str() {
@@ -26,7 +26,8 @@ pub(crate) fn rename(
         diesel::update(api_keys::table.find((organisation, key)))
             .set(api_keys::name.eq(name.as_str()))
             .execute(connection)?;
-        record(connection, organisation, Action::KeyRenamed, &format!("{old} → {name}"), deed)?;
+        let subject = format!("{old} → {name}");
+        record_about_key(connection, organisation, Action::KeyRenamed, &subject, &audited, deed)?;
         Ok(ChangeKeyOutcome::Changed)
     })
 }
@@ -40,7 +41,7 @@ pub(crate) fn write_note(
     deed: &Deed,
 ) -> QueryResult<ChangeKeyOutcome> {
     connection.transaction(|connection| {
-        let Some((name, old)) = locked(connection, organisation, key)? else {
+        let Some(Changeable { name, note: old, audited }) = locked(connection, organisation, key)? else {
             return not_changed(connection, organisation, key);
         };
         if old.unwrap_or_default() == note.as_str() {
@@ -48,19 +49,25 @@ pub(crate) fn write_note(
         }
         let text = Some(note.as_str()).filter(|text| !text.is_empty());
         diesel::update(api_keys::table.find((organisation, key))).set(api_keys::note.eq(text)).execute(connection)?;
-        record(connection, organisation, Action::KeyNoted, &name, deed)?;
+        record_about_key(connection, organisation, Action::KeyNoted, &name, &audited, deed)?;
         Ok(ChangeKeyOutcome::Changed)
     })
 }
 
-/// Name and note of the organisation's key, if it was not revoked; nobody else changes it until the end of the transaction.
-fn locked(
-    connection: &mut PgConnection,
-    organisation: Uuid,
-    key: Uuid,
-) -> QueryResult<Option<(String, Option<String>)>> {
+/// What people call a key and know about it, and how entries about it name it.
+struct Changeable {
+    name: String,
+    note: Option<String>,
+    audited: AuditedKey,
+}
+
+/// The organisation's key, if it was not revoked; nobody else changes it until the end of the transaction.
+fn locked(connection: &mut PgConnection, organisation: Uuid, key: Uuid) -> QueryResult<Option<Changeable>> {
     let changeable = api_keys::table.find((organisation, key)).filter(api_keys::revoked_at.is_null());
-    changeable.select((api_keys::name, api_keys::note)).for_update().first(connection).optional()
+    let columns = (api_keys::name, api_keys::note, api_keys::hint);
+    let found = changeable.select(columns).for_update().first::<(String, Option<String>, String)>(connection);
+    let changeable = |(name, note, hint)| Changeable { name, note, audited: AuditedKey { id: key.into(), hint } };
+    Ok(found.optional()?.map(changeable))
 }
 
 /// Why there is nothing to change.

@@ -6,11 +6,11 @@ use intake_domain::{EXPIRY_TOLD_BEFORE, ExpiringKey};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Keys at once. Whoever has more gets the rest at the next look.
+/// Keys at once. The rest follow at the next look.
 const CLAIMED_MAX: u32 = 100;
 
-/// Marks the keys as told, and gives them. A key that another instance marks at the same moment is given by that one alone. Found
-/// and marked apart, because Citus cannot limit a change of rows on several nodes.
+/// Marks the keys as announced, and returns them. A key that another instance marks at the same moment is given by that
+/// one alone. Found and marked apart, because Citus cannot limit a change of rows on several nodes.
 pub(super) fn claim(connection: &mut PgConnection, now: OffsetDateTime) -> QueryResult<Vec<ExpiringKey>> {
     let ends_soon = format!(
         "expiry_told_at IS NULL AND revoked_at IS NULL AND expires_at > $1 AND expires_at <= $2

@@ -1,14 +1,34 @@
-//! Organisations, their keys, and what is noted of the keys' use.
+//! API keys, and what is noted of the keys' use.
 
+use intake_domain::KeyHolder;
+use uuid::Uuid;
+
+mod activity;
 pub(crate) mod answers;
 pub(crate) mod description;
+pub(crate) mod directory;
 mod expiring;
-pub(crate) mod homes;
+mod list;
 pub(crate) mod refusals;
 pub(crate) mod store;
+mod usage;
 pub(crate) mod use_writer;
 pub(crate) mod uses;
 
+pub use activity::PostgresKeyActivity;
+pub use directory::KeyDirectory;
 pub use store::PostgresKeyStore;
+pub use usage::{KeyUsage, key_usage};
 pub use use_writer::KeyUseWriter;
 pub use uses::KeyUses;
+
+/// The primary key of the tables about keys, in its order. Every writer locks rows in this order, so that two services
+/// never deadlock.
+pub(crate) fn ids(holder: &KeyHolder) -> (Uuid, Uuid) {
+    (*holder.organisation_id.as_uuid(), *holder.key_id.as_uuid())
+}
+
+/// The primary keys of these rows, one column each.
+pub(crate) fn ids_of<T>(rows: &[(KeyHolder, T)]) -> (Vec<Uuid>, Vec<Uuid>) {
+    rows.iter().map(|(holder, _)| ids(holder)).unzip()
+}

@@ -1,6 +1,6 @@
-//! Requests that were refused: the last ones of each key, gathered in memory and written every few seconds by the thread that
-//! writes the uses of keys. A request that is accepted has no part in it, and a flood of refused ones costs no more memory or
-//! rows than the last of each key.
+//! Requests that were refused: the last ones of each key, gathered in memory and written every few seconds by the
+//! thread that writes the uses of keys. A request that is accepted has no part in it, and a flood of refused ones costs
+//! no more memory or rows than the last of each key.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -11,9 +11,10 @@ use diesel::sql_query;
 use diesel::sql_types::{Array, BigInt, Integer, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{KeyHolder, REFUSALS_KEPT, Refusal, RefusalReason};
 
-use crate::keys::uses::ids;
+use crate::keys::ids_of;
 
-/// Refusals that wait in memory to be written, of all keys together: about two megabytes. Those of further keys are not kept.
+/// Refusals that wait in memory to be written, of all keys together: about two megabytes. Those of further keys are not
+/// kept.
 const WAITING_MAX: usize = 10_000;
 
 /// The last refusals of each key, by what is known of it.
@@ -50,6 +51,13 @@ impl<K: Copy + Eq + Hash> LastRefusals<K> {
         all.collect()
     }
 
+    /// Takes those of one key.
+    pub(crate) fn take_of(&mut self, key: &K) -> VecDeque<Refusal> {
+        let last = self.of.remove(key).unwrap_or_default();
+        self.waiting -= last.len();
+        last
+    }
+
     /// Takes back what could not be written, as far as there is room before the later ones.
     pub(crate) fn give_back(&mut self, refusals: &[(K, Refusal)]) {
         for (key, refusal) in refusals.iter().rev() {
@@ -65,17 +73,15 @@ impl<K: Copy + Eq + Hash> LastRefusals<K> {
     }
 }
 
-/// Stores the refusals, and removes those of the same keys that are no longer among the last. Doing it twice changes nothing.
+/// Stores the refusals, and removes those of the same keys that are no longer among the last. Doing it twice changes
+/// nothing.
 pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHolder, Refusal)]) -> QueryResult<()> {
-    let (mut organisations, mut keys) = (vec![], vec![]);
+    let (organisations, keys) = ids_of(refusals);
     let (mut moments, mut request_ids, mut statuses, mut reasons) = (vec![], vec![], vec![], vec![]);
-    for (holder, refusal) in refusals {
-        let (organisation, key) = ids(holder);
-        organisations.push(organisation);
-        keys.push(key);
+    for (_, refusal) in refusals {
         moments.push(refusal.at);
         request_ids.push(refusal.request_id.as_str());
-        statuses.push(i32::from(refusal.status));
+        statuses.push(i32::from(refusal.code.0));
         reasons.push(refusal.reason.map_or("", RefusalReason::as_str));
     }
     // Nobody sees more of a key than its last ones.
@@ -115,11 +121,13 @@ pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHold
 mod tests {
     use time::macros::datetime;
 
+    use intake_domain::AnswerCode;
+
     use super::*;
 
     fn refusal(number: usize) -> Refusal {
         let at = datetime!(2025-12-03 10:30 UTC);
-        Refusal { at, status: 422, reason: Some(RefusalReason::Invalid), request_id: number.to_string() }
+        Refusal { at, code: AnswerCode(422), reason: Some(RefusalReason::Invalid), request_id: number.to_string() }
     }
 
     fn ids_of(taken: &[(u32, Refusal)]) -> Vec<&str> {

@@ -1,102 +1,55 @@
-//! Organisations and their API keys, over Diesel.
+//! The API keys of organisations, over Diesel.
 
 use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
+use diesel::sql_types::{Nullable, Timestamptz};
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Action, AddKeyOutcome, AnswerCount, ChangeKeyOutcome, ClearMarkOutcome, Deed, ExpiringKey,
-    KeyDigest, KeyHolder, KeyId, KeyNote, KeyRecord, KeyStore, Name, NewKey, Organisation, OrganisationId,
-    REFUSALS_KEPT, Refusal, RefusalReason, RevokeOutcome, StoreError,
+    ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome, Deed, ExpiringKey,
+    KEYS_PER_DAY_MAX, KeyDigest, KeyHolder, KeyId, KeyNote, KeyPage, KeyRecord, KeySearch, KeyStore, Name, NewKey,
+    OrganisationId, OrganisationRecord, RevokeOutcome, StoreError,
 };
-use time::{Date, OffsetDateTime};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::audit::log::{name_of, record};
+use crate::audit::log::{name_of, record_about_key};
 use crate::database::pool::Database;
 use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::description::{rename, write_note};
+use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::expiring;
-use crate::keys::homes::{self, KeyHomes};
-use crate::keys::uses::{KeyUses, ids};
-use crate::schema::{api_keys, key_answers, key_refusals, key_uses, organisations};
+use crate::keys::{ids, list};
+use crate::organisations as whole;
+use crate::schema::{api_keys, key_uses};
 
 /// The port [`KeyStore`] over PostgreSQL.
-pub struct PostgresKeyStore {
-    database: Database,
-    uses: KeyUses,
-}
+pub struct PostgresKeyStore(Database);
 
 impl PostgresKeyStore {
-    /// A store over this pool, which notes the uses of keys in `uses`.
+    /// A store over this pool.
     #[must_use]
-    pub fn new(database: Database, uses: KeyUses) -> Self {
-        Self { database, uses }
+    pub fn new(database: Database) -> Self {
+        Self(database)
+    }
+
+    /// The holder of a key that is active at this moment. Asking is no use of the key. None: there is no such key, or
+    /// it is not active.
+    pub async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError> {
+        let key = *key;
+        let found = self.0.run(move |connection| {
+            let directory = KeyDirectory::default();
+            directory.learn(connection, [&key])?;
+            let Some(holder) = directory.holder(&key) else { return Ok(None) };
+            let active = api_keys::table.find(ids(&holder)).filter(is_active(now));
+            let is_active = diesel::select(diesel::dsl::exists(active)).get_result::<bool>(connection)?;
+            Ok(is_active.then_some(holder))
+        });
+        found.await
     }
 }
 
 #[async_trait]
 impl KeyStore for PostgresKeyStore {
-    fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime, request_id: &str) {
-        self.uses.note_sent_in_clear(key, at, request_id);
-    }
-
-    fn note_refusal(&self, key: &KeyDigest, refusal: Refusal) {
-        self.uses.note_refusal(key, refusal);
-    }
-
-    fn note_answer(
-        &self,
-        key: &KeyDigest,
-        at: OffsetDateTime,
-        status: u16,
-        fields: &[&'static str],
-    ) -> Option<KeyHolder> {
-        let holder = self.uses.homes.holder(key)?;
-        self.uses.answers.note(holder, at, status, fields);
-        Some(holder)
-    }
-
-    async fn answers(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        since: Date,
-    ) -> Result<Vec<AnswerCount>, StoreError> {
-        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let found = self.database.run(move |connection| {
-            let of_key = key_answers::table
-                .filter(key_answers::organisation_id.eq(organisation).and(key_answers::key_id.eq(key)))
-                .filter(key_answers::day.ge(since))
-                .order((key_answers::day, key_answers::status, key_answers::field));
-            let columns = (key_answers::day, key_answers::status, key_answers::field, key_answers::count);
-            of_key.select(columns).load::<(Date, i32, String, i64)>(connection)
-        });
-        let answer = |(day, status, field, count): (Date, i32, String, i64)| AnswerCount {
-            day,
-            status: u16::try_from(status).unwrap_or_default(),
-            field: Some(field).filter(|field| !field.is_empty()),
-            count: u64::try_from(count).unwrap_or_default(),
-        };
-        Ok(found.await?.into_iter().map(answer).collect())
-    }
-
-    async fn refusals(&self, organisation: OrganisationId, key: KeyId) -> Result<Vec<Refusal>, StoreError> {
-        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let found = self.database.run(move |connection| {
-            let newest_first = key_refusals::table
-                .filter(key_refusals::organisation_id.eq(organisation).and(key_refusals::key_id.eq(key)))
-                .order((key_refusals::at.desc(), key_refusals::request_id.desc()))
-                .limit(i64::try_from(REFUSALS_KEPT).unwrap_or(i64::MAX));
-            let columns = (key_refusals::at, key_refusals::status, key_refusals::reason, key_refusals::request_id);
-            newest_first.select(columns).load::<(OffsetDateTime, i32, String, String)>(connection)
-        });
-        let refusal = |(at, status, reason, request_id): (OffsetDateTime, i32, String, String)| {
-            let status = u16::try_from(status).unwrap_or_default();
-            Refusal { at, status, reason: RefusalReason::named(&reason), request_id }
-        };
-        Ok(found.await?.into_iter().map(refusal).collect())
-    }
-
     async fn rename(
         &self,
         organisation: OrganisationId,
@@ -106,7 +59,7 @@ impl KeyStore for PostgresKeyStore {
     ) -> Result<ChangeKeyOutcome, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
         let (name, deed) = (name.clone(), deed.clone());
-        self.database.run(move |connection| rename(connection, organisation, key, &name, &deed)).await
+        self.0.run_for(organisation, move |connection| rename(connection, organisation, key, &name, &deed)).await
     }
 
     async fn write_note(
@@ -118,31 +71,12 @@ impl KeyStore for PostgresKeyStore {
     ) -> Result<ChangeKeyOutcome, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
         let (note, deed) = (note.clone(), deed.clone());
-        self.database.run(move |connection| write_note(connection, organisation, key, &note, &deed)).await
-    }
-
-    async fn add_organisation(&self, organisation: &Organisation) -> Result<(), StoreError> {
-        let (id, name) = (*organisation.id.as_uuid(), organisation.name.to_string());
-        let added = self.database.run(move |connection| {
-            diesel::insert_into(organisations::table)
-                .values((organisations::id.eq(id), organisations::name.eq(&name)))
-                .on_conflict_do_nothing()
-                .execute(connection)
-        });
-        added.await.map(|_| ())
-    }
-
-    async fn organisations(&self) -> Result<Vec<(OrganisationId, String)>, StoreError> {
-        let found = self.database.run(|connection| {
-            let oldest_first = organisations::table.order((organisations::created_at, organisations::id));
-            oldest_first.select((organisations::id, organisations::name)).load::<(Uuid, String)>(connection)
-        });
-        Ok(found.await?.into_iter().map(|(id, name)| (id.into(), name)).collect())
+        self.0.run_for(organisation, move |connection| write_note(connection, organisation, key, &note, &deed)).await
     }
 
     async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddKeyOutcome, StoreError> {
         let (key, deed) = (key.clone(), deed.clone());
-        let added = self.database.run(move |connection| {
+        let added = self.0.run(move |connection| {
             let added = connection.transaction(|connection| add_key(connection, &key, &deed));
             // Errors are sorted outside the transaction, which an error must end.
             match added {
@@ -158,45 +92,32 @@ impl KeyStore for PostgresKeyStore {
 
     async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError> {
         let id = *organisation.as_uuid();
-        let found = self.database.run(move |connection| {
-            let organisation = organisations::table.find(id).select(organisations::id).first::<Uuid>(connection);
-            if organisation.optional()?.is_none() {
-                return Ok(None);
-            }
-            let of_key = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
-            let oldest_first = api_keys::table
-                .left_join(key_uses::table.on(of_key))
-                .filter(api_keys::organisation_id.eq(id))
-                .order((api_keys::created_at, api_keys::id));
-            oldest_first.select(KeyRow::as_select()).load(connection).map(Some)
-        });
-        Ok(found.await?.map(|rows| rows.into_iter().map(KeyRecord::from).collect()))
+        self.0.run_for(id, move |connection| list::all(connection, id)).await
+    }
+
+    async fn search(
+        &self,
+        organisation: OrganisationId,
+        search: &KeySearch,
+        now: OffsetDateTime,
+    ) -> Result<KeyPage, StoreError> {
+        let (id, search) = (*organisation.as_uuid(), search.clone());
+        self.0.run_for(id, move |connection| list::search(connection, id, &search, now)).await
     }
 
     async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let found = self.database.run(move |connection| {
-            let of_key = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
-            let own = api_keys::table
-                .left_join(key_uses::table.on(of_key))
-                .filter(api_keys::id.eq(key).and(api_keys::organisation_id.eq(organisation)));
-            own.select(KeyRow::as_select()).first(connection).optional()
-        });
-        Ok(found.await?.map(KeyRecord::from))
-    }
-
-    async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError> {
-        let (key, homes) = (*key, self.uses.homes.clone());
-        self.database.run(move |connection| holder(connection, &homes, &key, now)).await
+        let found = self.0.run_for(organisation, move |connection| list::some(connection, organisation, &[key]));
+        Ok(found.await?.pop())
     }
 
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError> {
-        self.database.run(move |connection| expiring::claim(connection, now)).await
+        self.0.run(move |connection| expiring::claim(connection, now)).await
     }
 
     async fn clear_sent_in_clear(&self, key: KeyId, deed: &Deed) -> Result<ClearMarkOutcome, StoreError> {
         let (id, deed) = (*key.as_uuid(), deed.clone());
-        self.database.run(move |connection| clear_sent_in_clear(connection, id, &deed)).await
+        self.0.run(move |connection| clear_sent_in_clear(connection, id, &deed)).await
     }
 
     async fn revoke(
@@ -206,17 +127,29 @@ impl KeyStore for PostgresKeyStore {
         deed: &Deed,
     ) -> Result<RevokeOutcome, StoreError> {
         let (id, within, deed) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), deed.clone());
-        self.database.run(move |connection| revoke(connection, id, within, &deed)).await
+        self.0.run(move |connection| revoke(connection, id, within, &deed)).await
     }
 }
 
 fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryResult<AddKeyOutcome> {
+    match whole::locked(connection, *key.organisation_id.as_uuid())? {
+        None => return Ok(AddKeyOutcome::NoSuchOrganisation),
+        Some(OrganisationRecord { suspended_at: None, closed_at: None, .. }) => {}
+        Some(_) => return Ok(AddKeyOutcome::OrganisationSuspended),
+    }
+    // What people know about a key holds for its replacement.
+    let mut note = None;
     if let Some(replacement) = key.replaces {
         let replaced =
             api_keys::table.find((key.organisation_id.as_uuid(), replacement.key.as_uuid())).filter(is_active(deed.at));
-        if !diesel::select(diesel::dsl::exists(replaced)).get_result::<bool>(connection)? {
-            return Ok(AddKeyOutcome::NothingToReplace);
+        match replaced.select(api_keys::note).first::<Option<String>>(connection).optional()? {
+            Some(found) => note = found,
+            None => return Ok(AddKeyOutcome::NothingToReplace),
         }
+    }
+    if matches!(deed.actor, Actor::Member { .. }) && others_of_the_day(connection, key)? >= i64::from(KEYS_PER_DAY_MAX)
+    {
+        return Ok(AddKeyOutcome::TooManyToday);
     }
     let digest = key.digest.as_bytes().as_slice();
     let ends_after =
@@ -232,14 +165,16 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
         api_keys::expires_at.eq(key.expires_at),
         api_keys::replaces.eq(key.replaces.map(|replacement| *replacement.key.as_uuid())),
         api_keys::replaced_ends_after.eq(ends_after),
+        api_keys::note.eq(note),
     );
     if diesel::insert_into(api_keys::table).values(row).on_conflict_do_nothing().execute(connection)? > 0 {
         if active_keys(connection, *key.organisation_id.as_uuid(), deed.at)? > i64::from(ACTIVE_KEYS_MAX) {
             return Err(diesel::result::Error::RollbackTransaction);
         }
-        homes::write(connection, key)?;
+        directory::write(connection, key)?;
         let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
-        record(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), deed)?;
+        let audited = AuditedKey { id: key.id, hint: key.hint.clone() };
+        record_about_key(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), &audited, deed)?;
         return Ok(AddKeyOutcome::Added);
     }
     // The row is this very key if an earlier run of this work was committed and its answer lost.
@@ -251,7 +186,7 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
 
 fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, deed: &Deed) -> QueryResult<ClearMarkOutcome> {
     connection.transaction(|connection| {
-        let Some((organisation, name)) = named(connection, id, None)? else {
+        let Some((organisation, name, audited)) = named(connection, id, None)? else {
             return Ok(ClearMarkOutcome::NotFound);
         };
         let marked = key_uses::table.find((organisation, id)).filter(key_uses::sent_in_clear_at.is_not_null());
@@ -259,49 +194,62 @@ fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, deed: &Deed) -> 
         if diesel::update(marked).set(cleared).execute(connection)? == 0 {
             return Ok(ClearMarkOutcome::NotMarked);
         }
-        record(connection, organisation, Action::KeyMarkCleared, &name, deed)?;
+        record_about_key(connection, organisation, Action::KeyMarkCleared, &name, &audited, deed)?;
         Ok(ClearMarkOutcome::Cleared)
     })
 }
 
+/// First suspends the key, and revokes it when that is committed: so no use is allowed after the moment that is
+/// recorded.
 fn revoke(connection: &mut PgConnection, id: Uuid, within: Option<Uuid>, deed: &Deed) -> QueryResult<RevokeOutcome> {
+    let Some((organisation, name, audited)) = named(connection, id, within)? else {
+        return Ok(RevokeOutcome::NotFound);
+    };
+    let key = api_keys::table.find((organisation, id));
+    let active = key.filter(api_keys::revoked_at.is_null());
+    let suspended_at = active.select(api_keys::suspended_at).first::<Option<OffsetDateTime>>(connection).optional()?;
+    let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
+    diesel::update(active.filter(api_keys::suspended_at.is_null()))
+        .set(api_keys::suspended_at.eq(now()))
+        .execute(connection)?;
     connection.transaction(|connection| {
-        let Some((organisation, name)) = named(connection, id, within)? else {
-            return Ok(RevokeOutcome::NotFound);
-        };
-        let key = api_keys::table.find((organisation, id));
-        let active = key.filter(api_keys::revoked_at.is_null());
-        let change = (api_keys::revoked_at.eq(deed.at), api_keys::revoked_by.eq(name_of(&deed.actor)));
+        // The beginning of this transaction, which is after the end of the key. Citus takes no clock_timestamp() here.
+        let change = (
+            api_keys::revoked_at.eq(now()),
+            api_keys::revoked_by.eq(name_of(&deed.actor)),
+            api_keys::suspended_at.eq(suspended_at.flatten()),
+        );
         if diesel::update(active).set(change).execute(connection)? > 0 {
-            record(connection, organisation, Action::KeyRevoked, &name, deed)?;
-            return Ok(RevokeOutcome::Revoked);
+            record_about_key(connection, organisation, Action::KeyRevoked, &name, &audited, deed)?;
         }
         let revoked_at = key.select(api_keys::revoked_at.assume_not_null());
-        Ok(RevokeOutcome::AlreadyRevoked { at: revoked_at.first(connection)? })
+        Ok(RevokeOutcome::Revoked { at: revoked_at.first(connection)? })
     })
 }
 
-/// The organisation that the key belongs to, which must be the given one, and its name.
-fn named(connection: &mut PgConnection, key: Uuid, within: Option<Uuid>) -> QueryResult<Option<(Uuid, String)>> {
-    let Some(organisation) = within.map_or_else(|| homes::organisation(connection, key), |within| Ok(Some(within)))?
+/// The organisation that the key belongs to, which must be the given one, its name, and how entries about it name it.
+fn named(
+    connection: &mut PgConnection,
+    key: Uuid,
+    within: Option<Uuid>,
+) -> QueryResult<Option<(Uuid, String, AuditedKey)>> {
+    let Some(organisation) =
+        within.map_or_else(|| directory::organisation(connection, key), |within| Ok(Some(within)))?
     else {
         return Ok(None);
     };
-    let name = api_keys::table.find((organisation, key)).select(api_keys::name).first(connection).optional()?;
-    Ok(name.map(|name| (organisation, name)))
+    let own = api_keys::table.find((organisation, key)).select((api_keys::name, api_keys::hint));
+    let found = own.first::<(String, String)>(connection).optional()?;
+    Ok(found.map(|(name, hint)| (organisation, name, AuditedKey { id: key.into(), hint })))
 }
 
-fn holder(
-    connection: &mut PgConnection,
-    homes: &KeyHomes,
-    key: &KeyDigest,
-    now: OffsetDateTime,
-) -> QueryResult<Option<KeyHolder>> {
-    homes.learn(connection, [key])?;
-    let Some(holder) = homes.holder(key) else { return Ok(None) };
-    let active = api_keys::table.find(ids(&holder)).filter(is_active(now));
-    let is_active = diesel::select(diesel::dsl::exists(active)).get_result::<bool>(connection)?;
-    Ok(is_active.then_some(holder))
+/// How many other keys the members of the organisation made within a day.
+fn others_of_the_day(connection: &mut PgConnection, key: &NewKey) -> QueryResult<i64> {
+    let of_members = api_keys::table
+        .filter(api_keys::organisation_id.eq(key.organisation_id.as_uuid()))
+        .filter(api_keys::created_at.gt(key.created_at - time::Duration::DAY))
+        .filter(api_keys::created_by.is_not_null().and(api_keys::id.ne(key.id.as_uuid())));
+    of_members.count().get_result(connection)
 }
 
 fn active_keys(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
@@ -313,47 +261,9 @@ fn active_keys(connection: &mut PgConnection, organisation: Uuid, now: OffsetDat
 #[diesel::dsl::auto_type]
 fn is_active(now: OffsetDateTime) -> _ {
     let is_within_its_time = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
-    api_keys::revoked_at.is_null().and(is_within_its_time)
+    api_keys::revoked_at.is_null().and(api_keys::suspended_at.is_null()).and(is_within_its_time)
 }
 
 fn microseconds(duration: time::Duration) -> i64 {
     i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX)
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = api_keys)]
-struct KeyRow {
-    id: Uuid,
-    name: String,
-    hint: String,
-    created_at: OffsetDateTime,
-    expires_at: Option<OffsetDateTime>,
-    revoked_at: Option<OffsetDateTime>,
-    created_by: Option<String>,
-    revoked_by: Option<String>,
-    replaces: Option<Uuid>,
-    note: Option<String>,
-    #[diesel(select_expression = key_uses::last_used_at.nullable())]
-    last_used_at: Option<OffsetDateTime>,
-    #[diesel(select_expression = key_uses::sent_in_clear_at.nullable())]
-    sent_in_clear_at: Option<OffsetDateTime>,
-}
-
-impl From<KeyRow> for KeyRecord {
-    fn from(row: KeyRow) -> Self {
-        Self {
-            id: row.id.into(),
-            name: row.name,
-            hint: row.hint,
-            created_at: row.created_at,
-            last_used_at: row.last_used_at,
-            expires_at: row.expires_at,
-            created_by: row.created_by,
-            revoked_at: row.revoked_at,
-            revoked_by: row.revoked_by,
-            replaces: row.replaces.map(KeyId::from),
-            note: row.note.unwrap_or_default(),
-            sent_in_clear_at: row.sent_in_clear_at,
-        }
-    }
 }

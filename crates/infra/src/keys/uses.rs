@@ -1,121 +1,132 @@
-//! When keys were last used, which were sent in clear, and how requests with them were answered and refused: gathered in memory, never
-//! part of a request's transaction. All of it is bounded, however long the database is away and whatever strangers send.
+//! When keys were last used, which were sent in clear, and how requests with them were answered and refused: gathered
+//! in memory, never part of a request's transaction. All of it is bounded, however long the database is away and
+//! whatever strangers send.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use intake_domain::{KeyDigest, KeyHolder, KeyStanding, Refusal, RefusalReason};
-use time::OffsetDateTime;
-use uuid::Uuid;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_query;
+use diesel::sql_types::{Array, Double, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{AnswerCode, KeyDigest, KeyHolder, Refusal};
+use time::{OffsetDateTime, UtcOffset};
 
 use crate::keys::answers::KeyAnswers;
-use crate::keys::homes::KeyHomes;
+use crate::keys::directory::KeyDirectory;
+use crate::keys::ids_of;
 use crate::keys::refusals::LastRefusals;
-use crate::shards::Shards;
 
 /// One write for each key and minute, not one for each request: a hot row would slow every request with that key.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
 /// How many keys are kept in memory; the uses of further ones are not noted. Active keys are far fewer.
 const USED_MAX: usize = 100_000;
-/// How many keys seen in clear are kept. They are not looked up, so strangers can send made-up ones.
+/// How many keys seen in clear are kept. They are not looked up at once, so strangers can send made-up ones.
 const SENT_IN_CLEAR_MAX: usize = 10_000;
 
-/// What is noted of keys that were sent in clear: each of them, and the refusals of those requests.
-pub(crate) type TakenInClear = (Vec<(KeyDigest, SentInClear)>, Vec<(KeyDigest, Refusal)>);
-
-/// The status of answers to requests that were not encrypted.
-pub(crate) const UPGRADE_REQUIRED: u16 = 426;
-
-/// Where uses are noted, and what is known about whose keys they are. Clones share what they gather.
+/// Where uses are noted. Clones share what they gather.
 #[derive(Clone, Default)]
 pub struct KeyUses {
     gathered: Arc<Mutex<Gathered>>,
     pub(crate) answers: KeyAnswers,
-    pub(crate) homes: KeyHomes,
-    pub(crate) shards: Shards,
 }
 
 #[derive(Default)]
 struct Gathered {
     used: HashMap<KeyHolder, LastUse>,
     refused: LastRefusals<KeyHolder>,
-    sent_in_clear: HashMap<KeyDigest, SentInClear>,
-    refused_in_clear: LastRefusals<KeyDigest>,
+    sent_in_clear: HashMap<KeyHolder, OffsetDateTime>,
+    /// Keys sent in clear that have not been looked up.
+    unknown: HashMap<KeyDigest, SentInClear>,
+    refused_unknown: LastRefusals<KeyDigest>,
 }
 
-/// How often a key was seen in clear since that was last written, and when last.
-#[derive(Clone, Copy)]
-pub(crate) struct SentInClear {
-    pub(crate) at: OffsetDateTime,
-    pub(crate) count: i64,
+/// How often a key was seen in clear, when last, and with which code that was refused.
+struct SentInClear {
+    at: OffsetDateTime,
+    code: AnswerCode,
+    count: i64,
 }
 
 struct LastUse {
-    at: OffsetDateTime,
+    /// Time on the monotonic clock; the database's clock converts it.
+    at: Instant,
     is_written: bool,
     written_at: Option<Instant>,
 }
 
 impl KeyUses {
-    /// Notes that a key was looked up and found.
-    pub(crate) fn note(&self, holder: KeyHolder, standing: KeyStanding, at: OffsetDateTime) {
-        if !matches!(standing, KeyStanding::Active(_)) {
-            return;
-        }
+    /// Notes uses of keys.
+    pub(crate) fn note(&self, uses: impl Iterator<Item = (KeyHolder, Instant)>) {
         let mut gathered = self.gathered();
-        if let Some(last) = gathered.used.get_mut(&holder) {
-            if at > last.at {
-                last.at = at;
-                last.is_written = false;
+        for (holder, at) in uses {
+            if let Some(last) = gathered.used.get_mut(&holder) {
+                if at > last.at {
+                    last.at = at;
+                    last.is_written = false;
+                }
+            } else if gathered.used.len() < USED_MAX {
+                gathered.used.insert(holder, LastUse { at, is_written: false, written_at: None });
             }
-        } else if gathered.used.len() < USED_MAX {
-            gathered.used.insert(holder, LastUse { at, is_written: false, written_at: None });
         }
     }
 
-    /// Notes that a request was refused, if its key is known to exist.
-    pub(crate) fn note_refusal(&self, key: &KeyDigest, refusal: Refusal) {
-        if let Some(holder) = self.homes.holder(key) {
-            self.gathered().refused.add(holder, refusal);
-        }
+    /// Notes that a request was refused.
+    pub(crate) fn note_refusal(&self, holder: KeyHolder, refusal: Refusal) {
+        self.gathered().refused.add(holder, refusal);
     }
 
     /// Notes that a key was seen in clear, in a request that was refused for it.
-    pub(crate) fn note_sent_in_clear(&self, key: &KeyDigest, at: OffsetDateTime, request_id: &str) {
-        let request_id = request_id.to_owned();
+    pub(crate) fn note_sent_in_clear(&self, key: &KeyDigest, refusal: Refusal) {
         let mut gathered = self.gathered();
-        if let Some(sent) = gathered.sent_in_clear.get_mut(key) {
-            *sent = SentInClear { at: sent.at.max(at), count: sent.count + 1 };
-        } else if gathered.sent_in_clear.len() < SENT_IN_CLEAR_MAX {
-            gathered.sent_in_clear.insert(*key, SentInClear { at, count: 1 });
-        } else {
+        if !gathered.unknown.contains_key(key) && gathered.unknown.len() >= SENT_IN_CLEAR_MAX {
             return;
         }
-        let reason = Some(RefusalReason::Unencrypted);
-        gathered.refused_in_clear.add(*key, Refusal { at, status: UPGRADE_REQUIRED, reason, request_id });
+        let sent = gathered.unknown.entry(*key).or_insert(SentInClear { at: refusal.at, code: refusal.code, count: 0 });
+        sent.at = sent.at.max(refusal.at);
+        sent.count += 1;
+        gathered.refused_unknown.add(*key, refusal);
+    }
+
+    /// The keys sent in clear that are to be looked up.
+    pub(crate) fn unknown(&self) -> Vec<KeyDigest> {
+        self.gathered().unknown.keys().copied().collect()
+    }
+
+    /// Notes what is gathered of these keys with their holders. Those that have none were made up.
+    pub(crate) fn sort(&self, looked_up: &[KeyDigest], directory: &KeyDirectory) {
+        let mut gathered = self.gathered();
+        for key in looked_up {
+            let (sent, refusals) = (gathered.unknown.remove(key), gathered.refused_unknown.take_of(key));
+            let Some((holder, sent)) = directory.holder(key).zip(sent) else { continue };
+            note_latest(&mut gathered.sent_in_clear, holder, sent.at);
+            let day = sent.at.to_offset(UtcOffset::UTC).date();
+            self.answers.give_back(&[(holder, ((day, sent.code, ""), sent.count))]);
+            refusals.into_iter().for_each(|refusal| gathered.refused.add(holder, refusal));
+        }
     }
 
     /// Takes the uses that are due: all of them at the end, else those of keys not written for a minute.
-    pub(crate) fn due(&self, is_end: bool) -> Vec<(KeyHolder, OffsetDateTime)> {
+    pub(crate) fn due(&self, is_end: bool) -> Vec<(KeyHolder, Instant)> {
         let mut gathered = self.gathered();
         let now = Instant::now();
+        let is_due = |last: &LastUse| last.written_at.is_none_or(|at| now - at >= WRITE_INTERVAL);
         // A key that was not used for a minute after its last write is forgotten: memory holds only the busy keys.
-        let is_resting =
-            |last: &LastUse| last.is_written && last.written_at.is_none_or(|at| now - at >= WRITE_INTERVAL);
-        gathered.used.retain(|_, last| !is_resting(last));
-        let is_due = |last: &LastUse| is_end || last.written_at.is_none_or(|at| now - at >= WRITE_INTERVAL);
+        gathered.used.retain(|_, last| !(last.is_written && is_due(last)));
         let mut used = Vec::new();
-        for (holder, last) in gathered.used.iter_mut().filter(|(_, last)| !last.is_written && is_due(last)) {
-            last.is_written = true;
-            last.written_at = Some(now);
-            used.push((*holder, last.at));
+        for (holder, last) in &mut gathered.used {
+            if !last.is_written && (is_end || is_due(last)) {
+                last.is_written = true;
+                last.written_at = Some(now);
+                used.push((*holder, last.at));
+            }
         }
         used
     }
 
     /// Takes back uses that could not be written.
-    pub(crate) fn give_back(&self, used: &[(KeyHolder, OffsetDateTime)]) {
+    pub(crate) fn give_back(&self, used: &[(KeyHolder, Instant)]) {
         let mut gathered = self.gathered();
         for (holder, _) in used {
             // A key that was forgotten in the meantime had been written before, so nothing is lost.
@@ -126,7 +137,7 @@ impl KeyUses {
         }
     }
 
-    /// Takes the refusals of keys that are known.
+    /// Takes the refusals.
     pub(crate) fn take_refused(&self) -> Vec<(KeyHolder, Refusal)> {
         self.gathered().refused.take()
     }
@@ -136,31 +147,15 @@ impl KeyUses {
         self.gathered().refused.give_back(refused);
     }
 
-    /// Takes the keys that were sent in clear, and the refusals of those requests.
-    pub(crate) fn take_sent_in_clear(&self) -> TakenInClear {
-        let mut gathered = self.gathered();
-        (gathered.sent_in_clear.drain().collect(), gathered.refused_in_clear.take())
+    /// Takes the keys that were sent in clear, and when they last were.
+    pub(crate) fn take_sent_in_clear(&self) -> Vec<(KeyHolder, OffsetDateTime)> {
+        self.gathered().sent_in_clear.drain().collect()
     }
 
-    /// Takes back keys that could not be marked, as far as there is room. Returns how many were dropped.
-    pub(crate) fn give_back_sent_in_clear(
-        &self,
-        sent: &[(KeyDigest, SentInClear)],
-        refused: &[(KeyDigest, Refusal)],
-    ) -> usize {
+    /// Takes back keys that could not be marked.
+    pub(crate) fn give_back_sent_in_clear(&self, sent: &[(KeyHolder, OffsetDateTime)]) {
         let mut gathered = self.gathered();
-        let mut dropped = 0;
-        for (key, earlier) in sent {
-            if let Some(later) = gathered.sent_in_clear.get_mut(key) {
-                later.count += earlier.count;
-            } else if gathered.sent_in_clear.len() < SENT_IN_CLEAR_MAX {
-                gathered.sent_in_clear.insert(*key, *earlier);
-            } else {
-                dropped += 1;
-            }
-        }
-        gathered.refused_in_clear.give_back(refused);
-        dropped
+        sent.iter().for_each(|(holder, at)| note_latest(&mut gathered.sent_in_clear, *holder, *at));
     }
 
     fn gathered(&self) -> MutexGuard<'_, Gathered> {
@@ -168,8 +163,54 @@ impl KeyUses {
     }
 }
 
-/// The primary key of the tables about keys, in its order. Every writer locks rows in this order, so that two services
-/// never deadlock.
-pub(crate) fn ids(holder: &KeyHolder) -> (Uuid, Uuid) {
-    (*holder.organisation_id.as_uuid(), *holder.key_id.as_uuid())
+fn note_latest(sent: &mut HashMap<KeyHolder, OffsetDateTime>, holder: KeyHolder, at: OffsetDateTime) {
+    if sent.len() < USED_MAX || sent.contains_key(&holder) {
+        sent.entry(holder).and_modify(|latest| *latest = at.max(*latest)).or_insert(at);
+    }
+}
+
+/// The moments are the database's: it gets the age of each use, so a wrong clock of the service ends no key.
+pub(crate) fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, Instant)]) -> QueryResult<()> {
+    let (organisations, keys) = ids_of(used);
+    let ages: Vec<_> = used.iter().map(|(_, at)| at.elapsed().as_secs_f64()).collect();
+    // Reckoned without a time zone, because Citus refuses what depends on one here.
+    let used_at = "now() AT TIME ZONE 'UTC' - used.age * interval '1 second'";
+    // Every writer locks the rows in one order, so that two services never deadlock.
+    sql_query(format!(
+        "INSERT INTO key_uses (organisation_id, key_id, last_used_at)
+         SELECT used.organisation_id, used.id, ({used_at}) AT TIME ZONE 'UTC'
+         FROM unnest($1, $2, $3) AS used (organisation_id, id, age) ORDER BY 1, 2
+         ON CONFLICT (organisation_id, key_id) DO UPDATE
+         SET last_used_at = greatest(key_uses.last_used_at, excluded.last_used_at)",
+    ))
+    .bind::<Array<SqlUuid>, _>(&organisations)
+    .bind::<Array<SqlUuid>, _>(&keys)
+    .bind::<Array<Double>, _>(&ages)
+    .execute(connection)?;
+    sql_query("SELECT end_replaced_keys($1, $2, $3)")
+        .bind::<Array<SqlUuid>, _>(&organisations)
+        .bind::<Array<SqlUuid>, _>(&keys)
+        .bind::<Array<Double>, _>(&ages)
+        .execute(connection)
+        .map(drop)
+}
+
+/// Marks keys that were sent in clear.
+pub(crate) fn mark_sent_in_clear(
+    connection: &mut PgConnection,
+    sent: &[(KeyHolder, OffsetDateTime)],
+) -> QueryResult<()> {
+    let (organisations, keys) = ids_of(sent);
+    let moments: Vec<_> = sent.iter().map(|(_, at)| *at).collect();
+    sql_query(
+        "INSERT INTO key_uses (organisation_id, key_id, sent_in_clear_at)
+         SELECT * FROM unnest($1, $2, $3) ORDER BY 1, 2
+         ON CONFLICT (organisation_id, key_id) DO UPDATE
+         SET sent_in_clear_at = greatest(key_uses.sent_in_clear_at, excluded.sent_in_clear_at)",
+    )
+    .bind::<Array<SqlUuid>, _>(organisations)
+    .bind::<Array<SqlUuid>, _>(keys)
+    .bind::<Array<Timestamptz>, _>(moments)
+    .execute(connection)
+    .map(drop)
 }

@@ -1,5 +1,6 @@
 //! Mails, sent over SMTP.
 
+mod queue;
 mod sender;
 mod smtp_mailer;
 mod smtp_url;

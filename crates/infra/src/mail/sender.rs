@@ -1,4 +1,4 @@
-//! Whom mails name as their sender.
+//! The sender of mails.
 
 use std::str::FromStr;
 

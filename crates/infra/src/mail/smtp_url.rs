@@ -3,8 +3,12 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::time::Duration;
 
 use lettre::SmtpTransport;
+
+/// How long the mail server may take for one step.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// `smtps://USER:PASSWORD@HOST`, or `smtp://` for a server that begins unencrypted. To another machine everything is
 /// encrypted, unless `?tls=opportunistic` leaves that to the server.
@@ -19,10 +23,19 @@ impl SmtpUrl {
         authority(rest).rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
     }
 
+    /// Connects to the server, which must answer and take the password, if there is one.
+    pub fn greet(&self) -> anyhow::Result<()> {
+        if self.transport()?.test_connection()? {
+            Ok(())
+        } else {
+            anyhow::bail!("the server does not answer as it should")
+        }
+    }
+
     /// What connects to the server, which is not asked yet.
     pub(crate) fn transport(&self) -> Result<SmtpTransport, SmtpUrlError> {
         let built = SmtpTransport::from_url(&self.0).map_err(|_| SmtpUrlError)?;
-        Ok(built.timeout(Some(super::smtp_mailer::TIMEOUT)).build())
+        Ok(built.timeout(Some(TIMEOUT)).build())
     }
 }
 
@@ -31,7 +44,7 @@ impl FromStr for SmtpUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let url = match text.strip_prefix("smtp://") {
-            Some(rest) if !is_on_this_machine(rest) && !rest.contains("tls=") => {
+            Some(rest) if !is_on_this_machine(rest) && !says_tls(rest) => {
                 format!("{text}{}tls=required", if rest.contains('?') { '&' } else { '?' })
             }
             _ => text.to_owned(),
@@ -50,6 +63,12 @@ impl fmt::Debug for SmtpUrl {
 /// The user, the host and the port, of what follows the scheme.
 fn authority(rest: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+/// Whether the query of what follows the scheme has a member `tls`: elsewhere the word may be part of a password.
+fn says_tls(rest: &str) -> bool {
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    query.split('#').next().unwrap_or_default().split('&').any(|pair| pair.starts_with("tls="))
 }
 
 /// Whether what follows the scheme names a host of this machine.
@@ -72,11 +91,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn to_another_machine_everything_is_encrypted_unless_that_is_left_open() {
+    fn to_another_machine_everything_is_encrypted_unless_that_is_abandoned_open() {
         for (text, expected) in [
             ("smtp://mail.example.com", "smtp://mail.example.com?tls=required"),
             ("smtp://user:pass@mail.example.com:587/", "smtp://user:pass@mail.example.com:587/?tls=required"),
             ("smtp://localhost@mail.example.com", "smtp://localhost@mail.example.com?tls=required"),
+            ("smtp://u:my-tls=secret@mail.example.com", "smtp://u:my-tls=secret@mail.example.com?tls=required"),
+            ("smtp://tls=@mail.example.com/tls=?a=tls=", "smtp://tls=@mail.example.com/tls=?a=tls=&tls=required"),
             ("smtp://mail.example.com?tls=opportunistic", "smtp://mail.example.com?tls=opportunistic"),
             ("smtps://mail.example.com", "smtps://mail.example.com"),
             ("smtp://localhost:2525", "smtp://localhost:2525"),

@@ -1,6 +1,7 @@
-//! The line before the password hasher. Each waiter has at most one password in it, and members and invited guests go
-//! before strangers. To fill it, an attacker needs as many networks as it has places, and even then cannot keep out a
-//! member in a familiar network.
+//! The line before the password hasher. Each waiter has at most one password in it. Members who are signed in go before
+//! everyone who signs in, and of those, members in familiar networks and invited guests go before strangers. To fill
+//! it, an attacker needs as many networks as it has places, and even then cannot keep out a member in a familiar
+//! network.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,7 @@ use intake_domain::Waiter;
 
 use crate::metrics::HASHING_QUEUE_LENGTH;
 
-/// Places for strangers, and as many again for those who go first: a second or two of work.
+/// Places for confirmations, for members and guests, and for strangers: a second or two of work each.
 const PLACES: usize = 64;
 
 pub(crate) struct FairLine<Job> {
@@ -31,6 +32,7 @@ pub(crate) enum Entered {
 }
 
 struct State<Job> {
+    confirmations: VecDeque<(Waiter, Job)>,
     first: VecDeque<(Waiter, Job)>,
     strangers: VecDeque<(Waiter, Job)>,
     waiters: HashSet<Waiter>,
@@ -39,8 +41,9 @@ struct State<Job> {
 
 impl<Job> FairLine<Job> {
     pub(crate) fn new() -> Self {
-        let (first, strangers) = (VecDeque::with_capacity(PLACES), VecDeque::with_capacity(PLACES));
-        let state = State { first, strangers, waiters: HashSet::new(), is_closed: false };
+        let queue = || VecDeque::with_capacity(PLACES);
+        let (confirmations, first, strangers) = (queue(), queue(), queue());
+        let state = State { confirmations, first, strangers, waiters: HashSet::new(), is_closed: false };
         Self { state: Mutex::new(state), arrived: Condvar::new() }
     }
 
@@ -53,6 +56,7 @@ impl<Job> FairLine<Job> {
             return Entered::AlreadyInLine;
         }
         let queue = match waiter {
+            Waiter::Confirmation(_) | Waiter::NewPassword => &mut state.confirmations,
             Waiter::Member(_) | Waiter::Guest(_) => &mut state.first,
             Waiter::Stranger(_) => &mut state.strangers,
         };
@@ -61,7 +65,9 @@ impl<Job> FairLine<Job> {
         }
         queue.push_back((waiter, job));
         HASHING_QUEUE_LENGTH.add(1);
-        state.waiters.insert(waiter);
+        if waiter != Waiter::NewPassword {
+            state.waiters.insert(waiter);
+        }
         self.arrived.notify_one();
         Entered::Waits
     }
@@ -73,8 +79,9 @@ impl<Job> FairLine<Job> {
             if state.is_closed {
                 return None;
             }
-            let next = state.first.pop_front();
-            if let Some((waiter, job)) = next.or_else(|| state.strangers.pop_front()) {
+            let confirmed = state.confirmations.pop_front();
+            let next = confirmed.or_else(|| state.first.pop_front()).or_else(|| state.strangers.pop_front());
+            if let Some((waiter, job)) = next {
                 state.waiters.remove(&waiter);
                 HASHING_QUEUE_LENGTH.subtract(1);
                 return Some(job);
@@ -87,7 +94,8 @@ impl<Job> FairLine<Job> {
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
-        HASHING_QUEUE_LENGTH.subtract(state.first.len() + state.strangers.len());
+        HASHING_QUEUE_LENGTH.subtract(state.confirmations.len() + state.first.len() + state.strangers.len());
+        state.confirmations.clear();
         state.first.clear();
         state.strangers.clear();
         self.arrived.notify_all();
@@ -136,6 +144,22 @@ mod tests {
         assert_eq!(line.enter(member(1), 1_001), Entered::Waits);
         assert_eq!(line.enter(Waiter::Guest(Token::new([1; 32]).digest()), 1_002), Entered::Waits);
         assert_eq!([line.next(), line.next(), line.next()], [Some(1_001), Some(1_002), Some(0)]);
+    }
+
+    #[test]
+    fn a_change_of_the_password_goes_before_every_sign_in() {
+        let line = FairLine::new();
+        for number in 0..PLACES {
+            assert_eq!(line.enter(member(number as u128), number), Entered::Waits);
+        }
+        let session = |number: u8| Waiter::Confirmation(Token::new([number; 32]).digest());
+        assert_eq!(line.enter(session(1), 1_001), Entered::Waits);
+        assert_eq!(line.enter(session(1), 1_002), Entered::AlreadyInLine);
+        assert_eq!(line.enter(session(2), 1_003), Entered::Waits);
+        assert_eq!(line.enter(Waiter::NewPassword, 1_004), Entered::Waits);
+        assert_eq!(line.enter(Waiter::NewPassword, 1_005), Entered::Waits, "each was confirmed by itself");
+        let order: Vec<_> = (0..5).map(|_| line.next().unwrap()).collect();
+        assert_eq!(order, [1_001, 1_003, 1_004, 1_005, 0]);
     }
 
     #[test]

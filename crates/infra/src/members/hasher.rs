@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
 
-use argon2::password_hash::PasswordHasher as _;
+use argon2::password_hash::{PasswordHasher as _, phc};
 use argon2::{Algorithm, Argon2, Params, PasswordVerifier, Version};
 use async_trait::async_trait;
-use intake_domain::{HasherError, Password, PasswordHash, PasswordHasher, PresentedPassword, Waiter};
+use intake_domain::{HasherError, Password, PasswordHash, PasswordHasher, PresentedPassword, Salt, Waiter};
 use tokio::sync::oneshot;
 
 use crate::members::fair_line::{Entered, FairLine};
@@ -18,6 +18,8 @@ const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 /// About a tenth of what a thread of the API gets when every core is busy, and a whole core when one is free.
 const NICENESS: i32 = 10;
+/// The salt with which a password is hashed when there is no such member: that takes as long as if there was one.
+const NOBODYS_SALT: &[u8] = b"nobody's own salt";
 
 /// One password on its way through the line.
 type Job = Box<dyn FnOnce() + Send>;
@@ -27,15 +29,11 @@ pub struct Argon2Hasher {
     line: Arc<FairLine<Job>>,
     /// How long a password waits in line before its sender is asked to try again.
     deadline: Duration,
-    /// The hash that a password is compared with when there is no such member.
-    nobody: PasswordHash,
 }
 
 impl Argon2Hasher {
     /// Starts the thread, which ends when this is dropped.
     pub fn start(deadline: Duration) -> std::io::Result<Self> {
-        // Made now, not at the first sign-in with an unknown address, which would then take twice as long as a known one.
-        let nobody = hash("nobody's password", b"nobody's own salt").map_err(std::io::Error::other)?;
         let line = Arc::new(FairLine::<Job>::new());
         let taker = Taker(Arc::clone(&line));
         spawn_vital("password-hasher", Builder::new(), move |pulse| {
@@ -47,7 +45,7 @@ impl Argon2Hasher {
                 pulse.rest();
             }
         })?;
-        Ok(Self { line, deadline, nobody })
+        Ok(Self { line, deadline })
     }
 
     async fn run_in_line<T: Send + 'static>(
@@ -89,29 +87,51 @@ impl Drop for Taker {
 
 #[async_trait]
 impl PasswordHasher for Argon2Hasher {
-    async fn hash(&self, waiter: Waiter, password: &Password, salt: [u8; 16]) -> Result<PasswordHash, HasherError> {
+    async fn hash(&self, waiter: Waiter, password: &Password, salt: Salt) -> Result<PasswordHash, HasherError> {
         let password = password.clone();
-        self.run_in_line(waiter, move || hash(password.expose(), &salt)).await
+        let hashed = self.run_in_line(waiter, move || match salt {
+            Salt::Random(salt) => hash(password.expose(), &salt),
+            Salt::Of(other) => hash(password.expose(), &salt_of(&other)?),
+        });
+        hashed.await
     }
 
-    async fn matches(
+    async fn find(
         &self,
         waiter: Waiter,
         presented: &PresentedPassword,
-        stored: Option<PasswordHash>,
-    ) -> Result<bool, HasherError> {
-        let has_stored = stored.is_some();
-        let compared = stored.unwrap_or_else(|| self.nobody.clone());
-        let presented = presented.clone();
-        self.run_in_line(waiter, move || {
+        hashes: &[PasswordHash],
+    ) -> Result<Option<PasswordHash>, HasherError> {
+        let (presented, hashes) = (presented.clone(), hashes.to_vec());
+        let found = self.run_in_line(waiter, move || {
             // No password is that long, but the refusal must take just as long as a comparison.
             let text = if presented.is_too_long() { "" } else { presented.expose() };
-            let parsed = argon2::password_hash::phc::PasswordHash::new(compared.as_str()).map_err(failed)?;
-            let is_right = argon2()?.verify_password(text.as_bytes(), &parsed).is_ok();
-            Ok(is_right && has_stored && !presented.is_too_long())
-        })
-        .await
+            let hashed = match hashes.first() {
+                Some(first) => hash(text, &salt_of(first)?)?,
+                None => hash(text, NOBODYS_SALT)?,
+            };
+            for stored in hashes {
+                let is_right = match stored.has_salt_of(&hashed) {
+                    true => parsed(&stored)? == parsed(&hashed)?,
+                    false => argon2()?.verify_password(text.as_bytes(), &parsed(&stored)?).is_ok(),
+                };
+                if is_right && !presented.is_too_long() {
+                    return Ok(Some(stored));
+                }
+            }
+            Ok(None)
+        });
+        found.await
     }
+}
+
+/// Two that are parsed are compared in constant time.
+fn parsed(hash: &PasswordHash) -> Result<phc::PasswordHash, HasherError> {
+    phc::PasswordHash::new(hash.as_str()).map_err(failed)
+}
+
+fn salt_of(hash: &PasswordHash) -> Result<phc::Salt, HasherError> {
+    parsed(hash)?.salt.ok_or_else(|| failed("a stored hash has no salt"))
 }
 
 fn hash(password: &str, salt: &[u8]) -> Result<PasswordHash, HasherError> {
@@ -146,12 +166,40 @@ mod tests {
         // Four bytes for each character: as long as a password can be.
         let longest: String = ('\u{1F40E}'..).take(128).collect();
         run(async {
-            let stored = hasher.hash(WAITER(), &Password::new(&longest).unwrap(), [7; 16]).await.unwrap();
+            let salt = Salt::Random([7; 16]);
+            let stored = hasher.hash(WAITER(), &Password::new(&longest).unwrap(), salt).await.unwrap();
             for (typed, is_right) in
                 [(longest.clone(), true), (longest.clone() + "x", false), (longest.clone() + &longest, false)]
             {
                 let presented = PresentedPassword::new(typed);
-                assert_eq!(hasher.matches(WAITER(), &presented, Some(stored.clone())).await.unwrap(), is_right);
+                let found = hasher.find(WAITER(), &presented, std::slice::from_ref(&stored)).await.unwrap();
+                assert_eq!(found.is_some(), is_right);
+            }
+        });
+    }
+
+    #[test]
+    fn the_right_one_of_several_hashes_is_found_whatever_their_salts_are() {
+        let hasher = Argon2Hasher::start(DEADLINE).unwrap();
+        run(async {
+            let hash =
+                async |text: &str, salt| hasher.hash(WAITER(), &Password::new(text).unwrap(), salt).await.unwrap();
+            let first = hash("correct horse battery", Salt::Random([7; 16])).await;
+            let same_salt = hash("four herons at the jetty", Salt::Of(first.clone())).await;
+            let other_salt = hash("another long password", Salt::Random([8; 16])).await;
+            assert!(same_salt.has_salt_of(&first) && same_salt != first && !other_salt.has_salt_of(&first));
+            let all = [first.clone(), same_salt.clone(), other_salt.clone()];
+            for (typed, right) in [
+                ("correct horse battery", Some(first)),
+                ("four herons at the jetty", Some(same_salt)),
+                ("another long password", Some(other_salt)),
+                ("wrong horse battery", None),
+            ] {
+                assert_eq!(
+                    hasher.find(WAITER(), &PresentedPassword::new(typed), &all).await.unwrap(),
+                    right,
+                    "{typed}"
+                );
             }
         });
     }
@@ -161,11 +209,11 @@ mod tests {
         let hasher = Argon2Hasher::start(DEADLINE).unwrap();
         assert_eq!(hasher.line.enter(WAITER(), Box::new(|| panic!("a defect"))), Entered::Waits);
         let presented = PresentedPassword::new("any");
-        let failed = |answer| matches!(answer, Err(HasherError::Failed(_)));
+        let failed = |answer: Result<_, _>| matches!(answer, Err(HasherError::Failed(_)));
         // A panic takes a moment: its backtrace is printed first.
         while hasher.line.enter(WAITER(), Box::new(|| ())) != Entered::Closed {
             std::thread::sleep(Duration::from_millis(10));
         }
-        run(async { assert!(failed(hasher.matches(WAITER(), &presented, None).await)) });
+        run(async { assert!(failed(hasher.find(WAITER(), &presented, &[]).await)) });
     }
 }

@@ -1,18 +1,34 @@
 //! Members, their invitations, passwords and second factors.
 
-pub(crate) mod account;
-pub(crate) mod administer;
+pub(crate) mod account_store;
+pub(crate) mod address;
+pub(crate) mod confirmation;
+mod email_change_store;
 pub(crate) mod fair_line;
 pub(crate) mod hasher;
-pub(crate) mod invitations;
-pub(crate) mod passkeys;
-pub(crate) mod password_resets;
+mod invitation_store;
+pub(crate) mod joining;
+mod member_store;
+mod passkey_store;
+mod password_reset_store;
+pub(crate) mod permission;
 pub(crate) mod row;
-pub(crate) mod second_factor;
+mod second_factor_store;
 pub(crate) mod signatures;
-pub(crate) mod store;
 
 pub use hasher::Argon2Hasher;
-pub use passkeys::PostgresPasskeyStore;
+pub use passkey_store::PostgresPasskeyStore;
 pub use signatures::RingSignatures;
-pub use store::PostgresMemberStore;
+
+use crate::database::pool::Database;
+
+/// The ports to members, their invitations, accounts and second factors over PostgreSQL.
+pub struct PostgresMembers(Database);
+
+impl PostgresMembers {
+    /// Members over this pool.
+    #[must_use]
+    pub fn new(database: Database) -> Self {
+        Self(database)
+    }
+}

@@ -2,20 +2,37 @@
 
 use diesel::dsl::exists;
 use diesel::prelude::*;
-use intake_domain::{Member, MemberRecord, Name, StoreError};
+use intake_domain::{Account, Factors, Member, MemberRecord, Name, StoreError, TotpSecret};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::schema::{members, passkeys};
+use crate::schema::{members, memberships, passkeys};
 
-/// A member as stored.
+/// An account as stored.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = members)]
-pub(crate) struct MemberRow {
-    id: Uuid,
-    organisation_id: Uuid,
+pub(crate) struct AccountRow {
+    pub(crate) id: Uuid,
     name: String,
-    email: String,
+    pub(crate) email: String,
+}
+
+impl TryFrom<AccountRow> for Account {
+    type Error = StoreError;
+
+    fn try_from(AccountRow { id, name, email }: AccountRow) -> Result<Self, Self::Error> {
+        let name = Name::stored(name).map_err(unreadable)?;
+        Ok(Self { id: id.into(), name, email: email.parse().map_err(unreadable)? })
+    }
+}
+
+/// A member of an organisation as stored.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = memberships)]
+pub(crate) struct MemberRow {
+    #[diesel(embed)]
+    account: AccountRow,
+    organisation_id: Uuid,
     role: String,
 }
 
@@ -23,21 +40,44 @@ impl TryFrom<MemberRow> for Member {
     type Error = StoreError;
 
     fn try_from(row: MemberRow) -> Result<Self, Self::Error> {
-        Ok(Self {
-            id: row.id.into(),
-            organisation_id: row.organisation_id.into(),
-            name: Name::new(row.name).map_err(unreadable)?,
-            email: row.email.parse().map_err(unreadable)?,
-            role: row.role.parse().map_err(unreadable)?,
-        })
+        let Account { id, name, email } = row.account.try_into()?;
+        let role = row.role.parse().map_err(unreadable)?;
+        Ok(Self { id, organisation_id: row.organisation_id.into(), name, email, role })
     }
+}
+
+/// Whether a person belongs to another organisation than this one.
+pub(crate) fn belongs_elsewhere(connection: &mut PgConnection, member: Uuid, organisation: Uuid) -> QueryResult<bool> {
+    let others = memberships::table
+        .filter(memberships::member_id.eq(member))
+        .filter(memberships::organisation_id.ne(organisation));
+    diesel::select(exists(others)).get_result(connection)
+}
+
+/// The second factors of a member as stored.
+#[derive(Default, Queryable, Selectable)]
+#[diesel(table_name = members)]
+pub(crate) struct FactorsRow {
+    totp_secret: Option<Vec<u8>>,
+    #[diesel(select_expression = has_passkey(), select_expression_type = has_passkey)]
+    has_passkey: bool,
+}
+
+impl From<FactorsRow> for Factors {
+    fn from(FactorsRow { totp_secret, has_passkey }: FactorsRow) -> Self {
+        Self { secret: totp_secret.and_then(|bytes| TotpSecret::from_bytes(&bytes)), has_passkey }
+    }
+}
+
+#[diesel::dsl::auto_type]
+fn has_passkey() -> _ {
+    exists(passkeys::table.filter(passkeys::member_id.eq(members::id)))
 }
 
 /// Whether a member signs in with more than the password: a code of the app, or a passkey.
 #[diesel::dsl::auto_type]
 pub(crate) fn has_second_factor() -> _ {
-    let passkeys = passkeys::table.filter(passkeys::member_id.eq(members::id));
-    members::totp_secret.is_not_null().or(exists(passkeys))
+    members::totp_secret.is_not_null().or(has_passkey())
 }
 
 /// A member as its organisation lists it.
@@ -47,7 +87,9 @@ pub(crate) struct ListedMember {
     id: Uuid,
     name: String,
     email: String,
+    #[diesel(select_expression = memberships::joined_at)]
     joined_at: OffsetDateTime,
+    #[diesel(select_expression = memberships::role)]
     role: String,
     #[diesel(select_expression = has_second_factor(), select_expression_type = has_second_factor)]
     has_second_factor: bool,

@@ -1,20 +1,23 @@
-//! The port to the register over PostgreSQL. Requests wait in a bounded queue; a few writers take all that wait and
-//! store them with one statement, which also answers requests that only check a key. An idle service stores batches of
-//! one, without delay; a busy one shares each commit among many. A statement that hangs delays only its own requests.
+//! The port to the register over PostgreSQL: finds the key's holder, routes the request to the lane of the holder's
+//! organisation, and waits for the answer. An idle service stores batches of one, without delay; a busy one shares each
+//! commit among many. A statement that hangs delays only its own requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use intake_domain::{KeyDigest, KeyStanding, PatientRegister, Registered, Registration, StoreError};
-use time::OffsetDateTime;
-use tokio::sync::oneshot;
+use intake_domain::{
+    KeyDigest, KeyHolder, KeyRefusal, KeyStanding, PatientRegister, Registered, Registration, StoreError,
+};
 
 use crate::database::url::DatabaseUrl;
+use crate::keys::directory::KeyDirectory;
 use crate::keys::uses::KeyUses;
-use crate::patients::buckets::Buckets;
-use crate::patients::job::{Answer, Job, Task};
+use crate::patients::batch::request::{Answer, Task};
+use crate::patients::group_commit::job::Job;
+use crate::patients::group_commit::lane::Lane;
+use crate::patients::lanes::Lanes;
 
 /// One writer keeps PostgreSQL busy while it waits for its log; every further one only makes more and smaller batches
 /// of the same patients (docs/performance.md).
@@ -24,7 +27,8 @@ const USUAL_WRITERS_MAX: usize = 4;
 
 /// The port [`PatientRegister`] over PostgreSQL.
 pub struct PostgresPatientRegister {
-    buckets: Arc<Buckets>,
+    directory: KeyDirectory,
+    lanes: Lanes,
     deadline: Duration,
 }
 
@@ -35,34 +39,42 @@ impl PostgresPatientRegister {
         url: &DatabaseUrl,
         writers: Option<NonZeroUsize>,
         deadline: Duration,
+        directory: &KeyDirectory,
         uses: &KeyUses,
     ) -> std::io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let writers = writers.map_or((cores / CORES_PER_WRITER).clamp(1, USUAL_WRITERS_MAX), NonZeroUsize::get);
-        Ok(Self { buckets: Buckets::start(url, writers, uses)?, deadline })
+        let lanes = Lanes::start(url, writers, directory, uses)?;
+        Ok(Self { directory: directory.clone(), lanes, deadline })
     }
 
-    /// Whether a writer carries out the statement within this time: with a key that nobody has, so that nothing is stored,
-    /// and before all requests that wait, so that a long queue does not look like a writer that hangs.
-    pub async fn is_storing(&self, unknown_key: KeyDigest, now: OffsetDateTime, limit: Duration) -> bool {
+    /// Whether a writer carries out the insert within this time, for no patients: before all requests that wait, so
+    /// that a long queue does not look like a writer that hangs.
+    pub async fn is_storing(&self, limit: Duration) -> bool {
         let since = Instant::now();
         let deadline = since + limit;
-        let (answer, answered) = oneshot::channel();
-        let task = Task::Probe { moment: now, key: unknown_key };
-        let job = Job { task, since, deadline, answer, was_sent: false, is_held: false };
-        let is_accepted = self.buckets.first().push_first(job).is_ok();
+        let (job, answered) = Job::new(Task::Probe, since, deadline);
+        let is_accepted = self.lanes.first().push_first(job).is_ok();
         is_accepted && matches!(tokio::time::timeout_at(deadline.into(), answered).await, Ok(Ok(Ok(_))))
     }
 
-    async fn ask(&self, task: Task) -> Result<Answer, StoreError> {
-        let bucket = self.buckets.of_key(task.key());
-        let _waiting = bucket.backlog.enter(self.deadline)?;
-        let since = Instant::now();
+    /// The holder of a key, from memory if it is known. None: the key does not exist.
+    async fn holder(&self, key: &KeyDigest, since: Instant) -> Result<Option<KeyHolder>, StoreError> {
+        if let Some(holder) = self.directory.holder(key) {
+            return Ok(Some(holder));
+        }
+        match self.ask(self.lanes.first(), Task::Find(*key), since).await? {
+            Answer::Found(holder) => Ok(holder),
+            _ => Err(StoreError::Unexpected("a key was not looked up".into())),
+        }
+    }
+
+    async fn ask(&self, lane: &Lane, task: Task, since: Instant) -> Result<Answer, StoreError> {
+        let _waiting = lane.backlog.enter(self.deadline)?;
         let deadline = since + self.deadline;
-        let (answer, answered) = oneshot::channel();
-        let job = Job { task, since, deadline, answer, was_sent: false, is_held: false };
-        // A bucket may have ended a moment ago; the first one never does.
-        bucket.push(job).or_else(|job| self.buckets.first().push(job)).map_err(|_| StoreError::Overloaded)?;
+        let (job, answered) = Job::new(task, since, deadline);
+        // A lane may have ended a moment ago; the first one never does.
+        lane.push(job).or_else(|job| self.lanes.first().push(job)).map_err(|_| StoreError::Overloaded)?;
         match tokio::time::timeout_at(deadline.into(), answered).await {
             Ok(Ok(answer)) => answer,
             // The writer dropped it because its deadline has passed: it may notice a moment earlier than this timer.
@@ -74,22 +86,33 @@ impl PostgresPatientRegister {
 
 impl Drop for PostgresPatientRegister {
     fn drop(&mut self) {
-        self.buckets.close();
+        self.lanes.close();
     }
 }
 
 #[async_trait]
 impl PatientRegister for PostgresPatientRegister {
     async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError> {
-        let Answer { standing, registered, .. } = self.ask(Task::Create(registration)).await?;
-        match (registered, standing) {
-            (Some(registered), _) => Ok(registered),
-            (None, KeyStanding::Refused(refusal)) => Ok(Registered::Refused(refusal)),
-            (None, KeyStanding::Active(_)) => Err(StoreError::Unexpected("a patient was not stored".into())),
+        let since = Instant::now();
+        let Some(holder) = self.holder(&registration.key, since).await? else {
+            return Ok(Registered::Refused(KeyRefusal::Unknown));
+        };
+        let lane = self.lanes.of(holder.organisation_id);
+        match self.ask(&lane, Task::Create(registration, holder), since).await? {
+            Answer::Registered(registered) => Ok(registered),
+            _ => Err(StoreError::Unexpected("a patient was not stored".into())),
         }
     }
 
-    async fn standing(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<KeyStanding, StoreError> {
-        Ok(self.ask(Task::Check { moment: now, key: *key }).await?.standing)
+    async fn standing(&self, key: &KeyDigest) -> Result<KeyStanding, StoreError> {
+        let since = Instant::now();
+        let Some(holder) = self.holder(key, since).await? else {
+            return Ok(KeyStanding::Refused(KeyRefusal::Unknown));
+        };
+        let lane = self.lanes.of(holder.organisation_id);
+        match self.ask(&lane, Task::Check(holder), since).await? {
+            Answer::Standing(standing) => Ok(standing),
+            _ => Err(StoreError::Unexpected("a key was not looked up".into())),
+        }
     }
 }

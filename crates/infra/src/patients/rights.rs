@@ -1,6 +1,5 @@
 //! The port [`PatientRights`] over one connection of the owner.
 
-use std::thread::sleep;
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
@@ -13,22 +12,27 @@ use uuid::Uuid;
 
 use crate::audit::log::record;
 use crate::database::connect::{OpenConnection, connect};
+use crate::database::lock_wait::{LockPatience, Undone, with_lock_patience};
 use crate::database::url::DatabaseUrl;
-use crate::diesel_errors::{Failure, failure, store_error};
+use crate::diesel_errors::store_error;
 use crate::feed::page;
 use crate::schema::{api_keys, erasures, patients};
 
-/// How long an erasure waits for statements that insert, and those that come later wait for it: longer than PostgreSQL takes
-/// to interrupt an autovacuum that is in the way (`deadlock_timeout`), and shorter than requests wait.
-const SETTINGS: &str = "SET lock_timeout = '3s'";
-/// How often to try, and how long to let others work in between.
-const TRIES: usize = 5;
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long an erasure waits for statements that insert, and those that come later wait for it: longer than PostgreSQL
+/// takes to interrupt an autovacuum that is in the way (`deadlock_timeout`), and shorter than requests wait.
+const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tries: 5, pause: Duration::from_secs(1) };
 
-/// Moves a patient into the record of erasures, of which only the database knows the time.
+/// Moves a patient into the record of erasures, of which only the database knows the time. An earlier erasure under the
+/// same id is of a patient that a program before this one let come back.
 const NOTE: &str = "INSERT INTO erasures (organisation_id, patient_id, key_id, idempotency_digest)
     SELECT organisation_id, id, key_id, sha256(convert_to(idempotency_key, 'UTF8'))
-    FROM patients WHERE organisation_id = $1 AND id = $2";
+    FROM patients WHERE organisation_id = $1 AND id = $2
+    ON CONFLICT (organisation_id, patient_id)
+        DO UPDATE SET erased_at = excluded.erased_at, erased_in = excluded.erased_in";
+
+/// The statistics of the columns (`pg_stats`) are samples of their values. Autovacuum renews them when a tenth of the
+/// table has changed, which may take years.
+const RENEW_STATISTICS: &str = "ANALYZE patients";
 
 /// A patient's rights, over PostgreSQL.
 pub struct PostgresPatientRights(DatabaseUrl);
@@ -41,7 +45,7 @@ impl PostgresPatientRights {
     }
 
     fn connect(&self) -> Result<OpenConnection, StoreError> {
-        connect(&self.0, SETTINGS).map_err(|error| StoreError::Unavailable(error.into()))
+        connect(&self.0, "").map_err(|error| StoreError::Unavailable(error.into()))
     }
 }
 
@@ -58,17 +62,30 @@ impl PatientRights for PostgresPatientRights {
         deed: &Deed,
     ) -> Result<EraseOutcome, StoreError> {
         let (organisation, patient) = (*organisation.as_uuid(), *patient.as_uuid());
-        let mut tries = 1;
-        loop {
-            let erased = self.connect()?.transaction(|connection| erase(connection, organisation, patient, deed));
-            match erased {
-                // Diesel does not tell a lock that could not be had from other failures.
-                Err(error) if tries < TRIES && failure(&error) != Failure::Refused => {}
-                done => return done.map_err(store_error),
-            }
-            tries += 1;
-            sleep(PAUSE);
+        let mut connection = self.connect()?;
+        let erased = with_lock_patience(&self.0, &mut connection, PATIENCE, |connection| {
+            // What comes after the lock must see all that was committed before it.
+            let mut transaction = connection.build_transaction().read_committed().read_write();
+            transaction.run(|connection| erase(connection, organisation, patient, deed))
+        });
+        let outcome = erased.map_err(unfinished)?;
+        if outcome != EraseOutcome::NotFound {
+            // After an earlier erasure, too, which may have ended before this.
+            let renew = |connection: &mut PgConnection| connection.batch_execute(RENEW_STATISTICS);
+            let renewed = with_lock_patience(&self.0, &mut connection, PATIENCE, renew);
+            renewed.map_err(|undone| {
+                let what = "the patient is erased, but the statistics of the table may still show details: run the command again";
+                StoreError::Unavailable(anyhow::Error::from(unfinished(undone)).context(what).into())
+            })?;
         }
+        Ok(outcome)
+    }
+}
+
+fn unfinished(undone: Undone<diesel::result::Error>) -> StoreError {
+    match undone {
+        Undone::Locked(holders) => StoreError::Unavailable(holders.into()),
+        Undone::Failed(error) => store_error(error),
     }
 }
 
@@ -98,22 +115,21 @@ fn show(
 
 fn erase(connection: &mut PgConnection, organisation: Uuid, patient: Uuid, deed: &Deed) -> QueryResult<EraseOutcome> {
     let found = patients::table.find((organisation, patient));
-    match found.select(patients::idempotency_key.is_not_null()).first(connection).optional()? {
-        None => {
-            let erased = erasures::table.find((organisation, patient)).select(erasures::erased_at);
-            let erased = erased.first(connection).optional()?;
-            return Ok(erased.map_or(EraseOutcome::NotFound, |at| EraseOutcome::AlreadyErased { at }));
+    let erased = erasures::table.find((organisation, patient)).select(erasures::erased_at);
+    let is_there = diesel::select(diesel::dsl::exists(found)).get_result::<bool>(connection)?;
+    // An insert may have looked for erasures before this one is committed, and store the patient after that, under the
+    // same id or the same idempotency key. It holds a lock on the table from before its look until its end. So all that
+    // have begun end first, however long they sleep, and those that begin later see the erasure.
+    if is_there {
+        connection.batch_execute("LOCK TABLE patients IN SHARE ROW EXCLUSIVE MODE")?;
+        let note = diesel::sql_query(NOTE).bind::<SqlUuid, _>(organisation).bind::<SqlUuid, _>(patient);
+        if note.execute(connection)? > 0 {
+            diesel::delete(found).execute(connection)?;
+            record(connection, organisation, Action::PatientErased, &patient.to_string(), deed)?;
+            // Not by RETURNING: Citus cannot return a column that the database fills in.
+            return Ok(EraseOutcome::Erased { at: erased.first(connection)? });
         }
-        // An insert that began before this is committed does not see the erasure, and would find the idempotency key free
-        // again. So all that have begun end first, and those that begin later see it.
-        Some(true) => connection.batch_execute("LOCK TABLE patients IN SHARE ROW EXCLUSIVE MODE")?,
-        Some(false) => {}
     }
-    let note = diesel::sql_query(NOTE).bind::<SqlUuid, _>(organisation).bind::<SqlUuid, _>(patient);
-    note.execute(connection)?;
-    // Not by RETURNING, which Citus does not know to tell of a column that the database fills in.
-    let erased_at = erasures::table.find((organisation, patient)).select(erasures::erased_at).first(connection)?;
-    diesel::delete(found).execute(connection)?;
-    record(connection, organisation, Action::PatientErased, &patient.to_string(), deed)?;
-    Ok(EraseOutcome::Erased { at: erased_at })
+    let erased = erased.first(connection).optional()?;
+    Ok(erased.map_or(EraseOutcome::NotFound, |at| EraseOutcome::AlreadyErased { at }))
 }

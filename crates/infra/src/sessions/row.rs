@@ -1,18 +1,59 @@
 //! The stored columns of a session, and how one is stored.
 
+use diesel::dsl::exists;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Deed, NewSession, SESSIONS_MAX, SessionRecord, SignedIn, StoreError, TokenDigest};
+use intake_domain::{
+    Account, Action, CODE_LIMIT, Deed, Holder, Member, Membership, NewSession, SESSIONS_MAX, SessionRecord, SignedIn,
+    StoreError, TokenDigest,
+};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::members::row::{MemberRow, has_second_factor};
-use crate::schema::{organisations, sessions, waiting_sign_ins};
+use crate::audit::log::{record, record_in_all};
+use crate::members::row::{AccountRow, has_second_factor, unreadable};
+use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
 use crate::sessions::familiar_networks::remember;
 
-/// Stores a session and the network its member signed in from; storing it twice changes nothing. Of more sessions than a
-/// member may have, the least recently used ones end.
-pub(crate) fn insert_session(connection: &mut PgConnection, session: &NewSession, deed: &Deed) -> QueryResult<()> {
+/// Starts the session of a locked member who has signed in: in their organisation, if there is one alone. Else they
+/// choose one, which alone records the sign-in: where people sign in from would tell the others who else they work for.
+pub(crate) fn start_session(
+    connection: &mut PgConnection,
+    session: &NewSession,
+    action: Action,
+    deed: &Deed,
+) -> QueryResult<()> {
+    let id = *session.member_id.as_uuid();
+    let own = memberships::table.filter(memberships::member_id.eq(id)).select(memberships::organisation_id);
+    let organisations: Vec<Uuid> = own.limit(2).load(connection)?;
+    let only = match organisations[..] {
+        [only] => Some(only),
+        _ => None,
+    };
+    insert_session(connection, session, only, deed)?;
+    let email: String = members::table.find(id).select(members::email).first(connection)?;
+    match only {
+        Some(organisation) => record(connection, organisation, action, &email, deed),
+        // It is used up, and may not have been used by its owner.
+        None if action == Action::SignedInByRecoveryCode => record_in_all(connection, id, action, &email, deed),
+        None => Ok(()),
+    }
+}
+
+/// Whether the session is stored: by an earlier run that was committed and whose answer was lost.
+pub(crate) fn is_started(connection: &mut PgConnection, session: &NewSession) -> QueryResult<bool> {
+    let stored = sessions::table.find(session.token.as_bytes().as_slice());
+    diesel::select(exists(stored)).get_result(connection)
+}
+
+/// Stores a session and the network its member signed in from; storing it twice changes nothing. Of more sessions than
+/// a member may have, the least recently used ones end.
+pub(crate) fn insert_session(
+    connection: &mut PgConnection,
+    session: &NewSession,
+    organisation: Option<Uuid>,
+    deed: &Deed,
+) -> QueryResult<()> {
     let row = (
         sessions::token_digest.eq(session.token.as_bytes().as_slice()),
         sessions::member_id.eq(session.member_id.as_uuid()),
@@ -20,6 +61,7 @@ pub(crate) fn insert_session(connection: &mut PgConnection, session: &NewSession
         sessions::last_used_at.eq(session.started_at),
         sessions::browser.eq(session.browser.map(|browser| browser.to_string())),
         sessions::address.eq(deed.address.map(|address| address.to_string())),
+        sessions::organisation_id.eq(organisation),
     );
     diesel::insert_into(sessions::table).values(row).on_conflict_do_nothing().execute(connection)?;
     let of_member = sessions::table.filter(sessions::member_id.eq(session.member_id.as_uuid()));
@@ -32,13 +74,39 @@ pub(crate) fn insert_session(connection: &mut PgConnection, session: &NewSession
     remember(connection, *session.member_id.as_uuid(), deed)
 }
 
-/// Ends every session of a member but one, and the sign-ins that wait for their code.
-pub(crate) fn end_all_but(connection: &mut PgConnection, member: Uuid, kept: &TokenDigest) -> QueryResult<()> {
-    let others = sessions::table
-        .filter(sessions::member_id.eq(member))
-        .filter(sessions::token_digest.ne(kept.as_bytes().as_slice()));
+/// Ends every session of a member but the one in which the deed was confirmed, and the sign-ins that wait for their
+/// code.
+pub(crate) fn end_others(connection: &mut PgConnection, member: Uuid, deed: &Deed) -> QueryResult<()> {
+    end_all_but(connection, member, deed.confirmed_in.as_ref())
+}
+
+/// Ends every session of a member but this one, and the sign-ins that wait for their code.
+pub(crate) fn end_all_but(connection: &mut PgConnection, member: Uuid, kept: Option<&TokenDigest>) -> QueryResult<()> {
+    let kept = kept.map_or(&[][..], |token| token.as_bytes());
+    let others = sessions::table.filter(sessions::member_id.eq(member)).filter(sessions::token_digest.ne(kept));
     diesel::delete(others).execute(connection)?;
     diesel::delete(waiting_sign_ins::table.filter(waiting_sign_ins::member_id.eq(member))).execute(connection).map(drop)
+}
+
+/// Stores a sign-in until its code comes, with the invitation that it will accept. Removes the member's expired ones,
+/// so that someone who knows the password cannot pile them up between two sweeps.
+pub(crate) fn await_code(
+    connection: &mut PgConnection,
+    sign_in: &NewSession,
+    invitation: Option<&TokenDigest>,
+) -> QueryResult<()> {
+    let member = *sign_in.member_id.as_uuid();
+    let expired = waiting_sign_ins::table
+        .filter(waiting_sign_ins::member_id.eq(member))
+        .filter(waiting_sign_ins::started_at.le(sign_in.started_at - CODE_LIMIT));
+    diesel::delete(expired).execute(connection)?;
+    let row = (
+        waiting_sign_ins::token_digest.eq(sign_in.token.as_bytes().as_slice()),
+        waiting_sign_ins::member_id.eq(member),
+        waiting_sign_ins::started_at.eq(sign_in.started_at),
+        waiting_sign_ins::invitation_digest.eq(invitation.map(|token| token.as_bytes().as_slice())),
+    );
+    diesel::insert_into(waiting_sign_ins::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
 }
 
 /// A session, as its member lists it.
@@ -66,22 +134,58 @@ impl SessionRow {
 #[diesel(table_name = sessions)]
 pub(crate) struct HolderRow {
     #[diesel(embed)]
-    member: MemberRow,
-    #[diesel(select_expression = organisations::name)]
-    organisation_name: String,
+    account: AccountRow,
+    organisation_id: Option<Uuid>,
     #[diesel(select_expression = has_second_factor(), select_expression_type = has_second_factor)]
     has_second_factor: bool,
-    #[diesel(select_expression = organisations::second_factor_required)]
-    is_second_factor_required: bool,
-    #[diesel(select_expression = sessions::last_used_at)]
+    confirmed_at: Option<OffsetDateTime>,
     pub(crate) last_used_at: OffsetDateTime,
 }
 
-impl TryFrom<HolderRow> for SignedIn {
+/// An organisation that a person belongs to, as stored.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = organisations)]
+pub(crate) struct MembershipRow {
+    id: Uuid,
+    name: String,
+    #[diesel(select_expression = memberships::role)]
+    role: String,
+    second_factor_required: bool,
+}
+
+/// The organisations of a person, by name.
+pub(crate) fn memberships_of(connection: &mut PgConnection, member: Uuid) -> QueryResult<Vec<MembershipRow>> {
+    let own = organisations::table.inner_join(memberships::table).filter(memberships::member_id.eq(member));
+    own.order((organisations::name, organisations::id)).select(MembershipRow::as_select()).load(connection)
+}
+
+impl TryFrom<MembershipRow> for Membership {
     type Error = StoreError;
 
-    fn try_from(row: HolderRow) -> Result<Self, Self::Error> {
-        let HolderRow { member, organisation_name, has_second_factor, is_second_factor_required, .. } = row;
-        Ok(Self { member: member.try_into()?, organisation_name, has_second_factor, is_second_factor_required })
+    fn try_from(row: MembershipRow) -> Result<Self, Self::Error> {
+        let role = row.role.parse().map_err(unreadable)?;
+        Ok(Self { organisation_id: row.id.into(), organisation_name: row.name, role })
+    }
+}
+
+impl HolderRow {
+    /// The holder, who belongs to these organisations.
+    pub(crate) fn into_holder(self, all: Vec<MembershipRow>) -> Result<Holder, StoreError> {
+        let Self { account, organisation_id, has_second_factor, confirmed_at, last_used_at: _ } = self;
+        let account = Account::try_from(account)?;
+        let (chosen, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| Some(one.id) == organisation_id);
+        let Some(chosen) = chosen.into_iter().next() else { return Ok(Holder::Undecided(account)) };
+        let is_second_factor_required = chosen.second_factor_required;
+        let Membership { organisation_id, organisation_name, role } = chosen.try_into()?;
+        let Account { id, name, email } = account;
+        Ok(Holder::Member(SignedIn {
+            member: Member { id, organisation_id, name, email, role },
+            organisation_name,
+            has_second_factor,
+            is_second_factor_required,
+            is_second_factor_required_elsewhere: others.iter().any(|other| other.second_factor_required),
+            is_in_several: !others.is_empty(),
+            confirmed_at,
+        }))
     }
 }

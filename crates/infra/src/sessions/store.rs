@@ -1,23 +1,28 @@
 //! Sessions, over Diesel.
 
 use async_trait::async_trait;
-use diesel::dsl::exists;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AwaitedMember, CODE_LIMIT, CodeOutcome, Deed, EndOutcome, Member, MemberId, NewSession, Proof,
-    SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, SignedIn, StoreError, TokenDigest, TotpSecret,
+    Account, Action, AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome, Deed,
+    EndOutcome, Evidence, Factors, Holder, Invitation, Member, MemberId, Membership, NewSession, OrganisationId,
+    PasswordHash, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError, TokenDigest,
     Visit,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-use crate::audit::log::record;
+use crate::audit::log::{record, record_in_all};
 use crate::database::pool::Database;
-use crate::members::row::MemberRow;
-use crate::schema::{members, organisations, passkeys, sessions, waiting_sign_ins};
-use crate::sessions::row::{HolderRow, SessionRow, end_all_but, insert_session};
-use crate::sessions::waiting_sign_ins::{await_code, finish};
+use crate::members::confirmation::{confirm, lock_member};
+use crate::members::joining::open;
+use crate::members::row::{AccountRow, FactorsRow, has_second_factor, unreadable};
+use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
+use crate::sessions::known_browsers;
+use crate::sessions::row::{
+    HolderRow, MembershipRow, SessionRow, await_code, end_all_but, memberships_of, start_session,
+};
+use crate::sessions::waiting_sign_ins::finish;
 
 /// How precisely the last use of a session is known: it is written at most this often, not for each page.
 const USE_PRECISION: Duration = Duration::minutes(5);
@@ -35,32 +40,29 @@ impl PostgresSessionStore {
 
 #[async_trait]
 impl SessionStore for PostgresSessionStore {
-    async fn start(&self, session: &NewSession, deed: &Deed) -> Result<(), StoreError> {
-        let (session, deed) = (session.clone(), deed.clone());
-        let started = self.0.run(move |connection| {
+    async fn begin(
+        &self,
+        session: &NewSession,
+        password: &PasswordHash,
+        deed: &Deed,
+    ) -> Result<BeginOutcome, StoreError> {
+        let (session, password, deed) = (session.clone(), password.clone(), deed.clone());
+        self.0.run(move |connection| begin(connection, &session, &password, &deed)).await
+    }
+
+    async fn note_failure(&self, account: &Account, action: Action, deed: &Deed) -> Result<(), StoreError> {
+        let (account, deed) = (account.clone(), deed.clone());
+        let noted = self.0.run(move |connection| {
+            let id = *account.id.as_uuid();
             connection.transaction(|connection| {
-                let member = *session.member_id.as_uuid();
-                insert_session(connection, &session, &deed)?;
-                let subject = members::table.find(member).select((members::organisation_id, members::email));
-                let (organisation, email) = subject.first::<(Uuid, String)>(connection)?;
-                record(connection, organisation, Action::SignedIn, &email, &deed)
+                if action == Action::CodeFailed {
+                    let own = members::table.find(id);
+                    diesel::update(own).set(members::wrong_codes.eq(members::wrong_codes + 1)).execute(connection)?;
+                }
+                record_in_all(connection, id, action, account.email.as_str(), &deed)
             })
         });
-        started.await
-    }
-
-    async fn note_failure(&self, member: &Member, action: Action, deed: &Deed) -> Result<(), StoreError> {
-        let (member, deed) = (member.clone(), deed.clone());
-        let noted = self.0.run(move |connection| {
-            let organisation = *member.organisation_id.as_uuid();
-            record(connection, organisation, action, member.email.as_str(), &deed)
-        });
         noted.await
-    }
-
-    async fn await_code(&self, sign_in: &NewSession) -> Result<(), StoreError> {
-        let sign_in = sign_in.clone();
-        self.0.run(move |connection| await_code(connection, &sign_in)).await
     }
 
     async fn awaited(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<AwaitedMember>, StoreError> {
@@ -68,15 +70,26 @@ impl SessionStore for PostgresSessionStore {
         let found = self.0.run(move |connection| {
             let waiting = waiting_sign_ins::table.find(digest.as_slice()).inner_join(members::table);
             let alive = waiting.filter(waiting_sign_ins::started_at.gt(now - CODE_LIMIT));
-            let own_passkeys = passkeys::table.filter(passkeys::member_id.eq(members::id));
-            let columns = (MemberRow::as_select(), members::totp_secret, exists(own_passkeys));
-            alive.select(columns).first::<(MemberRow, Option<Vec<u8>>, bool)>(connection).optional()
+            let columns = (AccountRow::as_select(), FactorsRow::as_select(), waiting_sign_ins::invitation_digest);
+            let found: Option<(AccountRow, FactorsRow, Option<Vec<u8>>)> =
+                alive.select(columns).first(connection).optional()?;
+            let Some((account, factors, invitation)) = found else { return Ok(None) };
+            let invitation = match invitation.and_then(|digest| TokenDigest::from_bytes(&digest)) {
+                Some(digest) => open(connection, &digest, now)?,
+                None => None,
+            };
+            Ok(Some((account, factors, invitation)))
         });
-        let Some((member, secret, has_passkey)) = found.await? else { return Ok(None) };
-        let secret = secret.and_then(|bytes| TotpSecret::from_bytes(&bytes));
+        let Some((account, factors, invitation)) = found.await? else { return Ok(None) };
+        let invitation = invitation.map(|(email, organisation, organisation_name)| {
+            let email = email.parse().map_err(unreadable)?;
+            Ok::<_, StoreError>(Invitation { organisation_id: organisation.into(), email, organisation_name })
+        });
+        let (account, invitation) = (account.try_into()?, invitation.transpose()?);
+        let Factors { secret, has_passkey } = factors.into();
         // Without either, what the sign-in waited for was turned off.
         let is_awaited = secret.is_some() || has_passkey;
-        is_awaited.then(|| Ok(AwaitedMember { member: member.try_into()?, secret, has_passkey })).transpose()
+        Ok(is_awaited.then_some(AwaitedMember { account, invitation, secret, has_passkey }))
     }
 
     async fn finish(
@@ -90,21 +103,43 @@ impl SessionStore for PostgresSessionStore {
         self.0.run(move |connection| finish(connection, &waiting, proof, &session, &deed)).await
     }
 
+    async fn factors(&self, member: MemberId) -> Result<Factors, StoreError> {
+        let member = *member.as_uuid();
+        let found = self.0.run(move |connection| {
+            members::table.find(member).select(FactorsRow::as_select()).first(connection).optional()
+        });
+        Ok(found.await?.unwrap_or_default().into())
+    }
+
+    async fn confirm(
+        &self,
+        session: &TokenDigest,
+        evidence: &Evidence,
+        deed: &Deed,
+    ) -> Result<ConfirmOutcome, StoreError> {
+        let (session, evidence, deed) = (*session, evidence.clone(), deed.clone());
+        self.0.run(move |connection| confirm(connection, &session, &evidence, &deed)).await
+    }
+
     async fn holder(
         &self,
         token: &TokenDigest,
         visit: Visit,
         now: OffsetDateTime,
-    ) -> Result<Option<SignedIn>, StoreError> {
+    ) -> Result<Option<Holder>, StoreError> {
         let digest = *token.as_bytes();
         let found = self.0.run(move |connection| {
             let session = sessions::table.find(digest.as_slice());
+            let organisations = memberships::table.inner_join(organisations::table);
             let alive = session
-                .inner_join(members::table.inner_join(organisations::table))
+                .inner_join(members::table.left_join(organisations))
                 .filter(sessions::started_at.gt(now - SESSION_LIMIT))
                 .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
-            let found = alive.select(HolderRow::as_select()).first(connection).optional()?;
-            let is_due = found.as_ref().is_some_and(|found| found.last_used_at < now - USE_PRECISION);
+            let columns = (HolderRow::as_select(), Option::<MembershipRow>::as_select());
+            let rows: Vec<(HolderRow, Option<MembershipRow>)> = alive.select(columns).load(connection)?;
+            let (holders, memberships): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+            let Some(found) = holders.into_iter().next() else { return Ok(None) };
+            let is_due = found.last_used_at < now - USE_PRECISION;
             if let Visit::Person(address) = visit
                 && is_due
             {
@@ -112,9 +147,31 @@ impl SessionStore for PostgresSessionStore {
                 let used = (sessions::last_used_at.eq(now), sessions::address.eq(address));
                 diesel::update(session).set(used).execute(connection)?;
             }
-            Ok(found)
+            Ok(Some((found, memberships.into_iter().flatten().collect())))
         });
-        found.await?.map(SignedIn::try_from).transpose()
+        found.await?.map(|(found, all)| found.into_holder(all)).transpose()
+    }
+
+    async fn memberships(&self, member: MemberId) -> Result<Vec<Membership>, StoreError> {
+        let member = *member.as_uuid();
+        let found = self.0.run(move |connection| memberships_of(connection, member)).await?;
+        found.into_iter().map(Membership::try_from).collect()
+    }
+
+    async fn choose(
+        &self,
+        token: &TokenDigest,
+        organisation: OrganisationId,
+        deed: &Deed,
+    ) -> Result<ChooseOutcome, StoreError> {
+        let (token, organisation, deed) = (*token, *organisation.as_uuid(), deed.clone());
+        self.0.run(move |connection| choose(connection, &token, organisation, &deed)).await
+    }
+
+    async fn note_browser(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Account>, StoreError> {
+        let token = *token;
+        let found = self.0.run(move |connection| known_browsers::note(connection, &token, now)).await?;
+        found.map(Account::try_from).transpose()
     }
 
     async fn end(&self, token: &TokenDigest, deed: &Deed) -> Result<(), StoreError> {
@@ -122,12 +179,15 @@ impl SessionStore for PostgresSessionStore {
         let ended = self.0.run(move |connection| {
             connection.transaction(|connection| {
                 let session = sessions::table.find(digest.as_slice()).inner_join(members::table);
-                let holder = session.select((members::organisation_id, members::email));
-                let Some((organisation, email)) = holder.first::<(Uuid, String)>(connection).optional()? else {
+                let holder = session.select((sessions::organisation_id, members::email));
+                let Some((organisation, email)) = holder.first::<(Option<Uuid>, String)>(connection).optional()? else {
                     return Ok(());
                 };
                 diesel::delete(sessions::table.find(digest.as_slice())).execute(connection)?;
-                record(connection, organisation, Action::SignedOut, &email, &deed)
+                match organisation {
+                    Some(organisation) => record(connection, organisation, Action::SignedOut, &email, &deed),
+                    None => Ok(()),
+                }
             })
         });
         ended.await
@@ -165,12 +225,58 @@ impl SessionStore for PostgresSessionStore {
         let (member, kept, deed) = (member.clone(), *kept, deed.clone());
         let ended = self.0.run(move |connection| {
             connection.transaction(|connection| {
-                end_all_but(connection, *member.id.as_uuid(), &kept)?;
+                lock_member(connection, *member.id.as_uuid())?;
+                end_all_but(connection, *member.id.as_uuid(), Some(&kept))?;
                 record_end(connection, &member, Action::OtherSessionsEnded, &deed)
             })
         });
         ended.await
     }
+}
+
+fn begin(
+    connection: &mut PgConnection,
+    session: &NewSession,
+    password: &PasswordHash,
+    deed: &Deed,
+) -> QueryResult<BeginOutcome> {
+    connection.transaction(|connection| {
+        let id = *session.member_id.as_uuid();
+        if lock_member(connection, id)?.is_none_or(|hash| hash != password.as_str()) {
+            return Ok(BeginOutcome::PasswordChanged);
+        }
+        // A statement of its own: one that waited for the lock sees other tables as they were before.
+        if members::table.find(id).select(has_second_factor()).first(connection)? {
+            await_code(connection, session, None)?;
+            return Ok(BeginOutcome::CodeNeeded);
+        }
+        start_session(connection, session, Action::SignedIn, deed)?;
+        Ok(BeginOutcome::SignedIn)
+    })
+}
+
+fn choose(
+    connection: &mut PgConnection,
+    token: &TokenDigest,
+    organisation: Uuid,
+    deed: &Deed,
+) -> QueryResult<ChooseOutcome> {
+    connection.transaction(|connection| {
+        let session = sessions::table.find(token.as_bytes().as_slice());
+        let found = session.inner_join(members::table).select((sessions::organisation_id, members::id, members::email));
+        let found: Option<(Option<Uuid>, Uuid, String)> = found.first(connection).optional()?;
+        let Some((earlier, member, email)) = found else { return Ok(ChooseOutcome::NoSuchOrganisation) };
+        // A transaction that ends the membership waits, and then ends the session.
+        let own = memberships::table.find((organisation, member)).select(memberships::member_id);
+        if own.for_key_share().first::<Uuid>(connection).optional()?.is_none() {
+            return Ok(ChooseOutcome::NoSuchOrganisation);
+        }
+        if earlier != Some(organisation) {
+            diesel::update(session).set(sessions::organisation_id.eq(organisation)).execute(connection)?;
+            record(connection, organisation, Action::SignedIn, &email, deed)?;
+        }
+        Ok(ChooseOutcome::Chosen)
+    })
 }
 
 fn record_end(connection: &mut PgConnection, member: &Member, action: Action, deed: &Deed) -> QueryResult<()> {

@@ -1,20 +1,26 @@
-//! Patients as a table (RFC 4180, UTF-8) that is safe to open in a spreadsheet and can be read back exactly: one leading
-//! apostrophe stands before every value that a spreadsheet might take for a formula, before every value that begins with an
-//! apostrophe, and for the empty text; an empty cell is no value. Whoever reads removes one leading apostrophe.
+//! Patients as a table (RFC 4180, UTF-8) that is safe to open in a spreadsheet and can be read back exactly: one
+//! leading apostrophe stands before every value that a spreadsheet might take for a formula, before every value that
+//! begins with an apostrophe, and for the empty text; an empty cell is no value. Readers remove one leading
+//! apostrophe.
 
-use intake_domain::{Erasure, Field, Patient, StoredPatient, timestamp};
+use intake_domain::{Erasure, FeedToken, Field, Patient, StoredPatient, timestamp};
 
 /// What makes a spreadsheet compute a value instead of showing it, and the apostrophe itself.
 const ESCAPED: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\''];
 
-/// The head of a file of patients.
-pub(crate) fn head() -> anyhow::Result<String> {
-    let fields = Field::RETURNED.map(|field| field.name().to_owned());
-    let others = ["organisationId", "isIdentified", "createdAt", "updatedAt"].map(str::to_owned);
-    line(["id".to_owned()].into_iter().chain(fields).chain(others))
+/// The columns that a followed stream has behind those of a patient: when it was erased, and the token after what came
+/// before.
+const STREAMED: [&str; 2] = ["erasedAt", "next"];
+
+/// The head of a file of patients, or of a followed stream.
+pub(crate) fn head(is_followed: bool) -> anyhow::Result<String> {
+    let fields = Field::RETURNED.map(Field::name);
+    let others = ["organisationId", "isIdentified", "createdAt", "updatedAt"];
+    let streamed = STREAMED.into_iter().filter(|_| is_followed);
+    line(["id"].into_iter().chain(fields).chain(others).chain(streamed).map(str::to_owned))
 }
 
-pub(crate) fn patient(patient: &StoredPatient) -> anyhow::Result<String> {
+pub(crate) fn patient(patient: &StoredPatient, is_followed: bool) -> anyhow::Result<String> {
     let fields = Field::RETURNED.map(|field| cell(patient.values[field].as_deref()));
     let others = [
         patient.organisation_id.to_string(),
@@ -22,7 +28,24 @@ pub(crate) fn patient(patient: &StoredPatient) -> anyhow::Result<String> {
         timestamp(patient.created_at),
         timestamp(patient.updated_at),
     ];
-    line([patient.id.to_string()].into_iter().chain(fields).chain(others))
+    let streamed = STREAMED.into_iter().filter(|_| is_followed).map(|_| String::new());
+    line([patient.id.to_string()].into_iter().chain(fields).chain(others).chain(streamed))
+}
+
+/// An erasure in a followed stream.
+pub(crate) fn followed_erasure(erasure: &Erasure) -> anyhow::Result<String> {
+    streamed(erasure.id.to_string(), [timestamp(erasure.erased_at), String::new()])
+}
+
+/// A token in a followed stream.
+pub(crate) fn token(token: FeedToken) -> anyhow::Result<String> {
+    streamed(String::new(), [String::new(), token.to_string()])
+}
+
+fn streamed(id: String, cells: [String; 2]) -> anyhow::Result<String> {
+    // Nothing of a patient but its id.
+    let others = Field::RETURNED.len() + 4;
+    line([id].into_iter().chain(std::iter::repeat_n(String::new(), others)).chain(cells))
 }
 
 /// The head of a file of erasures.

@@ -1,7 +1,7 @@
-//! Patients as FHIR R4 resources, one in each line, and erased ones as the bulk export of FHIR tells of them: a Bundle that
-//! deletes them.
+//! Patients as FHIR R4 resources, one in each line, and erased ones as FHIR's bulk export reports them: a Bundle
+//! that deletes them.
 
-use intake_domain::{Erasure, Field, StoredPatient, timestamp};
+use intake_domain::{Erasure, FeedToken, Field, StoredPatient, timestamp};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn patient(patient: &StoredPatient) -> String {
@@ -46,4 +46,10 @@ pub(crate) fn erasure(erasure: &Erasure) -> String {
         "entry": [{ "request": { "method": "DELETE", "url": format!("Patient/{}", erasure.id) } }],
     });
     format!("{bundle}\n")
+}
+
+/// A stream of resources holds nothing else, so a token is one, too.
+pub(crate) fn token(token: FeedToken) -> String {
+    let parameter = json!({ "name": "next", "valueString": token.to_string() });
+    format!("{}\n", json!({ "resourceType": "Parameters", "parameter": [parameter] }))
 }

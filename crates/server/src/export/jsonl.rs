@@ -1,8 +1,7 @@
 //! Patients as lines of JSON: the object that the API answered, byte for byte.
 
-use intake_domain::{Erasure, Field, Patient, StoredPatient, timestamp};
+use intake_domain::{Erasure, FeedToken, Field, Patient, StoredPatient, timestamp};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::json;
 
 /// A patient as the API returned it.
 pub(crate) struct Returned<'a>(pub(crate) &'a StoredPatient);
@@ -28,6 +27,9 @@ pub(crate) fn patient(patient: &StoredPatient) -> anyhow::Result<String> {
 }
 
 pub(crate) fn erasure(erasure: &Erasure) -> String {
-    let members = json!({ "id": erasure.id.to_string(), "erasedAt": timestamp(erasure.erased_at) });
-    format!("{members}\n")
+    format!("{{\"id\":\"{}\",\"erasedAt\":\"{}\"}}\n", erasure.id, timestamp(erasure.erased_at))
+}
+
+pub(crate) fn token(token: FeedToken) -> String {
+    format!("{{\"next\":\"{token}\"}}\n")
 }

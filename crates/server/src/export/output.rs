@@ -1,25 +1,34 @@
-//! Where an export goes: standard output, or files that appear when they are complete and on disk. Erased patients have no
-//! place among the patients of csv and fhir: they get a file of their own, or without a file a line on standard error.
+//! Where an export goes: standard output, or files that appear when they are complete and on disk. Erased patients have
+//! no place among the patients of csv and fhir: they get a file of their own, or without a file a line on standard
+//! error. A stream that is followed has everything in it, the tokens too, because its reader sees nothing else.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufWriter, Stdout, Write, stderr, stdout};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use intake_domain::{Change, Erasure, timestamp};
+use intake_domain::{Change, Erasure, FeedToken, timestamp};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::unfinished_file::UnfinishedFile;
 use super::{csv, fhir, jsonl};
-use crate::command_line::{ExportArguments, Format};
+use crate::settings::command_line::{ExportArguments, Format};
+
+const OPTION: &str = "--output";
 
 /// The output of an export.
 pub(crate) struct Output {
     format: Format,
+    /// Whether everything is in one stream that goes on.
+    is_followed: bool,
     patients: Sink,
     /// None: with the patients, or on standard error.
     erasures: Option<Sink>,
 }
+
+const UNWRITTEN: &str = "the export cannot be written";
 
 enum Sink {
     Stream(BufWriter<Stdout>),
@@ -29,21 +38,24 @@ enum Sink {
 impl Output {
     pub(crate) fn open(arguments: &ExportArguments) -> anyhow::Result<Self> {
         let format = arguments.format;
-        let path = arguments.output.as_deref().filter(|path| *path != Path::new("-")).map(regular_file).transpose()?;
+        let path = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
+        let path = path.map(|path| regular_file(OPTION, path)).transpose()?;
+        let is_followed = arguments.follow && path.is_none();
         let mut output = match &path {
-            None => Self { format, patients: Sink::Stream(BufWriter::new(stdout())), erasures: None },
+            None => Self { format, is_followed, patients: Sink::Stream(BufWriter::new(stdout())), erasures: None },
             Some(path) => {
                 let erasures = match format {
                     Format::Jsonl => None,
                     Format::Csv => Some(beside(path, "erased")),
                     Format::Fhir => Some(beside(path, "deleted")),
                 };
-                let erasures = erasures.map(UnfinishedFile::create).transpose()?.map(Sink::File);
-                Self { format, patients: Sink::File(UnfinishedFile::create(path.clone())?), erasures }
+                let erasures = erasures.map(|path| UnfinishedFile::create(OPTION, path)).transpose()?.map(Sink::File);
+                let patients = Sink::File(UnfinishedFile::create(OPTION, path.clone())?);
+                Self { format, is_followed, patients, erasures }
             }
         };
         if let Format::Csv = format {
-            output.patients.write(&csv::head()?)?;
+            output.patients.write(&csv::head(is_followed)?)?;
             if let Some(erasures) = &mut output.erasures {
                 erasures.write(&csv::erasures_head()?)?;
             }
@@ -59,24 +71,46 @@ impl Output {
     pub(crate) fn write(&mut self, change: &Change) -> anyhow::Result<()> {
         match (change, self.format) {
             (Change::Stored(patient), Format::Jsonl) => self.patients.write(&jsonl::patient(patient)?),
-            (Change::Stored(patient), Format::Csv) => self.patients.write(&csv::patient(patient)?),
+            (Change::Stored(patient), Format::Csv) => self.patients.write(&csv::patient(patient, self.is_followed)?),
             (Change::Stored(patient), Format::Fhir) => self.patients.write(&fhir::patient(patient)),
             (Change::Erased(erasure), Format::Jsonl) => self.patients.write(&jsonl::erasure(erasure)),
             (Change::Erased(erasure), Format::Csv) => match &mut self.erasures {
                 Some(file) => file.write(&csv::erasure(erasure)?),
+                None if self.is_followed => self.patients.write(&csv::followed_erasure(erasure)?),
                 None => say(erasure),
             },
             (Change::Erased(erasure), Format::Fhir) => match &mut self.erasures {
                 Some(file) => file.write(&fhir::erasure(erasure)),
+                None if self.is_followed => self.patients.write(&fhir::erasure(erasure)),
                 None => say(erasure),
             },
         }
     }
 
-    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
-        match &mut self.patients {
-            Sink::Stream(stream) => stream.flush().context("the export cannot be written"),
-            Sink::File(_) => Ok(()),
+    /// Ends a batch: a followed stream gets the token that comes after it.
+    pub(crate) fn end_batch(&mut self, token: FeedToken) -> anyhow::Result<()> {
+        if self.is_followed {
+            let text = match self.format {
+                Format::Jsonl => jsonl::token(token),
+                Format::Csv => csv::token(token)?,
+                Format::Fhir => fhir::token(token),
+            };
+            self.patients.write(&text)?;
+        }
+        if let Sink::Stream(stream) = &mut self.patients {
+            stream.flush().and_then(|()| sync(stream.get_ref())).context(UNWRITTEN)?;
+        }
+        self.expect_reader()
+    }
+
+    /// Fails where the program behind the pipe has ended.
+    pub(crate) fn expect_reader(&self) -> anyhow::Result<()> {
+        let Sink::Stream(stream) = &self.patients else { return Ok(()) };
+        let mut watched = [PollFd::new(stream.get_ref(), PollFlags::empty())];
+        // Nothing is waited for; an error of the stream is always reported.
+        match poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+            Ok(0) | Err(_) => Ok(()),
+            Ok(_) => bail!("{UNWRITTEN}: the program that reads it has ended"),
         }
     }
 
@@ -95,17 +129,15 @@ impl Output {
 impl Sink {
     fn write(&mut self, text: &str) -> anyhow::Result<()> {
         match self {
-            Self::Stream(stream) => stream.write_all(text.as_bytes()).context("the export cannot be written"),
-            Self::File(file) => {
-                file.writer.write_all(text.as_bytes()).with_context(|| file.unfinished.display().to_string())
-            }
+            Self::Stream(stream) => stream.write_all(text.as_bytes()).context(UNWRITTEN),
+            Self::File(file) => file.write(text),
         }
     }
 }
 
 /// Where a file of this name appears: where a link leads, and never in place of a device or a folder.
-fn regular_file(path: &Path) -> anyhow::Result<PathBuf> {
-    let name = || format!("--output: {}", path.display());
+pub(super) fn regular_file(option: &str, path: &Path) -> anyhow::Result<PathBuf> {
+    let name = || format!("{option}: {}", path.display());
     match fs::symlink_metadata(path) {
         Err(_) => Ok(path.to_owned()),
         Ok(found) if found.is_file() => Ok(path.to_owned()),
@@ -117,40 +149,10 @@ fn regular_file(path: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// A file that is written under another name, which a later export of the same name overwrites.
-struct UnfinishedFile {
-    path: PathBuf,
-    unfinished: PathBuf,
-    writer: BufWriter<File>,
-}
-
-impl UnfinishedFile {
-    fn create(path: PathBuf) -> anyhow::Result<Self> {
-        let mut unfinished = OsString::from(&path);
-        unfinished.push(".unfinished");
-        let unfinished = PathBuf::from(unfinished);
-        // Patients are nobody else's business.
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&unfinished);
-        let file = opened.with_context(|| format!("--output: {}", unfinished.display()))?;
-        if file.try_lock().is_err() {
-            bail!("--output: another export is writing {}", unfinished.display());
-        }
-        file.set_len(0)?;
-        Ok(Self { path, unfinished, writer: BufWriter::new(file) })
-    }
-
-    fn finish(&mut self) -> anyhow::Result<()> {
-        let finish = || {
-            self.writer.flush()?;
-            self.writer.get_ref().sync_all()?;
-            fs::rename(&self.unfinished, &self.path)?;
-            // The new name is on disk when its folder is.
-            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-        };
-        let finished: std::io::Result<()> = { finish }();
-        finished.with_context(|| format!("--output: {}", self.path.display()))
-    }
+/// Where standard output is a file, it is on disk before the token is printed.
+fn sync(stdout: &Stdout) -> std::io::Result<()> {
+    let file = File::from(stdout.as_fd().try_clone_to_owned()?);
+    if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) }
 }
 
 /// The name of a file that belongs to another one: `patients.erased.csv` to `patients.csv`.
@@ -168,6 +170,6 @@ fn beside(path: &Path, what: &str) -> PathBuf {
 /// Among the patients there is no place for it.
 fn say(erasure: &Erasure) -> anyhow::Result<()> {
     let line = format!("erased: {} {}\n", erasure.id, timestamp(erasure.erased_at));
-    // Not by a macro, which would hide that nobody was told.
-    stderr().write_all(line.as_bytes()).context("the erasure cannot be told")
+    // Not by a macro, which would hide a failed write.
+    stderr().write_all(line.as_bytes()).context("the erasure cannot be printed")
 }

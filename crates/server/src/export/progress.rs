@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Of so many steps.
+    /// Shows the progress of this number of steps.
     pub(crate) fn of(steps: u64) -> Self {
         if !stderr().is_terminal() {
             return Self(ProgressBar::hidden());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::signals::Signals;
 
-/// Whether somebody has asked the program to stop, and whether it has said that the database is away.
+/// Whether the program was asked to stop, and whether it has said that the database is away.
 #[derive(Clone, Default)]
 pub(crate) struct Stop {
     is_asked: Arc<AtomicBool>,
@@ -42,7 +42,7 @@ impl Stop {
         }
     }
 
-    /// From here on it may be said again.
+    /// Allows the message to be printed again.
     pub(crate) fn forget_what_was_said(&self) {
         self.has_said.store(false, Ordering::SeqCst);
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use intake_domain::{ApiKey, Environment, KeyFormat, TotpSecret};
-use intake_http::edge;
+use intake_edge as edge;
 use intake_infra::SERVICE_ROLE;
 use intake_test_support::{
     Browser, Client, Clinic, Response, RoundTripCounter, Service, ServiceBuilder, TestDatabase, request, wait_for,
@@ -92,7 +92,7 @@ impl TestApp {
         format!("https://localhost:{}{path}", self.service.https.unwrap().port())
     }
 
-    /// Invites somebody into the organisation as an operator does; gives the path of the invitation.
+    /// Invites a person into the organisation as an operator does; returns the invitation's path.
     pub(crate) fn invite(&self, email: &str) -> String {
         self.invite_into(&self.clinic, email)
     }
@@ -118,14 +118,14 @@ impl TestApp {
         value["link"].as_str().unwrap().strip_prefix(&self.url("")).unwrap().to_owned()
     }
 
-    /// Somebody who joins the organisation and is signed in.
+    /// A person who joins the organisation and is signed in.
     pub(crate) fn member(&self, email: &str) -> Member {
         self.member_of(&self.clinic, email)
     }
 
     /// The same for another organisation.
     pub(crate) fn member_of(&self, clinic: &Clinic, email: &str) -> Member {
-        Member::join(self.service.client(), &self.invite_into(clinic, email), "Ada")
+        Member::join(self.service.client(), &self.invite_into(clinic, email), &name_of(email))
     }
 
     /// Joins the organisation in a browser.
@@ -144,12 +144,14 @@ impl TestApp {
     /// Turns it on for the member whose browser this is; `look` is called while its page is there.
     pub(crate) fn turn_on_second_factor(&self, browser: &Browser, look: impl FnOnce()) {
         browser.open(&self.url("/settings/account/second-factor"));
+        if browser.text().contains("Confirm it's you") {
+            confirm_identity(browser);
+        }
         browser.wait_for("Scan this");
         look();
         let secret = browser.run("return document.querySelector('[name=secret]').value");
         let secret = TotpSecret::from_base32(secret.as_str().unwrap()).unwrap();
         browser.fill("Code that the app shows", &secret.code_at(edge::now()));
-        browser.fill("Your password", PASSWORD);
         browser.press("Turn on");
         browser.wait_for("they won't be shown again");
     }
@@ -160,10 +162,18 @@ impl Member {
     pub(crate) fn join(client: Client, invitation: &str, name: &str) -> Self {
         let joined = accept(&client, invitation, name);
         assert_eq!(joined.status, 303, "{}", joined.text());
-        Self::signed_in(client, &joined)
+        let member = Self::signed_in(client, &joined);
+        assert_eq!(member.confirm_identity(PASSWORD, "").status, 303);
+        member
     }
 
-    /// The one whom this answer has signed in.
+    /// Confirms in this session who they are, by the password and, if there is an app, its code.
+    pub(crate) fn confirm_identity(&self, password: &str, code: &str) -> Response {
+        let code = if code.is_empty() { String::new() } else { format!("&code={code}") };
+        self.post("/settings/confirm", &format!("{}{code}", password_field(password)))
+    }
+
+    /// The member that this answer has signed in.
     pub(crate) fn signed_in(client: Client, answer: &Response) -> Self {
         let cookie = cookie(answer);
         let page = client.send(&request("GET", "/settings/account", &[("Cookie", &cookie)], b"")).text();
@@ -174,14 +184,21 @@ impl Member {
         self.client.send(&request("GET", path, &[("Cookie", &self.cookie), ("Accept", "text/html")], b""))
     }
 
+    /// The page to which an answer leads, with what it tells once.
+    pub(crate) fn told(&self, answer: &Response) -> String {
+        let cookies = format!("{}; {}", self.cookie, cookie(answer));
+        let path = answer.header("location").unwrap();
+        self.client.send(&request("GET", path, &[("Cookie", &cookies), ("Accept", "text/html")], b"")).text()
+    }
+
     pub(crate) fn post(&self, path: &str, form: &str) -> Response {
         let form = format!("form_token={}&{form}", self.form_token);
         post(&self.client, path, &[("Cookie", &self.cookie)], &form)
     }
 
-    /// Does what takes the password once more.
+    /// Does what a page asks about, in a session that was confirmed.
     pub(crate) fn confirm(&self, path: &str) -> Response {
-        self.post(path, &password_field(PASSWORD))
+        self.post(path, "")
     }
 
     /// Makes an invitation on the page for it; gives its path.
@@ -203,17 +220,24 @@ impl Member {
         format!("/settings/members/{}/{page}", between(row.unwrap(), "id=\"member-", "\""))
     }
 
-    /// Turns on two-step sign-in with this secret, by the earliest code that is good: every later one is left for the test.
+    /// Turns on two-step sign-in with this secret, by the earliest code that is good: every later one is left for the
+    /// test.
     pub(crate) fn turn_on_second_factor(&self, secret: &TotpSecret) -> Response {
         let turn_on = || {
             let code = secret.code_at(edge::now() - time::Duration::seconds(30));
-            let form = format!("secret={}&code={code}&{}", *secret.to_base32(), password_field(PASSWORD));
+            let form = format!("secret={}&code={code}", *secret.to_base32());
             self.post("/settings/account/second-factor", &form)
         };
         let answer = turn_on();
         // The half minute in which that code is good may have ended on its way.
         if answer.status == 200 { answer } else { turn_on() }
     }
+}
+
+/// The name that goes with an address in tests: Ada for ada@clinic.example. No two members have the same.
+fn name_of(email: &str) -> String {
+    let (first, rest) = email.split_once('@').unwrap().0.split_at(1);
+    first.to_uppercase() + rest
 }
 
 /// Sends the form of the invitation at this path.
@@ -226,7 +250,21 @@ pub(crate) fn accept_invitation(browser: &Browser, name: &str) {
     browser.fill("Your name", name);
     browser.fill("Password", PASSWORD);
     browser.press("Join");
-    browser.wait_for("There is no API key yet.");
+    browser.wait_for("No API keys yet.");
+}
+
+/// Types the password again, where a page asks for it.
+pub(crate) fn confirm_identity(browser: &Browser) {
+    browser.wait_for("Confirm it's you");
+    browser.fill("Your password", PASSWORD);
+    browser.press("Confirm");
+}
+
+/// Makes every session one in which nobody has confirmed who they are.
+pub(crate) fn unconfirm(app: &TestApp) {
+    use diesel::connection::SimpleConnection;
+
+    app.database.connect().batch_execute("UPDATE sessions SET confirmed_at = NULL").unwrap();
 }
 
 /// Makes a key, from any page with a link to do so, and stays where it is shown.
@@ -259,9 +297,9 @@ pub(crate) fn password_field(password: &str) -> String {
     format!("password={}", password.replace(' ', "+"))
 }
 
-/// The cookie that an answer sets, as it is sent back.
+/// The first cookie that an answer sets, as it is sent back.
 pub(crate) fn cookie(answer: &Response) -> String {
-    answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+    answer.all("set-cookie").first().unwrap().split(';').next().unwrap().to_owned()
 }
 
 /// What protects the first form of a page.
@@ -295,8 +333,11 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The program of this build, or another one, such as a release build whose memory is to be measured.
 pub(crate) fn program() -> ServiceBuilder {
-    ServiceBuilder::new(env!("CARGO_BIN_EXE_intake"))
+    let other = std::env::var("INTAKE_TEST_PROGRAM");
+    let program = other.as_deref().unwrap_or(env!("CARGO_BIN_EXE_intake"));
+    ServiceBuilder::new(program)
 }
 
 pub(crate) fn service(database: &TestDatabase) -> ServiceBuilder {

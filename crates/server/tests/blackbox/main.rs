@@ -1,72 +1,18 @@
-//! Black-box tests: the real program over real HTTPS with a real PostgreSQL. One file for each promise.
+//! Black-box tests: the real program over real HTTPS with a real PostgreSQL. One folder for each
+//! subject, one file for each promise.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking and say why")]
 
-mod account;
-mod activity;
-mod authentication;
-mod body;
-mod certificates;
-mod command_line;
-mod compose;
+mod accounts;
+mod api;
+mod commands;
 mod dashboard;
-mod dashboard_guard;
-mod docs_page;
-mod dry_run;
-mod embedded_database;
-mod environments;
-mod erasure;
-mod errors;
-mod export;
-mod first_run;
-mod first_steps;
+mod database;
+mod deployment;
 mod fixtures;
-mod floods;
-mod grants;
-mod hangs;
-mod held_rows;
-mod idempotency;
-mod install_offer;
-mod invitations;
-mod key_life_cycle;
-mod key_page;
-mod layout;
-mod listeners;
-mod mails;
-mod metrics;
-mod migrations;
-mod moments;
-mod nodes;
-mod operations;
-mod order_of_checks;
-mod overload;
-mod packaging;
-mod pages;
-mod passkeys;
-mod plain_http;
-mod pooler;
-mod privacy;
-mod proxies;
-mod rate_limit;
-mod readers;
-mod readiness;
-mod replication;
-mod request_log;
-mod restoring;
-mod roles;
-mod round_trips;
-mod secrets;
-mod sessions;
-mod sign_in_line;
-mod slow_clients;
-mod spread;
-mod stopping;
-mod systemd;
-mod torture;
-mod two_step_sign_in;
-mod values;
-mod way_back;
+mod load;
+mod service;
 
-use intake_test_support::{Response, ServiceBuilder};
+use intake_test_support::{Response, ServiceBuilder, complaint_in};
 use serde_json::{Value, json};
 
 /// The line with which a service refuses to start.
@@ -74,9 +20,8 @@ use serde_json::{Value, json};
 fn complaint(builder: ServiceBuilder) -> String {
     let output = builder.run();
     assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8(output.stderr).unwrap();
-    let complaint = text.lines().last().unwrap().to_owned();
-    assert!(complaint.starts_with("intake: "), "{text}");
+    let complaint = complaint_in(&output.stderr);
+    assert!(complaint.starts_with("intake: "), "{}", String::from_utf8_lossy(&output.stderr));
     complaint
 }
 

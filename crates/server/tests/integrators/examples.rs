@@ -1,5 +1,6 @@
-//! The document is exact in both directions: schemathesis makes requests from it that are valid, and requests that are not,
-//! and holds each answer against it. `INTAKE_EXAMPLES=5000 cargo test --test integrators -- examples` takes about half an hour.
+//! The document is exact in both directions: schemathesis makes requests from it that are valid, and requests that are
+//! not, and holds each answer against it. `INTAKE_EXAMPLES=5000 cargo test --test integrators -- examples` takes about
+//! half an hour.
 
 use crate::fixtures::{Integration, work_folder};
 use crate::tools::{self, run};

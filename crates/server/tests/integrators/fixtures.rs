@@ -35,7 +35,7 @@ impl Integration {
         format!("https://localhost:{}/api/v1", self.service.https.unwrap().port())
     }
 
-    /// A program that is told where the service is, with which key, and whom to trust.
+    /// A program with the service's address, the key and the authority to trust.
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         let authority = self.service.data_dir().join("tls/ca.pem");

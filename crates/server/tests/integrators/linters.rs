@@ -1,5 +1,5 @@
-//! What linters and a generator of collections say of the document. It is the one of a service at a public address: that an
-//! address is only of this machine, they would rightly remark.
+//! What linters and a generator of collections say of the document. It is the one of a service at a public address:
+//! that an address is only of this machine, they would rightly remark.
 
 use std::fs;
 use std::process::Command;
@@ -26,6 +26,33 @@ fn redocly_and_spectral_find_nothing() {
     let mut spectral = Command::new(npm_program(node, "spectral"));
     let spectral = spectral.args(["lint", "openapi.json", "--ruleset=spectral.yaml", "--fail-severity=hint"]);
     run(spectral.current_dir(&folder));
+}
+
+#[test]
+fn it_is_yaml_too_and_its_patterns_look_neither_ahead_nor_for_halves_of_characters() {
+    let Some(python) = tools::python() else { return };
+    let app = public_service();
+    let folder = work_folder(python, &[]);
+    app.save_document(folder.path());
+    let read = "import yaml; yaml.load(open('openapi.json'), Loader=yaml.CSafeLoader)";
+    run(Command::new(python.join("bin/python")).args(["-c", read]).current_dir(&folder));
+    let document = fs::read_to_string(folder.path().join("openapi.json")).unwrap();
+    assert!(document.is_ascii() && !document.contains("(?!") && !document.contains("(?="), "{document}");
+    for surrogate in ["\\uD8", "\\uD9", "\\uDA", "\\uDB", "\\uDC", "\\uDD", "\\uDE", "\\uDF"] {
+        assert!(!document.contains(surrogate), "{surrogate}");
+    }
+}
+
+#[test]
+fn go_reads_it_as_yaml_and_finds_the_same_in_it() {
+    let Some(go_path) = tools::go_yaml() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    public_service().save_document(folder.path());
+    let mut go = Command::new("go");
+    let go = go.arg("run").arg(tools::file("yaml.go")).env("GOPATH", go_path).env("GO111MODULE", "off");
+    let read: Value = serde_json::from_str(&run(go.current_dir(&folder))).unwrap();
+    let served: Value = serde_json::from_slice(&fs::read(folder.path().join("openapi.json")).unwrap()).unwrap();
+    assert_eq!(read, served);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What integrators do with the service, done with the tools that they use: clients generated from the OpenAPI document,
-//! linters, thousands of examples made from it, and every block of the guide run as it is printed.
+//! What integrators do with the service, done with the tools that they use: clients generated from the OpenAPI
+//! document, linters, thousands of examples made from it, and every block of the guide run as it is printed.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking and say why")]
 
 mod examples;
@@ -8,6 +8,7 @@ mod fixtures;
 mod generated_clients;
 mod guide;
 mod linters;
+mod openapi_generator;
 mod retries;
 mod secret_scanners;
 mod tools;

@@ -1,4 +1,5 @@
-//! The guide's rule for scanners of secrets finds each key by its form. Whether a checksum is right, no rule of theirs can say.
+//! The guide's rule for scanners of secrets finds each key by its form. Whether a checksum is right, no rule of theirs
+//! can say.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

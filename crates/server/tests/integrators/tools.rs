@@ -1,11 +1,14 @@
-//! The integrators' tools: packages of npm and Python in pinned versions, installed once into the target folder. Where that
-//! cannot be, a line says so, and the tests that need them are left out.
+//! The integrators' tools: packages of npm and Python in pinned versions, installed once into the target folder. Where
+//! that cannot be, a line says so, and the tests that need them are left out.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+
+use intake_infra::embedded::Packages;
+use intake_test_support::{Prerequisite, leave_out};
 
 /// How the clients of the registries say that they reach none.
 const UNREACHABLE: [&str; 12] = [
@@ -34,13 +37,66 @@ pub(crate) fn node() -> Option<&'static Path> {
 /// A virtual environment with the packages of Python.
 pub(crate) fn python() -> Option<&'static Path> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip(FOLDER.get_or_init(|| find_python().and_then(|()| install_python())))
+    or_skip(FOLDER.get_or_init(|| find_python().and_then(|()| install_python("python", "requirements.txt"))))
+}
+
+/// A virtual environment with openapi-generator, and what its clients for Python need.
+pub(crate) fn generators() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    language("java")?;
+    or_skip(FOLDER.get_or_init(|| find_python().and_then(|()| install_python("generators", "generators.txt"))))
 }
 
 /// The program that runs PHP.
 pub(crate) fn php() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     or_skip(PROGRAM.get_or_init(find_php))
+}
+
+/// Java's annotations, which clients need and the JDK has no more.
+pub(crate) fn java_annotations() -> Option<&'static Path> {
+    static FILE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(FILE.get_or_init(|| {
+        let file = PathBuf::from("/usr/share/java/geronimo-annotation-1.3-spec.jar");
+        let package = "javax.annotation (Debian: apt install libgeronimo-annotation-1.3-spec-java)";
+        if file.exists() { Ok(file) } else { missing(package) }
+    }))
+}
+
+/// Go's parser of YAML, as Debian packages it.
+pub(crate) fn go_yaml() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    language("go")?;
+    or_skip(FOLDER.get_or_init(|| {
+        let folder = PathBuf::from("/usr/share/gocode");
+        let package = "go-yaml (Debian: apt install golang-gopkg-yaml.v3-dev)";
+        if folder.join("src/gopkg.in/yaml.v3").exists() { Ok(folder) } else { missing(package) }
+    }))
+}
+
+/// Whether a program of one of these languages is here. Where it is not, its tests are left out by name.
+pub(crate) fn language(program: &str) -> Option<()> {
+    let (need, packages) = match program {
+        "go" => {
+            ("Go", Packages { apt: "apt-get install golang-go", dnf: "dnf install golang", brew: "brew install go" })
+        }
+        "ruby" => {
+            ("Ruby", Packages { apt: "apt-get install ruby", dnf: "dnf install ruby", brew: "brew install ruby" })
+        }
+        "mcs" | "cert-sync" => {
+            let apt = "apt-get install mono-mcs mono-runtime libmono-system-net-http4.0-cil ca-certificates-mono";
+            ("Mono", Packages { apt, dnf: "dnf install mono-core", brew: "brew install mono" })
+        }
+        _ => {
+            let dnf = "dnf install java-latest-openjdk-devel";
+            ("a JDK", Packages { apt: "apt-get install default-jdk-headless", dnf, brew: "brew install openjdk" })
+        }
+    };
+    if Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap().status.success() {
+        return Some(());
+    }
+    leave_out(&Prerequisite { subject: "integrators' languages", need, packages });
+    None
 }
 
 /// Runs a program to its end, which must be a good one. Gives what it printed.
@@ -66,13 +122,13 @@ fn install_node() -> Result<PathBuf, String> {
     })
 }
 
-fn install_python() -> Result<PathBuf, String> {
-    install("python", &["requirements.txt"], |folder| {
+fn install_python(name: &str, list: &str) -> Result<PathBuf, String> {
+    install(name, &[list], |folder| {
         let mut environment = Command::new("python3");
         environment.args(["-m", "venv", "--clear", "."]).current_dir(folder);
         let mut install = Command::new(folder.join("bin/pip"));
         install.args(["install", "--quiet", "--disable-pip-version-check", "--retries=1", "--requirement"]);
-        install.arg(file("requirements.txt"));
+        install.arg(file(list));
         vec![environment, install]
     })
 }
@@ -146,9 +202,12 @@ fn or_skip(folder: &'static Result<PathBuf, String>) -> Option<&'static Path> {
         Ok(folder) => return Some(folder),
         Err(why) => why,
     };
-    let thread = std::thread::current();
-    // What a macro prints is swallowed when the test passes.
-    let line = format!("skipped: {}: {why}\n", thread.name().unwrap_or_default());
-    io::stderr().write_all(line.as_bytes()).unwrap();
+    say_skipped(&format!("{}: {why}", std::thread::current().name().unwrap_or_default()));
     None
+}
+
+/// Says what is left out, and why.
+pub(crate) fn say_skipped(what: &str) {
+    // What a macro prints is swallowed when the test passes.
+    io::stderr().write_all(format!("skipped: {what}\n").as_bytes()).unwrap();
 }

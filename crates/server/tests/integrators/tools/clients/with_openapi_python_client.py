@@ -5,18 +5,18 @@ import os
 
 from generated import AuthenticatedClient
 from generated.api.patients import create_patient, validate_patient
-from generated.models import CreatedPatient, NewPatient, NewPatientCountry, ValidationProblem, ValidPatient
+from generated.models import CreatedPatient, PatientToCreate, PatientToCreateCountry, Preference, Problem, ValidPatient
 
 client = AuthenticatedClient(base_url=os.environ["INTAKE_URL"], token=os.environ["INTAKE_KEY"])
-patient = NewPatient(
+patient = PatientToCreate(
     first_name="Ada",
     last_name="Lovelace",
     phone_number="+61491570006",
     date_of_birth=datetime.date(1985, 12, 10),
-    country=NewPatientCountry.AU,
+    country=PatientToCreateCountry.AU,
 )
 
-checked = validate_patient.sync(client=client, body=patient, prefer="handling=strict")
+checked = validate_patient.sync(client=client, body=patient, prefer=Preference.HANDLINGSTRICT)
 assert isinstance(checked, ValidPatient), checked
 
 created = create_patient.sync(client=client, body=patient, idempotency_key="acme-booking-python")
@@ -25,5 +25,5 @@ assert created.data.country == "AU" and created.data.date_of_birth == datetime.d
 
 patient.phone_number = "0491 570 006"
 refused = create_patient.sync(client=client, body=patient)
-assert isinstance(refused, ValidationProblem), refused
+assert isinstance(refused, Problem), refused
 print(created.data.id, refused.errors[0].path[0])

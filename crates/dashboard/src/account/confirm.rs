@@ -1,0 +1,147 @@
+//! “Confirm it's you”: the member of a session proves once more who they are, before changes of passwords, second
+//! factors and members. A member with a second factor needs it here as well; a passkey alone is enough.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Form, Query};
+use askama::Template;
+use intake_domain::{
+    CONFIRMATION_PAGE_LIMIT, Challenge, ConfirmError, Factors, MemberStore, PasskeyStore, PasswordHasher,
+    PresentedCode, PresentedPassword, RelyingParty, SessionStore, Signatures, confirm_by_passkey, confirm_by_password,
+};
+use intake_edge as edge;
+use serde::Deserialize;
+
+use crate::account::sign_in_passkey::{AssertionForm, PasskeyPrompt};
+use crate::page::destination::{Destination, Next};
+use crate::page::error::PageError;
+use crate::page::shell::{Shell, redirect, render};
+use crate::page::throttle::{Throttle, too_many_attempts};
+use crate::page::visitor::{Newcomer, Visitor};
+
+const LOCKED: &str = "Codes of your app no longer work, after 100 wrong codes in a row. Use a recovery code or a passkey, or ask an \
+    administrator for a password reset link.";
+
+#[derive(Template)]
+#[template(path = "account/confirm.html")]
+struct ConfirmPage {
+    shell: Shell,
+    next: Destination,
+    /// Whether the password is asked for. A member with a passkey and no app confirms by the passkey.
+    has_password: bool,
+    has_app: bool,
+    /// How a passkey confirms, if the member has one.
+    prompt: Option<PasskeyPrompt>,
+    alert: Option<String>,
+    password_error: Option<&'static str>,
+    code_error: Option<&'static str>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ConfirmForm {
+    form_token: String,
+    password: String,
+    code: Option<String>,
+    #[serde(default)]
+    next: Destination,
+}
+
+pub(crate) async fn page(
+    Newcomer(visitor): Newcomer,
+    next: Option<Query<Next>>,
+    (sessions, site): (Data<dyn SessionStore>, Data<RelyingParty>),
+) -> Result<HttpResponse, PageError> {
+    let next = next.map(Query::into_inner).unwrap_or_default().next;
+    if visitor.signed_in.is_confirmed(CONFIRMATION_PAGE_LIMIT, edge::now()) {
+        return Ok(redirect(next.as_str()));
+    }
+    render(StatusCode::OK, &ConfirmPage::new(&visitor, sessions.as_ref(), &site, next).await?)
+}
+
+pub(crate) async fn submit(
+    Newcomer(visitor): Newcomer,
+    form: Form<ConfirmForm>,
+    (members, sessions, hasher): (Data<dyn MemberStore>, Data<dyn SessionStore>, Data<dyn PasswordHasher>),
+    (throttle, site): (Data<Throttle>, Data<RelyingParty>),
+) -> Result<HttpResponse, PageError> {
+    let ConfirmForm { form_token, password, code, next } = form.into_inner();
+    visitor.assert_own_form(&form_token)?;
+    let (password, code) = (PresentedPassword::new(password), code.map(PresentedCode::new));
+    let page = ConfirmPage::new(&visitor, sessions.as_ref(), &site, next.clone()).await?;
+    let (session, member) = (visitor.token.digest(), visitor.signed_in.member.id);
+    let mut wait = throttle.wait_for_confirmation(&session);
+    if let Some(code) = code.as_ref().filter(|_| wait.is_none()) {
+        wait = throttle.wait_for_code(member, code.is_recovery_code());
+    }
+    if let Some(wait) = wait {
+        return render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(&too_many_attempts(wait)));
+    }
+    let ports = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
+    let typed = (&password, code.as_ref());
+    let refused = match confirm_by_password(ports, &visitor.signed_in, &visitor.token, typed, visitor.origin()).await {
+        Ok(()) => {
+            throttle.was_confirmed(&session);
+            return Ok(redirect(next.as_str()));
+        }
+        Err(ConfirmError::WrongPassword) => ConfirmPage { password_error: Some("Incorrect password."), ..page },
+        Err(ConfirmError::WrongFactor) => {
+            ConfirmPage { code_error: Some("Incorrect code, or one that was used before."), ..page }
+        }
+        Err(ConfirmError::NotEnough) => page.with_alert("Your account has changed meanwhile. Try again."),
+        Err(ConfirmError::Locked) => page.with_alert(LOCKED),
+        Err(ConfirmError::Hasher(error)) => return Err(error.into()),
+        Err(ConfirmError::Store(error)) => return Err(error.into()),
+    };
+    render(StatusCode::UNPROCESSABLE_ENTITY, &refused)
+}
+
+pub(crate) async fn submit_passkey(
+    Newcomer(visitor): Newcomer,
+    form: Form<AssertionForm>,
+    (passkeys, sessions, signatures): (Data<dyn PasskeyStore>, Data<dyn SessionStore>, Data<dyn Signatures>),
+    site: Data<RelyingParty>,
+) -> Result<HttpResponse, PageError> {
+    let form = form.into_inner();
+    let next = form.next.clone();
+    let assertion = form.of_form(&visitor.form_token())?;
+    let ports = (passkeys.as_ref(), sessions.as_ref(), signatures.as_ref());
+    let (signed_in, token) = (&visitor.signed_in, &visitor.token);
+    match confirm_by_passkey(ports, &site, signed_in, token, &assertion, visitor.origin()).await {
+        Ok(()) => Ok(redirect(next.as_str())),
+        Err(ConfirmError::Store(error)) => Err(error.into()),
+        Err(_) => {
+            let mut page = ConfirmPage::new(&visitor, sessions.as_ref(), &site, next).await?;
+            if let Some(prompt) = &mut page.prompt {
+                prompt.alert = Some("This passkey isn't yours, or was used a moment ago. Try again.".to_owned());
+            }
+            render(StatusCode::UNPROCESSABLE_ENTITY, &page)
+        }
+    }
+}
+
+impl ConfirmPage {
+    async fn new(
+        visitor: &Visitor,
+        sessions: &dyn SessionStore,
+        site: &RelyingParty,
+        next: Destination,
+    ) -> Result<Self, PageError> {
+        let Factors { secret, has_passkey } = sessions.factors(visitor.signed_in.member.id).await?;
+        let challenge = Challenge::of_confirmation(&visitor.token, visitor.signed_in.confirmed_at);
+        let prompt = PasskeyPrompt::new("/settings/confirm/passkey", &visitor.token, &challenge, site, next.clone());
+        Ok(Self {
+            shell: Shell::new("account", visitor),
+            next,
+            has_password: secret.is_some() || !has_passkey,
+            has_app: secret.is_some(),
+            prompt: has_passkey.then_some(PasskeyPrompt { form_token: visitor.form_token(), ..prompt }),
+            alert: None,
+            password_error: None,
+            code_error: None,
+        })
+    }
+
+    fn with_alert(self, alert: &str) -> Self {
+        Self { alert: Some(alert.to_owned()), ..self }
+    }
+}

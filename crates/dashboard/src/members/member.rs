@@ -1,0 +1,28 @@
+//! Settings → Members → a member: what is known about them, and what administrators can change.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use askama::Template;
+use intake_domain::MemberRecord;
+
+use crate::members::OwnMember;
+use crate::page::error::PageError;
+use crate::page::moment::{Moment, exact};
+use crate::page::shell::{Shell, render};
+
+#[derive(Template)]
+#[template(path = "members/member.html")]
+struct MemberPage {
+    shell: Shell,
+    member: MemberRecord,
+    joined_at: Moment,
+    is_me: bool,
+    is_last_administrator: bool,
+}
+
+pub(crate) async fn page(own: OwnMember) -> Result<HttpResponse, PageError> {
+    let is_me = own.is_me();
+    let OwnMember { visitor, member, is_last_administrator } = own;
+    let (shell, joined_at) = (Shell::new("members", &visitor), exact(member.joined_at));
+    render(StatusCode::OK, &MemberPage { shell, member, joined_at, is_me, is_last_administrator })
+}

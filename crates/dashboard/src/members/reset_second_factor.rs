@@ -1,0 +1,74 @@
+//! Settings → Members → Reset two-step sign-in: for a member who has lost phone, recovery codes and passkeys, or whose
+//! account a stranger has got into.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Form};
+use intake_domain::{
+    Account, EmailAddress, MemberStore, Name, ResetSecondFactorError, SecondFactorStore,
+    reset_second_factor_of_colleague,
+};
+
+use crate::mails::{AccountChange, Mails};
+use crate::members::list::{OPERATORS_ONLY, refuse};
+use crate::members::{MEMBERS, OwnMember};
+use crate::page::confirm::ConfirmPage;
+use crate::page::error::PageError;
+use crate::page::form_token::FormToken;
+use crate::page::notice::redirect_with_notice;
+use crate::page::shell::{Shell, redirect};
+
+const RESET: &str = "Two-step sign-in was reset, and the member was signed out everywhere.";
+
+/// Where members look after their own second factors.
+const OWN_FACTORS: &str = "/settings/account";
+
+pub(crate) async fn ask(own: OwnMember) -> Result<HttpResponse, PageError> {
+    if own.is_me() {
+        return Ok(redirect(OWN_FACTORS));
+    }
+    own.visitor.assert_confirmed()?;
+    confirm_page(&own).ask()
+}
+
+pub(crate) async fn reset(
+    own: OwnMember,
+    form: Form<FormToken>,
+    (members, factors): (Data<dyn MemberStore>, Data<dyn SecondFactorStore>),
+    mails: Data<Mails>,
+) -> Result<HttpResponse, PageError> {
+    own.visitor.assert_own_form(&form.form_token)?;
+    if own.is_me() {
+        return Ok(redirect(OWN_FACTORS));
+    }
+    let OwnMember { visitor, member, .. } = &own;
+    let confirmed = visitor.confirmed()?;
+    let email: EmailAddress = member.email.parse().map_err(|_| PageError::NotFound)?;
+    let ports = (members.as_ref(), factors.as_ref());
+    match reset_second_factor_of_colleague(ports, confirmed, &email, &visitor.deed()).await {
+        Ok(()) => {
+            let name = Name::stored(member.name.clone()).map_err(|_| PageError::NotFound)?;
+            let account = Account { id: member.id, name, email: email.clone() };
+            mails.account(&account, &email, AccountChange::SecondFactorReset, visitor.origin());
+            Ok(redirect_with_notice(MEMBERS, RESET))
+        }
+        // By another administrator, or by the member.
+        Err(ResetSecondFactorError::AlreadyOff) => Ok(redirect_with_notice(MEMBERS, RESET)),
+        Err(ResetSecondFactorError::NoSuchMember { .. }) => Err(PageError::NotFound),
+        Err(ResetSecondFactorError::SharedAccount) => refuse(visitor, members.as_ref(), OPERATORS_ONLY).await,
+        Err(ResetSecondFactorError::NotAdministrator) => Err(PageError::AdministratorsOnly),
+        Err(ResetSecondFactorError::Store(error)) => Err(error.into()),
+    }
+}
+
+fn confirm_page(OwnMember { visitor, member, .. }: &OwnMember) -> ConfirmPage<'static> {
+    ConfirmPage {
+        shell: Shell::new("members", visitor),
+        title: format!("Reset {}'s two-step sign-in?", member.name),
+        text: "Their authenticator app, recovery codes and passkeys are removed, and their sessions end. They sign in with their \
+               password alone until they set it up again. Make sure that it is really they who ask for it.",
+        action: format!("/settings/members/{}/reset-second-factor", member.id),
+        button: "Reset two-step sign-in",
+        is_danger: true,
+        back: MEMBERS,
+    }
+}

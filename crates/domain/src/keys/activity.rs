@@ -1,0 +1,44 @@
+//! The port to what is noted of the use of API keys.
+
+use async_trait::async_trait;
+use time::{Date, OffsetDateTime};
+
+use crate::ids::{KeyId, OrganisationId};
+use crate::keys::answer::{AnswerCode, AnswerCount};
+use crate::keys::api_key::KeyDigest;
+use crate::keys::refusal::Refusal;
+use crate::keys::standing::KeyHolder;
+use crate::store_error::StoreError;
+
+/// How requests with a key were answered and refused.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait KeyActivity: Send + Sync {
+    /// Notes that this key was seen in a request that was not encrypted, which was refused: counted with the other
+    /// answers and refusals. Returns at once; it is stored a little later.
+    fn note_sent_in_clear(&self, key: &KeyDigest, refusal: Refusal);
+
+    /// Notes that a request with this key was refused. Returns at once; the last [`REFUSALS_KEPT`] of each key are
+    /// stored a little later.
+    ///
+    /// [`REFUSALS_KEPT`]: crate::REFUSALS_KEPT
+    fn note_refusal(&self, key: &KeyDigest, refusal: Refusal);
+
+    /// Counts an answer to a request with this key: its code, and the fields that it named. Returns at once; the
+    /// count is stored a little later.
+    fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, code: AnswerCode, fields: &[&'static str]);
+
+    /// The holder of a key, if it is known without a look into the store.
+    fn known_holder(&self, key: &KeyDigest) -> Option<KeyHolder>;
+
+    /// How a key's requests were answered since that day, the oldest day first. Empty for another organisation's key.
+    async fn answers(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        since: Date,
+    ) -> Result<Vec<AnswerCount>, StoreError>;
+
+    /// The last refusals of a key's requests, the newest first. Empty for another organisation's key.
+    async fn refusals(&self, organisation: OrganisationId, key: KeyId) -> Result<Vec<Refusal>, StoreError>;
+}

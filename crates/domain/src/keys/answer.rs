@@ -1,0 +1,23 @@
+//! How requests with a key were answered.
+
+use time::{Date, Duration};
+
+/// The interface's code for an answer. The domain counts answers by their code and does not know what it means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AnswerCode(pub u16);
+
+/// How long the counts of a key's answers are kept: the span of the usage chart.
+pub const ANSWERS_KEPT: Duration = Duration::days(30);
+
+/// How often requests with a key were answered with one code on one day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerCount {
+    /// The day, in UTC.
+    pub day: Date,
+    /// The code of the answers.
+    pub code: AnswerCode,
+    /// Given: only the answers that named this field. None: all answers with the code.
+    pub field: Option<String>,
+    /// How many answers that were.
+    pub count: u64,
+}

@@ -1,0 +1,74 @@
+//! Looking for keys: a page at a time, because revoked keys are kept for ever.
+
+use time::OffsetDateTime;
+
+use crate::keys::record::KeyRecord;
+
+/// Keys on one page.
+pub const KEYS_PER_PAGE: u32 = 50;
+
+/// Which keys are looked for, and which page of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySearch {
+    /// Part of the name, in any case, or a text that ends with the hint. Empty: any key.
+    pub text: String,
+    /// Which of them.
+    pub scope: KeyScope,
+    /// The order of the pages.
+    pub order: KeyOrder,
+    /// The page, from 1 on. One after the last counts as the last.
+    pub page: u32,
+}
+
+/// The statuses that are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyScope {
+    /// Active keys, and those that were revoked or expired after this moment.
+    Current(OffsetDateTime),
+    /// Active keys.
+    Active,
+    /// Keys that expired and were not revoked.
+    Expired,
+    /// Revoked keys.
+    Revoked,
+    /// Keys of every status.
+    All,
+}
+
+/// The order of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOrder {
+    /// The newest first.
+    Newest,
+    /// Alphabetical by name, ignoring case.
+    Name,
+    /// The one that was used last first.
+    Used,
+    /// The one that expires first first.
+    Expires,
+}
+
+/// One page of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPage {
+    /// Its keys.
+    pub keys: Vec<KeyRecord>,
+    /// The number of the page, from 1 on.
+    pub page: u32,
+    /// How many keys are found, on all pages.
+    pub found: u64,
+    /// How many there would be with any status.
+    pub found_in_any_scope: u64,
+    /// How many keys the organisation has.
+    pub total: u64,
+    /// Whether any of them was ever used.
+    pub is_any_used: bool,
+}
+
+impl KeyPage {
+    /// How many pages there are: at least one.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        u32::try_from(self.found.div_ceil(KEYS_PER_PAGE.into())).unwrap_or(u32::MAX).max(1)
+    }
+}

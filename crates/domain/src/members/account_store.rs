@@ -1,0 +1,55 @@
+//! The port to what members change about their own account.
+
+use async_trait::async_trait;
+
+use crate::audit::action::Deed;
+use crate::email_address::EmailAddress;
+use crate::members::member::Member;
+use crate::members::password::PasswordHash;
+use crate::name::Name;
+use crate::store_error::StoreError;
+
+/// What became of an attempt to change a member's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameOutcome {
+    /// Other members see it from now on.
+    Changed,
+    /// Another member of the organisation has it.
+    Taken,
+}
+
+/// What became of an attempt to change a member's email address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmailOutcome {
+    /// The member signs in with it.
+    Changed,
+    /// Another account already has it. Where no mail proves it: another member of the same organisation.
+    Taken,
+    /// An account with the address was made, or the member's password changed, while the password was hashed.
+    AccountChanged,
+}
+
+/// The accounts of members. Every change records its deed in the same transaction.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait AccountStore: Send + Sync {
+    /// Gives the member another name, unless another member of one of their organisations has it.
+    async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<NameOutcome, StoreError>;
+
+    /// Gives the member another email address, which nothing proves, unless another member of one of their
+    /// organisations has it. `seen` is the hash of the password until then; `new` has the salt of the accounts with the
+    /// new address. Ends every session of the member but the one in which it was confirmed, every waiting sign-in and
+    /// an open reset link.
+    async fn change_email(
+        &self,
+        member: &Member,
+        email: &EmailAddress,
+        seen: &PasswordHash,
+        new: &PasswordHash,
+        deed: &Deed,
+    ) -> Result<EmailOutcome, StoreError>;
+
+    /// Gives the member another password. Ends every session of the member but the one in which it was confirmed, every
+    /// waiting sign-in and an open reset link.
+    async fn change_password(&self, member: &Member, password: &PasswordHash, deed: &Deed) -> Result<(), StoreError>;
+}

@@ -1,0 +1,160 @@
+//! The port to invitations, by which people become members.
+
+use async_trait::async_trait;
+use time::OffsetDateTime;
+
+use crate::audit::action::Deed;
+use crate::email_address::EmailAddress;
+use crate::ids::{MemberId, OrganisationId};
+use crate::members::member::{Account, Invitation};
+use crate::members::password::PasswordHash;
+use crate::members::role::Role;
+use crate::name::Name;
+use crate::sessions::store::NewSession;
+use crate::sessions::token::TokenDigest;
+use crate::store_error::StoreError;
+
+/// An invitation to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewInvitation {
+    /// The SHA-256 of the secret in the invitation link.
+    pub token: TokenDigest,
+    /// The organisation that the guest will join.
+    pub organisation_id: OrganisationId,
+    /// The guest's address, with which they will sign in.
+    pub email: EmailAddress,
+    /// What the guest may do as a member.
+    pub role: Role,
+    /// When the link stops working.
+    pub expires_at: OffsetDateTime,
+}
+
+/// Members and open invitations that an organisation may have, taken together: far more than are needed to look after
+/// keys, and few enough for one page. Invitations made at the same moment may exceed it by a few.
+pub const PEOPLE_MAX: u32 = 500;
+
+/// Invitations that the administrators of an organisation may make within an hour: a whole practice in a morning, and
+/// too few to trouble a mail server with.
+pub const INVITATIONS_PER_HOUR_MAX: u32 = 20;
+
+/// Invitations that they may make for one address within a day: the first went to spam, the second was overlooked.
+pub const INVITATIONS_TO_ONE_MAX: u32 = 3;
+
+/// What became of an attempt to store an invitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InviteOutcome {
+    /// The invitation is open.
+    Invited,
+    /// There is no such organisation, or it is closed.
+    NoSuchOrganisation,
+    /// The inviting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
+    /// The organisation has [`PEOPLE_MAX`] members and open invitations.
+    TooMany,
+    /// The organisation made [`INVITATIONS_PER_HOUR_MAX`] invitations within an hour, or [`INVITATIONS_TO_ONE_MAX`] to
+    /// this address within a day.
+    TooManyLately,
+    /// The guest is a member of this organisation already.
+    AlreadyMember,
+}
+
+/// An open invitation, as its organisation sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenInvitation {
+    /// The SHA-256 of the secret in the link: it identifies the invitation, and nobody can join with it.
+    pub token: TokenDigest,
+    /// The guest's address.
+    pub email: String,
+    /// What the guest may do as a member.
+    pub role: Role,
+    /// The name of the member who made it; none: an operator did.
+    pub invited_by: Option<String>,
+    /// When the link stops working.
+    pub expires_at: OffsetDateTime,
+}
+
+/// What became of an attempt to withdraw an invitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithdrawOutcome {
+    /// The link no longer works.
+    Withdrawn,
+    /// The organisation has no such invitation, or it was accepted.
+    NoSuchInvitation,
+    /// The acting member is no administrator.
+    NotAdministrator,
+}
+
+/// Who accepts an invitation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Guest {
+    /// A person without an account, who gets one.
+    New(NewMember),
+    /// A person who has an account, and typed its password.
+    Known(Account, PasswordHash),
+}
+
+/// A guest about to get an account. Organisation and address come from the invitation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMember {
+    /// The id that the account will have.
+    pub id: MemberId,
+    /// The name that other members will see.
+    pub name: Name,
+    /// The hash of the password that the guest chose.
+    pub password: PasswordHash,
+}
+
+/// What became of an attempt to join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinOutcome {
+    /// The guest is a member, and signed in.
+    Joined,
+    /// The guest's account has a second factor: the sign-in waits for it, and then accepts the invitation.
+    CodeNeeded,
+    /// The invitation is unknown, has expired or was used.
+    NoInvitation,
+    /// An account with this address was made, or the guest's changed, while the password was hashed.
+    AccountChanged,
+    /// Another member of the organisation has the name.
+    NameTaken,
+}
+
+/// Invitations. Every change records its deed in the same transaction. What only administrators may do is refused
+/// unless the deed is an operator's, or of a member who is one at that moment.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait InvitationStore: Send + Sync {
+    /// Stores an invitation, as an administrator, unless the guest is a member of the organisation already. Whether the
+    /// guest has an account makes no difference. Earlier open invitations of the organisation to the address end. The
+    /// invitation ends when the member who made it is removed, or no longer an administrator.
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<InviteOutcome, StoreError>;
+
+    /// The invitation, if it is still open at that moment.
+    async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
+
+    /// The organisation's invitations that are open at that moment, in the order in which they end.
+    async fn open_invitations(
+        &self,
+        organisation: OrganisationId,
+        now: OffsetDateTime,
+    ) -> Result<Vec<OpenInvitation>, StoreError>;
+
+    /// Withdraws an invitation of the organisation, as an administrator, unless it was accepted.
+    async fn withdraw(
+        &self,
+        organisation: OrganisationId,
+        token: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<WithdrawOutcome, StoreError>;
+
+    /// Uses up an invitation, makes its guest a member and starts a session of theirs in the organisation. Other open
+    /// invitations of the organisation to the guest's address end. If the guest's account has a second factor, the
+    /// invitation is used up once the sign-in, which waits under the token of the session, has been finished.
+    async fn join(
+        &self,
+        token: &TokenDigest,
+        guest: &Guest,
+        session: &NewSession,
+        deed: &Deed,
+    ) -> Result<JoinOutcome, StoreError>;
+}

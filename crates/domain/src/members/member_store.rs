@@ -1,0 +1,123 @@
+//! The port to the members of an organisation.
+
+use async_trait::async_trait;
+use time::OffsetDateTime;
+
+use crate::audit::action::Deed;
+use crate::email_address::EmailAddress;
+use crate::ids::{MemberId, OrganisationId};
+use crate::members::member::{Account, Member};
+use crate::members::password::PasswordHash;
+use crate::members::role::Role;
+use crate::network::Network;
+use crate::store_error::StoreError;
+
+/// What became of an attempt to remove a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoveOutcome {
+    /// The member has left the organisation, and is signed out there.
+    Removed,
+    /// The member is the last administrator: nobody could look after members without them.
+    LastAdministrator,
+    /// The organisation has no such member.
+    NoSuchMember,
+    /// The acting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
+}
+
+/// What became of an attempt to change a member's role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoleOutcome {
+    /// The member has that role.
+    Changed,
+    /// The member is the last administrator: nobody could look after members without them.
+    LastAdministrator,
+    /// The organisation has no such member.
+    NoSuchMember,
+    /// The acting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
+}
+
+/// What became of an attempt to decide whether every member must use two-step sign-in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequireOutcome {
+    /// It is so.
+    Decided,
+    /// The acting member does not use it themselves.
+    OwnSecondFactorMissing,
+    /// The acting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
+}
+
+/// What is needed to sign in as a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The account that would be signed in to.
+    pub account: Account,
+    /// The hash of the member's password.
+    pub password: PasswordHash,
+    /// Whether the member has signed in from the network that was asked about.
+    pub is_familiar: bool,
+}
+
+/// A member as its organisation sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberRecord {
+    /// The id of the member's account.
+    pub id: MemberId,
+    /// The name that other members see.
+    pub name: String,
+    /// The address that the member signs in with.
+    pub email: String,
+    /// When the member accepted the invitation.
+    pub joined_at: OffsetDateTime,
+    /// What the member may do.
+    pub role: Role,
+    /// Whether the member signs in with a code as well as the password.
+    pub has_second_factor: bool,
+}
+
+/// Members. Every change records its deed in the same transaction. What only administrators may do is refused
+/// unless the deed is an operator's, or of a member who is one at that moment.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait MemberStore: Send + Sync {
+    /// The accounts with this address, and whether they were signed in to from this network before. One query, however
+    /// many there are: the time it takes must not reveal that. No organisation has two of them.
+    async fn credentials(&self, email: &EmailAddress, from: Option<Network>) -> Result<Vec<Credentials>, StoreError>;
+
+    /// The organisation's member with this address.
+    async fn member(&self, organisation: OrganisationId, email: &EmailAddress) -> Result<Option<Member>, StoreError>;
+
+    /// The organisation's members, the oldest first.
+    async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError>;
+
+    /// Removes a member of the organisation, as an administrator. Their sessions in it end at once, and so does every
+    /// invitation of it by which they could come back: those they made, and those to their address. Their account is
+    /// deleted unless they belong to another organisation. The last administrator stays.
+    async fn remove(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        deed: &Deed,
+    ) -> Result<RemoveOutcome, StoreError>;
+
+    /// Gives a member of the organisation another role, as an administrator. The last administrator stays one. What a
+    /// former administrator made for others ends: open invitations and reset links.
+    async fn change_role(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        role: Role,
+        deed: &Deed,
+    ) -> Result<RoleOutcome, StoreError>;
+
+    /// Decides, as an administrator, whether every member of the organisation must use two-step sign-in. Only who uses
+    /// it can require it of others.
+    async fn require_second_factor(
+        &self,
+        organisation: OrganisationId,
+        is_required: bool,
+        deed: &Deed,
+    ) -> Result<RequireOutcome, StoreError>;
+}

@@ -1,0 +1,95 @@
+//! The port to reset links, by which members choose another password.
+
+use async_trait::async_trait;
+use time::OffsetDateTime;
+
+use crate::audit::action::Deed;
+use crate::ids::MemberId;
+use crate::members::member::{Account, LinkDelivery, Member, NewMemberLink};
+use crate::members::password::PasswordHash;
+use crate::sessions::token::TokenDigest;
+use crate::store_error::StoreError;
+
+/// Reset links for one member within a day, asked for on the page "Forgotten password?".
+pub const RESETS_PER_DAY_MAX: u32 = 5;
+
+/// What became of an attempt to make a reset link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IssueOutcome {
+    /// The link works.
+    Issued,
+    /// There is no such member.
+    NoSuchMember,
+    /// The member belongs to another organisation, too, into which a link that is not mailed must not let anybody.
+    SharedAccount,
+    /// The acting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
+}
+
+/// A reset link that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenReset {
+    /// The account that gets another password by it.
+    pub account: Account,
+    /// Whether passkeys can be removed by it: an operator made it, or an administrator of the person's only
+    /// organisation. By a link that anybody can ask for, a thief of a mailbox would get past the second factor.
+    pub may_remove_passkeys: bool,
+}
+
+/// What becomes of the passkeys of a member who resets the password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasskeysAtReset {
+    /// They stay.
+    Kept,
+    /// All are removed, if the link allows it: a thief may have added one.
+    Removed,
+}
+
+/// What became of an attempt to use a reset link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordResetOutcome {
+    /// The password was changed by it.
+    Done,
+    /// The link has expired, or was used or replaced.
+    Gone,
+}
+
+/// Reset links. Every change records its deed in the same transaction.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait PasswordResetStore: Send + Sync {
+    /// Stores a reset link, as an administrator, in place of the member's earlier one. It ends when the member is
+    /// removed, or its creator is removed or no longer an administrator. A link that an administrator is shown
+    /// neither is made nor works for a member of several organisations: by it, one organisation could let a stranger
+    /// into another.
+    async fn issue_password_reset(
+        &self,
+        member: &Member,
+        reset: &NewMemberLink,
+        delivery: LinkDelivery,
+        deed: &Deed,
+    ) -> Result<IssueOutcome, StoreError>;
+
+    /// Stores a reset link that a stranger asked for, in place of the member's earlier one. None: the member was
+    /// removed, or [`RESETS_PER_DAY_MAX`] were asked for within a day.
+    async fn request_password_reset(
+        &self,
+        member: MemberId,
+        reset: &NewMemberLink,
+        deed: &Deed,
+    ) -> Result<Option<Account>, StoreError>;
+
+    /// The reset link, if it is still open at that moment.
+    async fn password_reset(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<OpenReset>, StoreError>;
+
+    /// Uses up the member's reset link and gives them another password. Ends every session of the member and every
+    /// waiting sign-in; the second factor stays as it is, but for passkeys that are to be removed.
+    async fn reset_password(
+        &self,
+        token: &TokenDigest,
+        account: &Account,
+        password: &PasswordHash,
+        passkeys: PasskeysAtReset,
+        deed: &Deed,
+    ) -> Result<PasswordResetOutcome, StoreError>;
+}

@@ -1,0 +1,27 @@
+//! The salt of a password's hash. Where there is no mail server, nobody proves an address, and several organisations
+//! can each have an account with the same address. Those accounts share one salt, so that one hash compares a password
+//! with all of them: the time of a sign-in does not reveal how many there are.
+
+use crate::email_address::EmailAddress;
+use crate::members::member_store::MemberStore;
+use crate::members::password::PasswordHash;
+use crate::store_error::StoreError;
+
+/// The salt of a hash to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Salt {
+    /// These random bytes.
+    Random([u8; 16]),
+    /// The salt of this hash.
+    Of(PasswordHash),
+}
+
+/// The salt of the accounts with this address; without any, these random bytes.
+pub(crate) async fn salt_for(
+    members: &dyn MemberStore,
+    email: &EmailAddress,
+    random: [u8; 16],
+) -> Result<Salt, StoreError> {
+    let first = members.credentials(email, None).await?.into_iter().next();
+    Ok(first.map_or(Salt::Random(random), |credentials| Salt::Of(credentials.password)))
+}

@@ -1,0 +1,64 @@
+//! The port to second factors and their recovery codes.
+
+use async_trait::async_trait;
+
+use crate::audit::action::Deed;
+use crate::ids::MemberId;
+use crate::members::member::Member;
+use crate::members::second_factor::TotpSecret;
+use crate::sessions::token::TokenDigest;
+use crate::store_error::StoreError;
+
+/// A second factor to be turned on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSecondFactor {
+    /// The secret that the member's app was shown.
+    pub secret: TotpSecret,
+    /// The half minute of the code by which the member proved that the app has the secret: that code is used up.
+    pub used_step: i64,
+    /// The digests of the recovery codes.
+    pub recovery_codes: Vec<TokenDigest>,
+}
+
+/// What became of a change to a member's second factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecondFactorOutcome {
+    /// The change was made.
+    Changed,
+    /// There was nothing to change: the second factor is on already, or off already.
+    Unchanged,
+    /// The acting member is neither the member nor an administrator.
+    NotAdministrator,
+    /// The member belongs to another organisation, too, into which this administrator must not let anybody.
+    SharedAccount,
+}
+
+/// Second factors. Every change records its deed in the same transaction.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait SecondFactorStore: Send + Sync {
+    /// How many recovery codes the member has left. None: the second factor is off.
+    async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;
+
+    /// Turns on the member's second factor, unless one is on already. Every change of second factors ends the member's
+    /// other sessions and the waiting sign-ins.
+    async fn turn_on(
+        &self,
+        member: &Member,
+        factor: &NewSecondFactor,
+        deed: &Deed,
+    ) -> Result<SecondFactorOutcome, StoreError>;
+
+    /// Turns off the member's second factor, if it is on. For another member, only an administrator or
+    /// an operator may do it, and the member's passkeys are removed, too. An administrator cannot do it for a member of
+    /// several organisations.
+    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<SecondFactorOutcome, StoreError>;
+
+    /// Replaces the member's recovery codes with these, if the second factor is on.
+    async fn replace_recovery_codes(
+        &self,
+        member: &Member,
+        codes: &[TokenDigest],
+        deed: &Deed,
+    ) -> Result<SecondFactorOutcome, StoreError>;
+}

@@ -1,0 +1,6 @@
+//! Citus: what lies where, and how a register becomes one that is spread over nodes. Nothing else names shards or
+//! nodes.
+
+pub mod nodes;
+pub(crate) mod shards;
+pub mod spread;

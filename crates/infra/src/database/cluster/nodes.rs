@@ -1,0 +1,69 @@
+//! The nodes of a cluster as they see each other. What a session sets for itself does not reach the nodes that its
+//! statements are passed on to, so each must keep by its own settings what it has committed.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{Bool, Nullable, Text};
+
+use crate::database::cluster::spread::has_citus;
+use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::database::url::DatabaseUrl;
+
+/// A node that is away is given up after a moment, where Citus would wait for half a minute.
+const PATIENCE: &str = "SET citus.node_connection_timeout = '2s'";
+const ON_EACH: &str = "SELECT nodename || ':' || nodeport AS node, success AS is_reached, result AS said
+    FROM run_command_on_all_nodes($1) JOIN pg_dist_node USING (nodeid)";
+const WEAK_SETTINGS: &str = "SELECT string_agg(name, ', ' ORDER BY name) FROM pg_settings
+    WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting NOT IN ('on', 'remote_apply')";
+/// Publications whose subscribers would get what is there, and never a change.
+const SILENT_PUBLICATIONS: &str = "SELECT string_agg(pubname, ', ') FROM pg_publication_tables
+    WHERE tablename = 'patients' AND current_setting('citus.enable_change_data_capture', true) = 'off'";
+
+#[derive(QueryableByName)]
+struct Found {
+    #[diesel(sql_type = Text)]
+    node: String,
+    #[diesel(sql_type = Bool)]
+    is_reached: bool,
+    #[diesel(sql_type = Nullable<Text>)]
+    said: Option<String>,
+}
+
+/// The settings of nodes that could lose what was acknowledged, if there are any, and the nodes that the connected one
+/// does not reach.
+#[derive(Default)]
+pub(crate) struct Nodes {
+    pub(crate) weak: Vec<String>,
+    pub(crate) unreached: Vec<String>,
+}
+
+/// Asks every node, through the one that is connected. None on one PostgreSQL.
+pub(crate) fn look(connection: &mut PgConnection) -> QueryResult<Nodes> {
+    let mut nodes = Nodes::default();
+    for Found { node, is_reached, said } in on_each(connection, WEAK_SETTINGS)? {
+        let said = said.filter(|said| !said.is_empty());
+        match said {
+            Some(settings) if is_reached => nodes.weak.push(format!("{settings} on {node}")),
+            said if !is_reached => nodes.unreached.push(format!("{node}: {}", said.unwrap_or_default().trim_end())),
+            _ => {}
+        }
+    }
+    Ok(nodes)
+}
+
+/// Publications of patients that deliver no change, on whichever node.
+pub fn silent_publications(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
+    let found = on_each(&mut connect(url)?, SILENT_PUBLICATIONS).map_err(failed)?;
+    let silent = |node: Found| {
+        Some(format!("{} on {}", node.said.filter(|said| node.is_reached && !said.is_empty())?, node.node))
+    };
+    Ok(found.into_iter().filter_map(silent).collect())
+}
+
+fn on_each(connection: &mut PgConnection, query: &str) -> QueryResult<Vec<Found>> {
+    if !has_citus(connection)? {
+        return Ok(Vec::new());
+    }
+    diesel::sql_query(PATIENCE).execute(connection)?;
+    diesel::sql_query(ON_EACH).bind::<Text, _>(query).load(connection)
+}

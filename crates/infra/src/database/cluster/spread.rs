@@ -1,0 +1,194 @@
+//! Makes the tables of a migrated database those of a Citus cluster: some whole on every node, some on the coordinator
+//! alone, and those that grow divided by organisation.
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Nullable, Text};
+
+use crate::database::migrations::{assert_migrated, assert_not_newer, lock};
+use crate::database::schema_error::{CheckConnection, SchemaError, failed};
+use crate::database::url::DatabaseUrl;
+
+/// Tables that every node holds whole. They can be read while a node is away, and not written, so nothing is among them
+/// that must go on then.
+pub const COPIED: &[&str] =
+    &["organisations", "key_homes", "environment_stamp", "readers", "__diesel_schema_migrations"];
+
+/// Tables that only the coordinator holds: about people, by what they have at hand, which leads to no organisation.
+pub const KEPT: &[&str] = &[
+    "members",
+    "memberships",
+    "invitations",
+    "sessions",
+    "password_resets",
+    "recovery_codes",
+    "passkeys",
+    "passkey_challenges",
+    "waiting_sign_ins",
+    "familiar_networks",
+    "known_browsers",
+    "email_changes",
+    // Of the coordinator, whichever node is asked.
+    "origin",
+];
+
+/// Puts the keys of an organisation beside its patients. What was unique of a key is now unique within its
+/// organisation, and the homes of all keys become a table.
+pub const KEYS_BESIDE_PATIENTS: &str = "
+    ALTER TABLE api_keys DROP CONSTRAINT api_keys_replaces_fkey;
+    ALTER TABLE api_keys DROP CONSTRAINT api_keys_pkey;
+    ALTER TABLE api_keys DROP CONSTRAINT api_keys_digest_key;
+    ALTER TABLE api_keys ADD PRIMARY KEY (organisation_id, id);
+    ALTER TABLE api_keys ADD CONSTRAINT api_keys_replaces_fkey
+        FOREIGN KEY (organisation_id, replaces) REFERENCES api_keys (organisation_id, id);
+    DROP VIEW key_homes;
+    CREATE TABLE key_homes (digest bytea PRIMARY KEY, organisation_id uuid NOT NULL, key_id uuid NOT NULL UNIQUE);
+    INSERT INTO key_homes SELECT digest, organisation_id, id FROM api_keys;";
+
+/// The table beside which all others lie that grow: rows of one organisation on one node.
+const LEADER: &str = "patients";
+
+/// What was done.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The tables that every node holds whole from now on.
+    pub copied: Vec<String>,
+    /// The tables that only the coordinator holds, and every node reads there from now on.
+    pub kept: Vec<String>,
+    /// The tables that are divided among the nodes from now on.
+    pub divided: Vec<String>,
+    /// The number of shards of each distributed table.
+    pub shards: i64,
+    /// How many nodes hold a part.
+    pub nodes: i64,
+}
+
+/// Enough for later nodes to take some over. More make batches smaller, and each takes threads and connections of every
+/// instance.
+const SHARDS: i64 = 32;
+const SHARDS_PER_NODE: i64 = 2;
+
+/// Spreads the tables that are not spread yet, all or none; into this many parts if none was before, else into as many
+/// as suit the nodes.
+pub fn spread(url: &DatabaseUrl, shards: Option<u32>) -> Result<Spread, SchemaError> {
+    let mut over = CheckConnection::open(url)?;
+    assert_migrated(&mut over)?;
+    assert_not_newer(url)?;
+    let CheckConnection(mut connection) = over;
+    if !has_citus(&mut connection).map_err(failed)? {
+        return Err(SchemaError::NoCitus);
+    }
+    let nodes = nodes(&mut connection).map_err(failed)?;
+    if nodes == 0 {
+        return Err(SchemaError::NoNodes);
+    }
+    let shards = shards.map_or(SHARDS.max(nodes * SHARDS_PER_NODE), i64::from);
+    lock(url, &mut connection)?;
+    connection.transaction(|connection| spread_missing(connection, shards)).map_err(failed)
+}
+
+/// The same for the tables that a migration has just added. Does nothing to a database that is not spread.
+pub(crate) fn spread_later(connection: &mut PgConnection) -> QueryResult<()> {
+    if has_citus(connection)? && !missing(connection)?.iter().any(|table| table == LEADER) {
+        connection.transaction(|connection| spread_missing(connection, 1))?;
+    }
+    Ok(())
+}
+
+fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spread> {
+    // Tables that refer to each other can be made in one transaction only one after the other. The caller sums up what
+    // Citus reports about each step.
+    connection.batch_execute(&format!(
+        "SET LOCAL citus.multi_shard_modify_mode = 'sequential'; SET LOCAL client_min_messages = warning;
+         SET LOCAL citus.shard_count = {shards}"
+    ))?;
+    if missing(connection)?.iter().any(|table| table == LEADER) {
+        connection.batch_execute(KEYS_BESIDE_PATIENTS)?;
+        // So that every node can be asked for the origin, which the coordinator answers, and ends keys.
+        for function in ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])"] {
+            diesel::sql_query(format!("SELECT create_distributed_function('{function}')")).execute(connection)?;
+        }
+    }
+    let missing = missing(connection)?;
+    let of_kind = |tables: &[&str]| missing.iter().filter(|table| tables.contains(&table.as_str())).cloned().collect();
+    let (copied, kept): (Vec<String>, Vec<String>) = (of_kind(COPIED), of_kind(KEPT));
+    let is_divided = |table: &&String| !copied.contains(table) && !kept.contains(table);
+    let mut divided: Vec<_> = missing.iter().filter(is_divided).cloned().collect();
+    divided.sort_by_key(|table| table != LEADER);
+    for table in &copied {
+        call(connection, "SELECT create_reference_table($1::regclass)", table)?;
+    }
+    for table in &kept {
+        call(
+            connection,
+            "SELECT citus_add_local_table_to_metadata($1::regclass, cascade_via_foreign_keys => true)",
+            table,
+        )?;
+    }
+    for table in &divided {
+        let beside = if table == LEADER { "default" } else { LEADER };
+        let query =
+            format!("SELECT create_distributed_table($1::regclass, 'organisation_id', colocate_with => '{beside}')");
+        call(connection, &query, table)?;
+    }
+    // What was there before is still on the disk of this node, where nobody would look for patients.
+    for table in copied.iter().chain(&divided) {
+        call(connection, "SELECT truncate_local_data_after_distributing_table($1::regclass)", table)?;
+    }
+    let shards = "SELECT count(*) AS count FROM pg_dist_shard WHERE logicalrelid = 'patients'::regclass";
+    Ok(Spread { copied, kept, divided, shards: count(connection, shards)?, nodes: nodes(connection)? })
+}
+
+fn call(connection: &mut PgConnection, query: &str, table: &str) -> QueryResult<()> {
+    diesel::sql_query(query).bind::<Text, _>(format!("\"{table}\"")).execute(connection).map(drop)
+}
+
+pub(crate) fn has_citus(connection: &mut PgConnection) -> QueryResult<bool> {
+    Ok(diesel::sql_query("SELECT 1 FROM pg_extension WHERE extname = 'citus'").execute(connection)? > 0)
+}
+
+fn nodes(connection: &mut PgConnection) -> QueryResult<i64> {
+    count(connection, "SELECT count(*) AS count FROM pg_dist_node WHERE shouldhaveshards")
+}
+
+/// The tables that are not spread as they should be, in an order in which each comes after those that it refers to.
+fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
+    #[derive(QueryableByName)]
+    struct Table {
+        #[diesel(sql_type = Text)]
+        name: String,
+        /// Citus's word: `n` is not distributed.
+        #[diesel(sql_type = Nullable<Text>)]
+        method: Option<String>,
+        /// Citus's word: `t` is on every node.
+        #[diesel(sql_type = Nullable<Text>)]
+        model: Option<String>,
+    }
+
+    let tables = diesel::sql_query(
+        "SELECT relname::text AS name, partmethod::text AS method, repmodel::text AS model
+         FROM pg_class LEFT JOIN pg_dist_partition ON logicalrelid = pg_class.oid AND NOT autoconverted
+         WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY pg_class.oid",
+    );
+    let is_missing = |table: &Table| {
+        let name = table.name.as_str();
+        match (table.method.as_deref(), table.model.as_deref()) {
+            (None, _) => true,
+            (Some("n"), Some("t")) => !COPIED.contains(&name),
+            (Some("n"), _) => !KEPT.contains(&name),
+            (Some(_), _) => false,
+        }
+    };
+    Ok(tables.load::<Table>(connection)?.into_iter().filter(is_missing).map(|table| table.name).collect())
+}
+
+fn count(connection: &mut PgConnection, query: &str) -> QueryResult<i64> {
+    #[derive(QueryableByName)]
+    struct Count {
+        #[diesel(sql_type = BigInt)]
+        count: i64,
+    }
+
+    Ok(diesel::sql_query(query).get_result::<Count>(connection)?.count)
+}

@@ -1,0 +1,178 @@
+//! Waits for PostgreSQL's locks with a limit, and finds out what holds them. For commands of people, who can end what
+//! is in the way once they know it.
+
+use std::fmt;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle, sleep};
+use std::time::Duration;
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{Integer, Nullable, Text, Timestamptz};
+use intake_domain::timestamp;
+use time::OffsetDateTime;
+
+use crate::database::url::DatabaseUrl;
+
+/// Between two looks at what the statement waits for. The first look is this long after its start.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What holds a lock that this session waits for. A prepared transaction has no session: `pg_blocking_pids` gives it as
+/// 0, and the lock that it holds on its own number tells which one it is.
+const HOLDERS: &str = "WITH waiting AS (SELECT * FROM pg_locks WHERE pid = $1 AND NOT granted),
+    holding AS (
+        SELECT DISTINCT held.pid, held.virtualtransaction FROM waiting JOIN pg_locks AS held
+            ON held.granted AND held.pid IS DISTINCT FROM waiting.pid
+            AND (held.locktype, held.database, held.relation, held.page, held.tuple, held.virtualxid,
+                    held.transactionid, held.classid, held.objid, held.objsubid)
+                IS NOT DISTINCT FROM (waiting.locktype, waiting.database, waiting.relation, waiting.page, waiting.tuple,
+                    waiting.virtualxid, waiting.transactionid, waiting.classid, waiting.objid, waiting.objsubid)
+        WHERE coalesce(held.pid, 0) = ANY (pg_blocking_pids($1)))
+    SELECT pid, usename::text AS role, application_name AS application, xact_start AS since, NULL AS gid
+        FROM holding JOIN pg_stat_activity USING (pid)
+    UNION ALL SELECT NULL, owner::text, NULL, prepared, gid
+        FROM holding JOIN pg_locks AS own USING (virtualtransaction) JOIN pg_prepared_xacts ON transaction = own.transactionid
+        WHERE holding.pid IS NULL AND own.pid IS NULL
+    ORDER BY since";
+
+/// How patiently a command waits for locks. While it waits for a table, all that come later wait behind it: so it waits
+/// a short time, several times, and lets them pass in between.
+#[derive(Clone, Copy)]
+pub(crate) struct LockPatience {
+    pub(crate) limit: Duration,
+    pub(crate) tries: usize,
+    pub(crate) pause: Duration,
+}
+
+/// What holds a lock, and how to end it.
+#[derive(Debug, thiserror::Error)]
+pub struct LockHolders(Vec<Holder>);
+
+#[derive(Debug, QueryableByName)]
+struct Holder {
+    /// None: a prepared transaction, which belongs to no session.
+    #[diesel(sql_type = Nullable<Integer>)]
+    pid: Option<i32>,
+    /// None, as the next two may be: this role may not see it.
+    #[diesel(sql_type = Nullable<Text>)]
+    role: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    application: Option<String>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    since: Option<OffsetDateTime>,
+    #[diesel(sql_type = Nullable<Text>)]
+    gid: Option<String>,
+}
+
+/// Why work was not done.
+pub(crate) enum Undone<E> {
+    /// Others held a lock at every try.
+    Locked(LockHolders),
+    Failed(E),
+}
+
+/// Runs the work with a limit on its waits for locks, and again if others hold them.
+pub(crate) fn with_lock_patience<T, E: From<diesel::result::Error>>(
+    url: &DatabaseUrl,
+    connection: &mut PgConnection,
+    patience: LockPatience,
+    mut work: impl FnMut(&mut PgConnection) -> Result<T, E>,
+) -> Result<T, Undone<E>> {
+    let failed = |error: diesel::result::Error| Undone::Failed(error.into());
+    let limit = format!("SET lock_timeout = {}", patience.limit.as_millis());
+    connection.batch_execute(&limit).map_err(failed)?;
+    let pid = diesel::select(pg_backend_pid()).get_result(connection).map_err(failed)?;
+    let mut tries_left = patience.tries;
+    loop {
+        let look = Look::begin(url, pid);
+        let error = match work(connection) {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        tries_left = tries_left.saturating_sub(1);
+        match look.end() {
+            None => return Err(Undone::Failed(error)),
+            Some(holders) if tries_left == 0 => return Err(Undone::Locked(holders)),
+            Some(_) => sleep(patience.pause),
+        }
+    }
+}
+
+diesel::define_sql_function! {
+    fn pg_backend_pid() -> Integer;
+}
+
+/// Looks over another connection at what a session waits for. Diesel does not tell a lock timeout from other errors,
+/// and afterwards nobody waits any more.
+struct Look {
+    over: Sender<()>,
+    found: std::io::Result<JoinHandle<Option<LockHolders>>>,
+}
+
+impl Look {
+    fn begin(url: &DatabaseUrl, pid: i32) -> Self {
+        let (over, is_over) = channel();
+        let url = url.clone();
+        let look = move || {
+            let (mut connection, mut found) = (None, None);
+            while is_over.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                if connection.is_none() {
+                    connection = PgConnection::establish(url.expose()).ok();
+                }
+                let holders = connection.as_mut().and_then(|connection| holders(connection, pid).ok());
+                // Kept by a look that comes after the wait has timed out and before the work has ended.
+                found = holders.filter(|holders| !holders.0.is_empty()).or(found);
+            }
+            found
+        };
+        Self { over, found: Builder::new().name("lock-look".into()).spawn(look) }
+    }
+
+    /// What held the lock for which the session waited last. None: it waited for none.
+    fn end(self) -> Option<LockHolders> {
+        drop(self.over);
+        self.found.ok()?.join().ok()?
+    }
+}
+
+fn holders(connection: &mut PgConnection, pid: i32) -> QueryResult<LockHolders> {
+    diesel::sql_query(HOLDERS).bind::<Integer, _>(pid).load(connection).map(LockHolders)
+}
+
+impl fmt::Display for LockHolders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a lock is held by ")?;
+        for (index, holder) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; and by " };
+            write!(f, "{separator}{holder}")?;
+        }
+        f.write_str("; then run the command again")
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unseen = "(not visible to this role)";
+        let role = self.role.as_deref().unwrap_or(unseen);
+        let since = self.since.map_or(unseen.to_owned(), timestamp);
+        match (self.pid, &self.gid) {
+            (None, Some(gid)) => {
+                let gid = gid.replace('\'', "''");
+                write!(
+                    f,
+                    "the prepared transaction '{gid}' of the role {role}, prepared at {since}: \
+                     end it with COMMIT PREPARED '{gid}' or ROLLBACK PREPARED '{gid}'"
+                )
+            }
+            (pid, _) => {
+                let (pid, application) = (pid.unwrap_or_default(), self.application.as_deref().unwrap_or(unseen));
+                write!(
+                    f,
+                    "the process {pid} of PostgreSQL (application {application:?}, role {role}), in a transaction since {since}: \
+                     wait for it, or end it with SELECT pg_terminate_backend({pid})"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The holder of each key, and where the holders' patients lie. Found in the database once and kept in memory, because
+//! the holder of a key never changes. Whether a key is active is never kept.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{KeyDigest, KeyHolder, NewKey};
+use uuid::Uuid;
+
+use crate::database::cluster::shards::Shards;
+use crate::schema::key_homes;
+
+/// How many keys are remembered, about fifteen megabytes. When there is no room left, all are forgotten, and the busy
+/// ones are soon known again.
+const KNOWN_MAX: usize = 100_000;
+
+/// The keys that are known, and the shards. Clones share both.
+#[derive(Clone, Default)]
+pub struct KeyDirectory {
+    holders: Arc<RwLock<HashMap<KeyDigest, KeyHolder, BuildHasherDefault<OwnBytes>>>>,
+    pub(crate) shards: Shards,
+}
+
+/// A digest is its own hash: only keys that exist are in the map, so nobody chooses what collides.
+#[derive(Default)]
+struct OwnBytes(u64);
+
+impl Hasher for OwnBytes {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.first_chunk().map_or(0, |first| u64::from_ne_bytes(*first));
+    }
+
+    fn write_usize(&mut self, _length: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl KeyDirectory {
+    /// The holder of the key, if it is known to exist.
+    pub(crate) fn holder(&self, key: &KeyDigest) -> Option<KeyHolder> {
+        self.holders.read().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+    }
+
+    /// Looks up those of the keys that are not known yet. A key that nobody has stays unknown.
+    pub(crate) fn learn<'a>(
+        &self,
+        connection: &mut PgConnection,
+        keys: impl IntoIterator<Item = &'a KeyDigest>,
+    ) -> QueryResult<()> {
+        let unknown = keys.into_iter().filter(|key| self.holder(key).is_none());
+        let unknown: HashMap<&[u8], &KeyDigest> = unknown.map(|key| (key.as_bytes().as_slice(), key)).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let digests: Vec<&[u8]> = unknown.keys().copied().collect();
+        let found = key_homes::table.filter(key_homes::digest.eq_any(digests));
+        for (digest, organisation, key) in found.load::<(Vec<u8>, Uuid, Uuid)>(connection)? {
+            if let Some(asked) = unknown.get(digest.as_slice()) {
+                self.remember(asked, KeyHolder { key_id: key.into(), organisation_id: organisation.into() });
+            }
+        }
+        Ok(())
+    }
+
+    fn remember(&self, key: &KeyDigest, holder: KeyHolder) {
+        let mut known = self.holders.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(*key, holder);
+    }
+}
+
+/// The organisation that the key belongs to.
+pub(crate) fn organisation(connection: &mut PgConnection, key: Uuid) -> QueryResult<Option<Uuid>> {
+    let home = key_homes::table.filter(key_homes::key_id.eq(key));
+    home.select(key_homes::organisation_id).first(connection).optional()
+}
+
+/// Whether keys are divided among nodes, so that their homes are written down apart.
+const ARE_WRITTEN: &str = "SELECT 1 FROM pg_class WHERE oid = 'key_homes'::regclass AND relkind = 'r'";
+
+/// Writes down the home of a new key, unless the key itself says it.
+pub(crate) fn write(connection: &mut PgConnection, key: &NewKey) -> QueryResult<()> {
+    if diesel::sql_query(ARE_WRITTEN).execute(connection)? == 0 {
+        return Ok(());
+    }
+    let home = (
+        key_homes::digest.eq(key.digest.as_bytes().as_slice()),
+        key_homes::organisation_id.eq(key.organisation_id.as_uuid()),
+        key_homes::key_id.eq(key.id.as_uuid()),
+    );
+    diesel::insert_into(key_homes::table).values(home).execute(connection).map(drop)
+}

@@ -1,0 +1,208 @@
+//! Keys as their organisation sees them: one, all, or a page of those that are looked for.
+
+use diesel::data_types::PgInterval;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bool, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{KEYS_PER_PAGE, KeyId, KeyOrder, KeyPage, KeyRecord, KeyScope, KeySearch, KeySuccessor};
+use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::audit::log::literal;
+use crate::schema::{api_keys, key_uses, organisations};
+
+/// Characters of a hint.
+const HINT_LENGTH: usize = 4;
+/// Keys whose name or hint fits what was typed.
+const IS_NAMED: &str = "(key.name ILIKE $2 OR key.hint = $3)";
+
+/// All keys of an organisation, the oldest first. None: there is no such organisation.
+pub(super) fn all(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Option<Vec<KeyRecord>>> {
+    let found = organisations::table.find(organisation).select(organisations::id).first::<Uuid>(connection);
+    if found.optional()?.is_none() {
+        return Ok(None);
+    }
+    let of_organisation = with_uses().filter(api_keys::organisation_id.eq(organisation));
+    let oldest_first = of_organisation.order((api_keys::created_at, api_keys::id)).select(KeyRow::as_select());
+    Ok(Some(oldest_first.load(connection)?.into_iter().map(KeyRecord::from).collect()))
+}
+
+/// These keys of an organisation, as far as it has them, in no order.
+pub(super) fn some(connection: &mut PgConnection, organisation: Uuid, ids: &[Uuid]) -> QueryResult<Vec<KeyRecord>> {
+    let wanted = with_uses().filter(api_keys::organisation_id.eq(organisation).and(api_keys::id.eq_any(ids)));
+    let rows = wanted.select(KeyRow::as_select()).load(connection)?;
+    let successors = with_uses()
+        .filter(api_keys::organisation_id.eq(organisation).and(api_keys::replaces.eq_any(ids)))
+        .filter(api_keys::revoked_at.is_null())
+        .select((
+            api_keys::replaces.assume_not_null(),
+            api_keys::id,
+            key_uses::last_used_at.nullable().is_not_null(),
+            api_keys::replaced_ends_after,
+        ));
+    let successors: Vec<(Uuid, Uuid, bool, Option<PgInterval>)> = successors.load(connection)?;
+    let keys = rows.into_iter().map(|row| {
+        let successor = successors.iter().find(|(replaced, ..)| *replaced == row.id);
+        let successor = successor.map(|(_, id, is_used, ends_after)| KeySuccessor {
+            id: (*id).into(),
+            is_used: *is_used,
+            ends_after: ends_after.as_ref().map_or(Duration::ZERO, duration),
+        });
+        KeyRecord { successor, ..KeyRecord::from(row) }
+    });
+    Ok(keys.collect())
+}
+
+fn duration(interval: &PgInterval) -> Duration {
+    Duration::microseconds(interval.microseconds) + Duration::days(interval.days.into())
+}
+
+/// The page of an organisation's keys that is looked for.
+pub(super) fn search(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    search: &KeySearch,
+    now: OffsetDateTime,
+) -> QueryResult<KeyPage> {
+    let text = search.text.trim();
+    let pattern = format!("%{}%", literal(text));
+    let hint: String = text.chars().skip(text.chars().count().saturating_sub(HINT_LENGTH)).collect();
+    let since = if let KeyScope::Current(since) = search.scope { since } else { now };
+    let scope = is_within(search.scope);
+    let counts = format!(
+        "SELECT count(*) FILTER (WHERE {IS_NAMED} AND {scope}) AS found, count(*) FILTER (WHERE {IS_NAMED}) AS found_in_any_scope,
+            count(*) AS total, EXISTS (SELECT FROM key_uses WHERE organisation_id = $1 AND last_used_at IS NOT NULL) AS is_any_used
+         FROM api_keys AS key WHERE key.organisation_id = $1 AND $4 IS NOT NULL AND $5 IS NOT NULL"
+    );
+    let counts: Counts = diesel::sql_query(counts)
+        .bind::<SqlUuid, _>(organisation)
+        .bind::<Text, _>(&pattern)
+        .bind::<Text, _>(&hint)
+        .bind::<Timestamptz, _>(now)
+        .bind::<Timestamptz, _>(since)
+        .get_result(connection)?;
+    let mut page = counts.of_page(search.page);
+    page.page = page.page.clamp(1, page.pages());
+    let ids = format!(
+        "SELECT key.id FROM api_keys AS key
+         LEFT JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
+         WHERE key.organisation_id = $1 AND {IS_NAMED} AND {scope} AND $4 IS NOT NULL AND $5 IS NOT NULL
+         ORDER BY {} LIMIT {KEYS_PER_PAGE} OFFSET {}",
+        order(search.order),
+        KEYS_PER_PAGE * (page.page - 1),
+    );
+    let ids: Vec<Found> = diesel::sql_query(ids)
+        .bind::<SqlUuid, _>(organisation)
+        .bind::<Text, _>(&pattern)
+        .bind::<Text, _>(&hint)
+        .bind::<Timestamptz, _>(now)
+        .bind::<Timestamptz, _>(since)
+        .load(connection)?;
+    let ids: Vec<Uuid> = ids.into_iter().map(|found| found.id).collect();
+    page.keys = some(connection, organisation, &ids)?;
+    page.keys.sort_by_key(|key| ids.iter().position(|id| id == key.id.as_uuid()));
+    Ok(page)
+}
+
+/// The same as [`intake_domain::KeyRecord::status`], as a condition: `$4` is now, `$5` since when a key is over
+/// recently.
+fn is_within(scope: KeyScope) -> &'static str {
+    match scope {
+        KeyScope::Current(_) => "coalesce(key.revoked_at, key.expires_at, 'infinity') > $5",
+        KeyScope::Active => "key.revoked_at IS NULL AND coalesce(key.expires_at, 'infinity') > $4",
+        KeyScope::Expired => "key.revoked_at IS NULL AND key.expires_at <= $4",
+        KeyScope::Revoked => "key.revoked_at IS NOT NULL",
+        KeyScope::All => "true",
+    }
+}
+
+fn order(order: KeyOrder) -> &'static str {
+    match order {
+        KeyOrder::Newest => "key.created_at DESC, key.id DESC",
+        KeyOrder::Name => "lower(key.name), key.id",
+        KeyOrder::Used => "used.last_used_at DESC NULLS LAST, key.id DESC",
+        KeyOrder::Expires => "key.expires_at NULLS LAST, key.id DESC",
+    }
+}
+
+#[diesel::dsl::auto_type]
+fn with_uses() -> _ {
+    let of_key: diesel::dsl::And<
+        diesel::dsl::Eq<key_uses::key_id, api_keys::id>,
+        diesel::dsl::Eq<key_uses::organisation_id, api_keys::organisation_id>,
+    > = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
+    api_keys::table.left_join(key_uses::table.on(of_key))
+}
+
+#[derive(QueryableByName)]
+struct Found {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+}
+
+#[derive(QueryableByName)]
+struct Counts {
+    #[diesel(sql_type = BigInt)]
+    found: i64,
+    #[diesel(sql_type = BigInt)]
+    found_in_any_scope: i64,
+    #[diesel(sql_type = BigInt)]
+    total: i64,
+    #[diesel(sql_type = Bool)]
+    is_any_used: bool,
+}
+
+impl Counts {
+    fn of_page(&self, page: u32) -> KeyPage {
+        let count = |number: i64| u64::try_from(number).unwrap_or_default();
+        KeyPage {
+            keys: Vec::new(),
+            page,
+            found: count(self.found),
+            found_in_any_scope: count(self.found_in_any_scope),
+            total: count(self.total),
+            is_any_used: self.is_any_used,
+        }
+    }
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = api_keys)]
+struct KeyRow {
+    id: Uuid,
+    name: String,
+    hint: String,
+    created_at: OffsetDateTime,
+    expires_at: Option<OffsetDateTime>,
+    suspended_at: Option<OffsetDateTime>,
+    revoked_at: Option<OffsetDateTime>,
+    created_by: Option<String>,
+    revoked_by: Option<String>,
+    replaces: Option<Uuid>,
+    note: Option<String>,
+    #[diesel(select_expression = key_uses::last_used_at.nullable())]
+    last_used_at: Option<OffsetDateTime>,
+    #[diesel(select_expression = key_uses::sent_in_clear_at.nullable())]
+    sent_in_clear_at: Option<OffsetDateTime>,
+}
+
+impl From<KeyRow> for KeyRecord {
+    fn from(row: KeyRow) -> Self {
+        Self {
+            id: row.id.into(),
+            name: row.name,
+            hint: row.hint,
+            created_at: row.created_at,
+            last_used_at: row.last_used_at,
+            expires_at: row.expires_at,
+            created_by: row.created_by,
+            suspended_at: row.suspended_at,
+            revoked_at: row.revoked_at,
+            revoked_by: row.revoked_by,
+            replaces: row.replaces.map(KeyId::from),
+            note: row.note.unwrap_or_default(),
+            sent_in_clear_at: row.sent_in_clear_at,
+            successor: None,
+        }
+    }
+}

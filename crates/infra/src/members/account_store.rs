@@ -1,0 +1,138 @@
+//! What members change about their own account, over Diesel.
+
+use async_trait::async_trait;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    AccountStore, Action, Deed, EmailAddress, EmailOutcome, Member, Name, NameOutcome, PasswordHash, StoreError,
+};
+use uuid::Uuid;
+
+use crate::audit::log::record_in_all;
+use crate::members::PostgresMembers;
+use crate::members::address::{is_anothers_address, lock_organisation, others_with};
+use crate::members::confirmation::{assert_confirmed, lock_member, session_ended};
+use crate::schema::{email_changes, members, memberships, password_resets, waiting_sign_ins};
+use crate::sessions::row::end_others;
+
+#[async_trait]
+impl AccountStore for PostgresMembers {
+    async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<NameOutcome, StoreError> {
+        let (member, name, deed) = (member.clone(), name.clone(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            let id = *member.id.as_uuid();
+            lock_member(connection, id)?;
+            for organisation in organisations_of(connection, id)? {
+                if is_anothers(connection, organisation, id, name.as_str())? {
+                    return Ok(NameOutcome::Taken);
+                }
+            }
+            diesel::update(members::table.find(id)).set(members::name.eq(name.as_str())).execute(connection)?;
+            record_in_all(connection, id, Action::NameChanged, name.as_str(), &deed)?;
+            Ok(NameOutcome::Changed)
+        });
+        done.await
+    }
+
+    async fn change_email(
+        &self,
+        member: &Member,
+        email: &EmailAddress,
+        seen: &PasswordHash,
+        new: &PasswordHash,
+        deed: &Deed,
+    ) -> Result<EmailOutcome, StoreError> {
+        let (id, email, deed) = (*member.id.as_uuid(), email.clone(), deed.clone());
+        let (seen, new) = (seen.clone(), new.clone());
+        let done = self.0.transaction(move |connection| {
+            assert_confirmed(connection, &deed)?;
+            match lock_member(connection, id)? {
+                Some(hash) if hash == seen.as_str() => {}
+                // By an earlier run that was committed and whose answer was lost.
+                Some(hash) if hash == new.as_str() => return Ok(EmailOutcome::Changed),
+                _ => return Ok(EmailOutcome::AccountChanged),
+            }
+            let others = others_with(connection, &email.folded(), id)?;
+            for organisation in organisations_of(connection, id)? {
+                lock_organisation(connection, organisation)?;
+                if is_anothers_address(connection, organisation, id, &email.folded())? {
+                    return Ok(EmailOutcome::Taken);
+                }
+            }
+            if others.iter().any(|other| !other.has_salt_of(&new)) {
+                return Ok(EmailOutcome::AccountChanged);
+            }
+            let own = members::table.find(id);
+            diesel::update(own).set(members::password_hash.eq(new.as_str())).execute(connection)?;
+            put_email(connection, id, &email, &deed)?;
+            Ok(EmailOutcome::Changed)
+        });
+        done.await
+    }
+
+    async fn change_password(&self, member: &Member, password: &PasswordHash, deed: &Deed) -> Result<(), StoreError> {
+        let (member, password, deed) = (member.clone(), password.clone(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            let id = *member.id.as_uuid();
+            assert_confirmed(connection, &deed)?;
+            put_password(connection, id, &password)?;
+            end_others(connection, id, &deed)?;
+            record_in_all(connection, id, Action::PasswordChanged, member.email.as_str(), &deed)
+        });
+        done.await
+    }
+}
+
+/// Whether another member of the organisation, which gets locked, has the name.
+pub(crate) fn is_anothers(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    member: Uuid,
+    name: &str,
+) -> QueryResult<bool> {
+    lock_organisation(connection, organisation)?;
+    let others = members::table
+        .inner_join(memberships::table)
+        .filter(memberships::organisation_id.eq(organisation).and(members::id.ne(member)));
+    let names: Vec<String> = others.select(members::name).load(connection)?;
+    let folded = |name: String| Name::stored(name).ok().map(|name| name.folded());
+    let own = folded(name.to_owned());
+    Ok(own.is_some() && names.into_iter().any(|other| folded(other) == own))
+}
+
+/// The organisations of a member, in the order in which they are locked.
+fn organisations_of(connection: &mut PgConnection, member: Uuid) -> QueryResult<Vec<Uuid>> {
+    let own = memberships::table.filter(memberships::member_id.eq(member)).order(memberships::organisation_id);
+    own.select(memberships::organisation_id).load(connection)
+}
+
+/// Stores a member's address, and ends what was begun with the one before.
+pub(crate) fn put_email(
+    connection: &mut PgConnection,
+    member: Uuid,
+    email: &EmailAddress,
+    deed: &Deed,
+) -> QueryResult<()> {
+    let new = (members::email.eq(email.as_str()), members::email_folded.eq(email.folded()));
+    diesel::update(members::table.find(member)).set(new).execute(connection)?;
+    // It was sent to the earlier address.
+    diesel::delete(password_resets::table.find(member)).execute(connection)?;
+    diesel::delete(email_changes::table.find(member)).execute(connection)?;
+    end_others(connection, member, deed)?;
+    record_in_all(connection, member, Action::EmailChanged, email.as_str(), deed)
+}
+
+/// Stores a member's password, lets codes work again after too many wrong ones, and ends what was begun with the one
+/// before: sign-ins that wait for their code, an open reset link, and a change of the address.
+/// Fails if the address was changed while the password was hashed: all accounts with one address have one salt.
+pub(crate) fn put_password(connection: &mut PgConnection, member: Uuid, password: &PasswordHash) -> QueryResult<()> {
+    if lock_member(connection, member)?.is_none_or(|hash| !PasswordHash::new(hash).has_salt_of(password)) {
+        return Err(session_ended());
+    }
+    let own = members::table.find(member);
+    let new = (members::password_hash.eq(password.as_str()), members::wrong_codes.eq(0));
+    diesel::update(own).set(new).execute(connection)?;
+    diesel::delete(password_resets::table.find(member)).execute(connection)?;
+    diesel::delete(email_changes::table.find(member)).execute(connection)?;
+    diesel::delete(waiting_sign_ins::table.filter(waiting_sign_ins::member_id.eq(member))).execute(connection).map(drop)
+}

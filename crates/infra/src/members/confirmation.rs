@@ -1,0 +1,84 @@
+//! Whether what a sign-in, a confirmation or a change is based on still holds: decided within its transaction, with the
+//! member's row locked. Whatever changes a password or a second factor locks that row first and ends sessions
+//! afterwards, so one of two comes first: the change, which refuses the other, or the other, whose session the change
+//! ends.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::result::Error;
+use intake_domain::{Actor, CONFIRMATION_LIMIT, ConfirmOutcome, Deed, Evidence, Proof, TokenDigest};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::diesel_errors::SessionEnded;
+use crate::members::row::has_second_factor;
+use crate::schema::{members, sessions};
+use crate::sessions::proofs::{ProofOutcome, use_up};
+
+/// Locks a member's row until the end of the transaction, and returns the hash of the password. None: the member was
+/// removed. Every transaction locks it before rows of other tables about the member, so that no two wait for each
+/// other.
+pub(crate) fn lock_member(connection: &mut PgConnection, member: Uuid) -> QueryResult<Option<String>> {
+    members::table.find(member).select(members::password_hash).for_no_key_update().first(connection).optional()
+}
+
+/// Fails unless the session in which the deed was confirmed goes on, and was confirmed not too long ago. Locks the
+/// member.
+pub(crate) fn assert_confirmed(connection: &mut PgConnection, deed: &Deed) -> QueryResult<()> {
+    let (Actor::Member { id, .. }, Some(session)) = (&deed.actor, &deed.confirmed_in) else { return Ok(()) };
+    lock_member(connection, *id.as_uuid())?;
+    let session = own_session(session, *id.as_uuid()).filter(sessions::confirmed_at.gt(deed.at - CONFIRMATION_LIMIT));
+    let goes_on = diesel::select(diesel::dsl::exists(session)).get_result::<bool>(connection)?;
+    if goes_on { Ok(()) } else { Err(session_ended()) }
+}
+
+/// Confirms who the member of a session is.
+pub(crate) fn confirm(
+    connection: &mut PgConnection,
+    session: &TokenDigest,
+    evidence: &Evidence,
+    deed: &Deed,
+) -> QueryResult<ConfirmOutcome> {
+    let Actor::Member { id, .. } = &deed.actor else { return Ok(ConfirmOutcome::NotEnough) };
+    let id = *id.as_uuid();
+    connection.transaction(|connection| {
+        let hash = lock_member(connection, id)?;
+        let own = own_session(session, id);
+        let confirmed_at = own.select(sessions::confirmed_at).first::<Option<OffsetDateTime>>(connection).optional()?;
+        let confirmed_at = confirmed_at.ok_or_else(session_ended)?;
+        if confirmed_at == Some(deed.at) {
+            // By an earlier run that was committed and whose answer was lost.
+            return Ok(ConfirmOutcome::Confirmed);
+        }
+        let has_factor = members::table.find(id).select(has_second_factor()).first::<bool>(connection)?;
+        let proof = match evidence {
+            Evidence::Password(password, proof) => {
+                if hash.is_none_or(|hash| hash != password.as_str()) || (has_factor && proof.is_none()) {
+                    return Ok(ConfirmOutcome::NotEnough);
+                }
+                proof.filter(|_| has_factor)
+            }
+            Evidence::Passkey { last_confirmed_at, .. } if confirmed_at != *last_confirmed_at => {
+                return Ok(ConfirmOutcome::WrongFactor);
+            }
+            Evidence::Passkey { passkey, .. } => Some(Proof::Passkey(*passkey)),
+        };
+        match proof.map_or(Ok(ProofOutcome::UsedUp), |proof| use_up(connection, id, proof, deed.at))? {
+            ProofOutcome::UsedUp => {}
+            ProofOutcome::Wrong => return Ok(ConfirmOutcome::WrongFactor),
+            ProofOutcome::Locked => return Ok(ConfirmOutcome::Locked),
+        }
+        diesel::update(own).set(sessions::confirmed_at.eq(deed.at)).execute(connection)?;
+        Ok(ConfirmOutcome::Confirmed)
+    })
+}
+
+#[diesel::dsl::auto_type]
+fn own_session<'a>(session: &'a TokenDigest, member: Uuid) -> _ {
+    let digest: &'a [u8] = session.as_bytes();
+    sessions::table.find(digest).filter(sessions::member_id.eq(member))
+}
+
+pub(crate) fn session_ended() -> Error {
+    Error::QueryBuilderError(SessionEnded.into())
+}

@@ -1,0 +1,93 @@
+//! Changes of an email address that wait for the link that was mailed to it.
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use intake_domain::{
+    Account, Action, Deed, EmailAddress, EmailChangeStore, EmailOutcome, Member, NewMemberLink, StoreError, TokenDigest,
+};
+use time::OffsetDateTime;
+
+use crate::audit::log::record_in_all;
+use crate::members::PostgresMembers;
+use crate::members::account_store::put_email;
+use crate::members::address::others_with;
+use crate::members::confirmation::{assert_confirmed, lock_member};
+use crate::members::row::{AccountRow, unreadable};
+use crate::schema::{email_changes, members};
+
+#[async_trait]
+impl EmailChangeStore for PostgresMembers {
+    async fn request_email_change(
+        &self,
+        member: &Member,
+        email: &EmailAddress,
+        link: &NewMemberLink,
+        deed: &Deed,
+    ) -> Result<(), StoreError> {
+        let (member, email, link, deed) = (member.clone(), email.clone(), link.clone(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            assert_confirmed(connection, &deed)?;
+            let what = (
+                email_changes::email.eq(email.as_str()),
+                email_changes::token_digest.eq(link.token.as_bytes().as_slice()),
+                email_changes::expires_at.eq(link.expires_at),
+            );
+            diesel::insert_into(email_changes::table)
+                .values((email_changes::member_id.eq(member.id.as_uuid()), what))
+                .on_conflict(email_changes::member_id)
+                .do_update()
+                .set(what)
+                .execute(connection)?;
+            record_in_all(connection, *member.id.as_uuid(), Action::EmailChangeRequested, email.as_str(), &deed)
+        });
+        done.await
+    }
+
+    async fn email_change(
+        &self,
+        token: &TokenDigest,
+        now: OffsetDateTime,
+    ) -> Result<Option<(Account, EmailAddress)>, StoreError> {
+        let token = *token;
+        let found = self.0.run(move |connection| {
+            let open = email_changes::table
+                .inner_join(members::table)
+                .filter(email_changes::token_digest.eq(token.as_bytes().as_slice()))
+                .filter(email_changes::expires_at.gt(now));
+            open.select((AccountRow::as_select(), email_changes::email)).first(connection).optional()
+        });
+        let found: Option<(AccountRow, String)> = found.await?;
+        found.map(|(account, email)| Ok((account.try_into()?, email.parse().map_err(unreadable)?))).transpose()
+    }
+
+    async fn confirm_email_change(
+        &self,
+        token: &TokenDigest,
+        account: &Account,
+        email: &EmailAddress,
+        deed: &Deed,
+    ) -> Result<Option<EmailOutcome>, StoreError> {
+        let (token, account, email, deed) = (*token, account.clone(), email.clone(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            // As those do who end the link.
+            lock_member(connection, *account.id.as_uuid())?;
+            let open = email_changes::table
+                .find(account.id.as_uuid())
+                .filter(email_changes::token_digest.eq(token.as_bytes().as_slice()))
+                .filter(email_changes::email.eq(email.as_str()))
+                .filter(email_changes::expires_at.gt(deed.at));
+            if diesel::delete(open).execute(connection)? == 0 {
+                // Used by an earlier run whose answer was lost, or by another person.
+                let own = members::table.find(account.id.as_uuid()).filter(members::email.eq(email.as_str()));
+                let is_done = diesel::select(diesel::dsl::exists(own)).get_result::<bool>(connection)?;
+                return Ok(is_done.then_some(EmailOutcome::Changed));
+            }
+            if !others_with(connection, &email.folded(), *account.id.as_uuid())?.is_empty() {
+                return Ok(Some(EmailOutcome::Taken));
+            }
+            put_email(connection, *account.id.as_uuid(), &email, &deed)?;
+            Ok(Some(EmailOutcome::Changed))
+        });
+        done.await
+    }
+}

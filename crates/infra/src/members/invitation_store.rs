@@ -1,0 +1,239 @@
+//! Invitations, over Diesel: making, showing, withdrawing and accepting them.
+
+use async_trait::async_trait;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    Action, Actor, Deed, EmailAddress, Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, Invitation,
+    InvitationStore, InviteOutcome, JoinOutcome, NewInvitation, NewSession, OpenInvitation, OrganisationId, PEOPLE_MAX,
+    StoreError, TokenDigest, WithdrawOutcome,
+};
+use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::audit::log::{literal, record, recorded_since};
+use crate::diesel_errors::is_foreign_key_violation;
+use crate::members::PostgresMembers;
+use crate::members::account_store::is_anothers;
+use crate::members::address::{is_anothers_address, others_with};
+use crate::members::confirmation::lock_member;
+use crate::members::joining::{NotJoined, accept, end_all_to, folded, open};
+use crate::members::permission::may_administer;
+use crate::members::row::{has_second_factor, unreadable};
+use crate::organisations as whole;
+use crate::schema::{audit_entries, invitations, members, memberships};
+use crate::sessions::row::{await_code, insert_session, is_started};
+
+#[async_trait]
+impl InvitationStore for PostgresMembers {
+    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<InviteOutcome, StoreError> {
+        let (invitation, deed) = (invitation.clone(), deed.clone());
+        let done = self.0.run(move |connection| {
+            let organisation = *invitation.organisation_id.as_uuid();
+            let invited_by = match &deed.actor {
+                Actor::Member { id, .. } => Some(*id.as_uuid()),
+                Actor::Operator(_) | Actor::Stranger => None,
+            };
+            let stored = connection.transaction(|connection| {
+                if !may_administer(connection, organisation, &deed)? {
+                    return Ok(InviteOutcome::NotAdministrator);
+                }
+                // Exclusively: of two invitations to one address at the same moment, the later one ends the earlier.
+                if whole::locked_exclusively(connection, organisation)?.is_none_or(|found| found.closed_at.is_some()) {
+                    return Ok(InviteOutcome::NoSuchOrganisation);
+                }
+                if matches!(deed.actor, Actor::Member { .. })
+                    && are_too_many(connection, organisation, &invitation.email, &deed)?
+                {
+                    return Ok(InviteOutcome::TooManyLately);
+                }
+                // A guest who joins at this very moment is missed.
+                if is_anothers_address(connection, organisation, Uuid::nil(), &invitation.email.folded())? {
+                    return Ok(InviteOutcome::AlreadyMember);
+                }
+                end_all_to(connection, organisation, &invitation.email.folded())?;
+                let row = (
+                    invitations::token_digest.eq(invitation.token.as_bytes().as_slice()),
+                    invitations::organisation_id.eq(organisation),
+                    invitations::email.eq(invitation.email.as_str()),
+                    invitations::role.eq(invitation.role.as_str()),
+                    invitations::expires_at.eq(invitation.expires_at),
+                    invitations::invited_by.eq(invited_by),
+                );
+                diesel::insert_into(invitations::table).values(row).on_conflict_do_nothing().execute(connection)?;
+                if people(connection, organisation, deed.at)? > i64::from(PEOPLE_MAX) {
+                    return Err(diesel::result::Error::RollbackTransaction);
+                }
+                record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), &deed)?;
+                Ok(InviteOutcome::Invited)
+            });
+            // Errors are sorted outside the transaction, which an error must end.
+            match stored {
+                Err(error) if is_foreign_key_violation(&error) => Ok(InviteOutcome::NoSuchOrganisation),
+                Err(diesel::result::Error::RollbackTransaction) => Ok(InviteOutcome::TooMany),
+                other => other,
+            }
+        });
+        done.await
+    }
+
+    async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError> {
+        let token = *token;
+        let found = self.0.run(move |connection| open(connection, &token, now));
+        let invitation = found.await?.map(|(email, organisation, organisation_name)| {
+            let email = email.parse().map_err(unreadable)?;
+            Ok(Invitation { organisation_id: organisation.into(), email, organisation_name })
+        });
+        invitation.transpose()
+    }
+
+    async fn open_invitations(
+        &self,
+        organisation: OrganisationId,
+        now: OffsetDateTime,
+    ) -> Result<Vec<OpenInvitation>, StoreError> {
+        let organisation = *organisation.as_uuid();
+        let found = self.0.run_for(organisation, move |connection| {
+            let makers = members::table.on(members::id.nullable().eq(invitations::invited_by));
+            let open = invitations::table
+                .left_join(makers)
+                .filter(invitations::organisation_id.eq(organisation))
+                .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)))
+                .order((invitations::expires_at, invitations::token_digest));
+            let columns = (
+                invitations::token_digest,
+                invitations::email,
+                invitations::role,
+                invitations::expires_at,
+                members::name.nullable(),
+            );
+            open.select(columns).load::<OpenRow>(connection)
+        });
+        let invitation = |(token, email, role, expires_at, invited_by): OpenRow| {
+            let token = TokenDigest::from_bytes(&token)?;
+            let role = role.parse().map_err(unreadable);
+            Some(role.map(|role| OpenInvitation { token, email, role, invited_by, expires_at }))
+        };
+        found.await?.into_iter().filter_map(invitation).collect()
+    }
+
+    async fn withdraw(
+        &self,
+        organisation: OrganisationId,
+        token: &TokenDigest,
+        deed: &Deed,
+    ) -> Result<WithdrawOutcome, StoreError> {
+        let (organisation, token, deed) = (*organisation.as_uuid(), *token, deed.clone());
+        let done = self.0.transaction(move |connection| {
+            if !may_administer(connection, organisation, &deed)? {
+                return Ok(WithdrawOutcome::NotAdministrator);
+            }
+            let own = invitations::table
+                .find(token.as_bytes().as_slice())
+                .filter(invitations::organisation_id.eq(organisation))
+                .filter(invitations::accepted_by.is_null());
+            let email =
+                diesel::delete(own).returning(invitations::email).get_result::<String>(connection).optional()?;
+            let Some(email) = email else {
+                return Ok(WithdrawOutcome::NoSuchInvitation);
+            };
+            record(connection, organisation, Action::InvitationWithdrawn, &email, &deed)?;
+            Ok(WithdrawOutcome::Withdrawn)
+        });
+        done.await
+    }
+
+    async fn join(
+        &self,
+        token: &TokenDigest,
+        guest: &Guest,
+        session: &NewSession,
+        deed: &Deed,
+    ) -> Result<JoinOutcome, StoreError> {
+        let (token, guest, session, deed) = (*token, guest.clone(), session.clone(), deed.clone());
+        let done = self.0.run(move |connection| {
+            let joined = connection.transaction(|connection| {
+                if is_started(connection, &session)? {
+                    // By an earlier run that was committed and whose answer was lost.
+                    return Ok(JoinOutcome::Joined);
+                }
+                match &guest {
+                    Guest::New(member) => {
+                        let open =
+                            open(connection, &token, deed.at)?.and_then(|(email, ..)| Some((folded(&email)?, email)));
+                        let (email_folded, email) = open.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
+                        let others = others_with(connection, &email_folded, *member.id.as_uuid())?;
+                        if others.iter().any(|other| !other.has_salt_of(&member.password)) {
+                            return Err(NotJoined::Refused(JoinOutcome::AccountChanged));
+                        }
+                        let row = (
+                            members::id.eq(member.id.as_uuid()),
+                            members::email.eq(email),
+                            members::email_folded.eq(email_folded),
+                            members::name.eq(member.name.as_str()),
+                            members::password_hash.eq(member.password.as_str()),
+                        );
+                        diesel::insert_into(members::table).values(row).execute(connection)?;
+                    }
+                    Guest::Known(account, password) => {
+                        if lock_member(connection, *account.id.as_uuid())?.is_none_or(|hash| hash != password.as_str())
+                        {
+                            return Err(NotJoined::Refused(JoinOutcome::AccountChanged));
+                        }
+                        let has_factor = members::table.find(account.id.as_uuid()).select(has_second_factor());
+                        if has_factor.first::<bool>(connection)? {
+                            // Found out here, because the page on which the code is typed cannot say it.
+                            let invited_to =
+                                open(connection, &token, deed.at)?.map(|(_, organisation, _)| organisation);
+                            let organisation = invited_to.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
+                            if is_anothers(connection, organisation, *account.id.as_uuid(), account.name.as_str())? {
+                                return Err(NotJoined::Refused(JoinOutcome::NameTaken));
+                            }
+                            await_code(connection, &session, Some(&token))?;
+                            return Ok(JoinOutcome::CodeNeeded);
+                        }
+                    }
+                }
+                let organisation = accept(connection, &token, *session.member_id.as_uuid(), &deed)?;
+                insert_session(connection, &session, Some(organisation), &deed)?;
+                Ok(JoinOutcome::Joined)
+            });
+            match joined {
+                Err(NotJoined::Refused(refused)) => Ok(refused),
+                Err(NotJoined::Failed(error)) => Err(error),
+                Ok(outcome) => Ok(outcome),
+            }
+        });
+        done.await
+    }
+}
+
+/// Whether the administrators made too many invitations lately. They are counted where nobody can remove them: in the
+/// record.
+fn are_too_many(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    guest: &EmailAddress,
+    deed: &Deed,
+) -> QueryResult<bool> {
+    let by_members = |time| {
+        recorded_since(organisation, Action::MemberInvited, deed.at - time).filter(audit_entries::actor.is_not_null())
+    };
+    let of_the_hour: i64 = by_members(Duration::HOUR).count().get_result(connection)?;
+    let to_one = by_members(Duration::DAY).filter(audit_entries::subject.ilike(literal(guest.as_str())));
+    let to_one: i64 = to_one.count().get_result(connection)?;
+    Ok(of_the_hour >= INVITATIONS_PER_HOUR_MAX.into() || to_one >= INVITATIONS_TO_ONE_MAX.into())
+}
+
+/// How many members and open invitations the organisation has.
+fn people(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
+    let members: i64 =
+        memberships::table.filter(memberships::organisation_id.eq(organisation)).count().get_result(connection)?;
+    let open = invitations::table
+        .filter(invitations::organisation_id.eq(organisation))
+        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)));
+    Ok(members + open.count().get_result::<i64>(connection)?)
+}
+
+/// The columns of an open invitation: digest, address, role, end, and the name of the member who made it.
+type OpenRow = (Vec<u8>, String, String, OffsetDateTime, Option<String>);

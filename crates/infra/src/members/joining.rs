@@ -1,0 +1,93 @@
+//! The steps by which a guest joins an organisation, at once or when a sign-in that waits for a code is finished.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{Action, Deed, EmailAddress, JoinOutcome, TokenDigest};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::audit::log::record;
+use crate::members::account_store::is_anothers;
+use crate::members::address::is_anothers_address;
+use crate::schema::{invitations, members, memberships, organisations};
+
+/// The address that an open invitation is for, and the name of the organisation.
+pub(crate) fn open(
+    connection: &mut PgConnection,
+    token: &TokenDigest,
+    now: OffsetDateTime,
+) -> QueryResult<Option<(String, Uuid, String)>> {
+    let open = invitations::table
+        .inner_join(organisations::table)
+        .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
+        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)));
+    open.select((invitations::email, organisations::id, organisations::name)).first(connection).optional()
+}
+
+/// Removes the open invitations to an address: a later one replaces them, its member needs none, and a member who was
+/// removed must not come back by an earlier one.
+pub(crate) fn end_all_to(connection: &mut PgConnection, organisation: Uuid, email_folded: &str) -> QueryResult<()> {
+    let open = invitations::table
+        .filter(invitations::organisation_id.eq(organisation).and(invitations::accepted_by.is_null()));
+    let all: Vec<(Vec<u8>, String)> = open.select((invitations::token_digest, invitations::email)).load(connection)?;
+    let is_to = |email: &str| folded(email).is_none_or(|folded| folded == email_folded);
+    let ended: Vec<_> = all.into_iter().filter(|(_, email)| is_to(email)).map(|(digest, _)| digest).collect();
+    diesel::delete(open.filter(invitations::token_digest.eq_any(ended))).execute(connection).map(drop)
+}
+
+/// Why a guest did not join.
+pub(crate) enum NotJoined {
+    /// The transaction must not be committed.
+    Refused(JoinOutcome),
+    Failed(diesel::result::Error),
+}
+
+impl From<diesel::result::Error> for NotJoined {
+    fn from(error: diesel::result::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Uses up an open invitation, and makes the person, whose row is locked, a member. Returns the organisation.
+pub(crate) fn accept(
+    connection: &mut PgConnection,
+    token: &TokenDigest,
+    member: Uuid,
+    deed: &Deed,
+) -> Result<Uuid, NotJoined> {
+    let open = invitations::table
+        .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
+        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(deed.at)));
+    let accepted = diesel::update(open)
+        .set(invitations::accepted_by.eq(member))
+        .returning((invitations::organisation_id, invitations::email, invitations::role))
+        .get_result::<(Uuid, String, String)>(connection)
+        .optional()?;
+    let (organisation, email, role) = accepted.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
+    // A stored address that is no longer valid belongs to no one.
+    let email_folded = folded(&email).ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
+    let name: String = members::table.find(member).select(members::name).first(connection)?;
+    if is_anothers(connection, organisation, member, &name)? {
+        return Err(NotJoined::Refused(JoinOutcome::NameTaken));
+    }
+    // A member has changed to it since the invitation was made.
+    if is_anothers_address(connection, organisation, member, &email_folded)? {
+        return Err(NotJoined::Refused(JoinOutcome::NoInvitation));
+    }
+    let row = (
+        memberships::organisation_id.eq(organisation),
+        memberships::member_id.eq(member),
+        memberships::role.eq(role),
+        memberships::joined_at.eq(deed.at),
+    );
+    diesel::insert_into(memberships::table).values(row).on_conflict_do_nothing().execute(connection)?;
+    // Nobody could join by them any more.
+    end_all_to(connection, organisation, &email_folded)?;
+    record(connection, organisation, Action::MemberJoined, &email, deed)?;
+    Ok(organisation)
+}
+
+/// The folded form of a stored address. None: it is no longer a valid address.
+pub(crate) fn folded(email: &str) -> Option<String> {
+    email.parse::<EmailAddress>().ok().map(|email| email.folded())
+}

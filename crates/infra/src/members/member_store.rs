@@ -1,0 +1,211 @@
+//! The members of an organisation, over Diesel. Some changes only administrators make: that the acting member is one is
+//! decided in the transaction of the change, with the member's row locked, so that the role stays.
+
+use async_trait::async_trait;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    Action, Actor, Credentials, Deed, EmailAddress, Member, MemberId, MemberRecord, MemberStore, Network,
+    OrganisationId, PasswordHash, RemoveOutcome, RequireOutcome, Role, RoleOutcome, StoreError,
+};
+use uuid::Uuid;
+
+use crate::audit::log::record;
+use crate::members::PostgresMembers;
+use crate::members::confirmation::assert_confirmed;
+use crate::members::joining::end_all_to;
+use crate::members::permission::may_administer;
+use crate::members::row::{AccountRow, ListedMember, MemberRow, has_second_factor as has_factor};
+use crate::organisations::end_memberships;
+use crate::schema::{familiar_networks, invitations, members, memberships, organisations, password_resets};
+
+#[async_trait]
+impl MemberStore for PostgresMembers {
+    async fn credentials(&self, email: &EmailAddress, from: Option<Network>) -> Result<Vec<Credentials>, StoreError> {
+        let (folded, network) = (email.folded(), from.map(|network| network.to_string()));
+        let found = self.0.run(move |connection| {
+            let member = members::table.filter(members::email_folded.eq(&folded));
+            let familiar = familiar_networks::table
+                .filter(familiar_networks::member_id.eq(members::id))
+                .filter(familiar_networks::network.nullable().eq(&network));
+            let columns = (AccountRow::as_select(), members::password_hash, diesel::dsl::exists(familiar));
+            member.order(members::id).select(columns).load(connection)
+        });
+        let found: Vec<(AccountRow, String, bool)> = found.await?;
+        let credentials = found.into_iter().map(|(account, hash, is_familiar)| {
+            let (account, password) = (account.try_into()?, PasswordHash::new(hash));
+            Ok(Credentials { account, password, is_familiar })
+        });
+        credentials.collect()
+    }
+
+    async fn member(&self, organisation: OrganisationId, email: &EmailAddress) -> Result<Option<Member>, StoreError> {
+        let (organisation, folded) = (*organisation.as_uuid(), email.folded());
+        let found = self.0.run(move |connection| {
+            let all = memberships::table.inner_join(members::table);
+            let own = all.filter(memberships::organisation_id.eq(organisation).and(members::email_folded.eq(&folded)));
+            own.select(MemberRow::as_select()).first(connection).optional()
+        });
+        found.await?.map(Member::try_from).transpose()
+    }
+
+    async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError> {
+        let id = *organisation.as_uuid();
+        let found = self.0.run_for(id, move |connection| {
+            let all = members::table.inner_join(memberships::table).filter(memberships::organisation_id.eq(id));
+            let oldest_first = all.order((memberships::joined_at, members::id));
+            oldest_first.select(ListedMember::as_select()).load(connection)
+        });
+        found.await?.into_iter().map(MemberRecord::try_from).collect()
+    }
+
+    async fn remove(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        deed: &Deed,
+    ) -> Result<RemoveOutcome, StoreError> {
+        let (organisation, member, deed) = (*organisation.as_uuid(), *member.as_uuid(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            let all = lock_members(connection, organisation)?;
+            assert_confirmed(connection, &deed)?;
+            let Some(removed) = all.iter().find(|other| other.id == member) else {
+                return Ok(RemoveOutcome::NoSuchMember);
+            };
+            if !is_by_administrator(&all, &deed) {
+                return Ok(RemoveOutcome::NotAdministrator);
+            }
+            if is_last_administrator(&all, removed) {
+                return Ok(RemoveOutcome::LastAdministrator);
+            }
+            end_memberships(connection, organisation, &[member])?;
+            end_all_to(connection, organisation, &removed.email_folded)?;
+            record(connection, organisation, Action::MemberRemoved, &removed.email, &deed)?;
+            Ok(RemoveOutcome::Removed)
+        });
+        done.await
+    }
+
+    async fn change_role(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        role: Role,
+        deed: &Deed,
+    ) -> Result<RoleOutcome, StoreError> {
+        let (organisation, member, deed) = (*organisation.as_uuid(), *member.as_uuid(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            let all = lock_members(connection, organisation)?;
+            assert_confirmed(connection, &deed)?;
+            let Some(changed) = all.iter().find(|other| other.id == member) else {
+                return Ok(RoleOutcome::NoSuchMember);
+            };
+            // Nothing to do, or done by an earlier run that was committed and whose answer was lost.
+            if changed.role == role.as_str() {
+                return Ok(RoleOutcome::Changed);
+            }
+            if !is_by_administrator(&all, &deed) {
+                return Ok(RoleOutcome::NotAdministrator);
+            }
+            if is_last_administrator(&all, changed) {
+                return Ok(RoleOutcome::LastAdministrator);
+            }
+            let own = memberships::table.find((organisation, member));
+            diesel::update(own).set(memberships::role.eq(role.as_str())).execute(connection)?;
+            let action = match role {
+                Role::Administrator => Action::AdministratorMade,
+                Role::KeyManager => {
+                    end_all_made_by(connection, organisation, member)?;
+                    Action::KeyManagerMade
+                }
+            };
+            record(connection, organisation, action, &changed.email, &deed)?;
+            Ok(RoleOutcome::Changed)
+        });
+        done.await
+    }
+
+    async fn require_second_factor(
+        &self,
+        organisation: OrganisationId,
+        is_required: bool,
+        deed: &Deed,
+    ) -> Result<RequireOutcome, StoreError> {
+        let (organisation, deed) = (*organisation.as_uuid(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            assert_confirmed(connection, &deed)?;
+            if !may_administer(connection, organisation, &deed)? {
+                return Ok(RequireOutcome::NotAdministrator);
+            }
+            if is_required && !has_second_factor(connection, &deed)? {
+                return Ok(RequireOutcome::OwnSecondFactorMissing);
+            }
+            let other_way =
+                organisations::table.find(organisation).filter(organisations::second_factor_required.ne(is_required));
+            let name = diesel::update(other_way)
+                .set(organisations::second_factor_required.eq(is_required))
+                .returning(organisations::name)
+                .get_result::<String>(connection)
+                .optional()?;
+            // None: it is so already.
+            if let Some(name) = name {
+                let action = if is_required { Action::SecondFactorRequired } else { Action::SecondFactorOptional };
+                record(connection, organisation, action, &name, &deed)?;
+            }
+            Ok(RequireOutcome::Decided)
+        });
+        done.await
+    }
+}
+
+/// The columns of a member that decide what can be done to it.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = members)]
+struct LockedMember {
+    id: Uuid,
+    email: String,
+    email_folded: String,
+    #[diesel(select_expression = memberships::role)]
+    role: String,
+}
+
+impl LockedMember {
+    fn is_administrator(&self) -> bool {
+        self.role == Role::Administrator.as_str()
+    }
+}
+
+/// All members of the organisation, locked, so that the last two administrators cannot remove or demote each other at
+/// once.
+fn lock_members(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Vec<LockedMember>> {
+    let all = members::table.inner_join(memberships::table).filter(memberships::organisation_id.eq(organisation));
+    all.order(members::id).select(LockedMember::as_select()).for_update().load(connection)
+}
+
+fn is_by_administrator(all: &[LockedMember], deed: &Deed) -> bool {
+    match &deed.actor {
+        Actor::Operator(_) => true,
+        Actor::Member { id, .. } => all.iter().any(|member| member.id == *id.as_uuid() && member.is_administrator()),
+        Actor::Stranger => false,
+    }
+}
+
+fn is_last_administrator(all: &[LockedMember], member: &LockedMember) -> bool {
+    member.is_administrator() && all.iter().filter(|other| other.is_administrator()).count() == 1
+}
+
+fn has_second_factor(connection: &mut PgConnection, deed: &Deed) -> QueryResult<bool> {
+    let Actor::Member { id, .. } = &deed.actor else { return Ok(true) };
+    members::table.find(id.as_uuid()).select(has_factor()).first(connection)
+}
+
+/// Ends what a former administrator made for others: by none of it does the role come back.
+fn end_all_made_by(connection: &mut PgConnection, organisation: Uuid, member: Uuid) -> QueryResult<()> {
+    let open = invitations::table
+        .filter(invitations::organisation_id.eq(organisation))
+        .filter(invitations::invited_by.eq(member).and(invitations::accepted_by.is_null()));
+    diesel::delete(open).execute(connection)?;
+    let links = password_resets::table
+        .filter(password_resets::issued_by.eq(member).and(password_resets::organisation_id.eq(organisation)));
+    diesel::delete(links).execute(connection).map(drop)
+}

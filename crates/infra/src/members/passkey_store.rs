@@ -1,0 +1,175 @@
+//! Passkeys, over Diesel, and the challenges of sign-ins by a passkey alone.
+
+use async_trait::async_trait;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    Action, AddPasskeyOutcome, CODE_LIMIT, CodeOutcome, Deed, Member, MemberId, NewPasskey, NewSession, PASSKEYS_MAX,
+    PasskeyHolder, PasskeyKey, PasskeyRecord, PasskeyStore, RemovePasskeyOutcome, StoreError, TokenDigest,
+};
+use time::OffsetDateTime;
+
+use crate::audit::log::record_in_all;
+use crate::database::pool::Database;
+use crate::members::confirmation::{assert_confirmed, lock_member};
+use crate::members::row::AccountRow;
+use crate::schema::{members, passkey_challenges, passkeys};
+use crate::sessions::proofs::note_use;
+use crate::sessions::row::{end_others, is_started, start_session};
+
+/// The port [`PasskeyStore`] over PostgreSQL.
+pub struct PostgresPasskeyStore(Database);
+
+impl PostgresPasskeyStore {
+    /// A store over this pool.
+    #[must_use]
+    pub fn new(database: Database) -> Self {
+        Self(database)
+    }
+}
+
+#[async_trait]
+impl PasskeyStore for PostgresPasskeyStore {
+    async fn passkeys(&self, member: MemberId) -> Result<Vec<PasskeyRecord>, StoreError> {
+        let member = *member.as_uuid();
+        let found = self.0.run(move |connection| {
+            let own = passkeys::table.filter(passkeys::member_id.eq(member));
+            own.order((passkeys::created_at, passkeys::digest)).select(PasskeyRow::as_select()).load(connection)
+        });
+        Ok(found.await?.into_iter().filter_map(PasskeyRow::into_record).collect())
+    }
+
+    async fn add(&self, member: &Member, passkey: &NewPasskey, deed: &Deed) -> Result<AddPasskeyOutcome, StoreError> {
+        let (member, passkey, deed) = (member.clone(), passkey.clone(), deed.clone());
+        self.0.run(move |connection| add(connection, &member, &passkey, &deed)).await
+    }
+
+    async fn remove(&self, member: &Member, id: &TokenDigest, deed: &Deed) -> Result<RemovePasskeyOutcome, StoreError> {
+        let (member, digest, deed) = (member.clone(), *id.as_bytes(), deed.clone());
+        let removed = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                assert_confirmed(connection, &deed)?;
+                let own = passkeys::table.find(digest.as_slice()).filter(passkeys::member_id.eq(member.id.as_uuid()));
+                let name = diesel::delete(own).returning(passkeys::name).get_result::<String>(connection).optional()?;
+                let Some(name) = name else {
+                    return Ok(RemovePasskeyOutcome::NoSuchPasskey);
+                };
+                end_others(connection, *member.id.as_uuid(), &deed)?;
+                record_in_all(connection, *member.id.as_uuid(), Action::PasskeyRemoved, &name, &deed)?;
+                Ok(RemovePasskeyOutcome::Removed)
+            })
+        });
+        removed.await
+    }
+
+    async fn holder(&self, id: &TokenDigest) -> Result<Option<PasskeyHolder>, StoreError> {
+        let digest = *id.as_bytes();
+        let found = self.0.run(move |connection| {
+            let passkey = passkeys::table.find(digest.as_slice()).inner_join(members::table);
+            let columns = (AccountRow::as_select(), passkeys::public_key);
+            passkey.select(columns).first::<(AccountRow, Vec<u8>)>(connection).optional()
+        });
+        let Some((account, key)) = found.await? else { return Ok(None) };
+        let key = PasskeyKey::from_spki(&key);
+        key.map(|key| Ok(PasskeyHolder { account: account.try_into()?, key })).transpose()
+    }
+
+    async fn begin(&self, challenge: &TokenDigest, at: OffsetDateTime) -> Result<(), StoreError> {
+        let digest = *challenge.as_bytes();
+        let kept = self.0.run(move |connection| {
+            let row = (passkey_challenges::token_digest.eq(digest.as_slice()), passkey_challenges::started_at.eq(at));
+            diesel::insert_into(passkey_challenges::table).values(row).on_conflict_do_nothing().execute(connection)
+        });
+        kept.await.map(drop)
+    }
+
+    async fn sign_in(
+        &self,
+        challenge: &TokenDigest,
+        passkey: &TokenDigest,
+        session: &NewSession,
+        deed: &Deed,
+    ) -> Result<CodeOutcome, StoreError> {
+        let (challenge, passkey, session, deed) = (*challenge, *passkey, session.clone(), deed.clone());
+        self.0.run(move |connection| sign_in(connection, &challenge, &passkey, &session, &deed)).await
+    }
+}
+
+fn add(
+    connection: &mut PgConnection,
+    member: &Member,
+    passkey: &NewPasskey,
+    deed: &Deed,
+) -> QueryResult<AddPasskeyOutcome> {
+    let id = *member.id.as_uuid();
+    let added = connection.transaction(|connection| {
+        assert_confirmed(connection, deed)?;
+        let row = (
+            passkeys::digest.eq(passkey.id.as_bytes().as_slice()),
+            passkeys::member_id.eq(id),
+            passkeys::credential.eq(&passkey.credential),
+            passkeys::public_key.eq(&passkey.public_key),
+            passkeys::name.eq(passkey.name.as_str()),
+            passkeys::created_at.eq(deed.at),
+        );
+        let added = diesel::insert_into(passkeys::table).values(row).on_conflict_do_nothing().execute(connection)?;
+        if added == 0 {
+            return Ok(AddPasskeyOutcome::AlreadyThere);
+        }
+        let count: i64 = passkeys::table.filter(passkeys::member_id.eq(id)).count().get_result(connection)?;
+        if count > i64::from(PASSKEYS_MAX) {
+            return Err(diesel::result::Error::RollbackTransaction);
+        }
+        end_others(connection, id, deed)?;
+        record_in_all(connection, id, Action::PasskeyAdded, passkey.name.as_str(), deed)?;
+        Ok(AddPasskeyOutcome::Added)
+    });
+    match added {
+        Err(diesel::result::Error::RollbackTransaction) => Ok(AddPasskeyOutcome::TooMany),
+        other => other,
+    }
+}
+
+fn sign_in(
+    connection: &mut PgConnection,
+    challenge: &TokenDigest,
+    passkey: &TokenDigest,
+    session: &NewSession,
+    deed: &Deed,
+) -> QueryResult<CodeOutcome> {
+    connection.transaction(|connection| {
+        let id = *session.member_id.as_uuid();
+        lock_member(connection, id)?;
+        let open = passkey_challenges::table
+            .find(challenge.as_bytes().as_slice())
+            .filter(passkey_challenges::started_at.gt(deed.at - CODE_LIMIT));
+        if diesel::delete(open).execute(connection)? == 0 {
+            // Used by an earlier run whose answer was lost, or by another person.
+            return Ok(if is_started(connection, session)? { CodeOutcome::SignedIn } else { CodeOutcome::Over });
+        }
+        if note_use(connection, id, passkey, deed.at)? == 0 {
+            return Ok(CodeOutcome::WrongCode);
+        }
+        start_session(connection, session, Action::SignedInByPasskey, deed)?;
+        Ok(CodeOutcome::SignedIn)
+    })
+}
+
+/// A passkey, as its member lists it.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = passkeys)]
+struct PasskeyRow {
+    digest: Vec<u8>,
+    credential: Vec<u8>,
+    name: String,
+    created_at: OffsetDateTime,
+    last_used_at: Option<OffsetDateTime>,
+}
+
+impl PasskeyRow {
+    /// None: what is stored is no digest, so nobody can use it.
+    fn into_record(self) -> Option<PasskeyRecord> {
+        let Self { digest, credential, name, created_at, last_used_at } = self;
+        Some(PasskeyRecord { id: TokenDigest::from_bytes(&digest)?, credential, name, created_at, last_used_at })
+    }
+}

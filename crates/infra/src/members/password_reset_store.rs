@@ -1,0 +1,193 @@
+//! Reset links, over Diesel: making, showing and using them.
+
+use async_trait::async_trait;
+use diesel::dsl::{exists, not};
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    Account, Action, Actor, Deed, IssueOutcome, LinkDelivery, Member, MemberId, NewMemberLink, OpenReset,
+    PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX, StoreError,
+    TokenDigest,
+};
+use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
+
+use crate::audit::log::{record, record_in_all, recorded_since};
+use crate::diesel_errors::is_foreign_key_violation;
+use crate::members::PostgresMembers;
+use crate::members::account_store::put_password;
+use crate::members::confirmation::{assert_confirmed, lock_member};
+use crate::members::permission::may_administer;
+use crate::members::row::{AccountRow, belongs_elsewhere};
+use crate::schema::{audit_entries, members, memberships, passkeys as stored_passkeys, password_resets, sessions};
+
+#[async_trait]
+impl PasswordResetStore for PostgresMembers {
+    async fn issue_password_reset(
+        &self,
+        member: &Member,
+        reset: &NewMemberLink,
+        delivery: LinkDelivery,
+        deed: &Deed,
+    ) -> Result<IssueOutcome, StoreError> {
+        let (member, reset, deed) = (member.clone(), reset.clone(), deed.clone());
+        let done = self.0.run(move |connection| {
+            let (id, organisation) = (*member.id.as_uuid(), *member.organisation_id.as_uuid());
+            let issued_by = match &deed.actor {
+                Actor::Member { id, .. } => Some((*id.as_uuid(), organisation)),
+                Actor::Operator(_) | Actor::Stranger => None,
+            };
+            let issued = connection.transaction(|connection| {
+                assert_confirmed(connection, &deed)?;
+                if !may_administer(connection, organisation, &deed)? {
+                    return Ok(IssueOutcome::NotAdministrator);
+                }
+                lock_member(connection, id)?;
+                let is_mailed = delivery == LinkDelivery::Mailed;
+                if issued_by.is_some() && !is_mailed && belongs_elsewhere(connection, id, organisation)? {
+                    return Ok(IssueOutcome::SharedAccount);
+                }
+                put(connection, id, &reset, issued_by, (is_mailed, false))?;
+                record(connection, organisation, Action::PasswordResetIssued, member.email.as_str(), &deed)?;
+                Ok(IssueOutcome::Issued)
+            });
+            // Errors are sorted outside the transaction, which an error must end.
+            match issued {
+                Err(error) if is_foreign_key_violation(&error) => Ok(IssueOutcome::NoSuchMember),
+                other => other,
+            }
+        });
+        done.await
+    }
+
+    async fn request_password_reset(
+        &self,
+        member: MemberId,
+        reset: &NewMemberLink,
+        deed: &Deed,
+    ) -> Result<Option<Account>, StoreError> {
+        let (id, reset, deed) = (*member.as_uuid(), reset.clone(), deed.clone());
+        let found = self.0.transaction(move |connection| {
+            let found = members::table.find(id).select(AccountRow::as_select());
+            let found = found.for_update().first(connection).optional()?;
+            let Some(account) = found else { return Ok(None) };
+            // Each of the organisations has an entry for each link.
+            let any =
+                memberships::table.filter(memberships::member_id.eq(account.id)).select(memberships::organisation_id);
+            let Some(organisation) = any.first::<Uuid>(connection).optional()? else { return Ok(None) };
+            let of_the_day = recorded_since(organisation, Action::PasswordResetRequested, deed.at - Duration::DAY);
+            let of_the_day = of_the_day
+                .filter(audit_entries::subject.eq(&account.email))
+                .filter(audit_entries::id.ne(deed.entry_id.as_uuid()));
+            if of_the_day.count().get_result::<i64>(connection)? >= RESETS_PER_DAY_MAX.into() {
+                return Ok(None);
+            }
+            put(connection, account.id, &reset, None, (true, true))?;
+            record_in_all(connection, account.id, Action::PasswordResetRequested, &account.email, &deed)?;
+            Ok(Some(account))
+        });
+        found.await?.map(Account::try_from).transpose()
+    }
+
+    async fn password_reset(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<OpenReset>, StoreError> {
+        let token = *token;
+        let found = self.0.run(move |connection| {
+            let open = password_resets::table
+                .inner_join(members::table)
+                .filter(password_resets::token_digest.eq(token.as_bytes().as_slice()))
+                .filter(password_resets::expires_at.gt(now))
+                .filter(is_allowed());
+            open.select((AccountRow::as_select(), keeps_factors())).first(connection).optional()
+        });
+        let found: Option<(AccountRow, bool)> = found.await?;
+        let Some((account, keeps_factors)) = found else { return Ok(None) };
+        Ok(Some(OpenReset { account: account.try_into()?, may_remove_passkeys: !keeps_factors }))
+    }
+
+    async fn reset_password(
+        &self,
+        token: &TokenDigest,
+        account: &Account,
+        password: &PasswordHash,
+        passkeys: PasskeysAtReset,
+        deed: &Deed,
+    ) -> Result<PasswordResetOutcome, StoreError> {
+        let (token, account, password, deed) = (*token, account.clone(), password.clone(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            let id = *account.id.as_uuid();
+            lock_member(connection, id)?;
+            let own = password_resets::table
+                .find(id)
+                .filter(password_resets::token_digest.eq(token.as_bytes().as_slice()))
+                .filter(password_resets::expires_at.gt(deed.at))
+                .filter(is_allowed());
+            let Some(keeps_factors) = own.select(keeps_factors()).first::<bool>(connection).optional()? else {
+                // Used by an earlier run whose answer was lost, or by another person who chose the same password.
+                let is_same = members::table.find(id).filter(members::password_hash.eq(password.as_str()));
+                let is_done = diesel::select(exists(is_same)).get_result::<bool>(connection)?;
+                return Ok(if is_done { PasswordResetOutcome::Done } else { PasswordResetOutcome::Gone });
+            };
+            put_password(connection, id, &password)?;
+            diesel::delete(sessions::table.filter(sessions::member_id.eq(id))).execute(connection)?;
+            let action = match passkeys {
+                PasskeysAtReset::Removed if !keeps_factors => {
+                    diesel::delete(stored_passkeys::table.filter(stored_passkeys::member_id.eq(id)))
+                        .execute(connection)?;
+                    Action::PasswordAndPasskeysReset
+                }
+                _ => Action::PasswordReset,
+            };
+            record_in_all(connection, id, action, account.email.as_str(), &deed)?;
+            Ok(PasswordResetOutcome::Done)
+        });
+        done.await
+    }
+}
+
+/// Stores a member's reset link, in place of an earlier one. `by` is the administrator who made it, and their
+/// organisation.
+fn put(
+    connection: &mut PgConnection,
+    member: Uuid,
+    reset: &NewMemberLink,
+    by: Option<(Uuid, Uuid)>,
+    (is_mailed, is_asked_by_stranger): (bool, bool),
+) -> QueryResult<()> {
+    let what = (
+        password_resets::token_digest.eq(reset.token.as_bytes().as_slice()),
+        password_resets::expires_at.eq(reset.expires_at),
+        password_resets::issued_by.eq(by.map(|(member, _)| member)),
+        password_resets::organisation_id.eq(by.map(|(_, organisation)| organisation)),
+        password_resets::is_mailed.eq(is_mailed),
+        password_resets::is_asked_by_stranger.eq(is_asked_by_stranger),
+    );
+    diesel::insert_into(password_resets::table)
+        .values((password_resets::member_id.eq(member), what))
+        .on_conflict(password_resets::member_id)
+        .do_update()
+        .set(what)
+        .execute(connection)
+        .map(drop)
+}
+
+/// Whether the link of a reset may still be used: the member can have joined another organisation since an
+/// administrator was shown it.
+#[diesel::dsl::auto_type]
+fn is_allowed() -> _ {
+    password_resets::is_mailed.or(not(is_of_shared_account()))
+}
+
+/// Whether the link leaves second factors as they are: a stranger asked for it, or one of several organisations.
+#[diesel::dsl::auto_type]
+fn keeps_factors() -> _ {
+    password_resets::is_asked_by_stranger.or(is_of_shared_account())
+}
+
+/// Whether an administrator made the link, and the member belongs to another organisation, too.
+#[diesel::dsl::auto_type]
+fn is_of_shared_account() -> _ {
+    let elsewhere = memberships::table
+        .filter(memberships::member_id.eq(password_resets::member_id))
+        .filter(memberships::organisation_id.nullable().ne(password_resets::organisation_id));
+    exists(elsewhere)
+}

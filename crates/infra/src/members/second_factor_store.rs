@@ -1,0 +1,134 @@
+//! Second factors, over Diesel: turning them on and off, and their recovery codes.
+
+use async_trait::async_trait;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    Action, Actor, Deed, Member, MemberId, NewSecondFactor, SecondFactorOutcome, SecondFactorStore, StoreError,
+    TokenDigest,
+};
+use uuid::Uuid;
+
+use crate::audit::log::record_in_all;
+use crate::members::PostgresMembers;
+use crate::members::confirmation::{assert_confirmed, lock_member};
+use crate::members::permission::may_administer;
+use crate::members::row::belongs_elsewhere;
+use crate::schema::{members, passkeys, recovery_codes};
+use crate::sessions::row::end_others;
+
+#[async_trait]
+impl SecondFactorStore for PostgresMembers {
+    async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError> {
+        let id = *member.as_uuid();
+        let done = self.0.run(move |connection| {
+            let has_factor = members::table.find(id).select(members::totp_secret.is_not_null());
+            if has_factor.first::<bool>(connection).optional()? != Some(true) {
+                return Ok(None);
+            }
+            let left: i64 = recovery_codes::table.filter(recovery_codes::member_id.eq(id)).count().first(connection)?;
+            Ok(u32::try_from(left).ok())
+        });
+        done.await
+    }
+
+    async fn turn_on(
+        &self,
+        member: &Member,
+        factor: &NewSecondFactor,
+        deed: &Deed,
+    ) -> Result<SecondFactorOutcome, StoreError> {
+        let (member, factor, deed) = (member.clone(), factor.clone(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            let id = *member.id.as_uuid();
+            assert_confirmed(connection, &deed)?;
+            let secret = factor.secret.as_bytes();
+            // None yet, or this very one from an earlier run that was committed and whose answer was lost.
+            let is_free = members::totp_secret.is_null().or(members::totp_secret.assume_not_null().eq(secret));
+            let turned_on = diesel::update(members::table.find(id).filter(is_free))
+                .set((members::totp_secret.eq(secret), members::totp_used_step.eq(factor.used_step)))
+                .execute(connection)?;
+            if turned_on == 0 {
+                return Ok(SecondFactorOutcome::Unchanged);
+            }
+            put_recovery_codes(connection, id, &factor.recovery_codes)?;
+            end_others(connection, id, &deed)?;
+            record_change(connection, &member, Action::SecondFactorTurnedOn, &deed)
+        });
+        done.await
+    }
+
+    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<SecondFactorOutcome, StoreError> {
+        let (member, deed) = (member.clone(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            let id = *member.id.as_uuid();
+            assert_confirmed(connection, &deed)?;
+            let is_own = matches!(&deed.actor, Actor::Member { id: actor, .. } if *actor == member.id);
+            if !is_own && !may_administer(connection, *member.organisation_id.as_uuid(), &deed)? {
+                return Ok(SecondFactorOutcome::NotAdministrator);
+            }
+            lock_member(connection, id)?;
+            let is_operator = matches!(&deed.actor, Actor::Operator(_));
+            if !is_own && !is_operator && belongs_elsewhere(connection, id, *member.organisation_id.as_uuid())? {
+                return Ok(SecondFactorOutcome::SharedAccount);
+            }
+            let turned_off = diesel::update(members::table.find(id).filter(members::totp_secret.is_not_null()))
+                .set((members::totp_secret.eq(None::<Vec<u8>>), members::totp_used_step.eq(None::<i64>)))
+                .execute(connection)?;
+            // For a member who may have lost passkeys, too, or has one that a thief added.
+            let removed = match is_own {
+                true => 0,
+                false => diesel::delete(passkeys::table.filter(passkeys::member_id.eq(id))).execute(connection)?,
+            };
+            if turned_off + removed == 0 {
+                return Ok(SecondFactorOutcome::Unchanged);
+            }
+            put_recovery_codes(connection, id, &[])?;
+            end_others(connection, id, &deed)?;
+            record_change(connection, &member, Action::SecondFactorTurnedOff, &deed)
+        });
+        done.await
+    }
+
+    async fn replace_recovery_codes(
+        &self,
+        member: &Member,
+        codes: &[TokenDigest],
+        deed: &Deed,
+    ) -> Result<SecondFactorOutcome, StoreError> {
+        let (member, codes, deed) = (member.clone(), codes.to_vec(), deed.clone());
+        let done = self.0.transaction(move |connection| {
+            let id = *member.id.as_uuid();
+            assert_confirmed(connection, &deed)?;
+            // Locked, so that two windows cannot both add their codes.
+            let factor = members::table.find(id).select(members::totp_secret.is_not_null()).for_update();
+            if factor.first::<bool>(connection).optional()? != Some(true) {
+                return Ok(SecondFactorOutcome::Unchanged);
+            }
+            put_recovery_codes(connection, id, &codes)?;
+            end_others(connection, id, &deed)?;
+            record_change(connection, &member, Action::RecoveryCodesReplaced, &deed)
+        });
+        done.await
+    }
+}
+
+fn put_recovery_codes(connection: &mut PgConnection, member: Uuid, codes: &[TokenDigest]) -> QueryResult<()> {
+    diesel::delete(recovery_codes::table.filter(recovery_codes::member_id.eq(member))).execute(connection)?;
+    let rows = codes
+        .iter()
+        .map(|code| (recovery_codes::member_id.eq(member), recovery_codes::digest.eq(code.as_bytes().as_slice())));
+    let rows: Vec<_> = rows.collect();
+    diesel::insert_into(recovery_codes::table).values(rows).execute(connection).map(drop)
+}
+
+/// Records that a member's second factor was changed.
+fn record_change(
+    connection: &mut PgConnection,
+    member: &Member,
+    action: Action,
+    deed: &Deed,
+) -> QueryResult<SecondFactorOutcome> {
+    record_in_all(connection, *member.id.as_uuid(), action, member.email.as_str(), deed)
+        .map(|()| SecondFactorOutcome::Changed)
+}

@@ -1,0 +1,209 @@
+//! What operators do to a whole organisation, over PostgreSQL.
+//!
+//! Whether an organisation is suspended also stands beside each of its keys, so that the insert of a patient looks at
+//! one row alone. Both change in one transaction, in which the organisation's row is locked: a key that is made at the
+//! same moment waits, and is refused.
+
+mod erase;
+mod row;
+
+use diesel::dsl::{exists, not};
+use diesel::prelude::*;
+use intake_domain::{Action, Deed, Name, Organisation, OrganisationId, OrganisationRecord, StoreError};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::audit::log::{name_of, record};
+use crate::database::clock;
+use crate::database::pool::Database;
+use crate::schema::{api_keys, invitations, members, memberships, organisations};
+
+pub use erase::{EraseOrganisation, erase_organisation};
+pub(crate) use row::OrganisationRow;
+
+/// Organisations over PostgreSQL.
+pub struct PostgresOrganisations(Database);
+
+/// What became of an attempt to change an organisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrganisationOutcome {
+    /// It is so from now on.
+    Changed(OrganisationRecord),
+    /// It was so already; nothing was changed or recorded.
+    Unchanged(OrganisationRecord),
+    /// It is closed, which stays so.
+    Closed(OrganisationRecord),
+    /// There is no such organisation.
+    NotFound,
+}
+
+impl PostgresOrganisations {
+    /// Organisations over this pool.
+    #[must_use]
+    pub fn new(database: Database) -> Self {
+        Self(database)
+    }
+
+    /// Makes an organisation, as nobody's change.
+    pub async fn add(&self, organisation: &Organisation) -> Result<(), StoreError> {
+        let (id, name) = (*organisation.id.as_uuid(), organisation.name.to_string());
+        let added = self.0.run(move |connection| {
+            let row = (organisations::id.eq(id), organisations::name.eq(&name));
+            diesel::insert_into(organisations::table).values(row).on_conflict_do_nothing().execute(connection)
+        });
+        added.await.map(drop)
+    }
+
+    /// All organisations, the oldest first.
+    pub async fn all(&self) -> Result<Vec<OrganisationRecord>, StoreError> {
+        let found = self.0.run(|connection| {
+            let oldest_first = organisations::table.order((organisations::created_at, organisations::id));
+            oldest_first.select(OrganisationRow::as_select()).load(connection)
+        });
+        Ok(found.await?.into_iter().map(OrganisationRecord::from).collect())
+    }
+
+    /// Makes an organisation, as an operator.
+    pub async fn create(&self, organisation: &Organisation, deed: &Deed) -> Result<(), StoreError> {
+        let (id, name, deed) = (*organisation.id.as_uuid(), organisation.name.to_string(), deed.clone());
+        let created = self.0.transaction(move |connection| {
+            let row = (organisations::id.eq(id), organisations::name.eq(&name));
+            diesel::insert_into(organisations::table).values(row).on_conflict_do_nothing().execute(connection)?;
+            record(connection, id, Action::OrganisationCreated, &name, &deed)
+        });
+        created.await
+    }
+
+    /// Gives the organisation another name. The record keeps both.
+    pub async fn rename(
+        &self,
+        id: OrganisationId,
+        name: &Name,
+        deed: &Deed,
+    ) -> Result<OrganisationOutcome, StoreError> {
+        let name = name.clone();
+        self.change(id, deed, move |connection, found, deed| {
+            let (id, old) = (*found.id.as_uuid(), found.name.clone());
+            if old == name.as_str() {
+                return Ok(false);
+            }
+            let renamed = diesel::update(organisations::table.find(id)).set(organisations::name.eq(name.as_str()));
+            renamed.execute(connection)?;
+            record(connection, id, Action::OrganisationRenamed, &format!("{old} → {name}"), deed)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Refuses all keys of the organisation until it is resumed.
+    pub async fn suspend(&self, id: OrganisationId, deed: &Deed) -> Result<OrganisationOutcome, StoreError> {
+        self.change(id, deed, |connection, found, deed| {
+            if found.suspended_at.is_some() || found.closed_at.is_some() {
+                return Ok(false);
+            }
+            let now = Some(clock::read(connection)?);
+            let id = *found.id.as_uuid();
+            diesel::update(organisations::table.find(id))
+                .set(organisations::suspended_at.eq(now))
+                .execute(connection)?;
+            let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
+            diesel::update(keys).set(api_keys::suspended_at.eq(now)).execute(connection)?;
+            record(connection, id, Action::OrganisationSuspended, &found.name, deed)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Takes the keys of the organisation again, except those that were revoked or have expired.
+    pub async fn resume(&self, id: OrganisationId, deed: &Deed) -> Result<OrganisationOutcome, StoreError> {
+        self.change(id, deed, |connection, found, deed| {
+            if found.suspended_at.is_none() || found.closed_at.is_some() {
+                return Ok(false);
+            }
+            let id = *found.id.as_uuid();
+            let never = None::<OffsetDateTime>;
+            diesel::update(organisations::table.find(id))
+                .set(organisations::suspended_at.eq(never))
+                .execute(connection)?;
+            let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
+            diesel::update(keys).set(api_keys::suspended_at.eq(never)).execute(connection)?;
+            record(connection, id, Action::OrganisationResumed, &found.name, deed)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Revokes all keys of the organisation and removes its members and invitations, for good. Its patients stay.
+    pub async fn close(&self, id: OrganisationId, deed: &Deed) -> Result<OrganisationOutcome, StoreError> {
+        self.change(id, deed, |connection, found, deed| {
+            if found.closed_at.is_some() {
+                return Ok(false);
+            }
+            let now = Some(clock::read(connection)?);
+            let id = *found.id.as_uuid();
+            diesel::update(organisations::table.find(id)).set(organisations::closed_at.eq(now)).execute(connection)?;
+            let keys = api_keys::table.filter(api_keys::organisation_id.eq(id).and(api_keys::revoked_at.is_null()));
+            let revoked = (api_keys::revoked_at.eq(now), api_keys::revoked_by.eq(name_of(&deed.actor)));
+            diesel::update(keys).set(revoked).execute(connection)?;
+            // First, because a guest who joins at this moment holds the invitation.
+            diesel::delete(invitations::table.filter(invitations::organisation_id.eq(id))).execute(connection)?;
+            let all = members::table.inner_join(memberships::table).filter(memberships::organisation_id.eq(id));
+            let all = all.order(members::id).select(members::id).for_update().load::<Uuid>(connection)?;
+            end_memberships(connection, id, &all)?;
+            record(connection, id, Action::OrganisationClosed, &found.name, deed)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Runs a change, which says whether there was one to make, with the organisation's row locked.
+    async fn change(
+        &self,
+        id: OrganisationId,
+        deed: &Deed,
+        change: impl Fn(&mut PgConnection, &OrganisationRecord, &Deed) -> QueryResult<bool> + Send + Sync + 'static,
+    ) -> Result<OrganisationOutcome, StoreError> {
+        let (id, deed) = (*id.as_uuid(), deed.clone());
+        let changed = self.0.run(move |connection| {
+            connection.transaction(|connection| {
+                let row = organisations::table.find(id).select(OrganisationRow::as_select());
+                let Some(found) = row.for_no_key_update().first(connection).optional()? else {
+                    return Ok(OrganisationOutcome::NotFound);
+                };
+                let found = OrganisationRecord::from(found);
+                if change(connection, &found, &deed)? {
+                    return Ok(OrganisationOutcome::Changed(row.first(connection)?.into()));
+                }
+                let is_closed = found.closed_at.is_some();
+                Ok(if is_closed { OrganisationOutcome::Closed(found) } else { OrganisationOutcome::Unchanged(found) })
+            })
+        });
+        changed.await
+    }
+}
+
+/// Whether the organisation may get a key or a member. Nobody suspends or closes it before the end of the transaction.
+pub(crate) fn locked(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Option<OrganisationRecord>> {
+    let row = organisations::table.find(organisation).select(OrganisationRow::as_select());
+    Ok(row.for_share().first(connection).optional()?.map(Into::into))
+}
+
+/// The same, for one transaction at a time.
+pub(crate) fn locked_exclusively(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+) -> QueryResult<Option<OrganisationRecord>> {
+    let row = organisations::table.find(organisation).select(OrganisationRow::as_select());
+    Ok(row.for_no_key_update().first(connection).optional()?.map(Into::into))
+}
+
+/// Ends memberships of locked members, and deletes the accounts that belong to no other organisation. Foreign keys
+/// remove the sessions in the organisation, and the reset links and invitations that the members made there; with an
+/// account, all that it has.
+pub(crate) fn end_memberships(connection: &mut PgConnection, organisation: Uuid, ended: &[Uuid]) -> QueryResult<()> {
+    let own = memberships::table.filter(memberships::organisation_id.eq(organisation));
+    diesel::delete(own.filter(memberships::member_id.eq_any(ended))).execute(connection)?;
+    let left = memberships::table.filter(memberships::member_id.eq(members::id));
+    let without = members::table.filter(members::id.eq_any(ended)).filter(not(exists(left)));
+    diesel::delete(without).execute(connection).map(drop)
+}

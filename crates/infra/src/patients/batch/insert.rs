@@ -1,0 +1,297 @@
+//! The statements of a batch. The insert stores the patients whose key is active, unless they were erased. The
+//! standings of the keys are asked for only if the insert did not store every patient. The key's organisation is known
+//! beforehand, so Citus, which keeps the keys of an organisation beside its patients, sends the insert to the node that
+//! holds both.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use diesel::dsl::now;
+use diesel::pg::Pg;
+use diesel::prelude::*;
+use diesel::query_builder::{AstPass, QueryFragment, QueryId};
+use diesel::sql_types::{Array, Binary, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{ByField, Field, KeyHolder, KeyRefusal, KeyStanding, OrganisationId, Registration};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::keys::ids;
+use crate::schema::api_keys;
+
+/// The columns of the fields, in the order in which both forms bind their values.
+static FIELDS: LazyLock<String> = LazyLock::new(|| Field::ALL.map(Field::column).join(", "));
+
+/// What makes a key active.
+const IS_ACTIVE: &str = "revoked_at IS NULL AND suspended_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
+
+/// How the insert looks for the erasure of a patient: as a scalar, because PostgreSQL would turn `NOT EXISTS` into a
+/// join, and plan it while the table is small to read all of it.
+const ERASURE: [&str; 2] = [" AND (SELECT true FROM ", " AS erasures WHERE erasures.organisation_id = "];
+
+/// The names of the tables that the insert uses: those of one shard where it goes past Citus.
+pub(super) struct Tables<'a> {
+    pub(super) patients: &'a str,
+    pub(super) api_keys: &'a str,
+    pub(super) erasures: &'a str,
+}
+
+const TABLES: Tables<'_> = Tables { patients: "patients", api_keys: "api_keys", erasures: "erasures" };
+
+/// A batch as PostgreSQL takes it: one array for each column of the rows.
+#[derive(Default)]
+pub(crate) struct InsertBatch<'a> {
+    organisation_ids: Vec<Uuid>,
+    key_ids: Vec<Uuid>,
+    ids: Vec<Uuid>,
+    /// The values of each field; empty for the date of birth, which is sent as a date.
+    texts: ByField<Vec<Option<&'a str>>>,
+    dates_of_birth: Vec<time::Date>,
+    created_at: Vec<OffsetDateTime>,
+    idempotency_keys: Vec<Option<&'a str>>,
+    request_digests: Vec<Option<&'a [u8]>>,
+}
+
+impl<'a> InsertBatch<'a> {
+    /// How many patients the batch would create.
+    pub(crate) fn rows(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Stores the patients and returns how many of them this run of the statement has stored. To return which ones
+    /// would cost more than to look them up in the rare case that one is missing. A probe is carried out even if there
+    /// are none to store.
+    pub(crate) fn store(&self, connection: &mut PgConnection, is_probed: bool, is_spread: bool) -> QueryResult<usize> {
+        if self.rows() == 0 && !is_probed {
+            return Ok(0);
+        }
+        Insert { rows: self, tables: TABLES, is_spread, is_explain: false }.execute(connection)
+    }
+
+    /// The text of the insert into these tables, with the arrays as parameters.
+    pub(super) fn text(tables: Tables<'_>) -> String {
+        let insert = Insert { rows: &Self::default(), tables, is_spread: false, is_explain: false };
+        let text = diesel::debug_query::<Pg, _>(&insert).to_string();
+        text.split(" -- binds").next().unwrap_or_default().to_owned()
+    }
+
+    /// The parameters of that text.
+    pub(super) fn walk_parameters<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.organisation_ids)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.key_ids)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<SqlUuid>, _>(&self.ids)?;
+        for field in Field::ALL {
+            out.push_sql(", ");
+            match field {
+                Field::DateOfBirth => out.push_bind_param::<Array<Date>, _>(&self.dates_of_birth)?,
+                field => out.push_bind_param::<Array<Nullable<Text>>, _>(&self.texts[field])?,
+            }
+        }
+        out.push_sql(", ");
+        out.push_bind_param::<Array<Nullable<Text>>, _>(&self.idempotency_keys)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<Nullable<Binary>>, _>(&self.request_digests)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Array<Timestamptz>, _>(&self.created_at)
+    }
+
+    /// The organisations of the patients.
+    pub(crate) fn organisations(&self) -> impl Iterator<Item = OrganisationId> {
+        self.organisation_ids.iter().map(|id| OrganisationId::from(*id))
+    }
+
+    /// Lets the database plan the insert without making it. Fails if one of the values is at fault.
+    pub(crate) fn explain(self, connection: &mut PgConnection) -> QueryResult<usize> {
+        Insert { rows: &self, tables: TABLES, is_spread: true, is_explain: true }.execute(connection)
+    }
+}
+
+impl<'a> FromIterator<(&'a Registration, KeyHolder)> for InsertBatch<'a> {
+    fn from_iter<T: IntoIterator<Item = (&'a Registration, KeyHolder)>>(rows: T) -> Self {
+        let mut batch = Self::default();
+        for (registration, holder) in rows {
+            let (organisation, key) = ids(&holder);
+            let patient = &registration.patient;
+            let retry = registration.retry.as_ref();
+            batch.organisation_ids.push(organisation);
+            batch.key_ids.push(key);
+            batch.ids.push(*registration.id.as_uuid());
+            for field in Field::ALL {
+                match field {
+                    Field::DateOfBirth => batch.dates_of_birth.push(patient.date_of_birth()),
+                    field => batch.texts[field].push(patient.get(field)),
+                }
+            }
+            batch.created_at.push(registration.created_at);
+            batch.idempotency_keys.push(retry.map(|retry| retry.key.as_str()));
+            batch.request_digests.push(retry.map(|retry| retry.digest.as_bytes().as_slice()));
+        }
+        batch
+    }
+}
+
+/// The insert. Erasures are looked up for every patient, because the statement may be carried out long after it was
+/// sent, and after its patient was stored by another one and erased (`rights.rs` has the other half of this).
+struct Insert<'a> {
+    rows: &'a InsertBatch<'a>,
+    tables: Tables<'a>,
+    /// Citus knows by their names which nodes the organisations concern. PostgreSQL alone would begin with the names,
+    /// and compare each key with each patient.
+    is_spread: bool,
+    /// Whether the statement is planned with all its values, and not run.
+    is_explain: bool,
+}
+
+impl Insert<'_> {
+    /// A single patient, without arrays, which would take a quarter longer.
+    fn walk_one<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let rows = &self.rows;
+        out.push_bind_param::<SqlUuid, _>(first(&rows.ids)?)?;
+        for field in Field::ALL {
+            out.push_sql(", ");
+            match field {
+                Field::DateOfBirth => out.push_bind_param::<Date, _>(first(&rows.dates_of_birth)?)?,
+                field => out.push_bind_param::<Nullable<Text>, _>(first(&rows.texts[field])?)?,
+            }
+        }
+        out.push_sql(", ");
+        out.push_bind_param::<Nullable<Text>, _>(first(&rows.idempotency_keys)?)?;
+        out.push_sql(", ");
+        out.push_bind_param::<Nullable<Binary>, _>(first(&rows.request_digests)?)?;
+        for _ in ["created_at", "updated_at"] {
+            out.push_sql(", ");
+            out.push_bind_param::<Timestamptz, _>(first(&rows.created_at)?)?;
+        }
+        out.push_sql(" FROM ");
+        out.push_sql(self.tables.api_keys);
+        out.push_sql(" AS key WHERE organisation_id = ");
+        out.push_bind_param::<SqlUuid, _>(first(&rows.organisation_ids)?)?;
+        out.push_sql(" AND id = ");
+        out.push_bind_param::<SqlUuid, _>(first(&rows.key_ids)?)?;
+        out.push_sql(" AND ");
+        out.push_sql(IS_ACTIVE);
+        // Citus wants the organisation itself beside each table.
+        self.walk_erasure(out.reborrow());
+        out.push_bind_param::<SqlUuid, _>(first(&rows.organisation_ids)?)?;
+        out.push_sql(" AND patient_id = ");
+        out.push_bind_param::<SqlUuid, _>(first(&rows.ids)?)?;
+        out.push_sql(") IS NULL");
+        self.walk_erasure(out.reborrow());
+        out.push_bind_param::<SqlUuid, _>(first(&rows.organisation_ids)?)?;
+        out.push_sql(" AND idempotency_digest = sha256(convert_to(");
+        out.push_bind_param::<Nullable<Text>, _>(first(&rows.idempotency_keys)?)?;
+        out.push_sql(", 'UTF8'))) IS NULL");
+        Ok(())
+    }
+
+    fn walk_many<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let rows = &self.rows;
+        out.push_sql("row.id, ");
+        out.push_sql(&FIELDS);
+        out.push_sql(", idempotency_key, request_digest, row.created_at, row.created_at FROM unnest(");
+        rows.walk_parameters(out.reborrow())?;
+        out.push_sql(") AS row (organisation_id, key_id, id, ");
+        out.push_sql(&FIELDS);
+        out.push_sql(
+            ", idempotency_key, request_digest, created_at)
+                JOIN ",
+        );
+        out.push_sql(self.tables.api_keys);
+        out.push_sql(
+            " AS key ON key.organisation_id = row.organisation_id AND key.id = row.key_id
+            WHERE ",
+        );
+        out.push_sql(IS_ACTIVE);
+        // $1 is the organisations.
+        let of_named = if self.is_spread { " AND erasures.organisation_id = ANY ($1)" } else { "" };
+        if self.is_spread {
+            out.push_sql(" AND key.organisation_id = ANY ($1)");
+        }
+        for erased in ["patient_id = row.id", "idempotency_digest = sha256(convert_to(idempotency_key, 'UTF8'))"] {
+            self.walk_erasure(out.reborrow());
+            out.push_sql("key.organisation_id AND ");
+            out.push_sql(erased);
+            out.push_sql(of_named);
+            out.push_sql(") IS NULL");
+        }
+        Ok(())
+    }
+
+    fn walk_erasure(&self, mut out: AstPass<'_, '_, Pg>) {
+        let [before, after] = ERASURE;
+        out.push_sql(before);
+        out.push_sql(self.tables.erasures);
+        out.push_sql(after);
+    }
+}
+
+impl QueryFragment<Pg> for Insert<'_> {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        if self.is_explain {
+            out.push_sql("EXPLAIN ");
+        }
+        out.push_sql("INSERT INTO ");
+        out.push_sql(self.tables.patients);
+        out.push_sql(" (organisation_id, key_id, id, ");
+        out.push_sql(&FIELDS);
+        out.push_sql(
+            ", idempotency_key, request_digest, created_at, updated_at)
+            SELECT key.organisation_id, key.id, ",
+        );
+        if self.rows.rows() == 1 {
+            self.walk_one(out.reborrow())?;
+        } else {
+            self.walk_many(out.reborrow())?;
+        }
+        out.push_sql(" ON CONFLICT DO NOTHING");
+        Ok(())
+    }
+}
+
+impl QueryId for Insert<'_> {
+    type QueryId = ();
+
+    // There are few texts. Each is parsed and planned once per connection, which Diesel knows by the text itself.
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+
+impl RunQueryDsl<PgConnection> for Insert<'_> {}
+
+fn first<T>(values: &[T]) -> QueryResult<&T> {
+    values.first().ok_or(diesel::result::Error::NotFound)
+}
+
+/// The standing of each of the keys that exist.
+pub(crate) fn standings(
+    connection: &mut PgConnection,
+    keys: impl Iterator<Item = KeyHolder>,
+) -> QueryResult<HashMap<KeyHolder, KeyStanding>> {
+    let (organisations, keys): (Vec<_>, Vec<_>) = keys.map(|holder| ids(&holder)).unzip();
+    if keys.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let has_expired = api_keys::expires_at.le(now.into_sql::<Nullable<Timestamptz>>());
+    let rows = api_keys::table
+        .filter(api_keys::organisation_id.eq_any(organisations).and(api_keys::id.eq_any(keys)))
+        .select((
+            api_keys::organisation_id,
+            api_keys::id,
+            api_keys::revoked_at.is_not_null(),
+            has_expired,
+            api_keys::suspended_at.is_not_null(),
+        ))
+        .load::<(Uuid, Uuid, bool, Option<bool>, bool)>(connection)?;
+    let standing =
+        |(organisation, key, is_revoked, has_expired, is_suspended): (Uuid, Uuid, bool, Option<bool>, bool)| {
+            let holder = KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
+            let standing = match (is_revoked, has_expired, is_suspended) {
+                (true, ..) => KeyStanding::Refused(KeyRefusal::Revoked),
+                (false, Some(true), _) => KeyStanding::Refused(KeyRefusal::Expired),
+                (false, _, true) => KeyStanding::Refused(KeyRefusal::Suspended),
+                (false, _, false) => KeyStanding::Active(holder),
+            };
+            (holder, standing)
+        };
+    Ok(rows.into_iter().map(standing).collect())
+}

@@ -1,0 +1,156 @@
+//! Stores one batch over one connection, and reads the outcome of each request.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use diesel::prelude::*;
+use intake_domain::{KeyHolder, KeyRefusal, KeyStanding, Registered, StoreError};
+
+use super::direct;
+use super::failure::{Failed, failed};
+use super::insert::{InsertBatch, standings};
+use super::request::{Answer, Request, Task};
+use super::stored_before::StoredBefore;
+use crate::keys::directory::KeyDirectory;
+use crate::keys::uses::KeyUses;
+
+/// The statement is planned once per connection, perhaps while the tables are empty: without these settings it would
+/// then scan whole tables later on. Citus must know the values to know which nodes it concerns. The insert must see
+/// every erasure that is committed before it locks the table (`rights.rs`), whatever isolation the role's settings ask
+/// for.
+const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SELECT set_config('plan_cache_mode',
+    CASE WHEN to_regproc('citus_version') IS NULL THEN 'force_generic_plan' ELSE 'force_custom_plan' END, false);
+    SET enable_seqscan = off; SET jit = off";
+
+/// Larger than most patients, so that it finds no room where they find none.
+const TRIAL: &str = "INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth,
+        email, address_line1, address_line2, suburb, created_at, updated_at)
+    SELECT gen_random_uuid(), gen_random_uuid(), filler, filler, '+61412345678', '1985-03-21',
+        filler, filler, filler, filler, now(), now() FROM repeat('x', 255) AS filler";
+
+/// What the connections of writers are set to.
+pub(crate) fn settings(lock_timeout: Duration) -> String {
+    format!("{SETTINGS}; SET lock_timeout = {}", lock_timeout.as_millis())
+}
+
+/// What batches learn and note beside their answers.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) directory: KeyDirectory,
+    pub(crate) uses: KeyUses,
+}
+
+/// Stores the batch: one outcome for each request, in their order. Costs one round trip if all are patients that are
+/// created, one more if keys are to be found, and two more if not every patient was created.
+pub(crate) fn store(
+    connection: &mut PgConnection,
+    requests: &[Request],
+    context: &Context,
+    lock_timeout: Duration,
+    was_away: bool,
+) -> Result<Vec<Result<Answer, StoreError>>, Failed> {
+    let started = Instant::now();
+    let mut is_stored = false;
+    let answers = answers(connection, requests, context, was_away, &mut is_stored);
+    let took_long = started.elapsed() >= lock_timeout;
+    answers.map_err(|error| failed(connection, requests, error, is_stored, took_long.then_some(lock_timeout)))
+}
+
+fn answers(
+    connection: &mut PgConnection,
+    requests: &[Request],
+    context: &Context,
+    was_away: bool,
+    is_stored: &mut bool,
+) -> QueryResult<Vec<Result<Answer, StoreError>>> {
+    let asked =
+        requests.iter().filter_map(|request| if let Task::Find(key) = &request.task { Some(key) } else { None });
+    context.directory.learn(connection, asked)?;
+    let is_spread = context.directory.shards.is_spread();
+    let batch: InsertBatch<'_> = requests.iter().filter_map(Request::row).collect();
+    let rows = batch.rows();
+    // On Citus one shard or another may be away, which must not take the whole instance out of service.
+    let is_probed = !is_spread && requests.iter().any(|request| matches!(request.task, Task::Probe));
+    if is_probed && was_away {
+        try_to_write(connection)?;
+    }
+    let stored = match context.directory.shards.function(batch.organisations()) {
+        Some(shard) => direct::store(&batch, shard, connection)?,
+        None => None,
+    };
+    let stored = stored.map_or_else(|| batch.store(connection, is_probed, is_spread), Ok)?;
+    let are_all_created = stored == rows;
+    *is_stored = true;
+    let is_open = |request: &&Request| !are_all_created || matches!(request.task, Task::Check(_));
+    let standings = standings(connection, requests.iter().filter(is_open).filter_map(Request::holder))?;
+    let mut found = match are_all_created {
+        true => Vec::new(),
+        false => found_before(connection, requests, &standings, is_spread)?,
+    }
+    .into_iter();
+    let standing = |holder: &KeyHolder| standing(&standings, holder);
+    let is_use = |request: &&Request| match &request.task {
+        Task::Create(..) if are_all_created => true,
+        Task::Create(_, holder) | Task::Check(holder) => matches!(standing(holder), KeyStanding::Active(_)),
+        Task::Find(_) | Task::Probe => false,
+    };
+    let uses = requests.iter().filter(is_use).filter_map(|request| Some((request.holder()?, request.since)));
+    context.uses.note(uses);
+    let answer = |request: &Request| match &request.task {
+        Task::Find(key) => Ok(Answer::Found(context.directory.holder(key))),
+        Task::Probe => Ok(Answer::Probed),
+        Task::Check(holder) => Ok(Answer::Standing(standing(holder))),
+        Task::Create(_, holder) if are_all_created => {
+            Ok(Answer::Registered(Registered::Created(holder.organisation_id)))
+        }
+        Task::Create(_, holder) => {
+            outcome(found.next().flatten(), standing(holder), request.was_sent).map(Answer::Registered)
+        }
+    };
+    Ok(requests.iter().map(answer).collect())
+}
+
+/// Stores a patient of no organisation and takes it back: a full disk shows only where something is written.
+fn try_to_write(connection: &mut PgConnection) -> QueryResult<()> {
+    use diesel::result::Error::RollbackTransaction;
+
+    connection.transaction(|connection| {
+        let taken_back = connection.transaction(|connection| {
+            diesel::sql_query(TRIAL).execute(connection)?;
+            Err(RollbackTransaction)
+        });
+        if let Err(RollbackTransaction) = taken_back { Ok(()) } else { taken_back }
+    })
+}
+
+/// The standing of the holder's key. A key that is not there was remembered, and the database was put back to a moment
+/// before it.
+fn standing(standings: &HashMap<KeyHolder, KeyStanding>, holder: &KeyHolder) -> KeyStanding {
+    standings.get(holder).copied().unwrap_or(KeyStanding::Refused(KeyRefusal::Unknown))
+}
+
+/// What is stored of each patient: this run has stored it, or an earlier one that lost the answer, whatever the key is
+/// worth now.
+fn found_before(
+    connection: &mut PgConnection,
+    requests: &[Request],
+    standings: &HashMap<KeyHolder, KeyStanding>,
+    is_spread: bool,
+) -> QueryResult<Vec<Option<Registered>>> {
+    let mut stored_before = StoredBefore::default();
+    for (registration, holder) in requests.iter().filter_map(Request::row) {
+        let is_active = matches!(standing(standings, &holder), KeyStanding::Active(_));
+        stored_before.ask(holder.organisation_id, registration, is_active);
+    }
+    stored_before.find(connection, is_spread)
+}
+
+/// A patient that was sent before and is not stored may still be: the server may be working on it. Then nothing can be
+/// answered, not even that it was refused. Neither if the key has become visible only after the insert.
+fn outcome(found: Option<Registered>, standing: KeyStanding, was_sent: bool) -> Result<Registered, StoreError> {
+    match (found, standing) {
+        (Some(registered), _) => Ok(registered),
+        (None, KeyStanding::Refused(refusal)) if !was_sent => Ok(Registered::Refused(refusal)),
+        (None, _) => Err(StoreError::Unavailable("an earlier statement may still take effect".into())),
+    }
+}

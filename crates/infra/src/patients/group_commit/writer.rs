@@ -1,0 +1,303 @@
+//! A writer: a thread that owns one connection, takes all that waits in its queue, and stores it. While the database is
+//! away it sends the same batch again and again, which the ids in it make harmless.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use intake_domain::{Registered, Source, StoreError};
+
+use super::in_progress::InProgress;
+use super::job::{BATCH_MAX, Job, Outcome};
+use super::lane::{Gather, Lane};
+use crate::database::connect::{CONNECT_TIMEOUT, ConnectError, OpenConnection, RETRY_PAUSE};
+use crate::database::lasting::Lasting;
+use crate::metrics::{BATCH_ROWS, QUEUE_WAIT, RECONNECTS, STATEMENT};
+use crate::patients::batch::failure::{Cause, Failed};
+use crate::patients::batch::request::{Answer, Request};
+use crate::patients::batch::store::{settings, store};
+
+/// How long a row with an idempotency key may wait for another transaction with the same key, and its batch with it. An
+/// ordinary commit takes far less; where commits are slow, the limit is two of them.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(25);
+/// The same limit for locked rows, which delay only each other.
+const LOCKED_LOCK_TIMEOUT: Duration = Duration::from_millis(10);
+/// Between two tries of rows that are all locked.
+const LOCKED_PAUSE: Duration = Duration::from_millis(20);
+/// Locked rows are tried in small batches at first: most of them are free again, and the one that is locked is found
+/// soon.
+const LOCKED_BATCH_MIN: usize = 16;
+/// A slow database does not hang: a statement may take this many times the usual before it is abandoned.
+const SLOWNESS: u32 = 4;
+
+/// The batches that a writer has to store; the first is next.
+pub(crate) type Work = VecDeque<Vec<Job>>;
+
+/// Which rows a writer stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Rows that have not been tried yet.
+    Untried,
+    /// Rows that may have to wait for another transaction.
+    Locked,
+}
+
+pub(crate) struct Writer {
+    lane: Arc<Lane>,
+    rows: Rows,
+    in_progress: Arc<InProgress<Work>>,
+    connection: Lasting<Connected>,
+    /// How many locked rows are tried together: more as long as none of them still is.
+    locked_batch: usize,
+    /// How many requests the last batch carried.
+    last_batch: usize,
+}
+
+struct Connected {
+    connection: OpenConnection,
+    lock_timeout: Duration,
+}
+
+impl Writer {
+    pub(crate) fn new(lane: Arc<Lane>, rows: Rows, in_progress: Arc<InProgress<Work>>) -> Self {
+        Self { lane, rows, in_progress, connection: Lasting::new(), locked_batch: LOCKED_BATCH_MIN, last_batch: 0 }
+    }
+
+    /// Works until the queue is closed and empty, or until the writer is abandoned.
+    pub(crate) fn run(mut self, mut work: Work) {
+        loop {
+            if work.is_empty() {
+                match self.take() {
+                    Some(taken) => work = taken,
+                    None => return,
+                }
+            }
+            let left = work.pop_front().map(|batch| self.try_batch(batch, work));
+            match left.flatten() {
+                Some(rest) => work = rest,
+                None => return self.lane.abandoned.returned(),
+            }
+        }
+    }
+
+    /// Waits for the next batch. None: the queue is closed and empty.
+    fn take(&self) -> Option<Work> {
+        match self.rows {
+            Rows::Untried => {
+                let gather = self.lane.config.gather.as_ref();
+                let is_busy =
+                    |gather: &&Gather| self.last_batch >= gather.load && gather.running.load(Ordering::Relaxed) > 0;
+                if let Some(gather) = gather.filter(is_busy) {
+                    std::thread::sleep(gather.pause);
+                }
+                self.lane.take(BATCH_MAX).map(|jobs| self.without_locked(jobs))
+            }
+            Rows::Locked => self.lane.take_locked(self.locked_batch).map(after_a_pause_if_all_are_locked),
+        }
+    }
+
+    /// Moves rows that were recently locked to the queue of those.
+    fn without_locked(&self, jobs: Vec<Job>) -> Work {
+        let is_locked_key = |job: &Job| self.lane.locked_keys.contain(&job.request);
+        let (locked, mut batch): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_locked_key);
+        for job in locked {
+            self.push_locked(Job { is_locked: true, ..job });
+        }
+        // Two batches with the same idempotency keys lock them in the same order, so that they cannot deadlock.
+        batch.sort_by(|one, other| one.request.idempotency_key().cmp(&other.request.idempotency_key()));
+        Work::from([batch])
+    }
+
+    /// Tries one batch and returns the work that is left. None: another writer has taken the work over.
+    fn try_batch(&mut self, mut batch: Vec<Job>, mut work: Work) -> Option<Work> {
+        let now = Instant::now();
+        // Requests past their deadline, or whose client has gone, need no answer any more.
+        batch.retain(|job| job.deadline > now && !job.answer.is_closed());
+        if batch.is_empty() {
+            return Some(work);
+        }
+        if let Err(error) = self.connect() {
+            work.push_front(batch);
+            self.pause(&error.into(), "the database is away; trying again");
+            return Some(work);
+        }
+        let requests: Vec<Request> = batch.iter().map(|job| job.request.clone()).collect();
+        batch.iter_mut().for_each(|job| job.request.was_sent = true);
+        let longest_wait = note_waits(&requests, now);
+        self.last_batch = requests.len();
+        BATCH_ROWS.observe(requests.len() as u64);
+        work.push_front(batch);
+        self.in_progress.begin(work, now, self.statement_timeout());
+        let stored = self.store(&requests);
+        let took = now.elapsed();
+        STATEMENT.observe_time(took);
+        tracing::debug!(rows = requests.len(), is_stored = stored.is_ok(), ?longest_wait, ?took, "a batch was sent");
+        let mut work = self.in_progress.finish()?;
+        let mut batch = work.pop_front().unwrap_or_default();
+        match stored {
+            Ok(answers) => {
+                self.succeeded(took);
+                self.answer(batch, answers);
+            }
+            Err(Failed { cause, may_be_stored }) => {
+                if !may_be_stored {
+                    batch.iter_mut().zip(requests).for_each(|(job, request)| job.request = request);
+                }
+                self.postpone(cause, batch, &mut work);
+            }
+        }
+        Some(work)
+    }
+
+    /// Makes sure that there is a connection, which never takes long.
+    fn connect(&mut self) -> Result<(), ConnectError> {
+        let (lane, rows) = (Arc::clone(&self.lane), self.rows);
+        self.connection.get(CONNECT_TIMEOUT, move || open(&lane, rows)).map(drop)
+    }
+
+    /// How long a statement may take before it is abandoned.
+    fn statement_timeout(&self) -> Option<Duration> {
+        Some(self.lane.abandoned.statement_timeout()?.max(self.lane.backlog.batch_time() * SLOWNESS))
+    }
+
+    fn store(&mut self, requests: &[Request]) -> Result<Vec<Outcome>, Failed> {
+        let Some(Connected { connection, lock_timeout }) = self.connection.current() else {
+            let cause = Cause::Unable("there is no connection".into());
+            return Err(Failed { cause, may_be_stored: false });
+        };
+        let (config, was_away) = (&self.lane.config, self.lane.is_away.load(Ordering::Relaxed));
+        let running = config.gather.as_ref().map(|gather| &gather.running);
+        running.map(|running| running.fetch_add(1, Ordering::Relaxed));
+        let stored = store(connection, requests, &config.context, *lock_timeout, was_away);
+        running.map(|running| running.fetch_sub(1, Ordering::Relaxed));
+        stored
+    }
+
+    fn succeeded(&mut self, time: Duration) {
+        self.lane.abandoned.succeeded();
+        match self.rows {
+            Rows::Untried => self.lane.backlog.note(time),
+            Rows::Locked => self.locked_batch = (self.locked_batch * 2).min(BATCH_MAX),
+        }
+    }
+
+    fn answer(&self, batch: Vec<Job>, answers: Vec<Outcome>) {
+        let is_write = |answer: &_| matches!(answer, Ok(Answer::Registered(Registered::Created(_)) | Answer::Probed));
+        // A statement that only looks something up succeeds on a full disk, too.
+        if answers.iter().any(is_write) && self.lane.is_away.swap(false, Ordering::Relaxed) {
+            tracing::info!(node = self.lane.config.place.name(), "the database is back");
+        }
+        for (job, answer) in batch.into_iter().zip(answers) {
+            if job.is_locked {
+                self.lane.locked_keys.remove(&job.request);
+            }
+            let _ = job.answer.send(answer);
+        }
+    }
+
+    /// Decides what is done with a batch that was not stored.
+    fn postpone(&mut self, cause: Cause, mut batch: Vec<Job>, work: &mut Work) {
+        match cause {
+            Cause::Away(error) => {
+                self.connection.close();
+                self.retry(batch, work);
+                self.pause(&error, "the database is away; trying again");
+            }
+            Cause::Unable(error) => {
+                // The error may be one of the session.
+                self.connection.doubt();
+                self.retry(batch, work);
+                self.pause(&error, "the database refuses to store patients; trying again");
+            }
+            Cause::Locked => self.postpone_locked(batch, work),
+            // A faulty row must not fail the others of its batch: halving finds it.
+            Cause::Refused(_) if batch.len() > 1 => {
+                work.push_front(batch.split_off(batch.len() / 2));
+                work.push_front(batch);
+            }
+            Cause::Refused(error) => {
+                if let Some(job) = batch.pop() {
+                    let _ = job.answer.send(Err(error));
+                }
+            }
+            Cause::Forbidden(error) => {
+                for job in batch {
+                    let _ = job.answer.send(Err(StoreError::Unexpected(error.clone().into())));
+                }
+            }
+        }
+    }
+
+    fn retry(&self, batch: Vec<Job>, work: &mut Work) {
+        RECONNECTS.add_one();
+        work.push_front(batch);
+    }
+
+    /// Separates the rows that may be locked from the others, so that only they wait.
+    fn postpone_locked(&mut self, mut batch: Vec<Job>, work: &mut Work) {
+        match self.rows {
+            Rows::Untried => {
+                let (locked, others): (Vec<_>, _) = batch.into_iter().partition(|job| job.request.may_be_locked());
+                // Each goes to the front, so the last one goes first to keep their order.
+                locked.into_iter().rev().for_each(|job| self.push_locked(job));
+                work.push_front(others);
+            }
+            Rows::Locked if batch.len() > 1 => {
+                self.locked_batch = LOCKED_BATCH_MIN;
+                batch.into_iter().rev().for_each(|job| work.push_front(vec![job]));
+            }
+            Rows::Locked => {
+                if let Some(job) = batch.pop() {
+                    self.lane.locked_keys.add(&job.request);
+                    self.push_locked(Job { is_locked: true, ..job });
+                }
+            }
+        }
+    }
+
+    /// Adds a row to the queue of locked rows, or refuses it if there is no room.
+    fn push_locked(&self, job: Job) {
+        refuse(self.lane.push_locked(job));
+    }
+
+    /// Logs what is wrong, once, and waits a moment.
+    fn pause(&self, error: &Source, what: &str) {
+        if !self.lane.is_away.swap(true, Ordering::Relaxed) {
+            let node = self.lane.config.place.name();
+            tracing::warn!(error = %error, node, "{what}");
+        }
+        std::thread::sleep(RETRY_PAUSE);
+    }
+}
+
+fn open(lane: &Lane, rows: Rows) -> Result<Connected, ConnectError> {
+    let lock_timeout = match rows {
+        Rows::Untried => LOCK_TIMEOUT.max(lane.backlog.batch_time() * 2),
+        Rows::Locked => LOCKED_LOCK_TIMEOUT,
+    };
+    let connection = lane.config.place.connect(&settings(lock_timeout))?;
+    Ok(Connected { connection, lock_timeout })
+}
+
+/// Answers a job that found no room in a queue.
+fn refuse(pushed: Result<(), Job>) {
+    if let Err(job) = pushed {
+        let _ = job.answer.send(Err(StoreError::Overloaded));
+    }
+}
+
+/// Counts how long the requests waited that are sent for the first time, and returns the longest wait.
+fn note_waits(requests: &[Request], now: Instant) -> Duration {
+    let first_sent = requests.iter().filter(|request| !request.was_sent);
+    let waits = first_sent.map(|request| now.saturating_duration_since(request.since));
+    waits.inspect(|wait| QUEUE_WAIT.observe_time(*wait)).max().unwrap_or_default()
+}
+
+/// There is no hurry if every row is known to be locked.
+fn after_a_pause_if_all_are_locked(batch: Vec<Job>) -> Work {
+    if batch.iter().all(|job| job.is_locked) {
+        std::thread::sleep(LOCKED_PAUSE);
+    }
+    Work::from([batch])
+}

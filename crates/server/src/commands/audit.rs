@@ -1,0 +1,117 @@
+//! `intake audit`: prints the record of what was done, for people, or as JSON for a program that collects such records.
+
+use std::collections::HashMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use intake_domain::{AuditEntry, AuditEntryId, RecordedAction, RecordedActor, timestamp};
+use intake_infra::{Database, PostgresAuditLog};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use super::database::with_database;
+use super::output::print;
+use crate::export::Stop;
+use crate::settings::command_line::AuditArguments;
+use crate::settings::configuration::Configuration;
+
+/// Entries that are read at a time.
+const PAGE: u32 = 1_000;
+/// Between two looks for more.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How soon a request to stop is noticed.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
+/// An entry has the time at which its transaction began, and is seen when it ends. No transaction that records takes
+/// longer.
+const LATE_MAX: time::Duration = time::Duration::minutes(10);
+
+pub(crate) fn run(arguments: &AuditArguments, configuration: &Configuration) -> anyhow::Result<()> {
+    let stop = if arguments.follow { Stop::listen()? } else { Stop::default() };
+    with_database(configuration, async |database| follow(arguments, database, &stop).await)
+}
+
+async fn follow(arguments: &AuditArguments, database: Database, stop: &Stop) -> anyhow::Result<()> {
+    let log = PostgresAuditLog::new(database);
+    let mut from = arguments.since.unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let mut values = Vec::new();
+    // Those that a later look may find again.
+    let mut told: HashMap<AuditEntryId, OffsetDateTime> = HashMap::new();
+    loop {
+        let mut after = None;
+        let mut newest = from;
+        loop {
+            let page = match log.since(arguments.organisation, from, after, PAGE).await {
+                // A follower waits for a database that is away.
+                Err(_) if arguments.follow && !stop.is_asked() && !told.is_empty() => Vec::new(),
+                page => page?,
+            };
+            let Some(last) = page.last() else { break };
+            after = Some((last.at, last.id));
+            newest = newest.max(last.at);
+            for entry in page {
+                if told.insert(entry.id, entry.at).is_some() {
+                    continue;
+                }
+                match (arguments.output.json, arguments.follow) {
+                    (true, true) => print(&value_of(&entry).to_string())?,
+                    (true, false) => values.push(value_of(&entry)),
+                    (false, _) => print(&line_of(&entry))?,
+                }
+            }
+        }
+        if !arguments.follow {
+            return if arguments.output.json { print(&Value::Array(values).to_string()) } else { Ok(()) };
+        }
+        from = from.max(newest - LATE_MAX);
+        told.retain(|_, at| *at >= from);
+        let looked_at = Instant::now();
+        while looked_at.elapsed() < LOOK_INTERVAL {
+            if stop.is_asked() {
+                return Ok(());
+            }
+            sleep(STOP_INTERVAL);
+        }
+    }
+}
+
+fn value_of(entry: &AuditEntry) -> Value {
+    let (kind, name, email) = match &entry.actor {
+        RecordedActor::Operator(name) => ("operator", name.as_deref(), None),
+        RecordedActor::Member { name, email } => ("member", Some(name.as_str()), email.as_deref()),
+        RecordedActor::Stranger => ("stranger", None, None),
+    };
+    json!({
+        "id": entry.id.as_uuid().to_string(),
+        "at": timestamp(entry.at),
+        "organisationId": entry.organisation_id.to_string(),
+        "action": action(entry),
+        "actor": { "kind": kind, "name": name, "email": email },
+        "subject": entry.subject,
+        "keyId": entry.key.as_ref().map(|key| key.id.to_string()),
+        "keyHint": entry.key.as_ref().map(|key| key.hint.as_str()),
+        "reason": entry.reason,
+        "address": entry.address,
+    })
+}
+
+fn line_of(entry: &AuditEntry) -> String {
+    let actor = match &entry.actor {
+        RecordedActor::Operator(Some(name)) => format!("operator {name}"),
+        RecordedActor::Operator(None) => "an operator".to_owned(),
+        RecordedActor::Member { name, email: Some(email) } => format!("{name} <{email}>"),
+        RecordedActor::Member { name, email: None } => name.clone(),
+        RecordedActor::Stranger => "someone".to_owned(),
+    };
+    let address = entry.address.as_ref().map(|address| format!(" from {address}")).unwrap_or_default();
+    let reason = entry.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let key = entry.key.as_ref().map(|key| format!(" (key {} …{})", key.id, key.hint)).unwrap_or_default();
+    let (at, organisation) = (timestamp(entry.at), entry.organisation_id);
+    format!("{at}  {organisation}  {}  {}{key}  by {actor}{address}{reason}", action(entry), entry.subject)
+}
+
+fn action(entry: &AuditEntry) -> &str {
+    match &entry.action {
+        RecordedAction::Known(action) => action.as_str(),
+        RecordedAction::Unknown(name) => name,
+    }
+}

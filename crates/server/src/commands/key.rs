@@ -1,0 +1,119 @@
+//! `intake key`: makes, lists and revokes API keys.
+
+use anyhow::Context;
+use intake_domain::{
+    ClearMarkOutcome, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, Name, OrganisationId,
+    clear_sent_in_clear, create_key, list_keys, revoke_key, timestamp,
+};
+use intake_edge as edge;
+use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use super::operator::deed;
+use super::output::print_result;
+use super::usage::usage;
+use crate::settings::command_line::{KeyCommand, Output};
+use crate::settings::configuration::Configuration;
+
+pub(crate) async fn key(command: KeyCommand, database: Database, configuration: &Configuration) -> anyhow::Result<()> {
+    let keys = &PostgresKeyStore::new(database.clone());
+    match command {
+        KeyCommand::Usage(arguments) => usage(&arguments, &database).await,
+        KeyCommand::Create { organisation, name, expires, run, output } => {
+            let request = KeyRequest {
+                organisation_id: organisation,
+                name: Name::new(name).context("--name")?,
+                expires_at: expires,
+                replaces: None,
+                id: KeyId::new(edge::now(), edge::random()),
+                secret: KeySecret::new(edge::random()),
+            };
+            let made = create_key(keys, &configuration.key_format, request, &deed(&run)).await?;
+            let value = json!({
+                "id": made.id.to_string(),
+                "organisationId": made.organisation_id.to_string(),
+                "name": made.name.as_str(),
+                "key": made.key.expose(),
+            });
+            let text = format!(
+                "Made key {} ({}). It is shown this once and cannot be retrieved later:\n{}",
+                made.id,
+                made.name,
+                made.key.expose()
+            );
+            print_result(&output, &value, &text)
+        }
+        KeyCommand::List { organisation, output } => {
+            list(keys, &PostgresOrganisations::new(database), organisation, &output).await
+        }
+        KeyCommand::ClearSentInClear { key, run, output } => {
+            let was_marked = clear_sent_in_clear(keys, key, &deed(&run)).await? == ClearMarkOutcome::Cleared;
+            let text = match was_marked {
+                true => format!("Key {key} is no longer marked as sent in clear."),
+                false => format!("Key {key} is not marked as sent in clear."),
+            };
+            print_result(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
+        }
+        KeyCommand::Revoke { key, run, output } => {
+            let revoked_at = timestamp(revoke_key(keys, key, None, &deed(&run)).await?);
+            let value = json!({ "id": key.to_string(), "revokedAt": revoked_at });
+            print_result(&output, &value, &format!("Key {key} was revoked at {revoked_at}."))
+        }
+    }
+}
+
+/// Lists the keys of an organisation, or with their organisations those of all.
+async fn list(
+    keys: &dyn KeyStore,
+    organisations: &PostgresOrganisations,
+    organisation: Option<OrganisationId>,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let organisations = match organisation {
+        Some(organisation) => vec![(organisation, None)],
+        None => organisations.all().await?.into_iter().map(|found| (found.id, Some(found.name))).collect(),
+    };
+    let now = edge::now();
+    let (mut values, mut lines) = (Vec::new(), Vec::new());
+    for (organisation, name) in organisations {
+        for key in list_keys(keys, organisation).await? {
+            let mut value = value_of(&key);
+            let mut line = line_of(&key, now);
+            if let (Some(name), Some(members)) = (&name, value.as_object_mut()) {
+                members.insert("organisationId".to_owned(), organisation.to_string().into());
+                members.insert("organisationName".to_owned(), name.as_str().into());
+                line += &format!("  {organisation}  {name}");
+            }
+            values.push(value);
+            lines.push(line);
+        }
+    }
+    let text = if lines.is_empty() { "There is no key yet.".to_owned() } else { lines.join("\n") };
+    print_result(output, &Value::Array(values), &text)
+}
+
+fn value_of(key: &KeyRecord) -> Value {
+    json!({
+        "id": key.id.to_string(),
+        "name": key.name,
+        "hint": key.hint,
+        "createdAt": timestamp(key.created_at),
+        "lastUsedAt": key.last_used_at.map(timestamp),
+        "expiresAt": key.expires_at.map(timestamp),
+        "revokedAt": key.revoked_at.map(timestamp),
+    })
+}
+
+fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
+    let status = match key.status(now) {
+        KeyStatus::Revoked(at) => format!("revoked {}", timestamp(at)),
+        KeyStatus::Suspended(at) => format!("suspended {}", timestamp(at)),
+        KeyStatus::Expired(at) => format!("expired {}", timestamp(at)),
+        KeyStatus::ActiveUntil(at) => format!("active, expires {}", timestamp(at)),
+        KeyStatus::Active => "active".to_owned(),
+    };
+    let used = key.last_used_at.map_or("never used".to_owned(), |at| format!("last used {}", timestamp(at)));
+    let warning = if key.must_be_replaced(now) { "  SENT IN CLEAR: replace it" } else { "" };
+    format!("{}  …{}  {}  {status}, {used}{warning}", key.id, key.hint, key.name)
+}

@@ -1,0 +1,96 @@
+//! `intake member`: invites people to a dashboard, lets them in again, lists and removes them.
+
+use anyhow::{anyhow, bail};
+use intake_domain::{
+    EmailAddress, LinkDelivery, MemberRecord, MemberStore, OrganisationId, RemoveOutcome, ResetSecondFactorError,
+    Token, invite_member, issue_password_reset, reset_second_factor, timestamp,
+};
+use intake_edge as edge;
+use intake_infra::PostgresMembers;
+use serde_json::json;
+use time::OffsetDateTime;
+
+use super::operator::deed;
+use super::output::print_result;
+use crate::settings::command_line::{MemberArguments, MemberCommand, Output};
+use crate::settings::configuration::Configuration;
+
+pub(crate) async fn member(
+    command: MemberCommand,
+    members: &PostgresMembers,
+    configuration: &Configuration,
+) -> anyhow::Result<()> {
+    match command {
+        MemberCommand::Invite { member: MemberArguments { organisation, email, run, output }, role } => {
+            let token = Token::new(edge::random());
+            let made = invite_member(members, organisation, email, role, token, &deed(&run)).await?;
+            print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
+        }
+        MemberCommand::List { organisation, output } => list(members, organisation, &output).await,
+        MemberCommand::Remove(arguments) => remove(members, &arguments).await,
+        MemberCommand::ResetPassword(MemberArguments { organisation, email, run, output }) => {
+            let link = (Token::new(edge::random()), LinkDelivery::Shown);
+            let made = issue_password_reset((members, members), organisation, &email, link, &deed(&run)).await?;
+            print_link(&output, &made.email, &configuration.password_reset_link(&made.token), made.expires_at)
+        }
+        MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, run, output }) => {
+            let was_on = match reset_second_factor((members, members), organisation, &email, &deed(&run)).await {
+                Ok(()) => true,
+                Err(ResetSecondFactorError::AlreadyOff) => false,
+                Err(error) => return Err(error.into()),
+            };
+            let text = match was_on {
+                true => format!("{email} now signs in with a password alone."),
+                false => format!("{email} already signs in with a password alone."),
+            };
+            print_result(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
+        }
+    }
+}
+
+async fn list(members: &dyn MemberStore, organisation: OrganisationId, output: &Output) -> anyhow::Result<()> {
+    let all = members.members(organisation).await?;
+    let lines = all.iter().map(|member| {
+        let second_factor = if member.has_second_factor { "two-step sign-in" } else { "password alone" };
+        let (role, joined_at) = (member.role.as_str(), timestamp(member.joined_at));
+        format!("{}  {}  {role}, {second_factor}, joined {joined_at}", member.email, member.name)
+    });
+    let lines: Vec<_> = lines.collect();
+    let text = if lines.is_empty() { "There is no member.".to_owned() } else { lines.join("\n") };
+    let values = all.iter().map(|member| {
+        json!({
+            "id": member.id.to_string(),
+            "name": member.name,
+            "email": member.email,
+            "role": member.role.as_str(),
+            "joinedAt": timestamp(member.joined_at),
+            "hasSecondFactor": member.has_second_factor,
+        })
+    });
+    print_result(output, &values.collect(), &text)
+}
+
+async fn remove(members: &dyn MemberStore, arguments: &MemberArguments) -> anyhow::Result<()> {
+    let MemberArguments { organisation, email, run, output } = arguments;
+    let all = members.members(*organisation).await?;
+    let is_meant = |member: &&MemberRecord| {
+        member.email.parse::<EmailAddress>().is_ok_and(|address| address.folded() == email.folded())
+    };
+    let nobody = || anyhow!("the organisation {organisation} has no member {email}");
+    let member = all.iter().find(is_meant).ok_or_else(nobody)?;
+    match members.remove(*organisation, member.id, &deed(run)).await? {
+        RemoveOutcome::Removed => {}
+        RemoveOutcome::LastAdministrator => {
+            bail!("{email} is the last administrator: invite another one first, or close the organisation")
+        }
+        RemoveOutcome::NoSuchMember | RemoveOutcome::NotAdministrator => return Err(nobody()),
+    }
+    let value = json!({ "id": member.id.to_string(), "email": member.email });
+    print_result(output, &value, &format!("Removed {email}, who is signed out everywhere."))
+}
+
+fn print_link(output: &Output, email: &EmailAddress, link: &str, expires_at: OffsetDateTime) -> anyhow::Result<()> {
+    let expires_at = timestamp(expires_at);
+    let value = json!({ "email": email.as_str(), "link": link, "expiresAt": expires_at });
+    print_result(output, &value, &format!("Send this link to {email}. It works once, until {expires_at}:\n{link}"))
+}

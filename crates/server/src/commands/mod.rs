@@ -1,0 +1,154 @@
+//! The commands of operators: each works on the database directly, whether or not the service runs beside it.
+
+mod audit;
+mod database;
+mod doctor;
+mod key;
+mod member;
+pub(crate) mod operator;
+mod organisation;
+pub(crate) mod output;
+mod patient;
+pub(crate) mod probe;
+mod restored;
+mod usage;
+
+use intake_domain::OrganisationId;
+use intake_infra::environment::assert_environment;
+use intake_infra::grants::{assert_service_role, grant_service_role, missing_for};
+use intake_infra::migrations::{assert_not_newer, pending};
+use intake_infra::readers::{Reader, Scope};
+use intake_infra::spread::{Spread, spread};
+use intake_infra::{CheckConnection, PostgresMembers, make_direct_writes, migrate};
+use serde_json::{Map, Value, json};
+
+use crate::backend::Backend;
+use crate::export;
+use crate::settings::command_line::{OperatorCommand, OrganisationCommand, Output};
+use crate::settings::configuration::Configuration;
+use database::with_database;
+use key::key;
+use member::member;
+use output::print_result;
+use patient::patient;
+
+pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
+    if configuration.database.is_none() {
+        configuration.data_dir.become_owner()?;
+    }
+    if !makes_database(&command) {
+        Backend::assert_made(configuration)?;
+    }
+    match command {
+        OperatorCommand::Migrate { service_role, reader_role, organisation, all_organisations, check, output } => {
+            let all = if all_organisations { Scope::All } else { Scope::AsBefore };
+            let scope = organisation.map_or(all, Scope::Organisation);
+            let reader = reader_role.map(|role| Reader { role, scope });
+            let roles = (service_role.as_deref(), reader.as_ref());
+            bring_up_to_date(configuration, roles, check, &output)
+        }
+        OperatorCommand::Spread { shards, output } => spread_database(shards, &output, configuration),
+        OperatorCommand::Export(arguments) => export::run(&arguments, configuration),
+        OperatorCommand::Restored { audit, revoke_keys, run, output } => {
+            restored::run(audit.as_ref(), revoke_keys, &run, &output, configuration)
+        }
+        OperatorCommand::Patient(command) => patient(command, configuration),
+        OperatorCommand::Doctor { output } => doctor::run(&output, configuration),
+        OperatorCommand::Audit(arguments) => audit::run(&arguments, configuration),
+        OperatorCommand::Organisation(command) => organisation::run(command, configuration),
+        OperatorCommand::Key(command) => {
+            with_database(configuration, async |database| key(command, database, configuration).await)
+        }
+        OperatorCommand::Member(command) => with_database(configuration, async |database| {
+            member(command, &PostgresMembers::new(database), configuration).await
+        }),
+    }
+}
+
+/// Whether the command makes the embedded database if there is none. All others would find nothing in it.
+fn makes_database(command: &OperatorCommand) -> bool {
+    match command {
+        OperatorCommand::Migrate { check, .. } => !check,
+        OperatorCommand::Organisation(command) => matches!(command, OrganisationCommand::Create { .. }),
+        _ => false,
+    }
+}
+
+/// Migrates the database, and grants what its roles need. A check fails wherever migrating would, and changes nothing.
+/// The embedded database is migrated whenever it starts, so nothing is left to do there.
+fn bring_up_to_date(
+    configuration: &Configuration,
+    (role, reader): (Option<&str>, Option<&Reader>),
+    is_check: bool,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let backend = Backend::reach_as_owner(configuration)?;
+    assert_environment(&mut CheckConnection::open(&backend.owner)?, configuration.environment)?;
+    assert_not_newer(&backend.owner)?;
+    role.map_or(Ok(()), |role| assert_service_role(&backend.owner, role))?;
+    reader.map_or(Ok(()), |reader| reader.assert_can_be(&backend.owner))?;
+    let migrations = if is_check { pending(&backend.owner)? } else { migrate(&backend.owner)? };
+    let apply = if is_check { "Would apply" } else { "Applied" };
+    let mut text = match migrations.len() {
+        0 => "The schema is up to date.".to_owned(),
+        1 => format!("{apply} 1 migration: {}.", migrations.join(", ")),
+        count => format!("{apply} {count} migrations: {}.", migrations.join(", ")),
+    };
+    let mut value = Map::new();
+    value.insert(if is_check { "pending" } else { "applied" }.to_owned(), json!(migrations));
+    if let Some(role) = role {
+        text += &if is_check {
+            // Of tables that are not there yet nothing can be missing.
+            let missing = if migrations.is_empty() { missing_for(&backend.owner, role)? } else { Vec::new() };
+            value.insert("missingGrants".to_owned(), json!(missing));
+            match missing.len() {
+                0 if migrations.is_empty() => format!(" The role {role} has what the service needs."),
+                0 => format!(" Would let the role {role} do what the service needs, and nothing else."),
+                _ => format!(" Would grant the role {role} what is missing: {}.", missing.join(", ")),
+            }
+        } else {
+            grant_service_role(&backend.owner, role)?;
+            format!(" The role {role} may do what the service needs, and nothing else.")
+        };
+    }
+    if let Some(reader) = reader {
+        let (would, whose) = match is_check {
+            true => ("Would let the role", whose(reader.organisation(&backend.owner)?)),
+            false => ("The role", whose(reader.grant(&backend.owner)?)),
+        };
+        let may = if is_check { "read" } else { "may read" };
+        text += &format!(" {would} {} {may} the patients of {whose}, and nothing else.", reader.role);
+    }
+    if !is_check {
+        make_direct_writes(&backend.owner)?;
+    }
+    print_result(output, &Value::Object(value), &text)
+}
+
+fn whose(organisation: Option<OrganisationId>) -> String {
+    organisation.map_or("all organisations".to_owned(), |id| format!("the organisation {id}"))
+}
+
+fn spread_database(shards: Option<u32>, output: &Output, configuration: &Configuration) -> anyhow::Result<()> {
+    let backend = Backend::reach_as_owner(configuration)?;
+    assert_environment(&mut CheckConnection::open(&backend.owner)?, configuration.environment)?;
+    let Spread { copied, kept, divided, shards, nodes } = spread(&backend.owner, shards)?;
+    make_direct_writes(&backend.owner)?;
+    let mut text = if copied.is_empty() && kept.is_empty() && divided.is_empty() {
+        "Every table was spread already.".to_owned()
+    } else {
+        format!(
+            "Every node holds a copy of {}. Kept on the coordinator: {}. Divided by organisation: {}.",
+            listed(&copied),
+            listed(&kept),
+            listed(&divided)
+        )
+    };
+    text += &format!(" Parts: {shards}, on {nodes} nodes.");
+    let value = json!({ "copied": copied, "kept": kept, "divided": divided, "shards": shards, "nodes": nodes });
+    print_result(output, &value, &text)
+}
+
+fn listed(tables: &[String]) -> String {
+    if tables.is_empty() { "nothing new".to_owned() } else { tables.join(", ") }
+}

@@ -1,0 +1,26 @@
+//! Who runs a command, for the record, and how long they wait.
+
+use std::time::Duration;
+
+use intake_domain::{Actor, AuditEntryId, Deed, Name, Operator};
+use intake_edge as edge;
+
+use crate::settings::command_line::Run;
+
+/// Longer than requests wait: a database may be starting.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The deed of an operator at this moment.
+pub(crate) fn deed(run: &Run) -> Deed {
+    let at = edge::now();
+    // Under sudo, USER names the account that the command runs under.
+    let account = || ["SUDO_USER", "USER"].iter().find_map(|name| Name::new(std::env::var(name).ok()?).ok());
+    let operator = Operator { name: run.by.clone().or_else(account), reason: run.reason.clone() };
+    Deed {
+        entry_id: AuditEntryId::new(at, edge::random()),
+        actor: Actor::Operator(operator),
+        address: None,
+        at,
+        confirmed_in: None,
+    }
+}

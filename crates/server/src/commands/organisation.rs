@@ -1,0 +1,117 @@
+//! `intake organisation`: what operators do to whole organisations.
+
+use anyhow::{Context, bail};
+use intake_domain::{Name, Organisation, OrganisationId, OrganisationRecord, timestamp};
+use intake_edge as edge;
+use intake_infra::{Database, EraseOrganisation, OrganisationOutcome, PostgresOrganisations, erase_organisation};
+use serde_json::{Value, json};
+
+use super::database::with_database;
+use super::operator::deed;
+use super::output::print_result;
+use super::patient::OUT_OF_REACH;
+use crate::backend::Backend;
+use crate::settings::command_line::{OrganisationArguments, OrganisationCommand};
+use crate::settings::configuration::Configuration;
+
+pub(crate) fn run(command: OrganisationCommand, configuration: &Configuration) -> anyhow::Result<()> {
+    match command {
+        OrganisationCommand::Erase(arguments) => erase(&arguments, configuration),
+        command => with_database(configuration, async |database| change(command, database).await),
+    }
+}
+
+async fn change(command: OrganisationCommand, database: Database) -> anyhow::Result<()> {
+    let organisations = PostgresOrganisations::new(database);
+    match command {
+        OrganisationCommand::Create { name, run, output } => {
+            let name = Name::new(name).context("--name")?;
+            let id = OrganisationId::new(edge::now(), edge::random());
+            let made = Organisation { id, name };
+            organisations.create(&made, &deed(&run)).await?;
+            let value = json!({ "id": made.id.to_string(), "name": made.name.as_str() });
+            print_result(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
+        }
+        OrganisationCommand::List { output } => {
+            let all = organisations.all().await?;
+            let lines: Vec<_> = all.iter().map(line_of).collect();
+            let text = if lines.is_empty() { "There is no organisation yet.".to_owned() } else { lines.join("\n") };
+            print_result(&output, &all.iter().map(value_of).collect(), &text)
+        }
+        OrganisationCommand::Rename { name, of } => {
+            let name = Name::new(name).context("--name")?;
+            let outcome = organisations.rename(of.organisation, &name, &deed(&of.run)).await?;
+            tell(&of, outcome, ["Renamed", "Nothing to do: this is its name already"])
+        }
+        OrganisationCommand::Suspend(of) => {
+            let outcome = organisations.suspend(of.organisation, &deed(&of.run)).await?;
+            tell(
+                &of,
+                outcome,
+                ["Suspended: every key is refused from now on", "Nothing to do: it is suspended already"],
+            )
+        }
+        OrganisationCommand::Resume(of) => {
+            let outcome = organisations.resume(of.organisation, &deed(&of.run)).await?;
+            tell(&of, outcome, ["Resumed: its keys are accepted again", "Nothing to do: it is not suspended"])
+        }
+        OrganisationCommand::Close(of) => {
+            let outcome = match organisations.close(of.organisation, &deed(&of.run)).await? {
+                OrganisationOutcome::Closed(organisation) => OrganisationOutcome::Unchanged(organisation),
+                outcome => outcome,
+            };
+            let closed = "Closed: its keys are revoked and its members removed. Its patients are kept until \
+                          `intake organisation erase` removes them";
+            tell(&of, outcome, [closed, "Nothing to do: it is closed already"])
+        }
+        OrganisationCommand::Erase(_) => bail!("only the owner of the database erases"),
+    }
+}
+
+/// Says what became of it: the first text if something changed, else the second.
+fn tell(of: &OrganisationArguments, outcome: OrganisationOutcome, texts: [&str; 2]) -> anyhow::Result<()> {
+    let [changed, unchanged] = texts;
+    let (organisation, text) = match outcome {
+        OrganisationOutcome::Changed(organisation) => (organisation, changed),
+        OrganisationOutcome::Unchanged(organisation) => (organisation, unchanged),
+        OrganisationOutcome::Closed(OrganisationRecord { id, .. }) => bail!("the organisation {id} is closed"),
+        OrganisationOutcome::NotFound => bail!("there is no organisation {}", of.organisation),
+    };
+    print_result(&of.output, &value_of(&organisation), &format!("{}\n{text}.", line_of(&organisation)))
+}
+
+fn erase(of: &OrganisationArguments, configuration: &Configuration) -> anyhow::Result<()> {
+    let backend = Backend::open(configuration)?;
+    backend.assert_owner()?;
+    let id = of.organisation;
+    match erase_organisation(&backend.owner, id, &deed(&of.run))? {
+        EraseOrganisation::Erased(patients) => {
+            let value = json!({ "id": id.to_string(), "erasedPatients": patients });
+            print_result(&of.output, &value, &format!("Erased {patients} patients for good.\n\n{OUT_OF_REACH}"))
+        }
+        EraseOrganisation::NotClosed => {
+            bail!("the organisation {id} is not closed: `intake organisation close {id}` comes first")
+        }
+        EraseOrganisation::NotFound => bail!("there is no organisation {id}"),
+    }
+}
+
+fn value_of(organisation: &OrganisationRecord) -> Value {
+    let OrganisationRecord { id, name, suspended_at, closed_at } = organisation;
+    let mut value = json!({ "id": id.to_string(), "name": name });
+    for (member, at) in [("suspendedAt", suspended_at), ("closedAt", closed_at)] {
+        if let (Some(at), Some(members)) = (at, value.as_object_mut()) {
+            members.insert(member.to_owned(), timestamp(*at).into());
+        }
+    }
+    value
+}
+
+fn line_of(organisation: &OrganisationRecord) -> String {
+    let OrganisationRecord { id, name, suspended_at, closed_at } = organisation;
+    match (closed_at, suspended_at) {
+        (Some(at), _) => format!("{id}  {name}  closed {}", timestamp(*at)),
+        (None, Some(at)) => format!("{id}  {name}  suspended {}", timestamp(*at)),
+        (None, None) => format!("{id}  {name}"),
+    }
+}

@@ -1,0 +1,21 @@
+//! What commands print: text for people, or one JSON value.
+
+use std::io::Write;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::settings::command_line::Output;
+
+/// Prints a text and ends the line. A reader that closes the pipe early is no error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("the result cannot be printed"),
+    }
+}
+
+/// Prints a result in the form that was asked for.
+pub(crate) fn print_result(output: &Output, value: &Value, text: &str) -> anyhow::Result<()> {
+    if output.json { print(&value.to_string()) } else { print(text) }
+}

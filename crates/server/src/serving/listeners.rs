@@ -1,0 +1,241 @@
+//! The sockets that the service listens on, and the limits of what comes in through them.
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_http::body::MessageBody;
+use actix_http::{HttpService, KeepAlive, Request, Response};
+use actix_server::GracefulShutdownSignal;
+use actix_service::{
+    IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config,
+};
+use actix_tls::accept::rustls_0_23::{Acceptor, AcceptorService, TlsStream};
+use actix_tls::accept::{TlsError, max_concurrent_tls_connect};
+use actix_web::dev::{AppConfig, Server};
+use actix_web::rt::net::TcpStream;
+use anyhow::{Context, anyhow};
+use intake_domain::Environment;
+use intake_edge as edge;
+use intake_http::{Connection, Connections};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::serving::certificates::{self, CurrentCertificate};
+use crate::serving::local_ca;
+use crate::serving::sockets::{ADMIN, HTTP, HTTPS, PassedSockets};
+use crate::settings::certificate_files::TlsFiles;
+use crate::settings::configuration::Configuration;
+use crate::settings::{ADMIN_ADDR, HTTP_ADDR, HTTPS_ADDR, Setting};
+
+/// Connections at the same time: far more than clinics' integrations need, and some 530 MiB if all of them stay idle
+/// (docs/reliability.md).
+const CONNECTIONS_MAX: usize = 16_384;
+/// Connections that wait to be accepted: the usual 128 are soon full when many come at once, and a client that finds no
+/// room tries again a second later.
+const BACKLOG: i32 = 4_096;
+/// Encrypted data that waits to be sent: room for an answer, and for most pages, in one piece.
+const TLS_BUFFER: usize = 16 * 1024;
+/// What the system buffers until the client reads: by default megabytes for each connection.
+const SEND_BUFFER: usize = 64 * 1024;
+/// Open files other than connections: the database, the log, the listeners.
+const OTHER_FILES: usize = 256;
+/// A handshake takes two round trips.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client that is still sending has to read its refusal.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long accepted requests have to finish when the service stops: longer than a request may wait for the database,
+/// and short enough to leave time for the last writes and the embedded database before supervisors kill the process.
+const SHUTDOWN_TIMEOUT_SECONDS: u64 = 11;
+
+pub(crate) struct Listeners {
+    pub(crate) api: ApiListeners,
+    pub(crate) admin: TcpListener,
+    pub(crate) certificate: Option<Arc<CurrentCertificate>>,
+}
+
+/// The listeners of the API and the dashboard.
+pub(crate) struct ApiListeners {
+    https: Option<(TcpListener, ServerConfig)>,
+    http: Option<TcpListener>,
+}
+
+impl Listeners {
+    /// Opens the listeners, except those whose sockets were passed to the program.
+    pub(crate) fn bind(configuration: &Configuration, mut sockets: PassedSockets) -> anyhow::Result<Self> {
+        let certificate = tls_files(configuration)?.map(CurrentCertificate::of).transpose()?;
+        let https = match &certificate {
+            Some(certificate) => {
+                let config = certificates::server_config(Arc::clone(certificate))?;
+                Some((listen("HTTPS", &HTTPS_ADDR, configuration.https_addr, sockets.take(HTTPS))?, config))
+            }
+            None => None,
+        };
+        let http = match configuration.http_addr {
+            Some(address) => Some(listen("plain HTTP", &HTTP_ADDR, address, sockets.take(HTTP))?),
+            None => None,
+        };
+        let admin = listen("probes", &ADMIN_ADDR, configuration.admin_addr, sockets.take(ADMIN))?;
+        sockets.assert_all_taken()?;
+        Ok(Self { api: ApiListeners { https, http }, admin, certificate })
+    }
+
+    /// None: a proxy in front serves HTTPS.
+    pub(crate) fn https_port(&self) -> Option<u16> {
+        let (listener, _) = self.api.https.as_ref()?;
+        listener.local_addr().ok().map(|address| address.port())
+    }
+}
+
+/// Serves an application over HTTPS and plain HTTP, with as many workers as there are cores.
+pub(crate) fn serve<F, I, S, B>(
+    listeners: ApiListeners,
+    connections_max: usize,
+    connections: &Connections,
+    application: F,
+) -> std::io::Result<Server>
+where
+    F: Fn() -> I + Clone + Send + 'static,
+    I: IntoServiceFactory<S, Request> + 'static,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error>,
+    S::InitError: std::fmt::Debug,
+    S::Response: Into<Response<B>>,
+    B: MessageBody + 'static,
+{
+    let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let each = connections_max.div_ceil(workers);
+    // By default a few stalled handshakes would block all others.
+    max_concurrent_tls_connect(each);
+    let mut server = Server::build()
+        .workers(workers)
+        .max_concurrent_connections(each)
+        .shutdown_timeout(SHUTDOWN_TIMEOUT_SECONDS)
+        .disable_signals();
+    let stopping = server.graceful_shutdown_signal();
+    if let Some((listener, config)) = listeners.https {
+        let mut handshake = Acceptor::new(config);
+        handshake.set_handshake_timeout(HANDSHAKE_TIMEOUT);
+        let (connections, application, stopping) = (connections.clone(), application.clone(), stopping.clone());
+        server = server.listen("https", listener, move || {
+            let connections = connections.clone();
+            let admit = move |stream, acceptor: &AcceptorService| shake_hands(stream, &connections, acceptor);
+            apply_fn_factory::<_, _, _, _, _, TcpStream, _, _>(handshake.clone(), admit)
+                .map_err(drop)
+                .and_then(requests(application(), stopping.clone()))
+        })?;
+    }
+    if let Some(listener) = listeners.http {
+        let connections = connections.clone();
+        server = server.listen("http", listener, move || {
+            let connections = connections.clone();
+            let watch = move |stream: TcpStream| {
+                let peer = stream.peer_addr().ok();
+                let slot = connections.admit(peer.map(|peer| peer.ip()), false).ok_or(());
+                ready(slot.map(|slot| (Connection::new(stream, slot, false), peer)))
+            };
+            fn_service(watch).and_then(requests(application(), stopping.clone()))
+        })?;
+    }
+    Ok(server.run())
+}
+
+/// An encrypted connection and the address of its client.
+type Secured = (Connection<TlsStream<TcpStream>>, Option<SocketAddr>);
+
+/// The TLS handshake of one connection, which ends if its slot is needed.
+fn shake_hands(
+    stream: TcpStream,
+    connections: &Connections,
+    acceptor: &AcceptorService,
+) -> impl Future<Output = Result<Secured, TlsError<std::io::Error, Infallible>>> + use<> {
+    let peer = stream.peer_addr().ok();
+    let slot = connections.admit(peer.map(|peer| peer.ip()), true);
+    let handshake = slot.is_some().then(|| acceptor.call(stream));
+    async move {
+        let (slot, handshake) = slot.zip(handshake).ok_or(TlsError::Timeout)?;
+        let mut stream = slot.keep_while(handshake).await.ok_or(TlsError::Timeout)??;
+        slot.handshake_done();
+        stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
+        Ok((Connection::new(stream, slot, true), peer))
+    }
+}
+
+/// Serves HTTP/1.1 over one connection. The time limits are those of [`Connection`].
+fn requests<T, I, S, B>(
+    application: I,
+    stopping: GracefulShutdownSignal,
+) -> impl ServiceFactory<(Connection<T>, Option<SocketAddr>), Config = (), Response = (), Error = (), InitError = ()>
+where
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error>,
+    S::InitError: std::fmt::Debug,
+    S::Response: Into<Response<B>>,
+    B: MessageBody + 'static,
+{
+    let application = application.into_factory().map_err(|error| error.into().error_response());
+    HttpService::build()
+        .keep_alive(KeepAlive::Os)
+        .client_request_timeout(Duration::ZERO)
+        .client_disconnect_timeout(LINGER_TIMEOUT)
+        .graceful_shutdown_signal(move || {
+            let stopping = stopping.clone();
+            async move { stopping.notified().await }
+        })
+        .on_connect_ext(|connection: &Connection<T>, requests| connection.share_progress(requests))
+        .h1(map_config(application, |()| AppConfig::default()))
+        .map_err(drop)
+}
+
+/// How many connections there may be. Each needs an open file, so the limit of open files is raised as far as possible.
+pub(crate) fn connections_max() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let files =
+        getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+    CONNECTIONS_MAX.min(files.saturating_sub(OTHER_FILES)).max(1)
+}
+
+fn listen(
+    what: &str,
+    setting: &Setting,
+    address: SocketAddr,
+    passed: Option<TcpListener>,
+) -> anyhow::Result<TcpListener> {
+    let listener = match passed {
+        Some(listener) => listener,
+        None => TcpListener::bind(address).map_err(|error| {
+            let advice = match error.kind() {
+                ErrorKind::AddrInUse => ": is another intake running? Stop it, or choose another address",
+                _ => "",
+            };
+            anyhow!("{}: cannot listen on {address}: {error}{advice}", setting.variable)
+        })?,
+    };
+    rustix::net::listen(&listener, BACKLOG)?;
+    // Connections inherit both. Without nodelay the second piece of an answer would wait until the first is
+    // acknowledged.
+    rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
+    rustix::net::sockopt::set_tcp_nodelay(&listener, true)?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "listening for {what} on {address}");
+    Ok(listener)
+}
+
+/// The files that the settings name; in development, else a certificate of our own. The caller has locked the data
+/// folder.
+fn tls_files(configuration: &Configuration) -> anyhow::Result<Option<TlsFiles>> {
+    if configuration.tls_files.is_some() || configuration.environment == Environment::Production {
+        return Ok(configuration.tls_files.clone());
+    }
+    let data_dir = &configuration.data_dir;
+    let made = local_ca::certificate(data_dir, configuration.https_addr.ip(), edge::now());
+    made.map(Some).with_context(|| format!("no certificate can be made in {}", data_dir.tls().display()))
+}

@@ -1,0 +1,40 @@
+//! Mails, where there is a mail server: what sends them, and the look for keys that expire soon.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use intake_dashboard::Mails;
+use intake_domain::{KeyStore, Mailer, MemberStore};
+use intake_infra::SmtpMailer;
+
+use crate::settings::configuration::MailSettings;
+
+/// Between two looks for keys that expire soon, which nobody needs to know to the minute.
+const EXPIRY_LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// A service that has just started has other things to do.
+const FIRST_EXPIRY_LOOK_AFTER: Duration = Duration::from_secs(2);
+
+/// Starts what sends mails, and is to be finished before the program ends. Without a mail server nothing is sent.
+pub(crate) fn start(
+    settings: Option<&MailSettings>,
+    base: &str,
+    keys: &Arc<dyn KeyStore>,
+    members: &Arc<dyn MemberStore>,
+) -> anyhow::Result<(Mails, Option<Arc<SmtpMailer>>)> {
+    let Some(MailSettings { server, from }) = settings else { return Ok((Mails::new(None, base.to_owned()), None)) };
+    let mailer = Arc::new(SmtpMailer::start(server, from.clone())?);
+    let mails = Mails::new(Some(Arc::clone(&mailer) as Arc<dyn Mailer>), base.to_owned());
+    actix_web::rt::spawn(tell_of_expiring_keys(mails.clone(), Arc::clone(keys), Arc::clone(members)));
+    Ok((mails, Some(mailer)))
+}
+
+/// Tells members of keys that expire soon, for as long as the service runs.
+async fn tell_of_expiring_keys(mails: Mails, keys: Arc<dyn KeyStore>, members: Arc<dyn MemberStore>) {
+    tokio::time::sleep(FIRST_EXPIRY_LOOK_AFTER).await;
+    loop {
+        if let Err(error) = mails.tell_of_expiring_keys(keys.as_ref(), members.as_ref()).await {
+            tracing::warn!(%error, "keys that expire soon could not be looked for; the next look comes in an hour");
+        }
+        tokio::time::sleep(EXPIRY_LOOK_INTERVAL).await;
+    }
+}

@@ -1,0 +1,50 @@
+//! Watches, in production, whether the database is still the one that the service has started on. A standby that is
+//! promoted with everything on record is accepted without anybody; on a restored database the service ends, because
+//! keys that were revoked work again there.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use intake_domain::Environment;
+use intake_infra::origin::Look;
+use intake_infra::{Database, SchemaError};
+
+use crate::backend::explain;
+
+/// Between two looks: what was done in the last second before a failover can be lost unnoticed.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is watched.
+pub(crate) struct OriginWatch {
+    /// None: nothing, in development.
+    database: Option<Database>,
+    /// What leads to it.
+    setting: &'static str,
+}
+
+impl OriginWatch {
+    pub(crate) fn new(database: Database, setting: &'static str, environment: Environment) -> Self {
+        Self { database: (environment == Environment::Production).then_some(database), setting }
+    }
+
+    /// Waits until the database turns out to be restored, and says so.
+    pub(crate) async fn until_restored(self) -> anyhow::Error {
+        let Some(database) = self.database else { return std::future::pending().await };
+        let mut seen = None;
+        loop {
+            match database.look_at_origin(seen).await {
+                Ok(Look::Known(found)) => seen = Some(found),
+                Ok(Look::Promoted(found)) => {
+                    tracing::warn!("a standby of the database was promoted; everything on record is there");
+                    seen = Some(found);
+                }
+                Ok(Look::Restored) => return explain(self.setting)(SchemaError::Restored),
+                // A database that is away is no other one.
+                Err(error) => {
+                    tracing::debug!(error = %anyhow!(error), "the origin of the database cannot be looked at");
+                }
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+}

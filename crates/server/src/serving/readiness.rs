@@ -1,0 +1,92 @@
+//! Whether the service should get requests, and if not, why. The database is asked about once a second at most, however
+//! often a balancer asks, and only as long as one does.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use intake_domain::Environment;
+use intake_http::Connections;
+use intake_infra::{Database, PostgresPatientRegister, Unready, stuck_thread};
+use tokio::sync::Mutex;
+
+/// How long the outcome of a check is used: balancers take out an instance only after several seconds.
+const AGE_MAX: Duration = Duration::from_secs(1);
+/// A probe that takes longer counts as failed anyway.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Everything on which readiness depends.
+pub(crate) struct Readiness {
+    pub(crate) database: Database,
+    pub(crate) register: Arc<PostgresPatientRegister>,
+    pub(crate) connections: Connections,
+    pub(crate) environment: Environment,
+    pub(crate) last: LastCheck,
+}
+
+/// When the last check ended, and what it has found. Locked during a check, so that there is one at a time.
+pub(crate) type LastCheck = Mutex<Option<(Instant, Result<(), Reason>)>>;
+
+/// Why the service should get no requests.
+#[derive(Clone, Copy)]
+pub(crate) enum Reason {
+    Draining,
+    /// A thread that the service cannot work without is stuck.
+    Stuck,
+    Database(Unready),
+    /// No writer stores patients, although the database answers.
+    Writer,
+}
+
+impl Reason {
+    /// The word for it in the answer to a probe.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Draining => "draining",
+            Self::Stuck => "stuck",
+            Self::Database(Unready::Unreachable) => "unreachable",
+            Self::Database(Unready::ReadOnly) => "read-only",
+            Self::Database(Unready::Unmigrated) => "unmigrated",
+            Self::Database(Unready::OtherEnvironment) => "environment",
+            Self::Database(Unready::MissingGrants) => "grants",
+            Self::Writer => "writer",
+        }
+    }
+}
+
+impl Readiness {
+    /// Why the service should get no requests, if so.
+    pub(crate) async fn get(&self) -> Result<(), Reason> {
+        if self.connections.are_draining() {
+            return Err(Reason::Draining);
+        }
+        if stuck_thread().is_some() {
+            return Err(Reason::Stuck);
+        }
+        let mut last = self.last.lock().await;
+        if let Some((checked_at, found)) = *last
+            && checked_at.elapsed() < AGE_MAX
+        {
+            return found;
+        }
+        let found = self.check().await;
+        *last = Some((Instant::now(), found));
+        found
+    }
+
+    async fn check(&self) -> Result<(), Reason> {
+        let database = tokio::time::timeout(CHECK_TIMEOUT, self.database.readiness(self.environment));
+        let (database, is_storing) = tokio::join!(database, self.register.is_storing(CHECK_TIMEOUT));
+        match database.unwrap_or(Err(Unready::Unreachable)) {
+            // The database accepts no new connections, and a writer still has one.
+            Err(Unready::Unreachable) if is_storing => Ok(()),
+            Err(unready) => Err(Reason::Database(unready)),
+            Ok(()) => {
+                if is_storing {
+                    Ok(())
+                } else {
+                    Err(Reason::Writer)
+                }
+            }
+        }
+    }
+}

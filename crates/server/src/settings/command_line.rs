@@ -1,0 +1,425 @@
+//! The program's commands and their arguments.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use intake_domain::{EmailAddress, KeyId, KeyNote, Name, OrganisationId, PatientId, Role};
+
+use crate::settings::Flags;
+
+/// The front door of a clinic's patient register.
+#[derive(Parser)]
+#[command(name = "intake", version = env!("INTAKE_VERSION"), disable_help_subcommand = true)]
+#[command(after_help = "Settings are flags or variables; a flag wins. Without a command, intake serves.")]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Serves (the default); in development it migrates first
+    Serve,
+    #[command(flatten)]
+    Operator(OperatorCommand),
+    /// Asks the service beside it whether it lives: exit 0 if so
+    Probe {
+        /// Asks whether it is ready to store patients instead
+        #[arg(long)]
+        ready: bool,
+    },
+    /// Prints the OpenAPI 3.1 document of the interface
+    Openapi {
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// What operators do to the database.
+#[derive(Subcommand)]
+pub(crate) enum OperatorCommand {
+    /// Brings the database's schema up to date, as its owner
+    Migrate {
+        /// Lets this role do what the service needs, and nothing else
+        #[arg(long, value_name = "NAME")]
+        service_role: Option<String>,
+        /// Says what would be done, and changes nothing
+        #[arg(long)]
+        check: bool,
+        /// Lets this role read patients through the view `patients_v1`, and nothing else
+        #[arg(long, value_name = "NAME")]
+        reader_role: Option<String>,
+        /// Lets the reader's role read this organisation's patients only
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>, requires = "reader_role")]
+        organisation: Option<OrganisationId>,
+        /// Lets the reader's role read the patients of every organisation, if it was limited to one before
+        #[arg(long, requires = "reader_role", conflicts_with = "organisation")]
+        all_organisations: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Spreads a migrated database over the nodes of a Citus cluster
+    Spread {
+        /// Number of parts into which the tables that grow are divided [default: 32, or two for each worker if that is
+        /// more]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+        shards: Option<u32>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Looks at each part that the service needs, and says whether it is in order
+    Doctor {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Prints the record of what members and operators did, the oldest first
+    Audit(AuditArguments),
+    /// Makes, lists, renames, suspends and closes organisations
+    #[command(subcommand)]
+    Organisation(OrganisationCommand),
+    /// Makes, lists and revokes API keys, and says how they are used
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Invites people to an organisation's dashboard, lists and removes them
+    #[command(subcommand)]
+    Member(MemberCommand),
+    /// Writes an organisation's patients, or what was committed since an earlier export, as a reader
+    Export(ExportArguments),
+    /// Says that a database which was restored or moved is the register from here on, and tells what to look at
+    Restored {
+        /// What `intake audit --json` printed of the database that was lost
+        #[arg(long, value_name = "FILE")]
+        audit: Option<PathBuf>,
+        /// Revokes every key that is in the database
+        #[arg(long)]
+        revoke_keys: bool,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Shows or erases what is held of a patient, as the owner of the database
+    #[command(subcommand)]
+    Patient(PatientCommand),
+}
+
+/// What of the record to print.
+#[derive(Args)]
+pub(crate) struct AuditArguments {
+    /// Only what concerns this organisation
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: Option<OrganisationId>,
+    /// Only what was recorded since: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) since: Option<time::OffsetDateTime>,
+    /// Goes on with whatever is recorded, until SIGTERM or Ctrl-C; with --json, one JSON object in each line
+    #[arg(long)]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// The keys whose use is shown.
+#[derive(Args)]
+pub(crate) struct UsageArguments {
+    /// Only keys of this organisation
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: Option<OrganisationId>,
+    /// Over how many days, today (UTC) included
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=60))]
+    pub(crate) days: u16,
+    /// How many keys at most, those with most requests first
+    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) limit: u32,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// What to export, and to where.
+#[derive(Args)]
+pub(crate) struct ExportArguments {
+    /// The organisation whose patients are exported
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: OrganisationId,
+    /// The form of the output
+    #[arg(long)]
+    pub(crate) format: Format,
+    /// Only what was committed since the run that printed this token
+    #[arg(long, value_name = "TOKEN", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) since: Option<String>,
+    /// A file that keeps the token from run to run; while there is none, everything is exported
+    #[arg(long, value_name = "FILE", conflicts_with = "since")]
+    pub(crate) state: Option<PathBuf>,
+    /// The file to write instead of standard output (-); it appears when it is complete
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Only patients that this API key created
+    #[arg(long, value_name = "ID", value_parser = parse_id::<KeyId>)]
+    pub(crate) key: Option<KeyId>,
+    /// Goes on with whatever is committed, until SIGTERM or Ctrl-C
+    #[arg(long)]
+    pub(crate) follow: bool,
+}
+
+/// The form of an export.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Format {
+    /// A JSON object in each line, as the API returned it
+    Jsonl,
+    /// A table that spreadsheets open safely and intake-import reads back
+    Csv,
+    /// FHIR R4 Patient resources, one in each line
+    Fhir,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum PatientCommand {
+    /// Prints everything that is held of a patient
+    Show(PatientArguments),
+    /// Erases a patient for good
+    Erase(PatientArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct PatientArguments {
+    /// The patient's organisation
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: OrganisationId,
+    /// The patient
+    #[arg(long, value_name = "ID", value_parser = parse_id::<PatientId>)]
+    pub(crate) patient: PatientId,
+    #[command(flatten)]
+    pub(crate) run: Run,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum OrganisationCommand {
+    /// Makes an organisation
+    Create {
+        /// 1 to 100 characters
+        #[arg(long)]
+        name: String,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Lists all organisations, the oldest first
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Gives an organisation another name
+    Rename {
+        /// 1 to 100 characters
+        #[arg(long)]
+        name: String,
+        #[command(flatten)]
+        of: OrganisationArguments,
+    },
+    /// Refuses all keys of an organisation at once, until it is resumed; nothing is lost
+    Suspend(OrganisationArguments),
+    /// Accepts the keys of a suspended organisation again
+    Resume(OrganisationArguments),
+    /// Revokes all keys of an organisation and removes its members, for good; its patients are kept
+    Close(OrganisationArguments),
+    /// Erases the patients of a closed organisation for good, as the owner of the database
+    Erase(OrganisationArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct OrganisationArguments {
+    /// The organisation's id, as `organisation list` shows it
+    #[arg(value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: OrganisationId,
+    #[command(flatten)]
+    pub(crate) run: Run,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Makes an API key and prints it, this once
+    Create {
+        /// The organisation it belongs to
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+        organisation: OrganisationId,
+        /// 1 to 100 characters, to tell it from other keys
+        #[arg(long)]
+        name: String,
+        /// When it expires: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
+        #[arg(long, value_name = "TIME", value_parser = parse_time)]
+        expires: Option<time::OffsetDateTime>,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Lists keys, the oldest first
+    List {
+        /// Only those of this organisation
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+        organisation: Option<OrganisationId>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Says which keys send most, and which are refused and why
+    Usage(UsageArguments),
+    /// Clears a key's mark that it was sent over plain HTTP
+    ClearSentInClear {
+        /// The key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Revokes a key at once and for good
+    Revoke {
+        /// The key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum MemberCommand {
+    /// Prints a one-time link for a new member
+    Invite {
+        #[command(flatten)]
+        member: MemberArguments,
+        /// What the member may do: administrators look after members and keys, key managers after keys only
+        #[arg(long, value_name = "ROLE", default_value = Role::Administrator.as_str(), value_parser = Role::from_str)]
+        role: Role,
+    },
+    /// Lists the members of an organisation
+    List {
+        /// The organisation
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+        organisation: OrganisationId,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Removes a member, who is signed out everywhere at once; the last administrator stays
+    Remove(MemberArguments),
+    /// Prints a one-time link for a member who forgot the password
+    ResetPassword(MemberArguments),
+    /// Turns off two-step sign-in, and removes the passkeys, of a member who has lost them
+    ResetSecondFactor(MemberArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct MemberArguments {
+    /// The member's organisation
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: OrganisationId,
+    /// The address with which the member signs in
+    #[arg(long)]
+    pub(crate) email: EmailAddress,
+    #[command(flatten)]
+    pub(crate) run: Run,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Who runs a command, and why, for the activity log.
+#[derive(Args, Default)]
+pub(crate) struct Run {
+    /// Who runs this, for the activity log [default: the value of `SUDO_USER`, or of `USER`]
+    #[arg(long = "as", value_name = "NAME", value_parser = |text: &str| Name::new(text))]
+    pub(crate) by: Option<Name>,
+    /// Why, for the activity log
+    #[arg(long, value_name = "TEXT", value_parser = KeyNote::new, default_value = "", hide_default_value = true)]
+    pub(crate) reason: KeyNote,
+}
+
+#[derive(Args)]
+pub(crate) struct Output {
+    /// Prints one JSON value instead of text for people
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn parse_id<Id: FromStr>(text: &str) -> Result<Id, &'static str> {
+    text.parse().map_err(|_| "must be an id, as `organisation list` and `key list` show them")
+}
+
+fn parse_time(text: &str) -> Result<time::OffsetDateTime, &'static str> {
+    use time::format_description::well_known::Rfc3339;
+    let day = time::macros::format_description!("[year]-[month]-[day]");
+    time::OffsetDateTime::parse(text, &Rfc3339)
+        .or_else(|_| time::Date::parse(text, day).map(|day| day.midnight().assume_utc()))
+        .map_err(|_| "must be a time like 2026-12-31T17:00:00+10:00, or a day like 2026-12-31")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::CommandFactory;
+    use intake_test_support::{completed_by_bash, write_manual};
+    use time::macros::datetime;
+
+    use super::*;
+    use crate::settings::SETTINGS;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn man_pages_and_completions_are_made_from_the_command_line() {
+        let sections: [(&str, &[&str]); 4] = [
+            (
+                "NOTES",
+                &[
+                    "Settings can be given to every command, as flags or as variables; a flag wins. Without a command, intake serves.",
+                ],
+            ),
+            (
+                "EXIT STATUS",
+                &["0: done, or stopped by a signal. 1: failed; one line on standard error says why. 2: wrong usage. \
+                     70: a part of the running service failed."],
+            ),
+            (
+                "FILES",
+                &[
+                    "/etc/intake/intake.env: the settings of the service that systemd runs, one variable in each line.",
+                    "/usr/share/doc/intake/operations.md: how to run it.",
+                ],
+            ),
+            ("SEE ALSO", &["intake-import(1), systemctl(1)"]),
+        ];
+        let folder = write_manual(&CommandLine::command(), &sections);
+        let page = fs::read_to_string(folder.join("man/intake.1")).unwrap().replace("\\-", "-");
+        for setting in SETTINGS {
+            assert!(page.contains(setting.variable), "{}", setting.variable);
+        }
+        let completed = |words: &[&str]| completed_by_bash(&folder, "intake", words);
+        assert_eq!(completed(&["mig"]), ["migrate"]);
+        assert_eq!(completed(&["migrate", "--service"]), ["--service-role"]);
+        assert_eq!(completed(&["key", "cr"]), ["create"]);
+        assert_eq!(completed(&["export", "--format", "c"]), ["csv"]);
+    }
+
+    #[test]
+    fn times_are_rfc_3339_or_days() {
+        assert_eq!(parse_time("2026-12-31"), Ok(datetime!(2026-12-31 0:00 UTC)));
+        assert_eq!(parse_time("2026-12-31T17:00:00+10:00"), Ok(datetime!(2026-12-31 17:00 +10)));
+        for bad in ["", "tomorrow", "2026-02-30", "2026-12-31T17:00:00", "31-12-2026"] {
+            assert!(parse_time(bad).is_err(), "{bad}");
+        }
+    }
+}

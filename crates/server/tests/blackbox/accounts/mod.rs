@@ -1,0 +1,11 @@
+//! Members: how they join, sign in and change their accounts, and what each may do.
+
+mod account;
+mod invitations;
+mod memberships;
+mod passkeys;
+mod roles;
+mod sessions;
+mod sign_in_line;
+mod sign_in_races;
+mod two_step_sign_in;

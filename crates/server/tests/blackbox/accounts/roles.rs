@@ -1,0 +1,325 @@
+//! Administrators and key managers: what each may do, and that an organisation keeps an administrator; and two-step
+//! sign-in where it is required for everyone.
+
+use diesel::connection::SimpleConnection;
+use intake_domain::TotpSecret;
+use intake_test_support::{Browser, request};
+
+use crate::dashboard::pages::{PASSKEY_OF_EACH_MEMBER, fill, id_on_page, walled_routes};
+use crate::fixtures::{
+    Member, PASSWORD, TestApp, accept, between, confirm_identity, password_field, post, service, unconfirm,
+};
+
+/// What every member may open, whatever comes after it.
+const FOR_EVERYONE: [&str; 5] =
+    ["/settings/api-keys", "/settings/account", "/settings/confirm", "/sign-out", "/choose-organisation"];
+/// What every person who is signed in may open, whatever their organisation requires.
+const LEADS_OUT: [&str; 2] = ["/sign-out", "/choose-organisation"];
+
+fn key_manager(app: &TestApp, ada: &Member) -> Member {
+    Member::join(app.service.client(), &ada.invite_as("grace@clinic.example", "key-manager"), "Grace")
+}
+
+fn role_form(role: &str) -> String {
+    format!("role={role}")
+}
+
+fn administrators(app: &TestApp) -> i64 {
+    app.database.count("memberships WHERE role = 'administrator'")
+}
+
+#[test]
+fn a_key_manager_gets_to_keys_and_the_own_account_and_nowhere_else() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = key_manager(&app, &ada);
+    let (key, _) = app.clinic.key();
+    drop(app.invite("mary@clinic.example"));
+    app.database.connect().batch_execute(PASSKEY_OF_EACH_MEMBER).unwrap();
+    let keys = ada.get("/settings/api-keys").text();
+    let others = ["/settings/members", "/settings/account"].map(|path| ada.get(path).text()).concat();
+    let mut refused = 0;
+    for (method, path) in walled_routes() {
+        let asked = fill(&path, |name| id_on_page(name, &keys, &others));
+        // A form that would do something, were it not for the role.
+        let form = format!(
+            "name=k&note=n&email=e%40e.co&id={key}&ends_after=now&secret=x&code=0&{}",
+            role_form("administrator")
+        );
+        let ask = || if method == "POST" { grace.post(&asked, &form) } else { grace.get(&asked) };
+        // Which leads to the keys.
+        let is_for_everyone = path == "/settings" || FOR_EVERYONE.iter().any(|start| path.starts_with(start));
+        if !is_for_everyone {
+            let answer = ask();
+            assert_eq!(answer.status, 403, "{method} {path}");
+            assert!(answer.text().contains("For administrators only"), "{method} {path}");
+            refused += 1;
+        } else if method == "GET" {
+            assert_ne!(ask().status, 403, "{method} {path}");
+        }
+    }
+    assert!(refused >= 14, "{refused}");
+    assert_eq!((administrators(&app), app.database.count("members"), app.database.count("password_resets")), (1, 2, 0));
+    assert_eq!(app.database.count("invitations WHERE accepted_by IS NULL"), 1, "none was made and none withdrawn");
+    let page = grace.get("/settings/account").text();
+    assert!(page.contains("<dd>Key manager</dd>"), "{page}");
+    for hidden in ["/settings/members", "/settings/activity"] {
+        assert!(!page.contains(&format!("href=\"{hidden}\"")), "{hidden} is shown");
+        assert!(ada.get("/settings/account").text().contains(&format!("href=\"{hidden}\"")), "{hidden} is not shown");
+    }
+    let id = between(&grace.get("/settings/api-keys/new").text(), "name=\"id\" value=\"", "\"");
+    assert_eq!(grace.post("/settings/api-keys", &format!("id={id}&name=Front+desk&expires=")).status, 200);
+    assert_eq!(grace.post(&format!("/settings/api-keys/{key}/revoke"), "").status, 303);
+}
+
+#[test]
+fn an_operator_and_an_administrator_invite_people_to_either_role() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let invite = |email: &str, role: &[&str]| {
+        let arguments = ["member", "invite", "--json", "--organisation", &id, "--email", email];
+        let command = arguments.iter().chain(role).fold(service(&app.database), |all, one| all.argument(one));
+        command.run()
+    };
+    assert!(invite("eve@clinic.example", &["--role", "key-manager"]).status.success());
+    assert!(invite("ada@clinic.example", &[]).status.success());
+    let nonsense = invite("mary@clinic.example", &["--role", "owner"]);
+    assert_eq!(nonsense.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&nonsense.stderr).contains("must be administrator or key-manager"));
+    let invited = |email: &str, role: &str| {
+        app.database.count(&format!("invitations WHERE email = '{email}' AND role = '{role}'"))
+    };
+    assert_eq!((invited("eve@clinic.example", "key-manager"), invited("ada@clinic.example", "administrator")), (1, 1));
+    let ada = app.member("ada@clinic.example");
+    assert_eq!(ada.post("/settings/members", "email=b%40clinic.example&role=owner").status, 400);
+    drop(key_manager(&app, &ada));
+    let joined = "members JOIN memberships ON member_id = id WHERE name = 'Grace' AND role = 'key-manager'";
+    assert_eq!((app.database.count(joined), administrators(&app)), (1, 1));
+    let list = ada.get("/settings/members").text();
+    assert!(list.contains("<td data-label=\"Role\" class=\"words\">Key manager</td>"), "{list}");
+}
+
+#[test]
+fn the_last_administrator_stays_one_and_who_changes_a_role_confirms_who_they_are() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    drop(key_manager(&app, &ada));
+    let (own, of_grace) = (ada.page_about("Ada", "role"), ada.page_about("Grace", "role"));
+    for refused in [ada.post(&own, &role_form("key-manager")), ada.confirm(&ada.page_about("Ada", "remove"))] {
+        assert!(refused.status == 409 && refused.text().contains("the only administrator"));
+    }
+    unconfirm(&app);
+    let removal = ada.page_about("Grace", "remove");
+    for answer in [ada.post(&of_grace, &role_form("administrator")), ada.confirm(&removal)] {
+        assert!(answer.header("location").unwrap().starts_with("/settings/confirm?next="));
+    }
+    let guess = ada.confirm_identity("guess", "");
+    assert!(guess.status == 422 && guess.text().contains("Incorrect password."));
+    assert_eq!(ada.confirm_identity(PASSWORD, "").status, 303);
+    assert_eq!((administrators(&app), app.database.count("members")), (1, 2));
+    assert_eq!(ada.post(&of_grace, &role_form("administrator")).status, 303);
+    let demoted = ada.post(&own, &role_form("key-manager"));
+    assert_eq!((demoted.status, demoted.header("location")), (303, Some("/settings/account")));
+    assert_eq!((ada.get("/settings/members").status, administrators(&app)), (403, 1));
+    for (action, subject) in
+        [("administrator_made", "grace@clinic.example"), ("key_manager_made", "ada@clinic.example")]
+    {
+        let noted = format!("audit_entries WHERE action = '{action}' AND actor = 'Ada' AND subject = '{subject}'");
+        assert_eq!(app.database.count(&noted), 1, "{action}");
+    }
+}
+
+#[test]
+fn two_administrators_who_demote_or_remove_each_other_at_once_leave_one() {
+    for deed in ["role", "remove"] {
+        let app = TestApp::start();
+        let ada = app.member("ada@clinic.example");
+        let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
+        let (of_grace, of_ada) = (ada.page_about("Grace", deed), grace.page_about("Ada", deed));
+        let statuses = std::thread::scope(|scope| {
+            let one = scope.spawn(|| ada.post(&of_grace, &role_form("key-manager")).status);
+            let other = scope.spawn(|| grace.post(&of_ada, &role_form("key-manager")).status);
+            [one.join().unwrap(), other.join().unwrap()]
+        });
+        // The second one lost the role, or the session, before or while it was asked.
+        assert!(statuses.contains(&303), "{deed}: {statuses:?}");
+        assert_eq!(administrators(&app), 1, "{deed}: {statuses:?}");
+    }
+}
+
+/// What two requests at once hit only by chance: the role is taken away after the page was asked for, and before the
+/// change.
+#[test]
+fn a_change_by_who_was_an_administrator_a_moment_ago_is_refused() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    drop(Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace"));
+    let (of_grace, remove_grace) = (ada.page_about("Grace", "role"), ada.page_about("Grace", "remove"));
+    let mut connection = app.database.connect();
+    let requests: [(&str, &str); 5] = [
+        (&of_grace, &role_form("key-manager")),
+        (&remove_grace, ""),
+        (&ada.page_about("Grace", "reset-password"), ""),
+        ("/settings/members", "email=mary%40clinic.example"),
+        ("/settings/members/stop-requiring-two-step-sign-in", ""),
+    ];
+    for (path, form) in requests {
+        // The change waits for the row of its administrator, who is none any more when it goes on.
+        connection
+            .batch_execute(
+                "BEGIN; UPDATE memberships SET role = 'key-manager' FROM members WHERE id = member_id AND name = 'Ada'",
+            )
+            .unwrap();
+        let refused = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| ada.post(path, form));
+            intake_test_support::wait_for("the change to wait", || {
+                app.database.count("pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+                    == 1
+            });
+            connection.batch_execute("COMMIT").unwrap();
+            asked.join().unwrap()
+        });
+        assert_eq!(refused.status, 403, "{path}: {}", refused.text());
+        connection
+            .batch_execute(
+                "UPDATE memberships SET role = 'administrator' FROM members WHERE id = member_id AND name = 'Ada'",
+            )
+            .unwrap();
+    }
+    assert_eq!((app.database.count("members"), administrators(&app)), (2, 2));
+    assert_eq!(app.database.count("invitations WHERE accepted_by IS NULL"), 0);
+    assert_eq!(app.database.count("password_resets"), 0);
+}
+
+#[test]
+fn what_a_former_administrator_made_for_others_ends() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
+    let open = |path: &str| app.service.client().send(&request("GET", path, &[], b"")).status;
+    let reset_link = |maker: &Member| {
+        let page = maker.confirm(&maker.page_about("Ada", "reset-password")).text();
+        let link = between(&page, "id=\"link\" value=\"", "\"");
+        link[link.find("/reset-password/").unwrap()..].to_owned()
+    };
+    let (invitation, reset) = (grace.invite("second.self@clinic.example"), reset_link(&grace));
+    let by_ada = ada.invite("mary@clinic.example");
+    assert_eq!([&invitation, &reset, &by_ada].map(|path| open(path)), [200; 3]);
+    assert_eq!(ada.post(&ada.page_about("Grace", "role"), &role_form("key-manager")).status, 303);
+    assert_eq!([&invitation, &reset, &by_ada].map(|path| open(path)), [404, 404, 200]);
+    assert_eq!(accept(&app.service.client(), &invitation, "Eve").status, 404);
+
+    assert_eq!(ada.post(&ada.page_about("Grace", "role"), &role_form("administrator")).status, 303);
+    let reset = reset_link(&grace);
+    assert_eq!(ada.confirm(&ada.page_about("Grace", "remove")).status, 303);
+    assert_eq!(open(&reset), 404, "removal ends it as well");
+}
+
+fn sign_in(app: &TestApp, email: &str) -> Member {
+    let form = format!("email={}&{}", email.replace('@', "%40"), password_field(PASSWORD));
+    let client = app.service.client();
+    let signed_in = post(&client, "/sign-in", &[], &form);
+    assert_eq!(signed_in.header("location"), Some("/settings/api-keys"));
+    let cookie = crate::fixtures::cookie(&signed_in);
+    let page = client.send(&request("GET", "/settings/confirm", &[("Cookie", &cookie)], b"")).text();
+    Member { client, cookie, form_token: crate::fixtures::form_token(&page) }
+}
+
+const REQUIRE: &str = "/settings/members/require-two-step-sign-in";
+const STOP: &str = "/settings/members/stop-requiring-two-step-sign-in";
+
+#[test]
+fn who_lacks_a_required_second_factor_turns_it_on_and_can_do_nothing_else() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
+    for refused in [ada.get(REQUIRE), ada.confirm(REQUIRE)] {
+        assert!(refused.status == 409 && refused.text().contains("on your own Account page first"));
+    }
+    assert_eq!(ada.turn_on_second_factor(&TotpSecret::new([9; 20])).status, 200);
+    assert!(ada.get(REQUIRE).text().contains("One member doesn&#39;t use it yet"), "{}", ada.get(REQUIRE).text());
+    assert_eq!(grace.get("/settings/members").status, 200, "nothing is required yet");
+    assert_eq!(ada.confirm(REQUIRE).header("location"), Some("/settings/members"));
+    assert!(ada.get("/settings/members").text().contains("Required for everyone."));
+
+    let (key, _) = app.clinic.key();
+    let grace_anew = sign_in(&app, "grace@clinic.example");
+    for (method, path) in walled_routes() {
+        let is_the_way_in = path == "/settings/account/second-factor"
+            || path == "/settings/account/passkeys/new"
+            || path.starts_with("/settings/confirm")
+            || LEADS_OUT.contains(&path.as_str());
+        let asked = fill(&path, |_| key.to_string());
+        let form = format!(
+            "name=k&note=n&email=e%40e.co&id={key}&ends_after=now&new_password=x&credential=x&client_data=x&authenticator_data=x&public_key=x&signature=x&{}",
+            role_form("administrator")
+        );
+        for member in [&grace, &grace_anew] {
+            if !is_the_way_in {
+                let answer = if method == "POST" { member.post(&asked, &form) } else { member.get(&asked) };
+                let led = (answer.status, answer.header("location"));
+                assert_eq!(led, (303, Some("/settings/account/second-factor")), "{method} {path}");
+            }
+        }
+    }
+    let page = grace.get("/settings/account/second-factor").text();
+    assert!(
+        page.contains("requires two-step sign-in for everyone") && !page.contains("aria-label=\"Settings\""),
+        "{page}"
+    );
+    assert!(!page.contains(">Cancel<"));
+    assert_eq!(grace_anew.post("/sign-out", "").header("location"), Some("/sign-in"));
+    assert_eq!(grace.turn_on_second_factor(&TotpSecret::new([8; 20])).status, 200);
+    assert_eq!(grace.get("/settings/members").status, 200);
+
+    let turn_off = "/settings/account/second-factor/turn-off";
+    assert!(!grace.get("/settings/account").text().contains(turn_off), "what is not possible is not shown");
+    drop(grace.confirm(turn_off));
+    assert_eq!(app.database.count("members WHERE totp_secret IS NOT NULL"), 2, "nobody turns it off");
+    assert_eq!(grace.confirm(STOP).status, 303);
+    assert_eq!(grace.confirm(turn_off).status, 303);
+    assert_eq!(app.database.count("members WHERE totp_secret IS NOT NULL"), 1);
+    for (action, actor) in [("second_factor_required", "Ada"), ("second_factor_optional", "Grace")] {
+        let noted =
+            format!("audit_entries WHERE action = '{action}' AND actor = '{actor}' AND subject = 'Test Clinic'");
+        assert_eq!(app.database.count(&noted), 1, "{action}");
+    }
+}
+
+#[test]
+fn who_joins_where_it_is_required_turns_it_on_in_a_browser() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    assert_eq!(ada.turn_on_second_factor(&TotpSecret::new([9; 20])).status, 200);
+    assert_eq!(ada.confirm(REQUIRE).status, 303);
+    browser.open(&app.url(&ada.invite_as("grace@clinic.example", "key-manager")));
+    browser.fill("Your name", "Grace");
+    browser.fill("Password", PASSWORD);
+    browser.press("Join");
+    browser.wait_for("requires two-step sign-in for everyone");
+    assert!(!browser.has("API keys") && !browser.has("Members") && browser.has("Sign out"));
+    app.turn_on_second_factor(&browser, || ());
+    browser.press("I have saved them");
+    browser.wait_for("so it can't be turned off");
+    assert!(browser.has("API keys") && !browser.has("Members") && !browser.has("Activity"));
+}
+
+#[test]
+fn a_role_is_changed_in_a_browser() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    drop(app.member("ada@clinic.example"));
+    app.join(&browser, "Grace", "grace@clinic.example");
+    browser.press("Members");
+    browser.wait_for("Invite a member");
+    browser.press("Ada");
+    browser.press("Change role");
+    confirm_identity(&browser);
+    browser.wait_for("Change the role of Ada");
+    let _ = browser.run("document.getElementById('role').value = 'key-manager'");
+    browser.press("Change role");
+    browser.wait_for("Ada is a key manager now.");
+    browser.press("Activity");
+    browser.wait_for("made a key manager of ada@clinic.example");
+}

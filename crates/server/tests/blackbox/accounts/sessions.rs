@@ -1,0 +1,144 @@
+//! Where a member is signed in: listed on the account's page, and ended there one by one or all at once.
+
+use diesel::connection::SimpleConnection;
+use intake_test_support::Browser;
+
+use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post};
+
+const FIREFOX: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0";
+const ACCOUNT: &str = "/settings/account";
+
+/// Signs Ada in by a browser that calls itself so.
+fn sign_in(app: &TestApp, user_agent: &str) -> Member {
+    let form = format!("email=ada%40clinic.example&{}", password_field(PASSWORD));
+    let client = app.service.client();
+    let signed_in = post(&client, "/sign-in", &[("User-Agent", user_agent)], &form);
+    Member::signed_in(client, &signed_in)
+}
+
+/// The row of a session on the account's page.
+fn row(member: &Member, part: &str) -> String {
+    let page = member.get(ACCOUNT).text();
+    let row = page.split("<tr>").skip(1).find(|row| row.contains(part));
+    row.unwrap_or_else(|| panic!("{part} is not on {page}")).to_owned()
+}
+
+fn count(member: &Member) -> usize {
+    member.get(ACCOUNT).text().matches("id=\"session-").count()
+}
+
+#[test]
+fn sessions_are_listed_and_ended_one_by_one() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let firefox = sign_in(&app, FIREFOX);
+    let odd = sign_in(&app, "<b>anything</b>");
+    assert_eq!(count(&ada), 3);
+    let listed = row(&ada, "Firefox on Windows");
+    assert!(listed.contains("127.0.0.1") && listed.contains("<time datetime"), "{listed}");
+    assert!(!listed.contains("(this one)") && row(&firefox, "(this one)").contains("Firefox on Windows"));
+    assert!(!row(&ada, "(this one)").contains("End session"), "one signs out here instead");
+    for token in [&ada, &firefox, &odd].map(|member| member.cookie.split_once('=').unwrap().1) {
+        assert!(!ada.get(ACCOUNT).text().contains(token), "nobody is signed in by what the page shows");
+    }
+
+    let end = between(&listed, "action=\"", "\"");
+    let ended = ada.post(&end, "");
+    assert_eq!((ended.status, ended.header("location")), (303, Some("/settings/account")));
+    assert!(ada.told(&ended).contains("The session was ended."));
+    assert_eq!((firefox.get(ACCOUNT).status, odd.get(ACCOUNT).status), (303, 200));
+    assert_eq!(ada.post(&end, "").status, 404, "once is for good");
+    let noted = "audit_entries WHERE action = 'session_ended' AND actor = 'Ada' AND subject = 'ada@clinic.example'";
+    assert_eq!(app.database.count(noted), 1);
+    assert!(ada.get("/settings/activity").text().contains("signed out another session of"));
+}
+
+#[test]
+fn all_others_are_ended_at_once_and_so_is_a_sign_in_that_waits_for_its_code() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
+    let others = [sign_in(&app, FIREFOX), sign_in(&app, "curl/8.14.1")];
+    let waiting = "INSERT INTO waiting_sign_ins SELECT 'waits', id, now() FROM members WHERE email LIKE 'ada@%'";
+    app.database.connect().batch_execute(waiting).unwrap();
+    let ended = ada.post("/settings/account/sessions/end-others", "");
+    assert_eq!((ended.status, ended.header("location")), (303, Some("/settings/account")));
+    let page = ada.told(&ended);
+    assert!(page.contains("All your other sessions were ended.") && !page.contains("End all other sessions"), "{page}");
+    assert_eq!(others.map(|other| other.get(ACCOUNT).status), [303, 303]);
+    assert_eq!((count(&ada), grace.get(ACCOUNT).status), (1, 200), "another member's session");
+    assert_eq!(app.database.count("waiting_sign_ins"), 0);
+    assert_eq!(app.database.count("audit_entries WHERE action = 'other_sessions_ended'"), 1);
+}
+
+#[test]
+fn nobody_sees_or_ends_the_session_of_somebody_else() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
+    let id = between(&row(&grace, "(this one)"), "id=\"session-", "\"");
+    assert!(!ada.get(ACCOUNT).text().contains(&id));
+    assert_eq!(ada.post(&format!("/settings/account/sessions/{id}/end"), "").status, 404);
+    assert_eq!(grace.get(ACCOUNT).status, 200);
+    assert_eq!(app.database.count("audit_entries WHERE action = 'session_ended'"), 0);
+}
+
+#[test]
+fn the_address_is_that_of_the_last_use_and_what_is_over_is_not_listed() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let moved = "UPDATE sessions SET address = '203.0.113.9', last_used_at = now() - interval '6 minutes'";
+    app.database.connect().batch_execute(moved).unwrap();
+    drop(ada.get("/settings/api-keys"));
+    assert!(row(&ada, "(this one)").contains("127.0.0.1"));
+    let over = "INSERT INTO sessions SELECT 'old', id, now() - interval '8 days', now() FROM members;
+        INSERT INTO sessions SELECT 'idle', id, now() - interval '1 day', now() - interval '13 hours' FROM members;
+        INSERT INTO sessions SELECT sha256('from before'), id, now(), now() FROM members;";
+    app.database.connect().batch_execute(over).unwrap();
+    assert_eq!(count(&ada), 2);
+    assert!(row(&ada, ">unknown</td>").contains(">Unknown browser</th>"), "from before either was noted");
+}
+
+#[test]
+fn of_more_sessions_than_anybody_needs_the_least_recently_used_one_ends() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let many = "UPDATE sessions SET last_used_at = now() - interval '2 hours';
+        INSERT INTO sessions SELECT sha256(n::text::bytea), id, now() - interval '1 hour', now() - interval '1 hour'
+            FROM members, generate_series(1, 49) AS n;";
+    app.database.connect().batch_execute(many).unwrap();
+    let newest = sign_in(&app, FIREFOX);
+    assert_eq!((count(&newest), ada.get(ACCOUNT).status), (50, 303));
+}
+
+#[test]
+fn a_session_elsewhere_is_ended_in_a_browser() {
+    let Some((here, there)) = Browser::start().zip(Browser::start()) else { return };
+    let app = TestApp::start();
+    app.join(&here, "Ada", "ada@clinic.example");
+    for end in ["End session", "End all other sessions"] {
+        app.sign_in(&there, "ada@clinic.example", PASSWORD);
+        there.wait_for("No API keys yet.");
+        here.press("Account");
+        here.wait_for("Chrome on Linux");
+        here.press(end);
+        here.wait_for("ended.");
+        assert!(!here.has(end));
+        there.open(&app.url("/settings/members"));
+        there.wait_for("New here?");
+    }
+}
+
+#[test]
+fn after_signing_out_nothing_comes_back() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    browser.press("Sign out");
+    browser.wait_for("Password");
+    browser.back();
+    browser.wait_for("Password");
+    assert!(!browser.text().contains("No API keys yet."), "{}", browser.text());
+    let signed_out = app.member("grace@clinic.example").post("/sign-out", "");
+    assert_eq!(signed_out.header("clear-site-data"), Some("\"cache\""));
+}

@@ -1,0 +1,98 @@
+//! Who may come in: one Bearer header with a well-formed, active key of this environment; everyone else gets 401.
+
+use intake_test_support::{Response, patient, request};
+use time::OffsetDateTime;
+
+use crate::assert_unauthorised;
+use crate::fixtures::TestApp;
+
+const CHALLENGE: &str = r#"Bearer realm="intake""#;
+
+fn send(app: &TestApp, headers: &[(&str, &str)]) -> Response {
+    let mut headers = headers.to_vec();
+    headers.push(("Content-Type", "application/json"));
+    app.service.client().send(&request("POST", "/api/v1/patients", &headers, patient().to_string().as_bytes()))
+}
+
+fn assert_told_why(response: &Response, reason: &str) {
+    assert_unauthorised(response);
+    let expected = format!(r#"{CHALLENGE}, error="invalid_token", error_description="{reason}""#);
+    assert_eq!(response.header("www-authenticate"), Some(expected.as_str()));
+}
+
+#[test]
+fn the_scheme_is_read_in_any_case_with_any_number_of_spaces() {
+    let app = TestApp::start();
+    for scheme in ["Bearer ", "bearer ", "BEARER   ", "bEARER  "] {
+        let value = format!("{scheme}{}", app.key().expose());
+        assert_eq!(send(&app, &[("Authorization", &value)]).status, 201, "{scheme}");
+    }
+}
+
+#[test]
+fn whoever_sends_no_key_is_challenged() {
+    let app = TestApp::start();
+    let bearer = format!("Bearer {}", app.key().expose());
+    let cases: [&[(&str, &str)]; 7] = [
+        &[],
+        &[("Authorization", "")],
+        &[("Authorization", "Bearer")],
+        &[("Authorization", "Basic aW50YWtlOmludGFrZQ==")],
+        &[("Authorization", app.key().expose())],
+        &[("Authorization", &bearer), ("Authorization", &bearer)],
+        &[("X-Api-Key", app.key().expose())],
+    ];
+    for headers in cases {
+        let response = send(&app, headers);
+        assert_unauthorised(&response);
+        assert_eq!(response.header("www-authenticate"), Some(CHALLENGE));
+    }
+    assert_eq!(app.patients(), 0);
+}
+
+#[test]
+fn a_key_in_the_query_is_no_key() {
+    let app = TestApp::start();
+    let path = format!("/api/v1/patients?access_token={0}&key={0}", app.key().expose());
+    let headers = [("Content-Type", "application/json")];
+    let response = app.service.client().send(&request("POST", &path, &headers, patient().to_string().as_bytes()));
+    assert_unauthorised(&response);
+}
+
+#[test]
+fn a_key_that_opens_nothing_is_told_why_in_the_header_alone() {
+    let app = TestApp::start();
+    let key = app.key().expose();
+    let last = if key.ends_with('0') { "1" } else { "0" };
+    let mistyped = format!("{}{last}", &key[..key.len() - 1]);
+    let live = key.replace("_demo_", "_live_");
+    let foreign = key.replace("intake_", "outtake_");
+    let (revoked_id, revoked) = app.clinic.key();
+    app.clinic.revoke(revoked_id);
+    let (_, expired) = app.clinic.key_until(Some(OffsetDateTime::UNIX_EPOCH));
+    let unknown = app.clinic.unknown_key();
+    let cases = [
+        ("x", "The API key is malformed"),
+        (foreign.as_str(), "The API key is malformed"),
+        (&mistyped, "The API key has a wrong checksum"),
+        (&live, "The API key belongs to the other environment"),
+        (unknown.expose(), "The API key is unknown"),
+        (revoked.expose(), "The API key was revoked"),
+        (expired.expose(), "The API key has expired"),
+    ];
+    for (key, reason) in cases {
+        assert_told_why(&send(&app, &[("Authorization", &format!("Bearer {key}"))]), reason);
+    }
+    assert_eq!(app.patients(), 0);
+}
+
+#[test]
+fn a_key_creates_in_its_own_organisation_alone() {
+    let app = TestApp::start();
+    let other = app.other_clinic();
+    let (_, other_key) = other.key();
+    for (key, organisation) in [(app.key(), app.clinic.organisation), (&other_key, other.organisation)] {
+        let created = app.service.create(key, &patient());
+        assert_eq!(created.json()["data"]["organisationId"], organisation.to_string());
+    }
+}

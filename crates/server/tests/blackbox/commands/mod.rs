@@ -1,0 +1,11 @@
+//! The commands of operators, and what they do in the register.
+
+mod audit;
+mod command_line;
+mod doctor;
+mod erasure;
+mod export;
+mod first_run;
+mod install_offer;
+mod organisations;
+mod readers;

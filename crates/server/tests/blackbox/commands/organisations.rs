@@ -1,0 +1,248 @@
+//! What operators do to a whole organisation: rename, suspend, resume, close and erase it, and who uses it.
+
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use diesel::connection::SimpleConnection;
+use intake_test_support::{create_request, patient, wait_for};
+use serde_json::{Value, json};
+
+use crate::assert_unauthorised;
+use crate::fixtures::{OverWhenDropped, TestApp, between, program, service};
+
+/// Runs a command of an operator.
+pub(crate) fn run(app: &TestApp, arguments: &[&str]) -> Output {
+    arguments.iter().fold(service(&app.database), |all, one| all.argument(one)).run()
+}
+
+#[track_caller]
+fn done(app: &TestApp, arguments: &[&str]) -> Value {
+    let output = run(app, &[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[track_caller]
+fn refused(app: &TestApp, arguments: &[&str]) -> String {
+    let output = run(app, arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    said
+}
+
+fn recorded(app: &TestApp, action: &str) -> Vec<String> {
+    let columns = "concat_ws('|', subject, operator, reason)";
+    app.database.texts(&format!("SELECT {columns} FROM audit_entries WHERE action = '{action}' ORDER BY at"))
+}
+
+#[test]
+fn while_an_organisation_is_suspended_every_key_is_refused_at_once_and_nothing_is_lost() {
+    let app = TestApp::start();
+    let second = service(&app.database).start();
+    let id = app.clinic.organisation.to_string();
+    let other = app.other_clinic().key().1;
+    let retry = [("Idempotency-Key", "once")];
+    let first = app.service.create_with(app.key(), &retry, patient().to_string().as_bytes());
+    assert_eq!(first.status, 201);
+
+    let suspended = done(&app, &["organisation", "suspend", &id, "--as", "Ada", "--reason", "asked to by phone"]);
+    assert_eq!(suspended["id"], id.as_str());
+    assert!(suspended["suspendedAt"].is_string());
+    for instance in [&app.service, &second] {
+        let valid = instance.create(app.key(), &patient());
+        assert_unauthorised(&valid);
+        let challenge = valid.header("www-authenticate").unwrap();
+        assert!(challenge.ends_with("error_description=\"The organisation is suspended\""), "{challenge}");
+        assert_unauthorised(&instance.create_with(app.key(), &[], b"{}"));
+        assert_unauthorised(&instance.create_with(app.key(), &retry, patient().to_string().as_bytes()));
+        let body = patient().to_string();
+        let validate = format!(
+            "POST /api/v1/patients/validate HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            app.key().expose(),
+            body.len()
+        );
+        assert_unauthorised(&instance.client().send(validate.as_bytes()));
+        assert_eq!(instance.create(&other, &patient()).status, 201, "another organisation goes on");
+    }
+    wait_for("the refusals", || app.database.count("key_refusals WHERE reason = 'suspended'") > 0);
+    let keys = done(&app, &["key", "list", "--organisation", &id]);
+    assert_eq!(keys[0]["revokedAt"], Value::Null);
+    let listed = String::from_utf8(run(&app, &["key", "list", "--organisation", &id]).stdout).unwrap();
+    assert!(listed.contains("suspended 20"), "{listed}");
+    let told = refused(&app, &["key", "create", "--organisation", &id, "--name", "Another"]);
+    assert!(told.contains("is suspended or closed"), "{told}");
+    // Members sign in, see it, and make no key.
+    let member = app.member("ada@clinic.example");
+    let page = member.get("/settings/api-keys");
+    assert!(page.text().contains("Suspended"), "{}", page.text());
+    let key = between(&member.get("/settings/api-keys/new").text(), "name=\"id\" value=\"", "\"");
+    let made = member.post("/settings/api-keys", &format!("id={key}&name=Mine"));
+    assert_eq!(made.status, 409, "{}", made.text());
+    assert!(made.text().contains("Your organisation is suspended"), "{}", made.text());
+
+    let unchanged = run(&app, &["organisation", "suspend", &id]);
+    assert!(unchanged.status.success() && String::from_utf8(unchanged.stdout).unwrap().contains("Nothing to do"));
+    let resumed = done(&app, &["organisation", "resume", &id]);
+    assert_eq!(resumed, json!({ "id": id, "name": "Test Clinic" }));
+    let replayed = second.create_with(app.key(), &retry, patient().to_string().as_bytes());
+    assert_eq!((replayed.status, replayed.text()), (201, first.text()));
+    assert_eq!(recorded(&app, "organisation_suspended"), ["Test Clinic|Ada|asked to by phone"]);
+    assert_eq!(recorded(&app, "organisation_resumed").len(), 1);
+    assert!(
+        refused(&app, &["organisation", "suspend", &uuid::Uuid::from_u128(7).to_string()]).contains("no organisation")
+    );
+}
+
+#[test]
+fn no_request_that_starts_after_a_suspension_creates_anything_under_load() {
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let second = service(&app.database).setting("INTAKE_RATE_LIMIT", "off").start();
+    let id = app.clinic.organisation.to_string();
+    let is_suspended = AtomicBool::new(false);
+    let bytes = create_request(app.key(), &[], patient().to_string().as_bytes());
+    std::thread::scope(|scope| {
+        let suspended = OverWhenDropped(&is_suspended);
+        for instance in [&app.service, &second] {
+            for _ in 0..6 {
+                let (client, bytes, is_suspended) = (instance.client(), &bytes, &is_suspended);
+                scope.spawn(move || {
+                    let mut connection = client.connect();
+                    loop {
+                        let must_fail = is_suspended.load(Ordering::SeqCst);
+                        let status = connection.exchange(bytes).status;
+                        assert!(status == 201 || status == 401, "{status}");
+                        assert!(!(must_fail && status == 201), "created after the suspension");
+                        if must_fail {
+                            return;
+                        }
+                    }
+                });
+            }
+        }
+        wait_for("some patients", || app.patients() > 50);
+        done(&app, &["organisation", "suspend", &id]);
+        drop(suspended);
+    });
+}
+
+#[test]
+fn a_key_that_is_made_at_the_moment_of_a_suspension_is_refused() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let mut operator = app.database.connect();
+    operator.batch_execute(&format!("BEGIN; UPDATE organisations SET suspended_at = now() WHERE id = '{id}'")).unwrap();
+    std::thread::scope(|scope| {
+        let making = scope.spawn(|| refused(&app, &["key", "create", "--organisation", &id, "--name", "Late"]));
+        let waiting = "pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        wait_for("the key to wait", || app.database.count(waiting) > 0);
+        operator.batch_execute("COMMIT").unwrap();
+        assert!(making.join().unwrap().contains("is suspended or closed"));
+    });
+    assert_eq!(app.database.count("api_keys WHERE name = 'Late'"), 0);
+}
+
+#[test]
+fn a_closed_organisation_keeps_its_patients_until_they_are_erased() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let member = app.member("ada@clinic.example");
+    app.invite("guest@clinic.example");
+    let kept = app.service.create(&app.other_clinic().key().1, &patient());
+    for _ in 0..3 {
+        assert_eq!(app.create(&patient()).status, 201);
+    }
+    let export = |token: Option<&str>| {
+        let owner = app.database.owner.clone().with_durability(intake_infra::Durability::None);
+        let mut arguments = vec!["export", "--organisation", &id, "--format", "jsonl"];
+        arguments.extend(token.iter().flat_map(|token| ["--since", token]));
+        let output = arguments.iter().fold(program().database_urls(&owner, &owner), |all, one| all.argument(one)).run();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let token = said.lines().last().unwrap().strip_prefix("next: ").unwrap().to_owned();
+        (String::from_utf8(output.stdout).unwrap(), token)
+    };
+    let (patients, token) = export(None);
+    assert_eq!(patients.lines().count(), 3);
+    assert!(refused(&app, &["organisation", "erase", &id]).contains("is not closed"));
+
+    let closed = done(&app, &["organisation", "close", &id, "--as", "Ada", "--reason", "ended"]);
+    assert!(closed["closedAt"].is_string());
+    let answer = app.create(&patient());
+    assert_unauthorised(&answer);
+    assert!(answer.header("www-authenticate").unwrap().contains("The API key was revoked"));
+    assert_eq!(member.get("/settings/api-keys").status, 303, "signed out");
+    let left = |table: &str| app.database.count(&format!("{table} WHERE organisation_id = '{id}'"));
+    assert_eq!(["memberships", "invitations", "patients"].map(left), [0, 0, 3]);
+    for arguments in [
+        &["organisation", "resume", &id][..],
+        &["organisation", "suspend", &id],
+        &["key", "create", "--organisation", &id, "--name", "Another"],
+        &["member", "invite", "--organisation", &id, "--email", "a@clinic.example"],
+    ] {
+        refused(&app, arguments);
+    }
+    done(&app, &["organisation", "close", &id]);
+    assert_eq!(recorded(&app, "organisation_closed"), ["Test Clinic|Ada|ended"]);
+
+    assert_eq!(done(&app, &["organisation", "erase", &id]), json!({ "id": id, "erasedPatients": 3 }));
+    assert_eq!(["patients", "erasures"].map(left), [0, 3]);
+    assert_eq!((app.patients(), kept.status), (1, 201), "others keep theirs");
+    let (erasures, _) = export(Some(&token));
+    assert_eq!(erasures.lines().filter(|line| line.contains("erasedAt")).count(), 3);
+    assert_eq!(done(&app, &["organisation", "erase", &id])["erasedPatients"], 0);
+    assert!(recorded(&app, "organisation_erased")[0].starts_with("3 patients"));
+}
+
+#[test]
+fn an_organisation_is_renamed_and_its_members_are_listed_and_removed() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let renamed = done(&app, &["organisation", "rename", &id, "--name", "Harbour", "--as", "Ada"]);
+    assert_eq!(renamed, json!({ "id": id, "name": "Harbour" }));
+    assert_eq!(recorded(&app, "organisation_renamed"), ["Test Clinic → Harbour|Ada"]);
+    let made = done(&app, &["organisation", "create", "--name", "Second", "--as", "Ada", "--reason", "new"]);
+    assert_eq!(recorded(&app, "organisation_created"), ["Second|Ada|new"]);
+    assert!(made["id"].is_string());
+
+    let (first, second) = (app.member("ada@clinic.example"), app.member("Bob@clinic.example"));
+    let members = done(&app, &["member", "list", "--organisation", &id]);
+    let emails: Vec<_> = members.as_array().unwrap().iter().map(|member| member["email"].as_str().unwrap()).collect();
+    assert_eq!(emails, ["ada@clinic.example", "Bob@clinic.example"]);
+    let remove = |email: &'static str| ["member", "remove", "--organisation", &id, "--email", email].map(str::to_owned);
+    let arguments = remove("bob@clinic.example");
+    done(&app, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(second.get("/settings/api-keys").status, 303, "signed out");
+    assert_eq!(first.get("/settings/api-keys").status, 200);
+    for (email, why) in [("ada@clinic.example", "last administrator"), ("eve@clinic.example", "has no member")] {
+        let arguments = remove(email);
+        let said = refused(&app, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn keys_of_all_organisations_are_listed_with_what_they_send_and_why_they_are_refused() {
+    let app = TestApp::start();
+    let other = app.other_clinic();
+    let (other_id, other_key) = other.key();
+    for _ in 0..3 {
+        assert_eq!(app.service.create(&other_key, &patient()).status, 201);
+    }
+    assert_eq!(app.create(&json!({ "firstName": "Ada" })).status, 422);
+    let keys = done(&app, &["key", "list"]);
+    let keys = keys.as_array().unwrap();
+    assert_eq!(keys.len(), 2);
+    assert!(
+        keys.iter()
+            .any(|key| key["id"] == other_id.to_string() && key["organisationId"] == other.organisation.to_string())
+    );
+    let usage = || done(&app, &["key", "usage"]);
+    wait_for("the counts", || usage().as_array().unwrap().len() == 2);
+    wait_for("all of them", || usage()[0]["accepted"] == 3);
+    let usage = usage();
+    assert_eq!((&usage[0]["keyId"], &usage[0]["refused"]), (&json!(other_id.to_string()), &json!(0)));
+    assert_eq!((&usage[1]["accepted"], &usage[1]["refused"]), (&json!(0), &json!(1)));
+    assert!(["lastName", "phoneNumber", "dateOfBirth"].contains(&usage[1]["fieldRefusedMost"].as_str().unwrap()));
+    let one = done(&app, &["key", "usage", "--organisation", &other.organisation.to_string(), "--days", "7"]);
+    assert_eq!(one.as_array().unwrap().len(), 1);
+}

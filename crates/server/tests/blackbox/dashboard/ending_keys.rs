@@ -1,0 +1,82 @@
+//! Before a key ends, its page says what depends on it; a replacement keeps what people wrote down, and the two keys
+//! lead to each other.
+
+use diesel::connection::SimpleConnection;
+use intake_test_support::{Browser, patient, wait_for};
+
+use crate::fixtures::{TestApp, create_key, shown_key};
+
+#[test]
+fn the_facts_about_a_key_stand_before_it_is_revoked_or_replaced() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    let (idle, _) = app.clinic.key();
+    let at = |id: &str, page: &str| format!("/settings/api-keys/{id}/{page}");
+    assert_eq!(ada.post(&at(&id.to_string(), "note"), "note=Call+Dana+%3C1%3E").status, 303);
+    assert_eq!(app.service.create(&key, &patient()).status, 201);
+    assert_eq!(app.service.create_with(&key, &[], b"{").status, 400);
+    wait_for("the counts", || app.database.count("key_answers") == 2);
+    wait_for("the use", || app.database.count("key_uses WHERE last_used_at IS NOT NULL") == 1);
+    app.database
+        .connect()
+        .batch_execute(&format!(
+            "INSERT INTO key_answers SELECT organisation_id, id, now()::date - 3, 201, '', 1315 FROM api_keys WHERE id = '{id}';
+             INSERT INTO key_answers SELECT organisation_id, id, now()::date - 8, 201, '', 40000 FROM api_keys WHERE id = '{id}'"
+        ))
+        .unwrap();
+    let hint = &key.expose()[key.expose().len() - 4..];
+    for page in ["revoke", "replace"] {
+        let shown = ada.get(&at(&id.to_string(), page)).text();
+        let expected = [
+            "Call Dana &#60;1&#62;",
+            &format!("…{hint}"),
+            "by an operator",
+            ">1,317<",
+            "This key is in use: the last request came",
+        ];
+        for expected in expected {
+            assert!(shown.contains(expected), "{page}: {expected}: {shown}");
+        }
+        let idle = ada.get(&at(&idle.to_string(), page)).text();
+        assert!(!idle.contains("This key is in use") && idle.contains("<dd>never</dd>"), "{page}: {idle}");
+    }
+}
+
+#[test]
+fn a_replacement_has_the_note_and_each_key_leads_to_the_other() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    let old = create_key(&browser, "Front desk");
+    browser.press("Done");
+    app.database.connect().batch_execute("UPDATE api_keys SET note = 'Call Dana'").unwrap();
+    browser.press("Replace");
+    browser.wait_for("Call Dana");
+    browser.press("Create replacement");
+    browser.wait_for("Then it stops after 24 hours.");
+    let new = shown_key(&browser);
+    browser.press("old key");
+    browser.wait_for("Replaced by");
+    browser.wait_for("Once it is, this key stops after 24 hours");
+    browser.press("New key");
+    browser.wait_for("Replaces");
+    assert!(browser.text().contains("Call Dana"), "the note is kept");
+    assert_eq!(app.service.create(&new, &patient()).status, 201);
+    browser.press("Old key");
+    browser.wait_for("Replaced by");
+    wait_for("the use", || {
+        browser.reload();
+        browser.text().contains("which is in use")
+    });
+    assert!(browser.text().contains("expires "), "until when it works: {}", browser.text());
+    assert_eq!(app.service.create(&old, &patient()).status, 201);
+    // A replacement that is revoked replaces nothing.
+    browser.press("New key");
+    browser.press("Revoke");
+    browser.press("Revoke key");
+    browser.wait_for("has been revoked");
+    browser.press("Old key");
+    browser.wait_for("Requests in the last 30 days");
+    assert!(!browser.text().contains("Replaced by"));
+}

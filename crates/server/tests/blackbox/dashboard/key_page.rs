@@ -1,0 +1,181 @@
+//! The page of a key: its name, a note about it, and its last refusals with their request ids, of which a flood leaves
+//! no more than the last and in which nothing of a patient is.
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{ApiKey, KeyId};
+use intake_test_support::{Browser, create_request, patient, wait_for};
+
+use crate::fixtures::{Member, TestApp, create_key};
+use crate::patient_with;
+
+/// The text of each row of a table on the key's page, as a reader without scripts sees it.
+fn rows(member: &Member, key: KeyId, table: &str) -> Vec<String> {
+    let page = member.get(&format!("/settings/api-keys/{key}")).text();
+    let Some((_, table)) = page.split_once(&format!("<table aria-label=\"{table}\">")) else { return vec![] };
+    let body = table.split("</table>").next().unwrap().split("<tbody>").nth(1).unwrap();
+    let text = |row: &str| {
+        let cells = row.split("<td").map(|cell| cell.split_once('>').map_or("", |(_, text)| text));
+        let plain =
+            |cell: &str| cell.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
+        cells.map(plain).collect::<Vec<String>>().join(" | ")
+    };
+    body.split("<tr>").skip(1).map(text).collect()
+}
+
+fn create(app: &TestApp, key: &ApiKey, request_id: &str, body: &[u8]) -> u16 {
+    app.service.create_with(key, &[("X-Request-Id", request_id)], body).status
+}
+
+#[test]
+fn the_last_refusals_stand_on_the_keys_page_with_reason_and_request_id_and_no_value() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    let (other, _) = app.clinic.key();
+    let plain = create_request(&key, &[("X-Request-Id", "in-clear")], patient().to_string().as_bytes());
+    assert_eq!(app.service.plain_client().send(&plain).status, 426);
+    wait_for("the first", || app.database.count("key_refusals") == 1);
+    assert_eq!(create(&app, &key, "accepted", patient().to_string().as_bytes()), 201);
+    assert_eq!(create(&app, &key, "wrong", patient_with("email", "Canary").to_string().as_bytes()), 422);
+    assert_eq!(create(&app, &key, "torn", b"{\"firstName\": \"Canary\""), 400);
+    assert_eq!(create(&app, &key, "large", "x".repeat(70_000).as_bytes()), 413);
+    let headers = [("X-Request-Id", "strict"), ("Prefer", "handling=strict")];
+    let unknown = patient_with("canary", "Canary").to_string();
+    assert_eq!(app.service.create_with(&key, &headers, unknown.as_bytes()).status, 422);
+    let headers = [("X-Request-Id", "text"), ("Content-Type", "text/plain")];
+    assert_eq!(app.service.create_with(&key, &headers, b"{}").status, 415);
+    app.clinic.revoke(id);
+    assert_eq!(create(&app, &key, "revoked", patient().to_string().as_bytes()), 401);
+    let unknown = app.clinic.unknown_key();
+    assert_eq!(create(&app, &unknown, "unknown", b"{}"), 401);
+    assert_eq!(app.service.plain_client().send(&create_request(&unknown, &[], b"{}")).status, 426);
+    wait_for("the others", || app.database.count("key_refusals") == 7);
+
+    let shown = rows(&ada, id, "Refused requests");
+    let expected = [
+        "401 | The key was revoked | revoked",
+        "415 | Not UTF-8 JSON | text",
+        "422 | Unknown fields (strict mode) | strict",
+        "413 | Too large | large",
+        "400 | Malformed JSON or header | torn",
+        "422 | Invalid fields | wrong",
+        "426 | Sent unencrypted | in-clear",
+    ];
+    for (row, expected) in shown.iter().zip(expected) {
+        assert!(row.contains(expected), "{row} is not {expected}");
+    }
+    assert_eq!(shown.len(), expected.len(), "{shown:?}");
+    let reasons = rows(&ada, id, "Refusals").join("\n");
+    let page = ada.get(&format!("/settings/api-keys/{id}")).text();
+    assert!(page.contains("1 accepted") && page.contains("7 refused"), "426 is among them: {page}");
+    assert!(page.contains("<th scope=\"row\">Sent unencrypted (426)</th>"), "{reasons}");
+    assert!(!page.contains("Canary") && !page.contains("canary"), "no value, and no name that a caller made up");
+    assert_eq!(rows(&ada, other, "Refused requests"), [""; 0]);
+    assert_eq!(app.database.tables_that_hold("Canary"), [""; 0]);
+}
+
+#[test]
+fn a_flood_of_refusals_leaves_the_last_hundred_and_accepted_requests_leave_none() {
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    for _ in 0..20 {
+        assert_eq!(app.service.create(&key, &patient()).status, 201);
+    }
+    let mut connection = app.service.client().connect();
+    for round in 0..3 {
+        for number in 0..400 {
+            let request_id = format!("flood-{}", round * 400 + number);
+            let sent = create_request(&key, &[("X-Request-Id", &request_id)], b"{");
+            connection.write(&sent);
+            assert_eq!(connection.read().status, 400);
+        }
+        let last = format!("key_refusals WHERE request_id = 'flood-{}'", round * 400 + 399);
+        wait_for("the last of the flood", || app.database.count(&last) == 1);
+        assert_eq!(app.database.count("key_refusals"), 100);
+    }
+    let mut plain = app.service.plain_client().connect();
+    for number in 0..300 {
+        let request_id = format!("plain-{number}");
+        plain.write(&create_request(&key, &[("X-Request-Id", &request_id)], b"{}"));
+        assert_eq!(plain.read().status, 426);
+    }
+    wait_for("the last in clear", || app.database.count("key_refusals WHERE request_id = 'plain-299'") == 1);
+    wait_for("all of them to be counted", || app.database.count("key_answers WHERE status = 426 AND count = 300") == 1);
+    assert_eq!(app.database.count("key_refusals"), 100);
+    assert_eq!(app.database.count("key_answers WHERE status = 400 AND count = 1200"), 1);
+    let shown = rows(&ada, id, "Refused requests");
+    assert!(shown.len() == 100 && shown[0].contains("plain-299"), "{}", shown[0]);
+    assert!(ada.get(&format!("/settings/api-keys/{id}")).body.len() < 100 * 1024);
+}
+
+#[test]
+fn a_key_gets_another_name_and_a_note_and_both_are_on_record() {
+    for browser in [Browser::start(), Browser::without_scripts()] {
+        let Some(browser) = browser else { return };
+        let app = TestApp::start();
+        app.join(&browser, "Ada", "ada@clinic.example");
+        let key = create_key(&browser, "Front desk");
+        browser.press("Done");
+        browser.press("Front desk");
+        browser.press("Rename");
+        browser.wait_for("Rename “Front desk”");
+        browser.fill("Name", "\u{200B}");
+        browser.press("Save name");
+        browser.wait_for("The name must not be blank.");
+        assert_eq!(browser.run("return document.activeElement.id"), "name");
+        browser.fill("Name", "Reception <1>");
+        browser.press("Save name");
+        browser.wait_for("Renamed to “Reception <1>”.");
+        browser.press("Add note");
+        browser.fill("Note", "Run by Acme.\nCall 5550 first.");
+        browser.press("Save note");
+        browser.wait_for("Note saved.");
+        browser.wait_for("Run by Acme.\nCall 5550 first.");
+        browser.press("Change note");
+        assert_eq!(browser.value("Note"), "Run by Acme.\nCall 5550 first.");
+        browser.press("Save note");
+        browser.wait_for("Requests in the last 30 days");
+        assert_eq!(app.service.create(&key, &patient()).status, 201, "the same key");
+        browser.press("Activity");
+        browser.wait_for("renamed the key Front desk → Reception <1>");
+        browser.wait_for("changed the note about the key Reception <1>");
+        assert_eq!(app.database.count("audit_entries WHERE action = 'key_noted'"), 1, "the same note is no deed");
+    }
+}
+
+#[test]
+fn names_and_notes_have_limits_and_a_revoked_key_keeps_its_own() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, _) = app.clinic.key();
+    let at = |what: &str| format!("/settings/api-keys/{id}/{what}");
+    for (note, told) in [
+        ("x".repeat(501), "The note must be at most 500 characters long."),
+        ("a%00b".to_owned(), "The note must not contain"),
+        ("%E2%80%AEx".to_owned(), "The note must not contain"),
+    ] {
+        let refused = ada.post(&at("note"), &format!("note={note}"));
+        assert!(refused.status == 422 && refused.text().contains(told), "{}", refused.text());
+    }
+    assert_eq!(ada.post(&at("note"), &format!("note={}", "%0D%0A".repeat(250))).status, 303, "blank is no note");
+    assert_eq!(ada.post(&at("note"), &format!("note={}", "%C3%A9".repeat(500))).status, 303);
+    assert_eq!(app.database.count("api_keys WHERE length(note) = 500"), 1);
+    assert_eq!(ada.post(&at("rename"), &format!("name={}", "x".repeat(101))).status, 422);
+
+    app.clinic.revoke(id);
+    for (what, form) in [("rename", "name=Other"), ("note", "note=Other")] {
+        for answer in [ada.get(&at(what)), ada.post(&at(what), form)] {
+            assert_eq!(answer.status, 303, "{what}");
+            let page = ada.told(&answer);
+            assert!(page.contains("has been revoked, so its name and note can&#39;t be changed."), "{page}");
+        }
+    }
+    let mut service = PgConnection::establish(app.database.service.expose()).unwrap();
+    service.batch_execute("UPDATE api_keys SET name = 'Other', note = 'Other'").unwrap();
+    assert!(service.batch_execute("UPDATE api_keys SET digest = ''").is_err(), "nothing else can be changed");
+    assert_eq!(app.database.count("api_keys WHERE name = 'Other' OR note = 'Other'"), 0);
+    assert_eq!(app.database.count("audit_entries WHERE action IN ('key_renamed', 'key_noted')"), 1);
+}

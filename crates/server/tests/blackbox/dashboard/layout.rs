@@ -1,0 +1,282 @@
+//! How pages look: nothing is cut off, on any screen and paper, whatever things are called; and a check of
+//! accessibility finds nothing on any page, in light, dark and forced colours.
+
+use diesel::connection::SimpleConnection;
+use intake_infra::embedded::Packages;
+use intake_test_support::{Browser, Prerequisite, leave_out, wait_for};
+use serde_json::json;
+
+use crate::dashboard::pages::{join_another_organisation, keys_of_every_kind, pages_without_ids, visit_every_page};
+use crate::fixtures::{TestApp, confirm_identity};
+
+/// The check of accessibility, which a test puts into each page.
+const AXE: Prerequisite = Prerequisite {
+    subject: "accessibility",
+    need: "axe-core",
+    packages: Packages {
+        apt: "apt-get install npm && npm install --no-save --prefix target/axe axe-core@4",
+        dnf: "dnf install npm && npm install --no-save --prefix target/axe axe-core@4",
+        brew: "brew install npm && npm install --no-save --prefix target/axe axe-core@4",
+    },
+};
+/// Paper of the size A4 within its margins.
+const PAPER: u32 = 718;
+
+#[test]
+fn no_page_is_wider_than_a_phone() {
+    let Some(browser) = Browser::start() else { return };
+    let phone = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
+    browser.tell("Emulation.setDeviceMetricsOverride", &phone);
+    let app = TestApp::start();
+    name_organisation(&app, &"Longname".repeat(12));
+    // A page is laid out anew some time after the window has changed.
+    visit_every_page(&app, &browser, &"Ada".repeat(33), &"Long".repeat(25), &|page| {
+        wait_for(&format!("a narrow page: {page}"), || page_width(&browser) <= 360);
+    });
+}
+
+/// Shows the page in light, dark and forced colours.
+fn in_every_scheme(browser: &Browser, look: impl Fn(&str)) {
+    for scheme in ["light", "dark"] {
+        emulate(browser, "screen", &[("prefers-color-scheme", scheme)]);
+        look(scheme);
+    }
+    emulate(browser, "screen", &[("forced-colors", "active"), ("prefers-color-scheme", "dark")]);
+    look("forced");
+    emulate(browser, "screen", &[]);
+}
+
+fn page_width(browser: &Browser) -> u64 {
+    browser.run("return document.documentElement.scrollWidth").as_u64().unwrap()
+}
+
+/// Shows the page as on a screen of that width.
+fn on_a_screen(browser: &Browser, width: u32) {
+    let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
+    browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
+}
+
+/// Shows the page on this medium, with these features chosen.
+fn emulate(browser: &Browser, medium: &str, features: &[(&str, &str)]) {
+    let features: Vec<_> = features.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    browser.tell("Emulation.setEmulatedMedia", &json!({ "media": medium, "features": features }));
+}
+
+fn name_organisation(app: &TestApp, name: &str) {
+    app.database.connect().batch_execute(&format!("UPDATE organisations SET name = '{name}'")).unwrap();
+}
+
+/// Names as they come: of many words, of one, of other scripts.
+fn add_keys_with_odd_names(app: &TestApp) {
+    let arabic = "مفتاح الاستقبال في العيادة ".repeat(4).chars().take(100).collect();
+    let names: [String; 3] = ["Long".repeat(25), arabic, "🏥🩺💉".repeat(33)];
+    for name in names {
+        let insert = format!(
+            "INSERT INTO api_keys (id, organisation_id, name, digest, hint, created_at, expires_at, created_by)
+             SELECT gen_random_uuid(), id, '{name}', sha256('{name}'::bytea), 'aB3x', now(), now() + interval '5 days', '{name}'
+             FROM organisations;
+             INSERT INTO key_uses SELECT organisation_id, id, now() - interval '40 days', now() FROM api_keys WHERE name = '{name}';"
+        );
+        app.database.connect().batch_execute(&insert).unwrap();
+    }
+}
+
+/// What is cut off on the page: what can be pressed in a table and is not within it, a table that is wider than its
+/// place, cards and tables of different widths, a button in two lines, and a word of usual length that is broken.
+const CUT_OFF: &str = "
+    const faults = [];
+    for (const place of document.querySelectorAll('.scroll')) {
+        if (place.scrollWidth > place.clientWidth) faults.push('a table of ' + place.scrollWidth + ' in ' + place.clientWidth);
+        const outer = place.getBoundingClientRect();
+        for (const button of place.querySelectorAll('button, a')) {
+            const inner = button.getBoundingClientRect();
+            if (matchMedia('print').matches && button.localName === 'button') continue;
+            if (inner.width === 0 || inner.left < outer.left || inner.right > outer.right) faults.push(button.textContent);
+        }
+    }
+    const columns = [...document.querySelectorAll('main > .card:not(.narrow), main > .scroll, main > .empty')];
+    const widths = new Set(columns.map((one) => Math.round(one.getBoundingClientRect().width)));
+    if (widths.size > 1) faults.push('columns of ' + [...widths]);
+    for (const one of document.querySelectorAll('button, .button, .wordmark, .environment, .switch')) {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        const lines = new Set([...range.getClientRects()].filter((line) => line.width > 0).map((line) => Math.round(line.top)));
+        if (lines.size > 1) faults.push('in two lines: ' + one.textContent);
+    }
+    const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+        if (text.parentElement.closest('pre, code, details:not([open]), .hidden')) continue;
+        for (const word of text.data.matchAll(/(?<![^\\s])[A-Za-z,.…]{2,18}(?![^\\s])/g)) {
+            const range = document.createRange();
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            const lines = new Set([...range.getClientRects()].filter((one) => one.width > 0).map((one) => Math.round(one.top)));
+            if (lines.size > 1) faults.push('broken: ' + word[0]);
+        }
+    }
+    return faults;";
+
+#[test]
+fn nothing_is_cut_off_on_any_screen_with_and_without_scripts() {
+    for (browser, name) in [(Browser::start(), "with scripts"), (Browser::without_scripts(), "without scripts")] {
+        let Some(browser) = browser else { return };
+        let app = TestApp::start();
+        app.join(&browser, &"Ada Lovelace ".repeat(8)[..100], &format!("{}@clinic.example", "a".repeat(60)));
+        name_organisation(&app, &"Harbour Clinic ".repeat(7)[..100]);
+        keys_of_every_kind(&app, &browser);
+        add_keys_with_odd_names(&app);
+        join_another_organisation(&app);
+        browser.open(&app.url("/settings/confirm?next=/settings/members"));
+        confirm_identity(&browser);
+        browser.wait_for("Invite a member");
+        browser.fill("Email", &format!("{}@clinic.example", "b".repeat(60)));
+        browser.press("Create invitation link");
+        browser.wait_for("won't be shown again");
+        let key = key_page(&app, &browser, "Integration");
+        for path in pages_without_ids().into_iter().chain([key]) {
+            browser.open(&app.url(&path));
+            // 320, 512 and 640 are screens of 640, 1,024 and 1,280 px at 200 %.
+            for width in [320, 360, 512, 640, 768, 1_024, 1_280, 1_920] {
+                on_a_screen(&browser, width);
+                for colours in ["none", "active"] {
+                    emulate(&browser, "screen", &[("forced-colors", colours)]);
+                    assert_whole(&browser, width, &format!("{path} at {width} px {name}, forced colours: {colours}"));
+                }
+            }
+            emulate(&browser, "print", &[]);
+            on_a_screen(&browser, PAPER);
+            assert_whole(&browser, PAPER, &format!("{path} on paper {name}"));
+        }
+    }
+}
+
+#[test]
+fn what_is_cut_off_is_noticed() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    keys_of_every_kind(&app, &browser);
+    browser.open(&app.url("/settings/api-keys"));
+    assert_eq!(browser.run(CUT_OFF), json!([]));
+    let _ = browser.run("document.querySelector('.scroll').style.width = '300px'");
+    let faults = browser.run(CUT_OFF).to_string();
+    for fault in ["Revoke", "a table of", "columns of"] {
+        assert!(faults.contains(fault), "{fault}: {faults}");
+    }
+    let _ = browser.run("document.querySelector('.lead').style.width = '1ch'; document.querySelector('.lead').style.overflowWrap = 'anywhere'");
+    assert!(browser.run(CUT_OFF).to_string().contains("broken: integration"));
+    let _ = browser.run("document.querySelector('.sign-out button').style.whiteSpace = 'normal'; document.querySelector('.sign-out button').style.width = '1rem'");
+    assert!(browser.run(CUT_OFF).to_string().contains("in two lines: Sign out"));
+}
+
+#[test]
+fn a_status_is_told_by_its_form_as_well_as_its_colour() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    keys_of_every_kind(&app, &browser);
+    browser.open(&app.url("/settings/api-keys?show=all"));
+    let forms = browser.run(
+        "const forms = {};
+         for (const one of document.querySelectorAll('td .status'))
+             forms[one.textContent] = getComputedStyle(one, '::before').content.split(' / ')[0];
+         return forms",
+    );
+    assert_eq!(forms, json!({ "Active": "\"●\"", "Expired": "\"○\"", "Revoked": "\"✕\"" }));
+}
+
+/// The address of the page of the first key that is found by this name.
+fn key_page(app: &TestApp, browser: &Browser, name: &str) -> String {
+    browser.open(&app.url(&format!("/settings/api-keys?show=all&q={name}")));
+    let link = browser.run("return document.querySelector('tbody th a').getAttribute('href')");
+    link.as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn assert_whole(browser: &Browser, width: u32, place: &str) {
+    // A page is laid out anew some time after the window has changed.
+    wait_for(&format!("a page that does not scroll sideways: {place}"), || page_width(browser) <= u64::from(width));
+    assert_eq!(browser.run(CUT_OFF), json!([]), "{place}");
+}
+
+/// Pictures of every page, for people who work on their looks: `INTAKE_SCREENSHOTS=folder cargo test pictures`.
+#[test]
+fn pictures() {
+    let Some(folder) = std::env::var_os("INTAKE_SCREENSHOTS") else { return };
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    visit_every_page(&app, &browser, "Ada Lovelace", "Reception", &|page| {
+        let name = page.replace(['{', '}'], "").trim_start_matches('/').replace(['/', ' '], "-");
+        in_every_scheme(&browser, |scheme| {
+            for width in [360, 768, 1_280, 1_920] {
+                on_a_screen(&browser, width);
+                let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
+                std::fs::write(file, browser.screenshot()).unwrap();
+            }
+        });
+    });
+}
+
+/// The pictures of the README: `INTAKE_DOCS_IMAGES=docs/images cargo test pictures_of_the_documentation`, with a full
+/// path.
+#[test]
+fn pictures_of_the_documentation() {
+    let Some(folder) = std::env::var_os("INTAKE_DOCS_IMAGES") else { return };
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_PUBLIC_URL", "https://intake.harbour.example"));
+    app.join(&browser, "Ada Lovelace", "ada@clinic.example");
+    keys_of_every_kind(&app, &browser);
+    let shown = "
+        UPDATE organisations SET name = 'Harbour Clinic';
+        UPDATE api_keys SET name = 'Pathology results', note = 'Run by Harbour IT. Call Grace before revoking it.'
+            WHERE name LIKE 'Integration%';
+        UPDATE key_uses SET sent_in_clear_at = NULL;
+        INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, 201, '', 120 + (n * 37) % 90
+            FROM api_keys, generate_series(0, 29) AS n;
+        INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, 422, field, 3 + (n * 7) % 11
+            FROM api_keys, generate_series(0, 29) AS n, unnest(ARRAY['', 'phoneNumber']) AS field WHERE n % 3 = 0;
+        INSERT INTO key_refusals SELECT organisation_id, id, now() - n * interval '5 hours', 'req-' || md5(n::text), 422, 'invalid'
+            FROM api_keys, generate_series(1, 4) AS n;";
+    app.database.connect().batch_execute(shown).unwrap();
+    browser.open(&app.url("/settings/api-keys"));
+    browser.press("Hide");
+    browser.wait_for("Pathology results");
+    let key = key_page(&app, &browser, "Pathology");
+    for (path, name, height) in [("/settings/api-keys", "api-keys", 860), (key.as_str(), "key", 1_180)] {
+        browser.open(&app.url(path));
+        let metrics = json!({ "width": 1_240, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
+        for scheme in ["light", "dark"] {
+            emulate(&browser, "screen", &[("prefers-color-scheme", scheme)]);
+            let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}.png"));
+            std::fs::write(file, browser.screenshot()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn no_page_keeps_anybody_out() {
+    let Some(browser) = Browser::start() else { return };
+    let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/node_modules/axe-core/axe.min.js");
+    let Ok(axe) = std::fs::read_to_string(axe) else {
+        leave_out(&AXE);
+        return;
+    };
+    let app = TestApp::start();
+    visit_every_page(&app, &browser, "Ada", "Reception", &|page| {
+        in_every_scheme(&browser, |scheme| {
+            let _ = browser.run(&axe);
+            // Chosen colours are not the page's, and what is read of them is not what is painted.
+            let has_contrast = scheme != "forced";
+            let _ = browser.run(&format!(
+                "window.found = null;
+                 const options = {{ rules: {{ 'color-contrast': {{ enabled: {has_contrast} }} }} }};
+                 axe.run(options).then((all) => {{
+                     window.found = all.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html + ' ' + (node.any[0]?.message ?? '')).join(' '));
+                 }});"
+            ));
+            wait_for("axe", || !browser.run("return window.found").is_null());
+            assert_eq!(browser.run("return window.found"), json!([]), "{page} in {scheme}");
+        });
+    });
+}

@@ -1,0 +1,426 @@
+//! Mails to members, taken by a real mail server on this machine: links to themselves, and news of keys. A mail server
+//! that is away keeps nothing else from working.
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use diesel::connection::SimpleConnection;
+use intake_infra::embedded::Packages;
+use intake_test_support::{Prerequisite, ServiceBuilder, TestDatabase, free_port, leave_out, request, wait_for};
+use tempfile::TempDir;
+
+use crate::complaint;
+use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, service};
+
+const AIOSMTPD: Prerequisite = Prerequisite {
+    subject: "mails",
+    need: "the mail server aiosmtpd",
+    packages: Packages {
+        apt: "apt-get install python3-aiosmtpd",
+        dnf: "dnf install python3-aiosmtpd",
+        brew: "brew install aiosmtpd",
+    },
+};
+
+/// A mail server that keeps what it is sent, killed when dropped.
+struct MailServer {
+    child: Child,
+    port: u16,
+    folder: TempDir,
+}
+
+impl MailServer {
+    /// None, where there is none: the test is left out then; under CI it fails.
+    fn start() -> Option<Self> {
+        Self::start_at(free_port())
+    }
+
+    fn start_at(port: u16) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("aiosmtpd");
+        command.args(["--nosetuid", "--listen", &format!("127.0.0.1:{port}"), "--class", "aiosmtpd.handlers.Mailbox"]);
+        command.arg(folder.path().join("mails")).stdout(Stdio::null()).stderr(Stdio::null());
+        let Ok(child) = command.spawn() else {
+            leave_out(&AIOSMTPD);
+            return None;
+        };
+        wait_for("the mail server", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Some(Self { child, port, folder })
+    }
+
+    fn url(&self) -> String {
+        format!("smtp://127.0.0.1:{}", self.port)
+    }
+
+    /// The mails that came so far, decoded, in no order.
+    fn mails(&self) -> Vec<String> {
+        let Ok(found) = fs::read_dir(self.folder.path().join("mails/new")) else { return Vec::new() };
+        found.map(|entry| decoded(&entry.unwrap().path())).collect()
+    }
+
+    /// Waits for a mail to this person with this subject; gives it.
+    fn wait_for_mail(&self, to: &str, subject: &str) -> String {
+        let mut found = None;
+        wait_for(&format!("a mail to {to}: {subject}"), || {
+            let is_it = |mail: &String| {
+                mail.contains(&format!("\nTo: {to}\n")) && mail.contains(&format!("\nSubject: {subject}\n"))
+            };
+            found = self.mails().into_iter().find(is_it);
+            found.is_some()
+        });
+        found.unwrap()
+    }
+}
+
+impl Drop for MailServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A mail as its reader sees it.
+fn decoded(path: &Path) -> String {
+    let script = "import email, email.policy, sys\n\
+                  mail = email.message_from_binary_file(open(sys.argv[1], 'rb'), policy=email.policy.default)\n\
+                  print(''.join(f'\\n{name}: {value}' for name, value in mail.items()), mail.get_content(), sep='\\n\\n')";
+    let output = Command::new("python3").args(["-c", script]).arg(path).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn with_mails(builder: ServiceBuilder, url: &str) -> ServiceBuilder {
+    builder.setting("INTAKE_SMTP_URL", url).setting("INTAKE_MAIL_FROM", "Patient register <noreply@clinic.example>")
+}
+
+fn app_with(url: &str) -> TestApp {
+    TestApp::start_with(|builder| with_mails(builder, url))
+}
+
+/// Invites a person on the page, which shows no link, and returns the mailed link.
+fn invite(server: &MailServer, by: &Member, email: &str) -> String {
+    let page = by.post("/settings/members", &format!("email={}", email.replace('@', "%40"))).text();
+    assert!(page.contains(&format!("We are sending an invitation to {email} by email.")), "{page}");
+    assert!(!page.contains("id=\"link\""), "the link proves that its user reads the mailbox: {page}");
+    let mail = server.wait_for_mail(email, "Invitation to Test Clinic");
+    format!("/invitations/{}", between(&mail, "/invitations/", "\n"))
+}
+
+/// Waits until each of these members got mails with these subjects, and no others.
+fn expect_mails(server: &MailServer, expected: &[(&str, &[&str])]) {
+    let subjects = |to: &str| {
+        let mails = server.mails().into_iter().filter(|mail| mail.contains(&format!("\nTo: {to}\n")));
+        let mut subjects: Vec<_> = mails.map(|mail| between(&mail, "\nSubject: ", "\n")).collect();
+        subjects.sort();
+        subjects
+    };
+    for (to, expected) in expected {
+        let mut expected: Vec<_> = expected.iter().map(|subject| (*subject).to_owned()).collect();
+        expected.sort();
+        wait_for(&format!("mails to {to}"), || subjects(to).len() >= expected.len());
+        assert_eq!(subjects(to), expected, "{to}");
+    }
+}
+
+#[test]
+fn members_get_their_links_and_news_of_keys_by_mail() {
+    let Some(server) = MailServer::start() else { return };
+    let app = app_with(&server.url());
+    let ada = app.member("ada@example.com");
+
+    let invitation = invite(&server, &ada, "grace@example.com");
+    let mail = server.wait_for_mail("grace@example.com", "Invitation to Test Clinic");
+    assert!(mail.contains("\nFrom: Patient register <noreply@clinic.example>\n"), "{mail}");
+    assert!(mail.contains("\nAuto-Submitted: auto-generated\n"), "{mail}");
+    // Without these, strict programs show the link cut off, and filters take the mail for spam.
+    assert!(mail.contains("\nMIME-Version: 1.0\n") && mail.contains("@clinic.example>\n"), "{mail}");
+    assert!(mail.contains("\nMessage-ID: <"), "{mail}");
+    assert!(mail.contains("Invited by: Ada (ada@example.com)"), "{mail}");
+    let _grace = Member::join(app.service.client(), &invitation, "Grace");
+    // The others hear of a new administrator.
+    let mail = server.wait_for_mail("ada@example.com", "Test Clinic has a new administrator");
+    assert!(mail.contains("Grace (grace@example.com) is now an administrator"), "{mail}");
+
+    // A colleague's reset link is mailed to its member alone.
+    let list = ada.get("/settings/members").text();
+    let grace = list.split("id=\"member-").skip(1).find(|row| row.contains("grace@example.com")).unwrap();
+    let path = format!("/settings/members/{}/reset-password", &grace[..36]);
+    let page = ada.confirm(&path).text();
+    assert!(page.contains("We are sending a reset link to grace@example.com by email."), "{page}");
+    assert!(!page.contains("/reset-password/"), "{page}");
+    let mail = server.wait_for_mail("grace@example.com", "Choose a new password");
+    assert!(mail.contains("Ada sent you a link") && mail.contains("/reset-password/"), "{mail}");
+
+    // Keys that are revoked within a minute are one mail to the others.
+    for _ in 0..3 {
+        let (id, _) = app.clinic.key();
+        assert_eq!(ada.post(&format!("/settings/api-keys/{id}/revoke"), "").status, 303);
+    }
+    let mail = server.wait_for_mail("grace@example.com", "API keys of Test Clinic were changed");
+    let line = "Ada (ada@example.com) has revoked the API key “Test key”";
+    assert_eq!(mail.matches(line).count(), 3, "{mail}");
+    let all = server.mails();
+    assert!(!all.iter().any(|mail| mail.contains("revoked") && mail.contains("\nTo: ada@")), "who did it knows");
+    let logged = app.service.output();
+    assert!(!logged.contains("/reset-password/") && !logged.contains("grace@example.com"), "{logged}");
+    assert!(crate::service::metrics::value(&app.service, "intake_mails_sent_total") >= 4.0);
+}
+
+#[test]
+fn news_that_waits_for_its_minute_is_sent_when_the_service_stops() {
+    let Some(server) = MailServer::start() else { return };
+    let mut app = app_with(&server.url());
+    let ada = app.member("ada@example.com");
+    let invitation = invite(&server, &ada, "grace@example.com");
+    drop(Member::join(app.service.client(), &invitation, "Grace"));
+    let (id, _) = app.clinic.key();
+    assert_eq!(ada.post(&format!("/settings/api-keys/{id}/revoke"), "").status, 303);
+    let has_news = || server.mails().iter().any(|mail| mail.contains("Subject: API key “Test key” was revoked"));
+    assert!(!has_news());
+    assert_eq!(app.service.stop().code(), Some(0), "{}", app.service.output());
+    assert!(has_news(), "{}", app.service.output());
+}
+
+#[test]
+fn members_hear_by_mail_what_is_done_to_their_account() {
+    let Some(server) = MailServer::start() else { return };
+    let app = app_with(&server.url());
+    let ada = app.member("ada@example.com");
+    let client = app.service.client();
+    let sign_in = |email: &str, browser: &str, password: &str| {
+        let form = format!("email={}&{}", email.replace('@', "%40"), password_field(password));
+        crate::fixtures::post(&client, "/sign-in", &[("User-Agent", browser)], &form)
+    };
+    let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
+    for _ in 0..2 {
+        assert_eq!(sign_in("ada@example.com", firefox, PASSWORD).status, 303);
+        server.wait_for_mail("ada@example.com", "New sign-in to your account");
+    }
+    let other = "another long password";
+    let change = format!("new_password={}", other.replace(' ', "+"));
+    assert_eq!(ada.post("/settings/account/password", &change).status, 303);
+    // A new address counts once its mailbox was reached.
+    let asked = ada.post("/settings/account/email", "email=ada%40clinic.example");
+    assert!(asked.text().contains("We are sending a link to ada@clinic.example."), "{}", asked.text());
+    assert_eq!(sign_in("ada@clinic.example", firefox, other).status, 401, "not yet");
+    let mail = server.wait_for_mail("ada@clinic.example", "Confirm your email address");
+    let link = format!("/confirm-email/{}", between(&mail, "/confirm-email/", "\n"));
+    let page = client.send(&request("GET", &link, &[], b""));
+    assert!(page.status == 200 && page.text().contains("ada@clinic.example"), "{}", page.text());
+    assert_eq!(sign_in("ada@clinic.example", firefox, other).status, 401, "looking changes nothing");
+    assert_eq!(crate::fixtures::post(&client, &link, &[], "").status, 303);
+    assert_eq!(crate::fixtures::post(&client, &link, &[], "").status, 404, "once");
+    assert_eq!(ada.get("/settings/account").status, 303, "signed out");
+    assert_eq!(sign_in("ada@clinic.example", firefox, other).status, 303);
+    let mail = server.wait_for_mail("ada@example.com", "Your email address was changed");
+    assert!(mail.contains("Account: ada@clinic.example") && mail.contains("Address: 127.0.0.1"), "{mail}");
+    let at_the_old_one = [
+        "New sign-in to your account",
+        "Your password was changed",
+        "Your email address is to be changed",
+        "Your email address was changed",
+    ];
+    let at_the_new_one = ["Confirm your email address", "Your email address was changed"];
+    expect_mails(&server, &[("ada@example.com", &at_the_old_one), ("ada@clinic.example", &at_the_new_one)]);
+}
+
+#[test]
+fn a_member_hears_that_an_administrator_reset_the_second_factors() {
+    let Some(server) = MailServer::start() else { return };
+    let app = app_with(&server.url());
+    let ada = app.member("ada@example.com");
+    let invitation = invite(&server, &ada, "grace@example.com");
+    let grace = Member::join(app.service.client(), &invitation, "Grace");
+    assert_eq!(grace.turn_on_second_factor(&intake_domain::TotpSecret::new([9; 20])).status, 200);
+    server.wait_for_mail("grace@example.com", "Two-step sign-in is on");
+    assert_eq!(ada.confirm(&ada.page_about("Grace", "reset-second-factor")).status, 303);
+    let mail = server.wait_for_mail("grace@example.com", "Two-step sign-in is off");
+    assert!(mail.contains("An administrator of your organisation turned off two-step sign-in"), "{mail}");
+    assert!(mail.contains("Account: grace@example.com") && mail.contains("/forgotten-password"), "{mail}");
+}
+
+#[test]
+fn a_change_of_an_address_reveals_no_other_account_and_ends_with_the_password() {
+    let Some(server) = MailServer::start() else { return };
+    let app = app_with(&server.url());
+    let ada = app.member("ada@example.com");
+    let elsewhere = app.other_clinic();
+    drop(app.member_of(&elsewhere, "eve@example.com"));
+    let ask = |email: &str| {
+        let form = format!("email={}", email.replace('@', "%40"));
+        let answer = ada.post("/settings/account/email", &form);
+        let mail = server.wait_for_mail(email, "Confirm your email address");
+        let text = answer.text().replace(email, "EMAIL");
+        (answer.status, text, format!("/confirm-email/{}", between(&mail, "/confirm-email/", "\n")))
+    };
+    let free = ask("free@example.com");
+    let taken = ask("eve@example.com");
+    assert_eq!((free.0, &free.1), (taken.0, &taken.1));
+    let client = app.service.client();
+    assert_eq!(crate::fixtures::post(&client, &free.2, &[], "").status, 404, "replaced by the later one");
+    let refused = crate::fixtures::post(&client, &taken.2, &[], "");
+    assert!(refused.status == 409 && refused.text().contains("already in use"), "{}", refused.text());
+    let (_, _, link) = ask("thief@example.com");
+    assert_eq!(ada.post("/settings/account/password", "new_password=another+long+password").status, 303);
+    assert_eq!(crate::fixtures::post(&client, &link, &[], "").status, 404, "a new password stops the change");
+}
+
+#[test]
+fn a_guest_who_proved_an_address_with_an_account_has_to_type_its_password() {
+    let Some(server) = MailServer::start() else { return };
+    let app = app_with(&server.url());
+    let eve = app.member_of(&app.other_clinic(), "eve@example.com");
+    drop(app.member("ada@example.com"));
+    let invitation = invite(&server, &eve, "ada@example.com");
+    let form = format!("name=Mallory&{}", password_field("another long password"));
+    let join = || crate::fixtures::post(&app.service.client(), &invitation, &[], &form);
+    let wrong = join();
+    assert!(
+        wrong.status == 401 && wrong.text().contains("Type the password that you sign in with"),
+        "{}",
+        wrong.text()
+    );
+    wait_for("a record of the failure", || {
+        app.database.count("audit_entries WHERE action = 'sign_in_failed' AND subject = 'ada@example.com'") == 1
+    });
+    let statuses: Vec<_> = (0..11).map(|_| join().status).collect();
+    assert_eq!((statuses[0], statuses[10]), (401, 429), "guesses have to wait: {statuses:?}");
+    assert_eq!(app.database.count("memberships"), 2);
+}
+
+#[test]
+fn each_account_with_an_address_gets_a_link_of_its_own() {
+    let Some(server) = MailServer::start() else { return };
+    let app = app_with(&server.url());
+    drop(app.member("ada@example.com"));
+    // Made while there was no mail server.
+    let second = format!(
+        "INSERT INTO members (id, email, email_folded, name, password_hash)
+             SELECT gen_random_uuid(), email, email_folded, 'Other', password_hash FROM members;
+         INSERT INTO memberships SELECT '{}', id, 'administrator', now() FROM members WHERE name = 'Other'",
+        app.other_clinic().organisation
+    );
+    app.database.connect().batch_execute(&second).unwrap();
+    let asked = crate::fixtures::post(&app.service.client(), "/forgotten-password", &[], "email=ada%40example.com");
+    assert_eq!(asked.status, 200);
+    let links = || server.mails().iter().filter(|mail| mail.contains("Subject: Choose a new password")).count();
+    wait_for("two links", || links() == 2);
+    assert_eq!(app.database.count("password_resets"), 2);
+}
+
+#[test]
+fn a_forgotten_password_is_reset_by_mail_without_saying_who_is_a_member() {
+    let Some(server) = MailServer::start() else { return };
+    let app = app_with(&server.url());
+    drop(app.member("ada@example.com"));
+    let client = app.service.client();
+    assert!(client.send(&request("GET", "/sign-in", &[], b"")).text().contains("href=\"/forgotten-password\""));
+    let ask = |email: &str| {
+        let form = format!("email={}", email.replace('@', "%40"));
+        crate::fixtures::post(&client, "/forgotten-password", &[], &form)
+    };
+    let [known, unknown] = ["ada@example.com", "eve@example.com"].map(|email| {
+        let answer = ask(email);
+        (answer.status, answer.text().replace(email, "EMAIL"))
+    });
+    assert_eq!(known, unknown);
+    assert!(known.0 == 200 && known.1.contains("If EMAIL is a member, we have sent a link"), "{known:?}");
+    let mail = server.wait_for_mail("ada@example.com", "Choose a new password");
+    let link = format!("/reset-password/{}", between(&mail, "/reset-password/", "\n"));
+    let form = password_field("another long password");
+    assert_eq!(crate::fixtures::post(&client, &link, &[], &form).status, 303);
+    server.wait_for_mail("ada@example.com", "Your password was changed");
+    // More than a member needs are not mailed, and the answer stays the same.
+    for _ in 0..6 {
+        assert_eq!(ask("ada@example.com").status, 200);
+    }
+    let asked = "audit_entries WHERE action = 'password_reset_requested' AND subject = 'ada@example.com'";
+    wait_for("as many links as there may be", || app.database.count(asked) == 5);
+    // One network can ask for a few only.
+    let refused = (0..5).map(|_| ask("eve@example.com").status).filter(|status| *status == 429).count();
+    assert!(refused > 0);
+    assert_eq!(app.database.count(asked), 5);
+    assert!(!server.mails().iter().any(|mail| mail.contains("eve@example.com")));
+}
+
+#[test]
+fn without_a_mail_server_there_is_no_form_for_a_forgotten_password() {
+    let app = TestApp::start();
+    let get = |path: &str| app.service.client().send(&request("GET", path, &[], b""));
+    assert!(!get("/sign-in").text().contains("/forgotten-password"));
+    assert_eq!(get("/forgotten-password").status, 404);
+}
+
+#[test]
+fn an_organisation_makes_only_so_many_invitations() {
+    let app = TestApp::start();
+    let ada = app.member("ada@example.com");
+    let invite = |email: &str| ada.post("/settings/members", &format!("email={}", email.replace('@', "%40"))).status;
+    let to_one = [(); 4].map(|()| invite("grace@example.com"));
+    assert_eq!(to_one, [200, 200, 200, 429], "to one address");
+    assert_eq!(invite("GRACE@example.com"), 429, "which has no case");
+    let to_many: Vec<_> = (0..18).map(|number| invite(&format!("guest{number}@example.com"))).collect();
+    assert_eq!(to_many.iter().filter(|status| **status == 200).count(), 17, "of one organisation: {to_many:?}");
+    assert_eq!(to_many.last(), Some(&429));
+    let elsewhere = app.other_clinic();
+    let eve = app.member_of(&elsewhere, "eve@example.com");
+    drop(eve.invite("grace@example.com"));
+    drop(app.invite("another@example.com"));
+}
+
+#[test]
+fn everybody_is_told_once_that_a_key_will_expire() {
+    let Some(server) = MailServer::start() else { return };
+    let mut app = app_with(&server.url());
+    drop(app.member("ada@example.com"));
+    let (id, _) = app.clinic.key();
+    // A key that is made for a few days is not news.
+    let (short, _) = app.clinic.key_until(Some(intake_edge::now() + time::Duration::days(3)));
+    let soon = format!(
+        "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days' WHERE id = '{id}';
+         UPDATE api_keys SET created_at = now() WHERE id = '{short}'"
+    );
+    app.database.connect().batch_execute(&soon).unwrap();
+    for _ in 0..2 {
+        app.service.stop();
+        app.service = with_mails(service(&app.database), &server.url()).start();
+        let mail = server.wait_for_mail("ada@example.com", "API key “Test key” expires soon");
+        assert!(mail.contains("of Test Clinic expires on ") && mail.contains("/settings/api-keys"), "{mail}");
+    }
+    // Time for another mail, if there were one.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    assert_eq!(server.mails().len(), 1, "{:?}", server.mails());
+    let told = format!("api_keys WHERE id = '{short}' AND expiry_told_at IS NOT NULL");
+    assert_eq!(app.database.count(&told), 0);
+}
+
+#[test]
+fn a_mail_server_that_is_away_keeps_nobody_waiting_and_gets_the_mail_later() {
+    let port = free_port();
+    let app = app_with(&format!("smtp://127.0.0.1:{port}"));
+    let ada = app.member("ada@example.com");
+    // The page does not wait for the mail, which nobody takes yet.
+    let page = ada.post("/settings/members", "email=grace%40example.com");
+    assert_eq!(page.status, 200);
+    wait_for("a line in the log", || app.service.output().contains("a mail could not be sent; it is tried again"));
+    let Some(server) = MailServer::start_at(port) else { return };
+    let mail = server.wait_for_mail("grace@example.com", "Invitation to Test Clinic");
+    assert!(mail.contains("/invitations/"), "{mail}");
+    assert!(!app.service.output().contains("grace@example.com"), "the log names nobody");
+}
+
+#[test]
+fn a_wrong_address_of_a_mail_server_stops_the_start_and_is_not_repeated() {
+    for (name, value, reason) in [
+        ("INTAKE_SMTP_URL", "http://user:secret@mail.example", "INTAKE_SMTP_URL is wrong: write smtps://"),
+        ("INTAKE_MAIL_FROM", "nobody", "INTAKE_MAIL_FROM is wrong: write an address"),
+    ] {
+        let database = TestDatabase::new();
+        let said = complaint(service(&database).setting(name, value));
+        assert!(said.contains(reason) && !said.contains("secret"), "{said}");
+    }
+    let flag = service(&TestDatabase::new()).argument("--smtp-url").argument("smtps://user:secret@mail.example");
+    let said = complaint(flag);
+    assert!(said.contains("a password in a flag can be read") && !said.contains("secret"), "{said}");
+}

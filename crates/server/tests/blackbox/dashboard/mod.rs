@@ -1,0 +1,18 @@
+//! The pages of the dashboard.
+
+mod activity;
+mod docs_page;
+mod ending_keys;
+mod fast_pages;
+mod first_steps;
+mod guard;
+mod in_a_browser;
+mod key_page;
+mod layout;
+mod mails;
+mod moments;
+mod notices;
+pub(crate) mod pages;
+mod typed_input;
+mod way_back;
+mod ways_in;

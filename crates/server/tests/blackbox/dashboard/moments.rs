@@ -1,0 +1,71 @@
+//! Moments are shown in the language of the page and in the time zone of their reader; recovery codes can be kept.
+
+use diesel::connection::SimpleConnection;
+use intake_test_support::{Browser, wait_for};
+use serde_json::json;
+
+use crate::fixtures::{TestApp, create_key};
+
+#[test]
+fn a_moment_is_in_the_language_of_the_page_with_its_zone() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    browser.tell("Emulation.setTimezoneOverride", &json!({ "timezoneId": "Australia/Brisbane" }));
+    browser.tell("Emulation.setLocaleOverride", &json!({ "locale": "de_DE" }));
+    app.join(&browser, "Ada", "ada@clinic.example");
+    create_key(&browser, "Front desk");
+    let aged = "UPDATE api_keys SET created_at = now() - interval '3 days'";
+    app.database.connect().batch_execute(aged).unwrap();
+    browser.press("Done");
+    browser.wait_for("Front desk");
+    let shown = "const time = document.querySelector('td time');
+        return [/^\\d{1,2} [A-Z][a-z]+ \\d{4},? \\d{2}:\\d{2}\\s(GMT\\+10|AEST)$/.test(time.textContent.replaceAll('\u{a0}', ' ')), time.textContent, time.dateTime.endsWith('Z')]";
+    let shown = browser.run(shown);
+    assert!(shown[0] == true && shown[2] == true, "{shown}");
+    app.database.connect().batch_execute("UPDATE api_keys SET created_at = now()").unwrap();
+    browser.reload();
+    let is_today = "return /^today,\\s\\d{2}:\\d{2}$/.test(document.querySelector('td time').textContent)";
+    wait_for("today", || browser.run(is_today) == true);
+}
+
+#[test]
+fn a_moment_without_scripts_is_in_the_language_of_the_page_and_in_utc() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let page = ada.get("/settings/activity").text();
+    let text = crate::fixtures::between(&page, "<time datetime=\"", "</time>");
+    let text = text.split('>').nth(1).unwrap();
+    let (date, time) = text.split_once(", ").unwrap();
+    assert!(date.split(' ').count() == 3 && time.len() == 9 && time.ends_with(" UTC"), "{text}");
+    assert!(page.contains("<html lang=\"en-AU\">"));
+}
+
+#[test]
+fn recovery_codes_can_be_downloaded_and_printed_with_and_without_scripts() {
+    for browser in [Browser::start(), Browser::without_scripts()] {
+        let Some(browser) = browser else { return };
+        let app = TestApp::start();
+        let folder = tempfile::tempdir().unwrap();
+        browser.download_into(folder.path());
+        app.join(&browser, "Ada", "ada@clinic.example");
+        app.turn_on_second_factor(&browser, || ());
+        let codes = browser.value("Recovery codes");
+        assert_eq!(codes.lines().count(), 10);
+        browser.press("Download");
+        let file = folder.path().join("intake-recovery-codes.txt");
+        wait_for("the file", || {
+            std::fs::read_to_string(&file).is_ok_and(|text| {
+                let expected =
+                    "Recovery codes for localhost\r\nAccount: ada@clinic.example\r\nOrganisation: Test Clinic\r\n\r\n";
+                text.strip_prefix(expected).is_some_and(|text| text.trim_end().replace("\r\n", "\n") == codes)
+            })
+        });
+        assert!(browser.text().contains("Your recovery codes"), "the page is still there");
+
+        browser.tell("Emulation.setEmulatedMedia", &json!({ "media": "print" }));
+        let printed = "const codes = document.getElementById('codes');
+             const shown = (one) => one.getClientRects().length > 0;
+             return [codes.scrollHeight <= codes.clientHeight + 1, [...document.querySelectorAll('button, .button, nav')].some(shown)]";
+        wait_for("all of the codes, and no buttons", || browser.run(printed) == json!([true, false]));
+    }
+}

@@ -1,0 +1,184 @@
+//! A connection that works is given up only for one that was opened and checked: the service goes on when other
+//! programs take every slot, when its limit is lowered, and when its password changes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{ApiKey, Environment};
+use intake_infra::embedded::EmbeddedPostgres;
+use intake_infra::{DatabaseUrl, Prepared, SERVICE_ROLE, prepare};
+use intake_test_support::{Clinic, Service, WithCount, patient, wait_for};
+use tempfile::TempDir;
+
+use crate::database::replication::{administer, server};
+use crate::fixtures::{OverWhenDropped, program};
+
+const REFUSED: &str = "the database refuses new connections";
+const ACCEPTED: &str = "the database accepts new connections again";
+/// More than the server has.
+const SLOTS: usize = 250;
+
+/// A service with a PostgreSQL of its own, which knows the service by its password.
+struct Scene {
+    service: Service,
+    key: ApiKey,
+    urls: Prepared,
+    address: TempDir,
+    /// Dropped after those that use it.
+    postgres: EmbeddedPostgres,
+    _folder: TempDir,
+}
+
+impl Scene {
+    fn start() -> Self {
+        let (folder, address) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let postgres = server(folder.path());
+        let urls = prepare(&postgres, "intake").unwrap();
+        let key = Clinic::open(&urls.service, Environment::Development).key().1;
+        administer(&postgres, &format!("ALTER ROLE {SERVICE_ROLE} PASSWORD 'old'"));
+        let rules = folder.path().join("postgres/data/pg_hba.conf");
+        let others = std::fs::read_to_string(&rules).unwrap();
+        std::fs::write(rules, format!("local all {SERVICE_ROLE} scram-sha-256\n{others}")).unwrap();
+        administer(&postgres, "SELECT pg_reload_conf()");
+        write_address(&urls, &address, "old");
+        let service = program()
+            .setting("DATABASE_URL_FILE", address.path().join("url"))
+            .setting("INTAKE_MIGRATION_DATABASE_URL", urls.owner.expose())
+            .start();
+        Self { service, key, urls, address, postgres, _folder: folder }
+    }
+
+    /// Writes the address with this password into the file that the service reads.
+    fn write_address(&self, password: &str) {
+        write_address(&self.urls, &self.address, password);
+    }
+
+    fn create(&self) -> u16 {
+        self.service.create(&self.key, &patient()).status
+    }
+
+    fn is_ready(&self) -> bool {
+        self.service.probe("/readyz").status == 200
+    }
+
+    /// Asserts that the service works, until something is so.
+    fn goes_on_until(&self, is_over: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !is_over() {
+            assert!(started.elapsed() < Duration::from_secs(180), "{}", self.service.output());
+            let (status, is_ready) = (self.create(), self.is_ready());
+            assert!(status == 201 && is_ready, "{status} {is_ready}\n{}", self.service.output());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn says(&self, words: &str) -> usize {
+        self.service.output().matches(words).count()
+    }
+
+    /// How many backends there are of this kind, that the service works over.
+    fn backends(&self, which: &str) -> i64 {
+        let query =
+            format!("SELECT count(*) AS count FROM pg_stat_activity WHERE usename = '{SERVICE_ROLE}' AND {which}");
+        let mut owner = PgConnection::establish(self.urls.owner.expose()).unwrap();
+        diesel::sql_query(query).get_result::<WithCount>(&mut owner).unwrap().count
+    }
+
+    fn end_backends(&self, which: &str) {
+        administer(
+            &self.postgres,
+            &format!(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{SERVICE_ROLE}' AND {which}"
+            ),
+        );
+    }
+
+    /// Asserts that the service has said once why it has no new connections.
+    fn has_said_why(&self, reason: &str) {
+        let output = self.service.output();
+        let lines: Vec<_> = output.lines().filter(|line| line.contains(REFUSED)).collect();
+        assert!(lines.len() == 1 && lines[0].contains(reason), "{output}");
+    }
+}
+
+fn write_address(urls: &Prepared, folder: &TempDir, password: &str) {
+    // In one step, as tools for secrets do it.
+    let unfinished = folder.path().join("unfinished");
+    std::fs::write(&unfinished, format!("{} password={password}\n", urls.service.expose())).unwrap();
+    std::fs::rename(unfinished, folder.path().join("url")).unwrap();
+}
+
+const WRITERS: &str = "query LIKE '%INTO patients%'";
+
+#[test]
+fn a_service_goes_on_while_other_programs_hold_every_slot() {
+    let scene = Scene::start();
+    assert!(scene.create() == 201 && scene.is_ready());
+    administer(&scene.postgres, "CREATE ROLE neighbour LOGIN");
+    let socket = scene.urls.owner.expose().replace("intake_owner", "neighbour");
+    let neighbour: DatabaseUrl = socket.parse().unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _over = OverWhenDropped(&is_over);
+        scope.spawn(|| {
+            let mut held = Vec::new();
+            while !is_over.load(Ordering::SeqCst) {
+                match PgConnection::establish(neighbour.expose()) {
+                    Ok(connection) if held.len() < SLOTS => held.push(connection),
+                    _ => std::thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        });
+        scene.goes_on_until(|| scene.says(REFUSED) > 0);
+        // For some tries more.
+        let until = Instant::now() + Duration::from_secs(15);
+        scene.goes_on_until(|| Instant::now() > until);
+        scene.has_said_why("connection slots");
+    });
+    scene.goes_on_until(|| scene.says(ACCEPTED) > 0);
+}
+
+#[test]
+fn a_service_is_not_ready_only_when_its_last_connection_is_gone() {
+    let scene = Scene::start();
+    assert!(scene.create() == 201 && scene.is_ready());
+    let limit = |limit| administer(&scene.postgres, &format!("ALTER ROLE {SERVICE_ROLE} CONNECTION LIMIT {limit}"));
+    limit(0);
+    scene.goes_on_until(|| scene.says(REFUSED) > 0);
+    scene.has_said_why("too many connections for role");
+    scene.end_backends(&format!("NOT {WRITERS}"));
+    let until = Instant::now() + Duration::from_secs(5);
+    scene.goes_on_until(|| Instant::now() > until);
+    scene.end_backends("true");
+    wait_for("the service not to be ready", || !scene.is_ready());
+    let output = scene.service.output();
+    assert!(output.contains("the database is away"), "{output}");
+    limit(-1);
+    wait_for("readiness", || scene.is_ready());
+    assert_eq!(scene.create(), 201);
+}
+
+#[test]
+fn a_password_is_changed_without_a_refused_request() {
+    let scene = Scene::start();
+    assert!(scene.create() == 201 && scene.is_ready());
+    let change = |password| administer(&scene.postgres, &format!("ALTER ROLE {SERVICE_ROLE} PASSWORD '{password}'"));
+    // First the file, then the role.
+    scene.write_address("new");
+    change("new");
+    let changed = Instant::now();
+    let is_renewed = || {
+        let age = changed.elapsed().as_secs();
+        scene.backends(&format!("{WRITERS} AND backend_start > now() - interval '{age} seconds'")) > 0
+    };
+    scene.goes_on_until(is_renewed);
+
+    // The role alone, and the file when the log has said what is wrong.
+    change("newer");
+    scene.goes_on_until(|| scene.says(REFUSED) > 0);
+    scene.has_said_why("password authentication failed");
+    scene.write_address("newer");
+    scene.goes_on_until(|| scene.says(ACCEPTED) > 0);
+}

@@ -1,0 +1,14 @@
+//! PostgreSQL: connections, migrations, faults, restoring and clusters.
+
+mod connections;
+mod embedded_database;
+mod full_disk;
+mod grants;
+mod hangs;
+mod held_rows;
+mod migrations;
+mod nodes;
+mod pooler;
+mod replication;
+mod restoring;
+mod spread;

@@ -1,0 +1,481 @@
+//! Restoring, as docs/operations/restoring.md says, with PostgreSQL's own tools: to a moment, from a dump, and what is
+//! no restore, a promotion. A service in production starts on a restored database only when an operator has said so.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{ApiKey, Environment};
+use intake_infra::embedded::EmbeddedPostgres;
+use intake_infra::{DatabaseUrl, Prepared, SERVICE_ROLE, prepare};
+use intake_test_support::processes::send as signal;
+use intake_test_support::{Clinic, Response, Service, ServiceBuilder, WithCount, create_request, patient, wait_for};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::complaint;
+use crate::database::replication::{administer, restart, server};
+use crate::fixtures::{in_production, program};
+
+const OWNER: &str = "intake_owner";
+
+/// A PostgreSQL in a folder of its own.
+struct Ground {
+    // Ends before its folder.
+    server: EmbeddedPostgres,
+    folder: TempDir,
+}
+
+impl Ground {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { server: server(folder.path()), folder }
+    }
+
+    /// On data that is there already.
+    fn start_in(folder: TempDir) -> Self {
+        Self { server: server(folder.path()), folder }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("postgres/socket")
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("postgres/data")
+    }
+
+    /// One of PostgreSQL's programs, for this server, as its account.
+    fn tool(&self, name: &str) -> Command {
+        let options = fs::read_to_string(self.data().join("postmaster.opts")).unwrap();
+        let mut command = Command::new(Path::new(options.split_whitespace().next().unwrap()).with_file_name(name));
+        let account = fs::metadata(self.data()).unwrap();
+        if rustix::process::geteuid().is_root() {
+            command.uid(account.uid()).gid(account.gid());
+        }
+        command.current_dir("/").env("PGHOST", self.socket()).env("PGUSER", OWNER);
+        command
+    }
+
+    /// A folder that the server's account may write.
+    fn own_folder(&self, folder: &Path) {
+        fs::create_dir_all(folder).unwrap();
+        let account = fs::metadata(self.data()).unwrap();
+        chown(folder, Some(account.uid()), Some(account.gid())).unwrap();
+    }
+
+    fn count(&self, from: &str) -> i64 {
+        let mut connection = PgConnection::establish(self.server.owner_url("intake").expose()).unwrap();
+        let query = diesel::sql_query(format!("SELECT count(*) AS count FROM {from}"));
+        query.get_result::<WithCount>(&mut connection).unwrap().count
+    }
+
+    fn stop(&self) {
+        let pid_file = self.data().join("postmaster.pid");
+        signal("INT", fs::read_to_string(&pid_file).unwrap().lines().next().unwrap());
+        wait_for("PostgreSQL to stop", || !pid_file.exists());
+    }
+
+    /// A copy of this server's files, taken while it runs, in a folder for another server.
+    fn base_backup(&self, options: &[&str]) -> TempDir {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).unwrap();
+        self.own_folder(&folder.path().join("postgres"));
+        let data = folder.path().join("postgres/data");
+        run(self.tool("pg_basebackup").arg("--pgdata").arg(&data).arg("--checkpoint=fast").args(options));
+        folder
+    }
+}
+
+/// A script of the package.
+fn packaged(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging").join(name)
+}
+
+/// A script that finds the program on its path, by a link in this folder.
+fn with_program<'a>(script: &'a mut Command, folder: &TempDir) -> &'a mut Command {
+    let link = folder.path().join("intake");
+    if !link.exists() {
+        symlink(env!("CARGO_BIN_EXE_intake"), link).unwrap();
+    }
+    script.env("PATH", format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap()))
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn production(urls: &Prepared) -> ServiceBuilder {
+    in_production(program().database_urls(&urls.service, &urls.owner)).setting("INTAKE_HTTP_ADDR", "127.0.0.1:0")
+}
+
+fn urls_of(ground: &Ground) -> Prepared {
+    Prepared { owner: ground.server.owner_url("intake"), service: ground.server.url(SERVICE_ROLE, "intake") }
+}
+
+fn create(service: &Service, key: &ApiKey) -> Response {
+    let headers = [("X-Forwarded-Proto", "https")];
+    service.plain_client().send(&create_request(key, &headers, patient().to_string().as_bytes()))
+}
+
+fn command(urls: &Prepared, arguments: &[&str]) -> std::process::Output {
+    arguments.iter().fold(production(urls), |all, one| all.argument(one)).run()
+}
+
+#[track_caller]
+fn json_of(output: &std::process::Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Exports everything, or what came since a token, as the owner. Gives the ids and the next token, or the refusal.
+fn export(urls: &Prepared, clinic: &Clinic, since: Option<&str>) -> Result<(usize, String), String> {
+    let organisation = clinic.organisation.to_string();
+    let owners = Prepared { service: urls.owner.clone(), owner: urls.owner.clone() };
+    let mut arguments = vec!["export", "--format", "jsonl", "--organisation", &organisation];
+    arguments.extend(since.iter().flat_map(|token| ["--since", token]));
+    let output = command(&owners, &arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let token = said.lines().last().and_then(|line| line.strip_prefix("next: ")).map(str::to_owned);
+    token.map(|token| (String::from_utf8(output.stdout).unwrap().lines().count(), token)).ok_or(said)
+}
+
+#[test]
+fn a_restore_to_a_moment_brings_revoked_keys_back_until_somebody_looks() {
+    let ground = Ground::start();
+    let archive = ground.folder.path().join("archive");
+    ground.own_folder(&archive);
+    administer(&ground.server, "ALTER SYSTEM SET archive_mode = 'on'");
+    let script = packaged("archive");
+    let archiving = format!("ALTER SYSTEM SET archive_command = '{} %p {}/%f'", script.display(), archive.display());
+    administer(&ground.server, &archiving);
+    restart(&ground.server, ground.folder.path());
+    let urls = prepare(&ground.server, "intake").unwrap();
+    let mut service = production(&urls).start();
+    let restored = ground.base_backup(&[]);
+
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    let (leaked_id, leaked) = clinic.key();
+    let (_, kept) = clinic.key();
+    assert_eq!(create(&service, &kept).status, 201);
+    let early = export(&urls, &clinic, None).unwrap();
+    administer(&ground.server, "SELECT pg_create_restore_point('before')");
+    clinic.revoke(leaked_id);
+    assert_eq!(create(&service, &leaked).status, 401);
+    assert_eq!(create(&service, &kept).status, 201);
+    let late = export(&urls, &clinic, Some(&early.1)).unwrap();
+    assert_eq!((early.0, late.0), (1, 1));
+    // Two copies of the same are one.
+    let copies = tempfile::tempdir().unwrap();
+    for () in [(); 2] {
+        run(with_program(&mut Command::new(packaged("audit-copy")), &copies)
+            .arg(copies.path())
+            .env("INTAKE_ENVIRONMENT", "production")
+            .env("DATABASE_URL", urls.service.expose()));
+    }
+    let found = fs::read_dir(&copies).unwrap().map(|entry| entry.unwrap().path());
+    let found: Vec<_> = found.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    let [copy] = &found[..] else { panic!("{found:?}") };
+    administer(&ground.server, "SELECT pg_switch_wal()");
+    wait_for("the archive", || {
+        ground.count("pg_stat_archiver WHERE last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1)") > 0
+            || ground.count("pg_stat_archiver WHERE archived_count >= 2 AND failed_count = 0") > 0
+    });
+    assert!(service.stop().success());
+    ground.stop();
+
+    let data = restored.path().join("postgres/data");
+    let settings = data.join("postgresql.auto.conf");
+    let with_port = fs::read_to_string(&settings).unwrap() + "port = 5433\n";
+    fs::write(&settings, with_port).unwrap();
+    // A drill with the whole log finds nothing missing; without it, what was done since the backup.
+    let empty = ground.folder.path().join("empty");
+    ground.own_folder(&empty);
+    for (log, is_missing) in [(&archive, false), (&empty, true)] {
+        let mut drill = Command::new(packaged("drill"));
+        let told = run(with_program(&mut drill, &copies).args([&data, log, copy]).env("PGUSER", OWNER));
+        assert!(told.starts_with("Restored after "), "{told}");
+        assert_eq!(told.contains("key revoked: Test key"), is_missing, "{told}");
+    }
+    assert!(!data.join("recovery.signal").exists(), "the backup is as it was");
+    let target = format!(
+        "restore_command = 'cp {}/%f %p'\nrecovery_target_name = 'before'\nrecovery_target_action = 'promote'\n",
+        archive.display()
+    );
+    fs::write(settings, target).unwrap();
+    fs::write(data.join("recovery.signal"), "").unwrap();
+    let again = Ground::start_in(restored);
+    let urls = urls_of(&again);
+    wait_for("the end of the recovery", || again.count("pg_stat_activity WHERE NOT pg_is_in_recovery()") > 0);
+
+    let refusal = complaint(production(&urls));
+    assert!(
+        refusal.contains("keys that were revoked may work again") && refusal.contains("intake restored"),
+        "{refusal}"
+    );
+    let arguments = ["restored", "--audit", copy.to_str().unwrap()];
+    let told = command(&urls, &[&arguments[..], &["--json"]].concat());
+    let told = json_of(&told);
+    assert_eq!((told["lost"].as_array().unwrap().len(), &told["revokedKeys"]), (1, &Value::from(0)), "{told}");
+    assert_eq!((&told["lost"][0]["action"], &told["lost"][0]["subject"]), (&"key_revoked".into(), &"Test key".into()));
+    let revoke = format!("intake key revoke {leaked_id}");
+    assert_eq!(
+        (&told["lost"][0]["keyId"], &told["lost"][0]["command"]),
+        (&leaked_id.to_string().into(), &revoke.clone().into())
+    );
+    let newest = &told["newestPatients"][0];
+    assert_eq!(newest["organisationId"], clinic.organisation.to_string());
+    assert_eq!(
+        again.count(&format!("patients WHERE created_at = {}", newest["createdAt"].to_string().replace('"', "'"))),
+        1
+    );
+    let service = production(&urls).start();
+    assert_eq!(create(&service, &leaked).status, 201, "it works again: nobody has revoked it here");
+    // Marks tell what history a reader has seen.
+    assert_eq!(export(&urls, &clinic, Some(&early.1)).unwrap().0, 1);
+    assert!(export(&urls, &clinic, Some(&late.1)).unwrap_err().contains("does not know the token"));
+
+    let text = command(&urls, &[&arguments[..], &["--revoke-keys"]].concat());
+    assert!(text.status.success());
+    let text = String::from_utf8(text.stdout).unwrap();
+    let hint = &leaked.expose()[leaked.expose().len() - 4..];
+    let named = format!("key revoked: Test key (…{hint}, id {leaked_id})");
+    let newest = format!("Z  (organisation {}, ", clinic.organisation);
+    for part in ["These actions were lost", &named, &revoke, &newest, "Revoked 2 keys", "starts on this database again"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!([&leaked, &kept].map(|key| create(&service, key).status), [401, 401]);
+}
+
+#[test]
+fn a_promoted_standby_with_everything_on_record_needs_nobody() {
+    let primary = Ground::start();
+    let urls = prepare(&primary.server, "intake").unwrap();
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    let (_, key) = clinic.key();
+    let standby = Ground::start_in(primary.base_backup(&["--write-recovery-conf"]));
+    administer(&primary.server, "ALTER SYSTEM SET synchronous_standby_names = '*'");
+    administer(&primary.server, "SELECT pg_reload_conf()");
+    wait_for("the standby", || primary.count("pg_stat_replication WHERE sync_state = 'sync'") == 1);
+    let refusal = export(&urls_of(&standby), &clinic, None).unwrap_err();
+    assert!(refusal.contains("is a standby: export from the primary"), "{refusal}");
+    let refusal = complaint(production(&urls_of(&standby)));
+    assert!(
+        refusal.contains("the database is a standby, which cannot be changed: connect to the primary"),
+        "{refusal}"
+    );
+    let (_, token) = export(&urls, &clinic, None).unwrap();
+
+    let hosts = format!("{},{}", primary.socket().display(), standby.socket().display());
+    let either = |role: &str| -> DatabaseUrl {
+        let url = format!("host='{hosts}' user={role} dbname=intake target_session_attrs=read-write");
+        url.parse().map_err(|_| url).unwrap()
+    };
+    let either = Prepared { service: either(SERVICE_ROLE), owner: either(OWNER) };
+    let service = production(&either).start();
+    let asleep = production(&either);
+    assert_eq!(create(&service, &key).status, 201);
+    // The service looks after the key was made, and takes in what it has seen.
+    let look = "pg_stat_activity WHERE query LIKE 'SELECT %audit_entries%' AND pid <> pg_backend_pid()
+        AND query_start > (SELECT max(at) FROM audit_entries)";
+    wait_for("a look", || primary.count(look) > 0);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    primary.stop();
+    administer(&standby.server, "SELECT pg_promote()");
+    wait_for("the service to go on", || create(&service, &key).status == 201);
+    wait_for("the service to know the standby", || service.output().contains("everything on record is there"));
+    // A service that starts later trusts what it saw.
+    asleep.start().wait_until_ready();
+    assert_eq!(export(&urls_of(&standby), &clinic, Some(&token)).unwrap().0 as i64, standby.count("patients"));
+    drop(service);
+
+    // The same without a service that was running: nobody knows what was lost.
+    let unseen = Ground::start_in(standby.base_backup(&["--write-recovery-conf"]));
+    administer(&unseen.server, "SELECT pg_promote()");
+    assert!(complaint(production(&urls_of(&unseen))).contains("intake restored"));
+}
+
+#[test]
+fn a_service_that_finds_itself_on_a_restored_database_ends() {
+    let ground = Ground::start();
+    let urls = prepare(&ground.server, "intake").unwrap();
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    drop(clinic.key());
+    let mut service = production(&urls).start();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    // What it has seen is gone, and the timeline is another one.
+    let mut owner = PgConnection::establish(urls.owner.expose()).unwrap();
+    owner.batch_execute("DELETE FROM audit_entries; UPDATE origin SET timeline = '0000000A'").unwrap();
+    assert_eq!(service.wait().code(), Some(1));
+    assert!(service.output().contains("intake restored"), "{}", service.output());
+    // In development it is nobody's life.
+    owner.batch_execute("UPDATE environment_stamp SET environment = 'development'").unwrap();
+    program().database_urls(&urls.service, &urls.owner).start().wait_until_ready();
+}
+
+/// A copy of the files has the cluster and the timeline of the original: only who was there knows that something is
+/// missing.
+#[test]
+fn an_earlier_copy_of_the_files_is_noticed_by_a_service_that_was_running_and_a_crash_is_none() {
+    let ground = Ground::start();
+    let urls = prepare(&ground.server, "intake").unwrap();
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    let ((leaked_id, leaked), (other_id, _), (_, kept)) = (clinic.key(), clinic.key(), clinic.key());
+    let second_look = || std::thread::sleep(std::time::Duration::from_secs(3));
+    ground.stop();
+    let copy = ground.folder.path().join("postgres/copy");
+    run(Command::new("cp").arg("-a").arg(ground.data()).arg(&copy));
+    ground.server.ensure_running().unwrap();
+    let mut services = [production(&urls).start(), production(&urls).start()];
+    clinic.revoke(leaked_id);
+    assert_eq!(create(&services[0], &leaked).status, 401);
+    second_look();
+    clinic.revoke(other_id);
+    let postmaster = fs::read_to_string(ground.data().join("postmaster.pid")).unwrap();
+    signal("KILL", postmaster.lines().next().unwrap());
+    wait_for("the end of the recovery", || {
+        // Its process can be there for a moment after the signal, so that one look is not enough.
+        ground.server.ensure_running().is_ok() && services.iter().all(|service| create(service, &kept).status == 201)
+    });
+    second_look();
+    assert_eq!(
+        services.each_ref().map(|service| create(service, &kept).status),
+        [201, 201],
+        "a crash takes nothing: {}",
+        services[0].output()
+    );
+
+    ground.stop();
+    fs::remove_dir_all(ground.data()).unwrap();
+    fs::rename(&copy, ground.data()).unwrap();
+    ground.server.ensure_running().unwrap();
+    for service in &mut services {
+        assert_eq!(service.wait().code(), Some(1));
+        assert!(service.output().contains("intake restored"), "{}", service.output());
+    }
+    assert!(complaint(production(&urls)).contains("keys that were revoked may work again"), "nor does it start");
+    assert!(command(&urls, &["restored", "--revoke-keys"]).status.success());
+    let service = production(&urls).start();
+    assert_eq!([&leaked, &kept].map(|key| create(&service, key).status), [401, 401]);
+    second_look();
+    assert_eq!(service.probe("/readyz").status, 200);
+}
+
+#[test]
+fn what_somebody_has_accepted_is_not_objected_to_again() {
+    let ground = Ground::start();
+    let urls = prepare(&ground.server, "intake").unwrap();
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    let (_, key) = clinic.key();
+    let service = production(&urls).start();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    // While the service cannot look, what it has seen goes, and an operator says that this is right.
+    service.signal("STOP");
+    let mut owner = PgConnection::establish(urls.owner.expose()).unwrap();
+    owner.batch_execute("DELETE FROM audit_entries").unwrap();
+    assert!(command(&urls, &["restored"]).status.success());
+    service.signal("CONT");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(create(&service, &key).status, 201);
+    assert_eq!(service.probe("/readyz").status, 200);
+}
+
+#[test]
+fn a_dump_in_another_cluster_is_taken_over_and_feeds_go_on_from_there() {
+    let (old, new) = (Ground::start(), Ground::start());
+    let urls = prepare(&old.server, "intake").unwrap();
+    // The old cluster has counted further than the new one will for long.
+    let count = "DO $$ BEGIN FOR n IN 1..5000 LOOP PERFORM txid_current(); COMMIT; END LOOP; END $$";
+    administer(&old.server, count);
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    let (_, key) = clinic.key();
+    let mut service = production(&urls).start();
+    assert_eq!(create(&service, &key).status, 201);
+    let (_, before) = export(&urls, &clinic, None).unwrap();
+    assert!(service.stop().success());
+
+    let roles = run(old.tool("pg_dumpall").arg("--roles-only"));
+    // The owner is there already.
+    let roles: String = roles.lines().filter(|line| !line.contains(OWNER)).map(|line| format!("{line}\n")).collect();
+    let file = old.folder.path().join("roles.sql");
+    fs::write(&file, roles).unwrap();
+    let options = ["--quiet", "--set=ON_ERROR_STOP=1", "--dbname=postgres"];
+    run(new.tool("psql").args(options).stdin(fs::File::open(file).unwrap()));
+    administer(&new.server, "CREATE DATABASE intake");
+    let dump = old.folder.path().join("postgres/intake.dump");
+    run(old.tool("pg_dump").args(["--format=custom", "--dbname=intake", "--file"]).arg(&dump));
+    run(new.tool("pg_restore").args(["--exit-on-error", "--dbname=intake"]).arg(&dump));
+
+    let urls = urls_of(&new);
+    assert!(complaint(production(&urls)).contains("intake restored"));
+    assert!(export(&urls, &clinic, None).unwrap_err().contains("intake restored"));
+    let told = json_of(&command(&urls, &["restored", "--json"]));
+    assert!(told["lost"].is_null() && told["newestDeedAt"].is_string(), "{told}");
+    let service = production(&urls).start();
+    assert!(export(&urls, &clinic, Some(&before)).unwrap_err().contains("made in another database"));
+    let (everything, token) = export(&urls, &clinic, None).unwrap();
+    assert_eq!(everything, 1);
+    assert_eq!(export(&urls, &clinic, Some(&token)).unwrap().0, 0, "what came along is not exported again");
+    assert_eq!(create(&service, &key).status, 201);
+    assert_eq!(export(&urls, &clinic, Some(&token)).unwrap().0, 1);
+    // Once more is harmless.
+    assert!(command(&urls, &["restored"]).status.success());
+    assert_eq!(export(&urls, &clinic, Some(&token)).unwrap().0, 1);
+}
+
+#[test]
+fn a_dump_in_the_same_postgresql_is_noticed_too() {
+    let ground = Ground::start();
+    let urls = prepare(&ground.server, "intake").unwrap();
+    let clinic = Clinic::open(&urls.service, Environment::Production);
+    let ((leaked_id, leaked), (_, kept)) = (clinic.key(), clinic.key());
+    let dump = ground.folder.path().join("postgres/intake.dump");
+    run(ground.tool("pg_dump").args(["--format=custom", "--dbname=intake", "--file"]).arg(&dump));
+    clinic.revoke(leaked_id);
+
+    // In place of the tables, under a running service.
+    let mut service = production(&urls).start();
+    assert_eq!(create(&service, &leaked).status, 401);
+    run(ground.tool("pg_restore").args(["--clean", "--if-exists", "--exit-on-error", "--dbname=intake"]).arg(&dump));
+    assert_eq!(service.wait().code(), Some(1));
+    assert!(service.output().contains("intake restored"), "{}", service.output());
+
+    // As a new database, while none runs.
+    administer(&ground.server, "DROP DATABASE intake WITH (FORCE)");
+    administer(&ground.server, "CREATE DATABASE intake");
+    run(ground.tool("pg_restore").args(["--exit-on-error", "--dbname=intake"]).arg(&dump));
+    assert!(complaint(production(&urls)).contains("keys that were revoked may work again"));
+    assert!(command(&urls, &["restored", "--revoke-keys"]).status.success());
+    let service = production(&urls).start();
+    assert_eq!([&leaked, &kept].map(|key| create(&service, key).status), [401, 401]);
+}
+
+#[test]
+fn a_transaction_that_was_prepared_before_the_backup_is_named() {
+    let ground = Ground::start();
+    administer(&ground.server, "ALTER SYSTEM SET max_prepared_transactions = 2");
+    restart(&ground.server, ground.folder.path());
+    let urls = prepare(&ground.server, "intake").unwrap();
+    let mut connection = PgConnection::establish(urls.owner.expose()).unwrap();
+    let left =
+        "BEGIN; LOCK TABLE patients IN ROW EXCLUSIVE MODE; SELECT txid_current(); PREPARE TRANSACTION 'left behind'";
+    connection.batch_execute(left).unwrap();
+    let failed = command(&urls, &["restored"]);
+    assert_eq!(failed.status.code(), Some(1));
+    let said = String::from_utf8(failed.stderr).unwrap();
+    for part in ["ROLLBACK PREPARED 'left behind'", "prepared at 2", OWNER] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    connection.batch_execute("ROLLBACK PREPARED 'left behind'").unwrap();
+    assert!(command(&urls, &["restored"]).status.success());
+}

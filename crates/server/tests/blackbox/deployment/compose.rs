@@ -1,0 +1,281 @@
+//! Two instances behind HAProxy, as docs/operations/compose.yaml describes them: its very settings and commands are run
+//! here, with Debian's HAProxy and the database of the tests.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use intake_domain::{ApiKey, Environment, KeyFormat};
+use intake_infra::SERVICE_ROLE;
+use intake_test_support::{
+    Client, Response, Service, ServiceBuilder, TestDatabase, create_request, leave_out, patient, processes, wait_for,
+};
+use rcgen::{CertificateParams, KeyPair};
+use tempfile::TempDir;
+use yaml_rust2::{Yaml, YamlLoader};
+
+use crate::deployment::operations::folder;
+use crate::deployment::proxies::{HAPROXY, free_address};
+use crate::fixtures::program;
+
+/// What `.env` is to hold.
+const VARIABLES: [(&str, &str); 3] = [
+    ("OWNER_PASSWORD", "SecretOfTheOwner"),
+    ("SERVICE_PASSWORD", "SecretOfTheService"),
+    ("PUBLIC_URL", "https://intake.example"),
+];
+/// In the test a key may send as much at once to each instance, and almost nothing after that.
+const RATE: &str = "1/10";
+const AT_ONCE: usize = 10;
+/// Connections of an instance, as docs/operations/production.md says.
+const CONNECTIONS_MAX: i64 = 10;
+
+#[test]
+fn the_beginners_example_starts_what_the_image_is_called() {
+    let text = fs::read_to_string(folder().join("../../compose.yaml")).unwrap();
+    let services = &YamlLoader::load_from_str(&text).unwrap()[0]["services"];
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(services["intake"]["image"].as_str(), Some(&*format!("intake:{version}")));
+    assert!(text.contains(&format!("intake-{version}-image.tar")));
+    // Its settings are settings: none is misspelt, and with them the service is ready.
+    let database = TestDatabase::new();
+    let settings = services["intake"]["environment"].as_hash().unwrap().iter();
+    let settings = settings.map(|(name, value)| (name.as_str().unwrap(), value.as_str().unwrap()));
+    let settings = settings.filter(|(name, _)| !["DATABASE_URL", "INTAKE_DATA_DIR"].contains(name));
+    let builder = program().database_urls(&database.owner, &database.owner);
+    let service = settings.fold(builder, |builder, (name, value)| builder.setting(name, value)).start();
+    service.wait_until_ready();
+    assert!(!service.output().contains("is no setting"), "{}", service.output());
+}
+
+/// The file, with the variables put in.
+struct Compose(Yaml);
+
+impl Compose {
+    fn read() -> Self {
+        let mut text = fs::read_to_string(folder().join("compose.yaml")).unwrap();
+        for (name, value) in VARIABLES {
+            let reference = format!("${{{name}:?}}");
+            assert!(text.contains(&reference), "{name} is not used");
+            text = text.replace(&reference, value);
+        }
+        assert!(!text.contains("${"), "a variable is not described");
+        Self(YamlLoader::load_from_str(&text).unwrap().remove(0))
+    }
+
+    fn service(&self, name: &str) -> &Yaml {
+        &self.0["services"][name]
+    }
+
+    fn command(&self, name: &str) -> Vec<&str> {
+        self.service(name)["command"].as_vec().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
+    }
+
+    fn environment(&self, name: &str) -> BTreeMap<&str, &str> {
+        let pairs = self.service(name)["environment"].as_hash().unwrap();
+        pairs.iter().map(|(name, value)| (name.as_str().unwrap(), value.as_str().unwrap())).collect()
+    }
+
+    /// Where others in the network of the containers reach a listener of this service.
+    fn address(&self, name: &str, variable: &str) -> SocketAddr {
+        let address = self.service(name)["networks"]["intake"]["ipv4_address"].as_str().unwrap();
+        let (_, port) = self.environment(name)[variable].rsplit_once(':').unwrap();
+        format!("{address}:{port}").parse().unwrap()
+    }
+
+    /// The program with the settings of a service; of its database only the name and the folder of the socket are
+    /// others.
+    fn program(&self, name: &str, database: &TestDatabase) -> ServiceBuilder {
+        let mut builder = program();
+        for (variable, value) in self.environment(name) {
+            let mut value = value.to_owned();
+            if variable.ends_with("DATABASE_URL") {
+                let documented = "@/intake?host=/var/run/postgresql";
+                assert!(value.contains(documented), "{value}");
+                let used = format!("@/{}?host={}", database.name(), database.socket_folder().display());
+                value = value.replace(documented, &used);
+            }
+            if variable == "INTAKE_MIGRATION_DATABASE_URL" {
+                assert!(value.starts_with("postgres://intake_owner:"), "{value}");
+                database.owner.expose().clone_into(&mut value);
+            }
+            builder = builder.setting(variable, value);
+        }
+        builder
+    }
+}
+
+/// One of the instances, reached by the test's HAProxy on this machine.
+struct Instance {
+    http: SocketAddr,
+    admin: SocketAddr,
+    running: Service,
+}
+
+impl Instance {
+    fn start(compose: &Compose, name: &str, database: &TestDatabase) -> Self {
+        let (http, admin) = (free_address(), free_address());
+        let builder = compose
+            .program(name, database)
+            .setting("INTAKE_HTTP_ADDR", http.to_string())
+            .setting("INTAKE_ADMIN_ADDR", admin.to_string())
+            .setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
+            .setting("INTAKE_DRAIN_DELAY", "0s")
+            .setting("INTAKE_RATE_LIMIT", RATE);
+        Self { http, admin, running: builder.start() }
+    }
+
+    /// How many answers of a status it has given.
+    fn answers(&self, status: u16) -> usize {
+        let metrics = self.running.probe("/metrics").text();
+        let name = format!("intake_answers_total{{status=\"{status}\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&name)).map_or(0, |count| count.parse().unwrap())
+    }
+}
+
+/// A running HAProxy, ended when dropped.
+struct Proxy {
+    child: Child,
+    client: Client,
+    _folder: TempDir,
+}
+
+impl Proxy {
+    /// None, where there is no HAProxy.
+    fn start(compose: &Compose, instances: &[(&str, &Instance)]) -> Option<Self> {
+        let (folder, address) = (tempfile::tempdir().unwrap(), free_address());
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap().pem();
+        let trusted = folder.path().join("ca.pem");
+        fs::write(&trusted, &certificate).unwrap();
+        fs::write(folder.path().join("intake.pem"), certificate + &key.serialize_pem()).unwrap();
+
+        let mut configuration =
+            fs::read_to_string(crate::deployment::operations::folder().join("haproxy.cfg")).unwrap();
+        let mut replace = |documented: &str, used: &str| {
+            assert!(configuration.contains(documented), "haproxy.cfg and compose.yaml do not fit: {documented}");
+            configuration = configuration.replace(documented, used);
+        };
+        for (name, instance) in instances {
+            let [http, admin] = ["INTAKE_HTTP_ADDR", "INTAKE_ADMIN_ADDR"].map(|setting| compose.address(name, setting));
+            let used = format!("server {name} {} port {}", instance.http, instance.admin.port());
+            replace(&format!("server {name} {http} port {}", admin.port()), &used);
+        }
+        replace("bind :443", &format!("bind {address}"));
+        let mounted = folder.path().to_str().unwrap();
+        replace("/etc/haproxy/", &format!("{mounted}/"));
+        fs::write(folder.path().join("haproxy.cfg"), configuration).unwrap();
+
+        let command: Vec<_> =
+            compose.command("proxy").iter().map(|word| word.replace("/etc/haproxy", mounted)).collect();
+        let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap());
+        let mut haproxy = Command::new(&command[0]);
+        // As its image does: in the foreground.
+        haproxy.arg("-db").args(&command[1..]).env("PATH", path).stdout(Stdio::null()).stderr(Stdio::null());
+        let Ok(child) = haproxy.spawn() else {
+            leave_out(&HAPROXY);
+            return None;
+        };
+        let client = Client::tls(address, &trusted);
+        let proxy = Self { child, client, _folder: folder };
+        wait_for("HAProxy", || TcpStream::connect(address).is_ok());
+        Some(proxy)
+    }
+
+    fn create(&self, key: &ApiKey) -> Response {
+        self.client.send(&create_request(key, &[], patient().to_string().as_bytes()))
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        processes::send("TERM", &self.child.id().to_string());
+        let _ = self.child.wait();
+    }
+}
+
+fn json_of(builder: ServiceBuilder, arguments: &[&str]) -> serde_json::Value {
+    let output = arguments.iter().fold(builder, |builder, argument| builder.argument(argument)).run();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn two_instances_serve_behind_haproxy_and_each_counts_the_rate_for_itself() {
+    let (compose, database) = (Compose::read(), TestDatabase::empty_and_durable());
+    let migrate = compose
+        .command("migrate")
+        .iter()
+        .fold(compose.program("migrate", &database), |builder, word| builder.argument(word));
+    let migrated = migrate.run();
+    assert!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
+
+    let [one, two] = ["one", "two"].map(|name| Instance::start(&compose, name, &database));
+    let Some(proxy) = Proxy::start(&compose, &[("one", &one), ("two", &two)]) else { return };
+    let commands = || compose.program("one", &database);
+    let organisation = json_of(commands(), &["organisation", "create", "--name", "Harbour Clinic", "--json"]);
+    let id = organisation["id"].as_str().unwrap();
+    let key = json_of(commands(), &["key", "create", "--organisation", id, "--name", "Booking system", "--json"]);
+    let format = KeyFormat::new(&"intake".parse().unwrap(), Environment::Production);
+    let key = format.parse(key["key"].as_str().unwrap()).unwrap();
+
+    // Both are there for HAProxy when both have answered.
+    wait_for("both instances", || {
+        assert_eq!(proxy.client.send(&intake_test_support::request("GET", "/docs", &[], b"")).status, 200);
+        one.answers(200) > 0 && two.answers(200) > 0
+    });
+    let started = Instant::now();
+    let answers: Vec<_> = (0..4 * AT_ONCE).map(|_| proxy.create(&key).status).collect();
+    let refilled = 2 * (usize::try_from(started.elapsed().as_secs()).unwrap() + 1);
+    let created = answers.iter().filter(|status| **status == 201).count();
+    assert!(answers.iter().all(|status| [201, 429].contains(status)), "{answers:?}");
+    assert!((2 * AT_ONCE..=2 * AT_ONCE + refilled).contains(&created), "{created} of {}: {answers:?}", answers.len());
+    assert!(one.answers(201) >= AT_ONCE && two.answers(201) >= AT_ONCE);
+    assert_eq!(database.count("patients"), i64::try_from(created).unwrap());
+    let connections =
+        database.count("pg_stat_activity WHERE application_name = 'intake' AND datname = current_database()");
+    assert!((2..=2 * CONNECTIONS_MAX).contains(&connections), "{connections}");
+}
+
+#[test]
+fn the_owners_password_is_in_no_instance_and_what_they_name_is_the_services_role() {
+    let compose = Compose::read();
+    let (_, owner) = VARIABLES[0];
+    for name in ["one", "two", "proxy"] {
+        let mut text = String::new();
+        yaml_rust2::YamlEmitter::new(&mut text).dump(compose.service(name)).unwrap();
+        assert!(!text.contains(owner), "{name}");
+    }
+    assert!(compose.command("migrate").contains(&SERVICE_ROLE));
+    for name in ["migrate", "one", "two"] {
+        let url = compose.environment(name)["DATABASE_URL"];
+        assert!(url.starts_with(&format!("postgres://{SERVICE_ROLE}:")), "{url}");
+    }
+}
+
+/// psql reads it, as the database's image does.
+#[test]
+fn the_services_role_is_made_with_its_password() {
+    let (compose, database) = (Compose::read(), TestDatabase::empty());
+    let role = database.name();
+    let sql = fs::read_to_string(folder().join("roles.sql")).unwrap().replace(SERVICE_ROLE, role);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, sql).unwrap();
+    let password = compose.environment("database")["SERVICE_PASSWORD"];
+    let programs = database.texts("SELECT setting FROM pg_config() WHERE name = 'BINDIR'").remove(0);
+    let made = Command::new(format!("{programs}/psql"))
+        .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", database.owner.expose(), "--file"])
+        .arg(file.path())
+        .env("SERVICE_PASSWORD", password)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let rights = database.texts(&format!(
+        "SELECT rolcanlogin::text || rolsuper::text || (rolpassword LIKE 'SCRAM%')::text FROM pg_authid WHERE rolname = '{role}'"
+    ));
+    database.administer(&format!("DROP ROLE {role}"));
+    assert_eq!(rights, ["truefalsetrue"]);
+}

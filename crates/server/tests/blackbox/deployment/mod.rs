@@ -1,0 +1,7 @@
+//! The package, and the files for operators in docs/operations.
+
+mod compose;
+mod kubernetes;
+mod operations;
+mod packaging;
+mod proxies;

@@ -1,0 +1,120 @@
+//! The files for operators in docs/operations: their metrics exist, each alert fires and has its page in the runbook.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use yaml_rust2::YamlLoader;
+
+use crate::fixtures::TestApp;
+use crate::service::metrics::promtool;
+
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(folder().join(name)).unwrap()
+}
+
+fn alerts() -> BTreeSet<String> {
+    read("alerts.yml").lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).map(str::to_owned).collect()
+}
+
+/// The metrics that a text names, without the endings of histograms.
+fn metrics_in(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+    let names = words.filter(|word| word.starts_with("intake_") || word.starts_with("process_"));
+    let ending = ["_bucket", "_sum", "_count"];
+    names.map(|name| ending.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()).collect()
+}
+
+#[test]
+fn every_metric_that_a_file_names_is_exported() {
+    let app = TestApp::start();
+    let text = app.service.probe("/metrics").text();
+    let exported: BTreeSet<_> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    for file in ["alerts.yml", "alerts_test.yml", "grafana.json", "runbook.md"] {
+        let named = metrics_in(&read(file));
+        assert!(named.len() > 3, "{file}: {named:?}");
+        let unknown: Vec<_> = named.iter().filter(|name| !exported.contains(name.as_str())).collect();
+        assert!(unknown.is_empty(), "{file}: {unknown:?}");
+    }
+    let documented = fs::read_to_string(folder().join("monitoring.md")).unwrap();
+    let told = metrics_in(&documented);
+    let untold: Vec<_> =
+        exported.iter().filter(|name| !name.starts_with("process_") && !told.contains(**name)).collect();
+    assert!(untold.is_empty(), "docs/operations/monitoring.md does not list {untold:?}");
+}
+
+#[test]
+fn every_alert_fires_and_is_in_the_runbook() {
+    let (tests, runbook) = (read("alerts_test.yml"), read("runbook.md"));
+    let (firing, healthy) = tests.split_once("# A healthy service.").unwrap();
+    assert!(alerts().len() > 10);
+    for alert in alerts() {
+        assert!(firing.contains(&format!("alertname: {alert}\n")), "{alert} is never shown to fire");
+        assert!(healthy.contains(&format!("alertname: {alert}, exp_alerts: []")), "{alert} may always fire");
+        assert!(runbook.contains(&format!("\n## {alert}\n")), "{alert} is not in the runbook");
+    }
+    let headings = runbook.lines().filter_map(|line| line.strip_prefix("## Intake"));
+    assert_eq!(headings.count(), alerts().len(), "the runbook has an alert that does not exist");
+    let checks =
+        [["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"], ["check", "config", "prometheus.yml"]];
+    for arguments in checks {
+        let file = folder().join(arguments[2]);
+        let Some((passed, text)) = promtool(&[arguments[0], arguments[1], file.to_str().unwrap()], "") else { return };
+        assert!(passed, "{text}");
+    }
+}
+
+#[test]
+fn the_incidents_of_the_runbook_are_played_by_tests() {
+    let runbook = read("runbook.md");
+    let (_, incidents) = runbook.split_once("# Five incidents").unwrap();
+    let rows = incidents.split("# Restarting").next().unwrap().lines().filter(|line| line.starts_with("| "));
+    let mut played = 0;
+    for row in rows.skip(1) {
+        let test = row.trim_end_matches(" |").rsplit("| ").next().unwrap().trim_matches('`');
+        let (file, name) = test.split_once("::").unwrap();
+        let folders = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/blackbox")).unwrap();
+        let files = folders.map(|folder| folder.unwrap().path().join(format!("{file}.rs")));
+        let tests: String = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+        assert!(tests.contains(&format!("fn {name}()")), "{test}");
+        played += 1;
+    }
+    assert_eq!(played, 5);
+}
+
+#[test]
+fn every_severity_has_somebody_who_is_told() {
+    let text = read("alertmanager.yml");
+    let routes = &YamlLoader::load_from_str(&text).unwrap()[0];
+    let receivers: Vec<_> = routes["receivers"].as_vec().unwrap().iter().map(|one| one["name"].as_str()).collect();
+    let alerts = read("alerts.yml");
+    for severity in ["page", "warn"] {
+        assert!(alerts.contains(&format!("severity: {severity} ")) && receivers.contains(&Some(severity)));
+    }
+    assert_eq!(
+        alerts.matches("severity: page ").count() + alerts.matches("severity: warn ").count(),
+        self::alerts().len()
+    );
+}
+
+#[test]
+fn the_dashboard_is_whole() {
+    let dashboard: Value = serde_json::from_str(&read("grafana.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    assert!(panels.len() > 10);
+    let mut places = BTreeSet::new();
+    for panel in panels {
+        assert!(!panel["title"].as_str().unwrap().is_empty());
+        let place = &panel["gridPos"];
+        assert!(places.insert((place["x"].as_u64(), place["y"].as_u64())), "two panels in one place: {panel}");
+        for target in panel["targets"].as_array().unwrap() {
+            assert!(!metrics_in(target["expr"].as_str().unwrap()).is_empty(), "{target}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Behind HAProxy and nginx, with the configurations in docs/operations: what clients claim about themselves is
+//! overwritten, and two instances restart one after the other without a request that fails, although nothing is sent
+//! twice.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use intake_domain::{ApiKey, Environment};
+use intake_infra::embedded::Packages;
+use intake_test_support::{
+    Client, Clinic, Prerequisite, Response, Service, TestDatabase, create_request, free_port, leave_out, patient,
+    request, wait_for,
+};
+
+use crate::deployment::operations;
+use crate::fixtures::{OverWhenDropped, alone, password_field, post, service};
+
+/// In the suite; a full run sets `INTAKE_ROLLING_REQUESTS=20000`.
+const REQUESTS: usize = 300;
+const CLIENTS: usize = 6;
+/// Far longer than HAProxy needs to notice, which is two checks, half a second apart: other programs may keep it from
+/// them.
+const DRAIN_DELAY: &str = "10s";
+/// In which an instance gets requests, unless the proxy takes it for down.
+const NOTICE: Duration = Duration::from_secs(1);
+
+pub(crate) const HAPROXY: Prerequisite = Prerequisite {
+    subject: "proxies",
+    need: "HAProxy",
+    packages: Packages { apt: "apt-get install haproxy", dnf: "dnf install haproxy", brew: "brew install haproxy" },
+};
+const NGINX: Prerequisite = Prerequisite {
+    subject: "proxies",
+    need: "nginx",
+    packages: Packages { apt: "apt-get install nginx", dnf: "dnf install nginx", brew: "brew install nginx" },
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Haproxy,
+    Nginx,
+}
+
+/// One of two instances, on ports that stay the same.
+struct Instance {
+    http: SocketAddr,
+    admin: SocketAddr,
+    folder: tempfile::TempDir,
+    running: Option<Service>,
+}
+
+/// A running proxy before two instances, killed when dropped.
+struct Site {
+    kind: Kind,
+    child: Child,
+    address: SocketAddr,
+    folder: tempfile::TempDir,
+    instances: [Instance; 2],
+    database: TestDatabase,
+}
+
+pub(crate) fn free_address() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, free_port()).into()
+}
+
+impl Instance {
+    fn start(database: &TestDatabase) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut instance = Self { http: free_address(), admin: free_address(), folder, running: None };
+        instance.start_again(database);
+        instance
+    }
+
+    fn start_again(&mut self, database: &TestDatabase) {
+        let builder = service(database)
+            .data_folder(self.folder.path())
+            .setting("INTAKE_HTTP_ADDR", self.http.to_string())
+            .setting("INTAKE_ADMIN_ADDR", self.admin.to_string())
+            .setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
+            .setting("INTAKE_RATE_LIMIT", "off")
+            .setting("INTAKE_DRAIN_DELAY", DRAIN_DELAY);
+        self.running = Some(builder.start());
+    }
+
+    /// How many requests the instance has answered.
+    fn answers(&self) -> u64 {
+        let metrics = self.running.as_ref().unwrap().probe("/metrics").text();
+        let answers = metrics.lines().filter(|line| line.starts_with("intake_answers_total{"));
+        answers.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    }
+
+    fn stop(&mut self) {
+        let mut running = self.running.take().unwrap();
+        assert_eq!(running.stop().code(), Some(0), "{}", running.output());
+    }
+}
+
+impl Site {
+    /// None, where there is no such proxy: the test is left out then; under CI it fails.
+    fn open(kind: Kind) -> Option<Self> {
+        let database = TestDatabase::new();
+        let instances = [Instance::start(&database), Instance::start(&database)];
+        let (folder, address) = (tempfile::tempdir().unwrap(), free_address());
+        // The certificate of the first instance, which is for localhost.
+        let tls = instances[0].folder.path().join("tls");
+        let [certificate, key] = ["cert.pem", "key.pem"].map(|name| fs::read_to_string(tls.join(name)).unwrap());
+        fs::write(folder.path().join("intake.pem"), certificate.clone() + &key).unwrap();
+        fs::write(folder.path().join("intake-cert.pem"), certificate).unwrap();
+        fs::write(folder.path().join("intake-key.pem"), key).unwrap();
+        let mut command = match kind {
+            Kind::Haproxy => {
+                let configuration = configured("haproxy.cfg", &folder, address, &instances);
+                let mut command = Command::new("haproxy");
+                command.args(["-db", "-f", &configuration]);
+                command
+            }
+            Kind::Nginx => {
+                write_servers(&folder, &instances, None);
+                let configuration = configured("nginx.conf", &folder, address, &instances);
+                let errors = folder.path().join("error.log");
+                let mut command = Command::new("nginx");
+                command.args(["-c", &configuration, "-e", errors.to_str().unwrap(), "-g", "daemon off;"]);
+                command
+            }
+        };
+        let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap());
+        let log = fs::File::create(folder.path().join("haproxy.log")).unwrap();
+        let Ok(child) = command.env("PATH", path).stdout(log).stderr(Stdio::null()).spawn() else {
+            leave_out(if kind == Kind::Haproxy { &HAPROXY } else { &NGINX });
+            return None;
+        };
+        let site = Self { kind, child, address, folder, instances, database };
+        wait_for("the proxy", || TcpStream::connect(address).is_ok());
+        (0..2).for_each(|index| site.wait_until_served_by(index));
+        Some(site)
+    }
+
+    /// What the proxy has logged of requests.
+    fn log(&self) -> String {
+        let name = if self.kind == Kind::Haproxy { "haproxy.log" } else { "access.log" };
+        fs::read_to_string(self.folder.path().join(name)).unwrap()
+    }
+
+    fn client(&self) -> Client {
+        Client::tls(self.address, &self.instances[0].folder.path().join("tls/ca.pem"))
+    }
+
+    fn key(&self) -> ApiKey {
+        Clinic::open(&self.database.service, Environment::Development).key().1
+    }
+
+    /// Restarts an instance as the runbook says.
+    fn restart(&mut self, index: usize) {
+        self.mark(Some(index));
+        self.instances[index].stop();
+        self.instances[index].start_again(&self.database);
+        self.mark(None);
+        self.wait_until_served_by(index);
+    }
+
+    /// Asks for a page until an instance has answered.
+    fn wait_until_served_by(&self, index: usize) {
+        let before = self.instances[index].answers();
+        wait_for("the proxy to choose an instance", || {
+            let _ = self.client().send(&request("GET", "/sign-in", &[], b""));
+            self.instances[index].answers() > before
+        });
+    }
+
+    /// Waits until an instance gets no more requests, however many come.
+    fn wait_until_left_alone(&self, index: usize) {
+        let mut before = self.instances[index].answers();
+        wait_for("the proxy to leave an instance alone", || {
+            std::thread::sleep(NOTICE);
+            let now = self.instances[index].answers();
+            std::mem::replace(&mut before, now) == now
+        });
+    }
+
+    /// Tells nginx which instance is down; HAProxy finds out by itself.
+    fn mark(&self, down: Option<usize>) {
+        if self.kind == Kind::Nginx {
+            write_servers(&self.folder, &self.instances, down);
+            let reload =
+                Command::new("sh").args(["-c", "kill -s HUP -- \"$0\"", &self.child.id().to_string()]).status();
+            assert!(reload.unwrap().success());
+            if let Some(index) = down {
+                self.wait_until_left_alone(index);
+            }
+        }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // Politely: nginx has workers, which would go on.
+        let _ = Command::new("sh").args(["-c", "kill -s TERM -- \"$0\"", &self.child.id().to_string()]).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// The configuration of docs/operations with the addresses and files of this test. Returns its path.
+fn configured(name: &str, folder: &tempfile::TempDir, address: SocketAddr, instances: &[Instance; 2]) -> String {
+    let [one, two] = instances;
+    let here = folder.path().to_str().unwrap();
+    let mut text = fs::read_to_string(operations::folder().join(name)).unwrap();
+    // Of HAProxy, of nginx, of both.
+    for (documented, used) in [
+        ("bind :443", format!("bind {address}")),
+        ("bind 127.0.0.1:8405", format!("bind 127.0.0.1:{}", free_port())),
+        ("10.0.0.11:8080 port 9464", format!("{} port {}", one.http, one.admin.port())),
+        ("10.0.0.12:8080 port 9464", format!("{} port {}", two.http, two.admin.port())),
+        ("listen 443", format!("listen {address}")),
+        ("/run/nginx.pid", format!("{here}/nginx.pid")),
+        ("/var/log/nginx/", format!("{here}/")),
+        ("/etc/haproxy/", format!("{here}/")),
+        ("/etc/nginx/", format!("{here}/")),
+    ] {
+        text = text.replace(documented, &used);
+    }
+    let file = folder.path().join(name);
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn write_servers(folder: &tempfile::TempDir, instances: &[Instance; 2], down: Option<usize>) {
+    let line = |(index, instance): (usize, &Instance)| {
+        format!("server {}{};\n", instance.http, if down == Some(index) { " down" } else { "" })
+    };
+    let lines: String = instances.iter().enumerate().map(line).collect();
+    fs::write(folder.path().join("intake-servers.conf"), lines).unwrap();
+}
+
+fn what_a_client_claims_is_overwritten(kind: Kind) {
+    let Some(site) = Site::open(kind) else { return };
+    let claims = [
+        ("X-Forwarded-Proto", "http"),
+        ("X-Forwarded-For", "203.0.113.9"),
+        ("Forwarded", "for=203.0.113.9;proto=http"),
+    ];
+    let created = site.client().send(&create_request(&site.key(), &claims, patient().to_string().as_bytes()));
+    assert_eq!(created.status, 201, "{}", created.text());
+    assert!(created.header("strict-transport-security").is_some());
+
+    // A failed sign-in is recorded with the address that it came from.
+    let clinic = Clinic::open(&site.database.service, Environment::Development);
+    let id = clinic.organisation.to_string();
+    let arguments = ["member", "invite", "--json", "--organisation", &id, "--email", "ada@clinic.example"];
+    let invited = arguments.iter().fold(service(&site.database), |builder, argument| builder.argument(argument)).run();
+    let invited: serde_json::Value = serde_json::from_slice(&invited.stdout).unwrap();
+    let link = invited["link"].as_str().unwrap();
+    let path = &link[link.find("/invitations/").unwrap()..];
+    let form = format!("name=Ada&{}", password_field(crate::fixtures::PASSWORD));
+    let joined = post(&site.client(), path, &claims, &form);
+    assert_eq!(joined.status, 303, "{}", joined.text());
+    let addresses = site.database.texts(
+        "SELECT DISTINCT host(address)::text FROM (SELECT address::inet FROM audit_entries WHERE address IS NOT NULL) AS a",
+    );
+    assert_eq!(addresses, ["127.0.0.1"]);
+}
+
+fn a_rolling_restart_fails_no_request(kind: Kind) {
+    let _alone = alone();
+    let Some(mut site) = Site::open(kind) else { return };
+    let wanted = std::env::var("INTAKE_ROLLING_REQUESTS").ok().and_then(|text| text.parse().ok()).unwrap_or(REQUESTS);
+    let (client, key) = (site.client(), site.key());
+    let (is_over, created) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let mut restarts = 0;
+    std::thread::scope(|scope| {
+        let over = OverWhenDropped(&is_over);
+        let traffic = || {
+            let request = create_request(&key, &[], patient().to_string().as_bytes());
+            while !is_over.load(Ordering::SeqCst) {
+                let answer = client.send(&request);
+                assert_eq!(answer.status, 201, "{}", answer.text());
+                created.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(traffic)).collect();
+        while restarts < 2 || created.load(Ordering::SeqCst) < wanted {
+            site.restart(restarts % 2);
+            restarts += 1;
+            assert!(clients.iter().all(|client| !client.is_finished()), "a request failed during restart {restarts}");
+        }
+        drop(over);
+        clients.into_iter().for_each(|client| client.join().unwrap());
+    });
+    let created = created.into_inner();
+    assert_eq!(site.database.count("patients"), i64::try_from(created).unwrap());
+}
+
+/// With both instances away and with something that is not HTTP, the answers are the proxy's own.
+fn its_own_answers_read_like_the_service(kind: Kind) {
+    let Some(mut site) = Site::open(kind) else { return };
+    let request = create_request(&site.key(), &[], patient().to_string().as_bytes());
+    assert_eq!(site.client().send(&request).status, 201);
+    // HAProxy's bare 400 cannot be replaced.
+    if kind == Kind::Nginx {
+        let refused = site.client().send(b"GET / HTTP/1.1\r\nHost: localhost\r\nno header\r\n\r\n");
+        assert_own_answer(&refused, 400, "Bad Request");
+        assert_eq!(refused.header("retry-after"), None);
+    }
+    site.instances.iter_mut().for_each(|instance| drop(instance.running.take()));
+    for _ in 0..20 {
+        let refused = site.client().send(&request);
+        assert_own_answer(&refused, 503, "Service Unavailable");
+        assert_eq!(refused.header("retry-after"), Some("1"));
+    }
+    let log = site.log();
+    assert!(log.contains(r#""client":"127.0.0.1""#) && log.contains(r#""status":503"#), "{log}");
+    assert!(log.contains(r#""path":"/api/v1/patients""#), "{log}");
+    assert!(!log.contains("sign-in"), "only paths of the API are logged: {log}");
+}
+
+fn assert_own_answer(answer: &Response, status: u16, title: &str) {
+    let body = answer.json();
+    assert_eq!((answer.status, body["status"].as_u64()), (status, Some(u64::from(status))), "{}", answer.text());
+    assert_eq!(body["title"], title);
+    assert_eq!(body["type"], "about:blank");
+    assert!(body["detail"].is_string() && body["instance"].is_null(), "{body}");
+    for (name, value) in [
+        ("content-type", "application/json"),
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+        ("strict-transport-security", "max-age=31536000"),
+    ] {
+        assert_eq!(answer.header(name), Some(value), "{name}");
+    }
+    assert!(answer.header("x-request-id").is_some_and(|id| !id.is_empty()));
+}
+
+#[test]
+fn what_haproxy_answers_by_itself_reads_like_an_answer_of_the_service() {
+    its_own_answers_read_like_the_service(Kind::Haproxy);
+}
+
+#[test]
+fn what_nginx_answers_by_itself_reads_like_an_answer_of_the_service() {
+    its_own_answers_read_like_the_service(Kind::Nginx);
+}
+
+#[test]
+fn haproxy_overwrites_what_a_client_claims() {
+    what_a_client_claims_is_overwritten(Kind::Haproxy);
+}
+
+#[test]
+fn nginx_overwrites_what_a_client_claims() {
+    what_a_client_claims_is_overwritten(Kind::Nginx);
+}
+
+#[test]
+fn behind_haproxy_a_rolling_restart_fails_no_request() {
+    a_rolling_restart_fails_no_request(Kind::Haproxy);
+}
+
+#[test]
+fn behind_nginx_a_rolling_restart_fails_no_request() {
+    a_rolling_restart_fails_no_request(Kind::Nginx);
+}

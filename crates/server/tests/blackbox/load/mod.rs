@@ -1,0 +1,7 @@
+//! More than the service can do, and clients that take more than they need.
+
+mod fair_shares;
+mod floods;
+mod overload;
+mod slow_clients;
+mod torture;

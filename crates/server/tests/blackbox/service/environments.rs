@@ -1,0 +1,146 @@
+//! Development and production: each with its own kind of key and its own databases.
+
+use diesel::connection::SimpleConnection;
+use intake_domain::Environment;
+use intake_infra::DatabaseUrl;
+use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, create_request, patient};
+
+use crate::fixtures::{in_production, program, service};
+use crate::{assert_unauthorised, complaint};
+
+/// A service in production, behind a proxy on this machine.
+fn production(database: &TestDatabase) -> ServiceBuilder {
+    program_in_production(&database.service, &database.owner)
+}
+
+fn program_in_production(service: &DatabaseUrl, owner: &DatabaseUrl) -> ServiceBuilder {
+    in_production(program().database_urls(service, owner))
+}
+
+#[test]
+fn production_takes_live_keys_and_no_demo_keys() {
+    let database = TestDatabase::durable();
+    let service = production(&database).start();
+    assert!(service.https.is_none(), "no certificate was given");
+    let clinic = Clinic::open(&database.service, Environment::Production);
+    let (_, live) = clinic.key();
+    assert!(live.expose().starts_with("intake_live_"));
+    let (_, demo) = Clinic::open(&database.service, Environment::Development).key();
+    let send = |key| {
+        let headers = [("X-Forwarded-Proto", "https")];
+        service.plain_client().send(&create_request(key, &headers, patient().to_string().as_bytes()))
+    };
+    assert_eq!(send(&live).status, 201);
+    assert_unauthorised(&send(&demo));
+}
+
+#[test]
+fn a_database_belongs_to_one_environment() {
+    let database = TestDatabase::new();
+    drop(service(&database).start());
+    let complaint = complaint(production(&database));
+    assert!(complaint.contains("development environment"), "{complaint}");
+    drop(service(&database).start());
+}
+
+#[test]
+fn only_a_service_decides_which_environment_a_database_belongs_to() {
+    let database = TestDatabase::durable();
+    let list = service(&database).argument("organisation").argument("list").run();
+    assert!(list.status.success());
+    drop(production(&database).start());
+    let complaint = complaint(service(&database).argument("organisation").argument("list"));
+    assert!(complaint.contains("production environment"), "{complaint}");
+}
+
+#[test]
+fn production_refuses_an_unmigrated_database() {
+    let database = TestDatabase::empty();
+    assert!(complaint(production(&database)).contains("intake migrate"));
+}
+
+#[test]
+fn production_refuses_to_start_without_what_it_needs() {
+    let bare = || program().setting("INTAKE_ENVIRONMENT", "production");
+    assert!(complaint(bare()).starts_with("intake: DATABASE_URL "));
+    let database = TestDatabase::new();
+    let without_way_in = service(&database).setting("INTAKE_ENVIRONMENT", "production");
+    assert!(
+        complaint(without_way_in).starts_with("intake: INTAKE_TLS_CERT and INTAKE_TLS_KEY, or INTAKE_TRUSTED_PROXIES")
+    );
+}
+
+#[test]
+fn production_refuses_a_database_that_forgets() {
+    let complaint_of = |database: &TestDatabase| complaint(production(database));
+    let all = complaint_of(&TestDatabase::new());
+    assert!(all.starts_with("intake: DATABASE_URL: a crash of the database could lose acknowledged patients"), "{all}");
+    assert!(all.contains("turn on fsync, full_page_writes"), "{all}");
+}
+
+#[test]
+fn a_service_starts_wherever_a_running_one_goes_on() {
+    let database = TestDatabase::durable();
+    drop(production(&database).start());
+    let set = |what: &str| database.administer(&format!("ALTER DATABASE {} {what}", database.name()));
+    for drifted in ["off", "local", "remote_write"] {
+        set(&format!("SET synchronous_commit = {drifted}"));
+        production(&database).start().wait_until_ready();
+    }
+    // An operator who forbids writing is obeyed, by a service that starts as well.
+    set("SET default_transaction_read_only = on");
+    let service = production(&database).start();
+    assert_eq!(service.probe("/readyz").json()["reason"], "read-only");
+    set("RESET default_transaction_read_only");
+    service.wait_until_ready();
+}
+
+#[test]
+fn production_warns_of_a_role_that_can_read_patients() {
+    let database = TestDatabase::durable();
+    let start = |url| program_in_production(&url, &url).start().output();
+    assert!(!start(database.service.clone()).contains("could expose patients"));
+    let warning = start(database.owner.clone());
+    assert!(warning.contains("the role of DATABASE_URL is a superuser"), "{warning}");
+    database.connect().batch_execute("GRANT SELECT (suburb) ON patients TO intake_service").unwrap();
+    let warning = start(database.service.clone());
+    assert!(warning.contains("may read columns that it does not need"), "{warning}");
+    database.connect().batch_execute("ALTER TABLE patients OWNER TO intake_service").unwrap();
+    let warning = start(database.service.clone());
+    assert!(warning.contains("owns the register"), "{warning}");
+}
+
+#[test]
+fn production_warns_of_links_that_lead_to_its_own_machine() {
+    let database = TestDatabase::durable();
+    assert!(production(&database).start().output().contains("INTAKE_PUBLIC_URL is not set"));
+    let with_address = production(&database).setting("INTAKE_PUBLIC_URL", "https://intake.test");
+    assert!(!with_address.start().output().contains("INTAKE_PUBLIC_URL"));
+    assert!(!service(&TestDatabase::new()).start().output().contains("INTAKE_PUBLIC_URL"));
+}
+
+#[test]
+fn development_leaves_a_production_database_as_it_is() {
+    let database = TestDatabase::durable();
+    drop(production(&database).start());
+    // As if the program were newer than the database.
+    database.connect().batch_execute("DELETE FROM __diesel_schema_migrations").unwrap();
+    assert!(complaint(service(&database)).contains("production environment"));
+    assert_eq!(database.count("__diesel_schema_migrations"), 0, "nothing was migrated");
+}
+
+#[test]
+fn development_migrates_an_empty_database_first() {
+    let database = TestDatabase::empty();
+    let service = program().database_urls(&database.owner, &database.owner).start();
+    let clinic = Clinic::open(&database.owner, Environment::Development);
+    assert_eq!(service.create(&clinic.key().1, &patient()).status, 201);
+}
+
+#[test]
+fn keys_begin_with_the_prefix_that_is_set() {
+    let database = TestDatabase::new();
+    let service = service(&database).setting("INTAKE_KEY_PREFIX", "clinic").start();
+    let (_, key) = Clinic::open(&database.service, Environment::Development).key();
+    assert_unauthorised(&service.create(&key, &patient()));
+}

@@ -1,0 +1,13 @@
+//! The running program: settings, listeners, logs, metrics, start and stop.
+
+mod certificates;
+mod clocks;
+mod environments;
+mod listeners;
+mod log;
+pub(crate) mod metrics;
+mod readiness;
+mod request_log;
+mod secrets;
+mod stopping;
+mod systemd;

@@ -1,0 +1,275 @@
+//! The rules of docs/STYLE.md that a program can check. Documents that do not follow all of them yet are not in
+//! [`STRICT`].
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MOST_COLUMNS: usize = 120;
+const MOST_WORDS: usize = 40;
+/// Without the tests at the end of a file.
+const MOST_LINES: usize = 300;
+
+/// A count from before this rule. Lower it; never raise it.
+const LONG_SOURCES: usize = 11;
+
+/// Documents whose words and widths are checked.
+const STRICT: [&str; 23] = [
+    "README.md",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "ROADMAP.md",
+    "SECURITY.md",
+    "docs/CONTRIBUTING.md",
+    "docs/STYLE.md",
+    "docs/ARCHITECTURE.md",
+    "docs/operations.md",
+    "docs/operations/",
+    "docs/api.md",
+    "docs/decisions/",
+    "docs/performance.md",
+    "crates/domain/README.md",
+    "docs/importing.md",
+    "docs/reading.md",
+    "docs/integrating.md",
+    "docs/privacy.md",
+    "docs/threat-model.md",
+    "docs/releasing.md",
+    "docs/reliability.md",
+    "docs/scale.md",
+    "migrations/",
+];
+
+/// Words and phrases that make sentences hard to read, or that have a plainer twin.
+const BANNED: [&str; 13] = [
+    "whoever",
+    "somebody",
+    "is told",
+    "are told",
+    "so many",
+    "whose a key",
+    "deed",
+    "in the ordinary way",
+    "stands under",
+    "has the right of way",
+    "vouch",
+    "weakness",
+    "tells of",
+];
+
+const PREPOSITIONS: [&str; 4] = ["Of ", "By ", "From ", "Into "];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+/// The files of the repository with this ending, without what is built or downloaded, and their text.
+fn files(ending: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root().to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+            let name = entry.file_name().into_string().unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                if !["target", ".git", ".intake", "node_modules", "corpus"].contains(&name.as_str()) {
+                    folders.push(entry.path());
+                }
+            } else if name.ends_with(ending) {
+                let path = entry.path().strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+                found.insert(path, fs::read_to_string(entry.path()).unwrap());
+            }
+        }
+    }
+    assert!(found.len() > 5, "{found:?}");
+    found
+}
+
+fn strict_documents() -> impl Iterator<Item = (String, String)> {
+    files(".md").into_iter().filter(|(path, _)| STRICT.iter().any(|strict| path.starts_with(strict)))
+}
+
+/// The lines of a document outside blocks of code and comments, with their numbers.
+fn prose(document: &str) -> Vec<(usize, &str)> {
+    let mut is_code = false;
+    let mut lines = Vec::new();
+    for (number, line) in (1..).zip(document.lines()) {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code && !line.trim_start().starts_with("<!--") {
+            lines.push((number, line));
+        }
+    }
+    lines
+}
+
+/// The sentences of a document, without headings, tables and code; an item of a list is one or more.
+fn sentences(document: &str) -> Vec<String> {
+    let mut paragraphs = vec![String::new()];
+    for (_, line) in prose(document) {
+        let line = line.trim();
+        let is_text = !line.starts_with(['#', '|', '<']) && !line.is_empty();
+        let is_item = line.starts_with("- ") || line.split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
+        if !is_text || is_item {
+            paragraphs.push(String::new());
+        }
+        if is_text {
+            paragraphs.last_mut().unwrap().push_str(&format!("{line} "));
+        }
+    }
+    let ends = [". ", "? ", "! ", ": ", "; "];
+    let split = |text: String| {
+        let text = ends.iter().fold(text, |text, end| text.replace(end, "\n"));
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    paragraphs.into_iter().flat_map(split).collect()
+}
+
+/// As platforms make it of a heading.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|letter| letter.is_alphanumeric() || "-_ ".contains(*letter));
+    kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+}
+
+fn links(document: &str) -> Vec<String> {
+    let text: String = prose(document).into_iter().map(|(_, line)| format!("{line}\n")).collect();
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+    let local = targets.filter(|target| !target.contains("://") && !target.starts_with('/'));
+    local.map(str::to_owned).collect()
+}
+
+/// What of this link does not exist.
+fn is_dead(from: &str, target: &str, documents: &BTreeMap<String, String>) -> bool {
+    let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+    let mut found = PathBuf::from(from);
+    if !path.is_empty() {
+        found.pop();
+        for part in Path::new(path).components() {
+            if part.as_os_str() == ".." {
+                found.pop();
+            } else {
+                found.push(part);
+            }
+        }
+    }
+    let has_heading = |document: &String| {
+        let headings = prose(document).into_iter().filter(|(_, line)| line.starts_with('#'));
+        headings.into_iter().any(|(_, line)| anchor(line) == heading)
+    };
+    let document = documents.get(found.to_str().unwrap());
+    !root().join(&found).exists() || (!heading.is_empty() && !document.is_some_and(has_heading))
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let documents = files(".md");
+    let dead: Vec<_> = documents
+        .iter()
+        .flat_map(|(path, document)| links(document).into_iter().map(move |target| (path, target)))
+        .filter(|(path, target)| is_dead(path, target, &documents))
+        .collect();
+    assert!(dead.is_empty(), "{dead:#?}");
+    for (target, expected) in [("api.md", false), ("api.md#fields", false), ("api.md#none", true), ("no.md", true)] {
+        assert_eq!(is_dead("docs/reading.md", target, &documents), expected, "{target}");
+    }
+}
+
+#[test]
+fn documents_name_only_sources_that_exist() {
+    let sources: Vec<_> = files(".rs").into_keys().map(|path| format!("/{path}")).collect();
+    let mut missing = Vec::new();
+    for (path, document) in files(".md") {
+        let lines: String = prose(&document).into_iter().map(|(_, line)| format!("{line}\n")).collect();
+        let names = lines.split('`').filter(|name| name.ends_with(".rs") && !name.contains(char::is_whitespace));
+        let missed = names.filter(|name| !sources.iter().any(|source| source.ends_with(&format!("/{name}"))));
+        missing.extend(missed.map(|name| format!("{path}: {name}")));
+    }
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn lines_are_not_too_long() {
+    let documents = strict_documents().flat_map(|(path, text)| {
+        let lines = prose(&text).into_iter().filter(|(_, line)| !line.starts_with(['|', '<']) && !line.contains("://"));
+        lines.map(|(number, line)| (format!("{path}:{number}"), line.to_owned())).collect::<Vec<_>>()
+    });
+    let long: Vec<_> = documents.filter(|(_, line)| line.chars().count() > MOST_COLUMNS).collect();
+    assert!(long.is_empty(), "{long:#?}");
+}
+
+#[test]
+fn sentences_are_short_and_plain() {
+    let mut faults = Vec::new();
+    for (path, text) in strict_documents() {
+        for sentence in sentences(&text) {
+            // Without code.
+            let lower = sentence.split('`').step_by(2).collect::<String>().to_lowercase();
+            let banned = BANNED.iter().filter(|word| lower.contains(*word) && path != "docs/STYLE.md");
+            faults.extend(banned.map(|word| format!("{path}: \"{word}\" in: {sentence}")));
+            if sentence.split_whitespace().count() > MOST_WORDS {
+                faults.push(format!("{path}: too long: {sentence}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    let text = "# Whoever\n\n```sh\nwhoever\n```\n\n- One. Two\n  goes on; three.\n- Four\n";
+    let found: Vec<_> =
+        sentences(text).iter().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
+    assert_eq!(found, ["- One", "Two goes on", "three", "- Four"]);
+}
+
+#[test]
+fn sources_do_not_grow_too_long() {
+    let lines = |text: &str| text.split("#[cfg(test)]\nmod ").next().unwrap().lines().count();
+    let sources = files(".rs").into_iter().filter(|(path, _)| !path.contains("/tests/"));
+    let long: Vec<_> = sources.filter(|(_, text)| lines(text) > MOST_LINES).map(|(path, _)| path).collect();
+    assert!(long.len() <= LONG_SOURCES, "{long:#?}");
+}
+
+#[test]
+fn comments_are_narrow_and_plain() {
+    let mut faults = Vec::new();
+    for (path, text) in files(".rs") {
+        for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.trim_start().starts_with("//")) {
+            let lower = line.split('`').step_by(2).collect::<String>().to_lowercase();
+            let is_banned = BANNED.iter().any(|word| *word != "deed" && lower.contains(word));
+            if is_banned || line.chars().count() > MOST_COLUMNS {
+                faults.push(format!("{path}:{number}: {line}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn doc_comments_begin_with_a_noun_or_a_verb() {
+    let mut found = Vec::new();
+    for (path, text) in files(".rs") {
+        let lines: Vec<_> = text.lines().map(str::trim_start).collect();
+        let starts = (1..lines.len()).filter(|at| !lines[at - 1].starts_with("///"));
+        let comments = starts.filter_map(|at| lines[at].strip_prefix("/// ").map(|comment| (at + 1, comment)));
+        let fragments = comments.filter(|(_, text)| PREPOSITIONS.iter().any(|word| text.starts_with(word)));
+        found.extend(fragments.map(|(line, comment)| format!("{path}:{line}: {comment}")));
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn the_hook_checks_the_form_of_commit_messages() {
+    let accepts = |message: &str| {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(message.as_bytes()).unwrap();
+        let hook = root().join(".ci/hooks/commit-msg");
+        Command::new("sh").arg(hook).arg(file.path()).output().unwrap().status.success()
+    };
+    for good in ["keys: refuse a second note\n", "docs, tests: name the page\n\nWhy.\n", "Merge branch 'x'\n"] {
+        assert!(accepts(good), "{good}");
+    }
+    let long = format!("keys: {}\n", "x".repeat(67));
+    for bad in ["Refuse a note\n", "keys: refuse a note.\n", "keys: refuse\nWhy.\n", "keys:\n", &long] {
+        assert!(!accepts(bad), "{bad}");
+    }
+}

@@ -1,0 +1,2 @@
+DROP FUNCTION origin_now;
+DROP TABLE origin, audit_entries;

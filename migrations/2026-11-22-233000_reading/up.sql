@@ -1,0 +1,198 @@
+-- What systems that read patients see: two views, and the functions behind `intake export`.
+
+-- The database roles that may read patients through the views. No organisation: the role reads those of all
+-- organisations.
+CREATE TABLE readers (
+    role text PRIMARY KEY,
+    organisation_id uuid REFERENCES organisations (id)
+);
+
+-- The owner of the register sees every patient, a reader those of its organisation; a role that inherits a reader
+-- role sees what that role sees. The columns' comments are their names in JSON. Columns are only added, at the end;
+-- any other change makes a patients_v2 beside this view. It uses no view, such as pg_roles: Citus would copy that to its
+-- nodes, for which it must be a superuser.
+CREATE VIEW patients_v1 WITH (security_barrier) AS
+SELECT
+    id,
+    first_name,
+    last_name,
+    phone_number,
+    email,
+    date_of_birth,
+    address_line1,
+    address_line2,
+    suburb,
+    state,
+    postcode,
+    country,
+    organisation_id,
+    true AS is_identified,
+    created_at,
+    updated_at,
+    key_id,
+    created_in
+FROM patients
+WHERE (SELECT pg_has_role(current_user, relowner, 'USAGE') FROM pg_class WHERE oid = 'patients'::regclass)
+    OR EXISTS (
+        SELECT FROM readers
+        WHERE readers.organisation_id IS NULL AND pg_has_role(current_user, to_regrole(quote_ident(role)), 'USAGE')
+    )
+    OR organisation_id = ANY (ARRAY(
+        SELECT readers.organisation_id FROM readers
+        WHERE pg_has_role(current_user, to_regrole(quote_ident(role)), 'USAGE')
+    ));
+
+COMMENT ON VIEW patients_v1 IS 'Patients as the API returned them, version 1';
+COMMENT ON COLUMN patients_v1.id IS 'id';
+COMMENT ON COLUMN patients_v1.first_name IS 'firstName';
+COMMENT ON COLUMN patients_v1.last_name IS 'lastName';
+COMMENT ON COLUMN patients_v1.phone_number IS 'phoneNumber';
+COMMENT ON COLUMN patients_v1.email IS 'email';
+COMMENT ON COLUMN patients_v1.date_of_birth IS 'dateOfBirth';
+COMMENT ON COLUMN patients_v1.address_line1 IS 'addressLine1';
+COMMENT ON COLUMN patients_v1.address_line2 IS 'addressLine2';
+COMMENT ON COLUMN patients_v1.suburb IS 'suburb';
+COMMENT ON COLUMN patients_v1.state IS 'state';
+COMMENT ON COLUMN patients_v1.postcode IS 'postcode';
+COMMENT ON COLUMN patients_v1.country IS 'country';
+COMMENT ON COLUMN patients_v1.organisation_id IS 'organisationId';
+COMMENT ON COLUMN patients_v1.is_identified IS 'isIdentified';
+COMMENT ON COLUMN patients_v1.created_at IS 'createdAt';
+COMMENT ON COLUMN patients_v1.updated_at IS 'updatedAt';
+COMMENT ON COLUMN patients_v1.key_id IS 'The API key by which the patient came; null: it was not kept then';
+COMMENT ON COLUMN patients_v1.created_in IS 'The transaction that stored the patient, for intake export';
+
+-- Erased patients, visible to the same roles: a system that keeps copies must delete them.
+CREATE VIEW erasures_v1 WITH (security_barrier) AS
+SELECT
+    patient_id AS id,
+    organisation_id,
+    erased_at,
+    key_id,
+    erased_in
+FROM erasures
+WHERE (SELECT pg_has_role(current_user, relowner, 'USAGE') FROM pg_class WHERE oid = 'erasures'::regclass)
+    OR EXISTS (
+        SELECT FROM readers
+        WHERE readers.organisation_id IS NULL AND pg_has_role(current_user, to_regrole(quote_ident(role)), 'USAGE')
+    )
+    OR organisation_id = ANY (ARRAY(
+        SELECT readers.organisation_id FROM readers
+        WHERE pg_has_role(current_user, to_regrole(quote_ident(role)), 'USAGE')
+    ));
+
+COMMENT ON VIEW erasures_v1 IS 'Patients that were erased, version 1';
+COMMENT ON COLUMN erasures_v1.id IS 'id';
+COMMENT ON COLUMN erasures_v1.organisation_id IS 'organisationId';
+COMMENT ON COLUMN erasures_v1.erased_at IS 'erasedAt';
+COMMENT ON COLUMN erasures_v1.key_id IS 'The API key by which the patient came; null: it was not kept then';
+COMMENT ON COLUMN erasures_v1.erased_in IS 'The transaction that erased the patient, for intake export';
+
+-- What each run of `intake export` has seen: the next transaction, and the transactions that were running. The row is
+-- committed before the run gives out any patient, so a mark exists exactly where the history that it covers exists.
+CREATE TABLE feed_marks (
+    organisation_id uuid NOT NULL,
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    -- Set: the export contains only patients that this API key created.
+    key_id uuid,
+    system_identifier bigint NOT NULL,
+    next bigint NOT NULL,
+    running bigint[] NOT NULL,
+    made_at timestamptz NOT NULL DEFAULT now(),
+    -- When a later run replaced this mark, which is deleted some time after.
+    superseded_at timestamptz,
+    PRIMARY KEY (organisation_id, id)
+);
+
+CREATE INDEX feed_marks_by_time ON feed_marks (made_at);
+
+-- The transactions that a statement at this time does not see: all from `next` on, and those that are running.
+CREATE FUNCTION feed_now(OUT next bigint, OUT running bigint[]) LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT txid_snapshot_xmax(seen) + added, ARRAY(SELECT number + added FROM txid_snapshot_xip(seen) AS number)
+    FROM origin, txid_current_snapshot() AS seen
+$$;
+
+REVOKE ALL ON FUNCTION feed_now FROM public;
+
+-- Whether the connected role can export here, and from which mark. `refusal` is one word that says why not.
+CREATE FUNCTION feed_open(
+    organisation uuid, key uuid, token uuid, OUT refusal text, OUT next bigint, OUT running bigint[]
+) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    cluster bigint := (SELECT system_identifier FROM pg_control_system());
+    is_distributed boolean := false;
+    mark feed_marks;
+BEGIN
+    -- Citus keeps a transaction's number on each of its nodes, and no snapshot spans them.
+    IF to_regclass('pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrel = ''patients''::regclass)' INTO is_distributed;
+    END IF;
+    SELECT * INTO mark FROM feed_marks WHERE organisation_id = organisation AND id = token;
+    IF NOT FOUND THEN
+        SELECT * INTO mark FROM feed_marks WHERE id = token;
+    END IF;
+    next := coalesce(mark.next, 0);
+    running := coalesce(mark.running, '{}');
+    refusal := CASE
+        WHEN NOT EXISTS (SELECT FROM organisations WHERE id = organisation) OR NOT (
+            (SELECT pg_has_role(session_user, relowner, 'USAGE') FROM pg_class WHERE oid = 'patients'::regclass)
+            OR EXISTS (
+                SELECT FROM readers JOIN pg_roles ON rolname = role
+                WHERE pg_has_role(session_user, pg_roles.oid, 'USAGE')
+                    AND (organisation_id IS NULL OR organisation_id = organisation)
+            )
+        ) THEN 'unreadable'
+        WHEN is_distributed THEN 'distributed'
+        WHEN pg_is_in_recovery() THEN 'standby'
+        WHEN cluster <> (SELECT system_identifier FROM origin) THEN 'restored'
+        WHEN token IS NULL THEN NULL
+        WHEN mark.id IS NULL THEN 'unknown'
+        WHEN mark.system_identifier <> cluster THEN 'cluster'
+        WHEN mark.organisation_id <> organisation THEN 'organisation'
+        WHEN mark.key_id IS DISTINCT FROM key THEN 'key'
+    END;
+END $$;
+
+REVOKE ALL ON FUNCTION feed_open FROM public;
+
+-- Stores what the calling transaction sees. The transaction must do nothing else and commit before anything is given
+-- out: its commit makes sure that no transaction number counted as ended is used again after a crash. `superseded` is
+-- an earlier mark of the same export, which has given out a later one since.
+CREATE FUNCTION feed_mark(
+    organisation uuid, key uuid, superseded uuid, OUT token uuid, OUT next bigint, OUT running bigint[]
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'repeatable read' THEN
+        RAISE 'feed_mark needs REPEATABLE READ';
+    END IF;
+    IF (SELECT refusal FROM feed_open(organisation, key, superseded)) IS NOT NULL THEN
+        RAISE insufficient_privilege USING MESSAGE = 'feed_open refuses this feed';
+    END IF;
+    INSERT INTO feed_marks (organisation_id, key_id, system_identifier, next, running)
+    SELECT organisation, key, cluster.system_identifier, seen.next, seen.running
+    FROM pg_control_system() AS cluster, feed_now() AS seen
+    RETURNING feed_marks.id, feed_marks.next, feed_marks.running INTO token, next, running;
+    UPDATE feed_marks SET superseded_at = now() WHERE organisation_id = organisation AND id = superseded;
+END $$;
+
+REVOKE ALL ON FUNCTION feed_mark FROM public;
+
+-- Adds an audit entry: how many patients were given out up to a mark, and to which role. Once for each mark.
+CREATE FUNCTION feed_told(organisation uuid, token uuid, patients bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    key uuid := (SELECT key_id FROM feed_marks WHERE organisation_id = organisation AND id = token);
+BEGIN
+    IF (SELECT refusal FROM feed_open(organisation, key, token)) IS NOT NULL THEN
+        RAISE insufficient_privilege USING MESSAGE = 'feed_open refuses this feed';
+    END IF;
+    INSERT INTO audit_entries (organisation_id, id, action, operator, subject, address)
+    VALUES (
+        organisation, token, 'patients_exported', 'the role ' || session_user,
+        CASE patients WHEN 1 THEN '1 patient' ELSE patients || ' patients' END, host(inet_client_addr())
+    )
+    ON CONFLICT DO NOTHING;
+END $$;
+
+REVOKE ALL ON FUNCTION feed_told FROM public;

@@ -1,1 +1,0 @@
-ALTER TABLE invitations ADD role text NOT NULL DEFAULT 'administrator';

@@ -1,1 +1,0 @@
-ALTER TABLE password_resets DROP issued_by;

@@ -1,1 +1,0 @@
-ALTER TABLE organisations DROP second_factor_required;

@@ -1,1 +1,0 @@
-DROP INDEX passkeys_of_member;

@@ -1,1 +1,0 @@
-CREATE INDEX passkeys_of_member ON passkeys (member_id);

@@ -1,1 +1,0 @@
-ALTER TABLE patients DROP created_in;

@@ -1,1 +1,0 @@
-DROP INDEX patients_created_in;

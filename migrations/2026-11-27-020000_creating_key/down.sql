@@ -1,1 +1,0 @@
-ALTER TABLE patients DROP key_id;

@@ -1,2 +1,0 @@
-DROP FUNCTION origin_now;
-DROP TABLE origin;

@@ -1,1 +1,0 @@
-DROP VIEW patients_v1;

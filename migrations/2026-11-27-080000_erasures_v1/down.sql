@@ -1,1 +1,0 @@
-DROP VIEW erasures_v1;

@@ -1,1 +1,0 @@
-DROP INDEX newest_audit_entry;

@@ -1,1 +1,0 @@
-ALTER TABLE origin DROP COLUMN audit_table;

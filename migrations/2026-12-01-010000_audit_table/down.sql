@@ -1,1 +1,0 @@
-UPDATE origin SET audit_table = 0;

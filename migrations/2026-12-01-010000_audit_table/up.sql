@@ -1,1 +1,0 @@
-UPDATE origin SET audit_table = 'audit_entries'::regclass::oid::bigint;
