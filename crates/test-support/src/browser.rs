@@ -28,17 +28,8 @@ const STARTS_MAX: u32 = 5;
 /// The key under which the protocol gives an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// Without them a browser looks for updates and services that tests have no business with.
-const ARGUMENTS: [&str; 9] = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1280,900",
-];
+const ARGUMENTS: &str = "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync \
+    --disable-background-networking --disable-component-update --window-size=1280,900";
 
 /// A browser with one window, closed when dropped.
 pub struct Browser {
@@ -65,7 +56,7 @@ impl Browser {
     }
 
     fn start_with(preferences: &Value) -> Option<Self> {
-        let options = json!({ "args": ARGUMENTS, "prefs": preferences });
+        let options = json!({ "args": ARGUMENTS.split(' ').collect::<Vec<_>>(), "prefs": preferences });
         let wishes = json!({ "acceptInsecureCerts": true, "goog:chromeOptions": options });
         let mut complaints = Vec::new();
         for _ in 0..STARTS_MAX {

@@ -14,9 +14,9 @@ const AXE: Prerequisite = Prerequisite {
     subject: "accessibility",
     need: "axe-core",
     packages: Packages {
-        apt: "apt-get install npm && npm install --no-save --prefix target/axe axe-core@4",
-        dnf: "dnf install npm && npm install --no-save --prefix target/axe axe-core@4",
-        brew: "brew install npm && npm install --no-save --prefix target/axe axe-core@4",
+        apt: "apt-get install npm && npm install --no-save --prefix target/axe axe-core@4.14.1",
+        dnf: "dnf install npm && npm install --no-save --prefix target/axe axe-core@4.14.1",
+        brew: "brew install npm && npm install --no-save --prefix target/axe axe-core@4.14.1",
     },
 };
 /// Paper of the size A4 within its margins.
