@@ -39,7 +39,7 @@ CREATE TABLE api_keys (
     replaced_ends_after interval,
     note text,
     -- When the members got the mail about the coming expiry.
-    expiry_told_at timestamptz,
+    expiry_announced_at timestamptz,
     -- A copy of the organisation's, because the insert of a patient reads only the row of its key.
     suspended_at timestamptz
 );

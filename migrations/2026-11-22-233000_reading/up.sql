@@ -179,7 +179,7 @@ END $$;
 REVOKE ALL ON FUNCTION feed_mark FROM public;
 
 -- Adds an audit entry: how many patients were given out up to a mark, and to which role. Once for each mark.
-CREATE FUNCTION feed_told(organisation uuid, token uuid, patients bigint) RETURNS void
+CREATE FUNCTION feed_record_export(organisation uuid, token uuid, patients bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     key uuid := (SELECT key_id FROM feed_marks WHERE organisation_id = organisation AND id = token);
@@ -195,4 +195,4 @@ BEGIN
     ON CONFLICT DO NOTHING;
 END $$;
 
-REVOKE ALL ON FUNCTION feed_told FROM public;
+REVOKE ALL ON FUNCTION feed_record_export FROM public;

@@ -25,10 +25,10 @@ const get = ({ challenge, host }) => navigator.credentials.get({
 });
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {
-    const told = form.querySelector("[role=alert]");
+    const notice = form.querySelector("[role=alert]");
     form.addEventListener("submit", async (event) => {
         event.preventDefault();
-        told.textContent = "";
+        notice.textContent = "";
         try {
             const made = form.dataset.passkey === "create";
             const { rawId, response } = await (made ? create : get)(form.dataset);
@@ -43,7 +43,7 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
             }
             form.submit();
         } catch (error) {
-            told.textContent = error?.name === "InvalidStateError" ? form.dataset.there : form.dataset.failed;
+            notice.textContent = error?.name === "InvalidStateError" ? form.dataset.there : form.dataset.failed;
         }
     });
 }

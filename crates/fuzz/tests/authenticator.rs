@@ -127,9 +127,9 @@ async fn member(clinic: &Clinic, members: &PostgresMembers, sessions: &PostgresS
     let password = PasswordHash::new("password".to_owned());
     let new = NewMember { id, name, password: password.clone() };
     let first = NewSession { token: session.digest(), member_id: id, started_at: NOW, browser: None };
-    let deed = origin().by(member.actor());
-    members.join(&token.digest(), &Guest::New(new), &first, &deed).await.unwrap();
-    sessions.confirm(&session.digest(), &Evidence::Password(password, None), &deed).await.unwrap();
+    let audit = origin().by(member.actor());
+    members.join(&token.digest(), &Guest::New(new), &first, &audit).await.unwrap();
+    sessions.confirm(&session.digest(), &Evidence::Password(password, None), &audit).await.unwrap();
     session
 }
 
@@ -165,9 +165,9 @@ fn what_an_independent_authenticator_makes_and_signs_is_accepted_and_nothing_els
             };
             let holder = sessions.holder(&session.digest(), Visit::Script, NOW).await.unwrap();
             let Some(Holder::Member(signed_in)) = holder else { panic!("{holder:?}") };
-            let deed = origin().by(signed_in.member.actor());
+            let audit = origin().by(signed_in.member.actor());
             let confirmed = ConfirmedMember::of(&signed_in, &session, NOW).unwrap();
-            add_passkey(&passkeys, &site, confirmed, "Phone", &session, &registration, &deed).await.unwrap();
+            add_passkey(&passkeys, &site, confirmed, "Phone", &session, &registration, &audit).await.unwrap();
 
             let mut sign = async |verification, address: &str, used_for: &Token, signed_for: &Token| {
                 let url = Url::parse(address).unwrap();

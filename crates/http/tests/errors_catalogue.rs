@@ -134,7 +134,7 @@ fn messages() -> BTreeSet<String> {
     let of_json = json.split_once("impl JsonError {").unwrap().1.split_once("Self::NotAnObject").unwrap().0;
     found.extend(texts(of_json).map(|(_, text)| format!("The body {text}")));
     found.extend(refusals("crates/domain/src/keys/api_key.rs", "pub enum MalformedKey {"));
-    found.extend(refusals("crates/domain/src/keys/standing.rs", "pub enum KeyRefusal {"));
+    found.extend(refusals("crates/domain/src/keys/check.rs", "pub enum KeyRefusal {"));
     found.extend(
         texts(&code("crates/http/src/problem.rs")).filter(|(before, _)| !is_title(before)).map(|(_, text)| text),
     );

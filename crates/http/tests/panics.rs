@@ -13,7 +13,7 @@ use actix_web::body::to_bytes;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, try_call_service};
 use intake_domain::{
-    ApiKey, Environment, Field, KeyActivity, KeyFormat, KeyHolder, KeyStanding, MockKeyActivity, MockPatientRegister,
+    ApiKey, Environment, Field, KeyActivity, KeyCheck, KeyFormat, KeyHolder, MockKeyActivity, MockPatientRegister,
     PatientRegister,
 };
 use intake_http::{Api, TrustedProxies, envelope};
@@ -38,7 +38,7 @@ fn register() -> Arc<dyn PatientRegister> {
         .expect_create()
         .returning(|registration| panic!("{} cannot be stored", registration.patient.get(Field::LastName).unwrap()));
     let holder = KeyHolder { key_id: Uuid::from_u128(1).into(), organisation_id: Uuid::from_u128(2).into() };
-    register.expect_standing().returning(move |_| Ok(KeyStanding::Active(holder)));
+    register.expect_check_key().returning(move |_| Ok(KeyCheck::Active(holder)));
     Arc::new(register)
 }
 

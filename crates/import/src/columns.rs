@@ -24,7 +24,7 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Reads the header. A column that is no field is a fault, so that nothing is left out by mistake; all faults are
-    /// told.
+    /// reported.
     pub(crate) fn read(header: Result<&Cells, Broken>, mappings: &[Mapping]) -> anyhow::Result<Self> {
         let header = match header {
             Ok(cells) => header_texts(cells)?,

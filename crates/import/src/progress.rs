@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// So often a line says that requests have to be sent again.
-const WAITING_TOLD_EVERY: Duration = Duration::from_secs(10);
+const WAITING_SHOWN_EVERY: Duration = Duration::from_secs(10);
 const REDRAWN_EVERY: Duration = Duration::from_millis(200);
 
 /// A bar that grows with what is read of the file.
 pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,
-    waiting_told: Mutex<Option<Instant>>,
+    waiting_shown: Mutex<Option<Instant>>,
 }
 
 impl Progress {
@@ -24,7 +24,7 @@ impl Progress {
             bar.set_style(style);
         }
         bar.enable_steady_tick(REDRAWN_EVERY);
-        Self { bar, began: Instant::now(), waiting_told: Mutex::new(None) }
+        Self { bar, began: Instant::now(), waiting_shown: Mutex::new(None) }
     }
 
     /// The file is done up to here; this many rows are done.
@@ -38,9 +38,9 @@ impl Progress {
 
     /// Says why requests are sent again, from time to time.
     pub(crate) fn wait(&self, why: &str) {
-        let mut told = self.waiting_told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|told| told.elapsed() >= WAITING_TOLD_EVERY) {
-            *told = Some(Instant::now());
+        let mut shown = self.waiting_shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.is_none_or(|shown| shown.elapsed() >= WAITING_SHOWN_EVERY) {
+            *shown = Some(Instant::now());
             self.print(&format!("{why}; trying again"));
         }
     }

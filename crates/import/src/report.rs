@@ -13,14 +13,14 @@ use crate::sender::Sender;
 
 const REFUSED: &str = "refused";
 /// Refused rows that are printed on the terminal where there is no report.
-const TOLD_MAX: u64 = 20;
+const SHOWN_MAX: u64 = 20;
 
 /// Where outcomes are written.
 pub(crate) enum Report {
     File(Box<ReportFile>),
     /// Refused rows on the terminal; how many were printed.
     Terminal {
-        told: u64,
+        shown: u64,
     },
 }
 
@@ -57,7 +57,7 @@ impl Report {
 
     /// Begins to write the report, again with what was created and is not sent again.
     pub(crate) fn begin(open: Option<&OpenReport>) -> anyhow::Result<Self> {
-        let Some(OpenReport { path, api_key, earlier }) = open else { return Ok(Self::Terminal { told: 0 }) };
+        let Some(OpenReport { path, api_key, earlier }) = open else { return Ok(Self::Terminal { shown: 0 }) };
         let writer = earlier.write_again().with_context(|| format!("--report {}", path.display()))?;
         Ok(Self::File(Box::new(ReportFile { writer, path: path.clone(), api_key: api_key.clone() })))
     }
@@ -75,11 +75,13 @@ impl Report {
 
     /// Notes a refused row. Gives the line for the terminal, where there is no file.
     pub(crate) fn refused(&mut self, row: u64, key: &str, why: &str) -> anyhow::Result<Option<String>> {
-        if let Self::Terminal { told } = self {
-            *told += 1;
-            return Ok(match *told {
-                ..=TOLD_MAX => Some(format!("row {row}: {why}")),
-                told if told == TOLD_MAX + 1 => Some("more rows are refused: --report FILE lists them all".to_owned()),
+        if let Self::Terminal { shown } = self {
+            *shown += 1;
+            return Ok(match *shown {
+                ..=SHOWN_MAX => Some(format!("row {row}: {why}")),
+                shown if shown == SHOWN_MAX + 1 => {
+                    Some("more rows are refused: --report FILE lists them all".to_owned())
+                }
                 _ => None,
             });
         }

@@ -68,12 +68,12 @@ pub(crate) fn run(arguments: &Arguments, sender: Option<&Sender>, totals: &mut T
     let report = Report::begin(open.as_ref())?;
     let keys = OnceKeys::of(secret.as_ref(), &arguments.run)?;
     let earlier = open.as_ref().map(|OpenReport { earlier, .. }| earlier);
-    let (news, told) = channel();
+    let (news, received) = channel();
     let (jobs, waiting) = sync_channel::<Job>(arguments.in_flight.into());
     let waiting = Mutex::new(waiting);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let teller = scope.spawn(|| tell(told, report, earlier, &progress, &is_over, totals));
+        let reporter = scope.spawn(|| report_news(received, report, earlier, &progress, &is_over, totals));
         let mut senders = Vec::new();
         if let Some(sender) = sender {
             for _ in 0..arguments.in_flight {
@@ -84,9 +84,9 @@ pub(crate) fn run(arguments: &Arguments, sender: Option<&Sender>, totals: &mut T
         let reading = Reading { arguments, rows: &mut rows, keys, is_sent: sender.is_some(), earlier };
         let fed = feed(reading, &Ways { jobs, news }, &is_over);
         let sent = senders.into_iter().try_for_each(joined);
-        let told = joined(teller);
+        let reported = joined(reporter);
         // What a sender met comes first: it is why nothing more was fed.
-        sent.and(fed).and(told)
+        sent.and(fed).and(reported)
     })
 }
 
@@ -159,8 +159,8 @@ fn send(
 }
 
 /// Counts each row and reports it. Where the report fails, the run ends, and what was under way is still counted.
-fn tell(
-    told: Receiver<News>,
+fn report_news(
+    received: Receiver<News>,
     mut report: Report,
     earlier: Option<&Earlier>,
     progress: &Progress,
@@ -168,7 +168,7 @@ fn tell(
     totals: &mut Totals,
 ) -> anyhow::Result<()> {
     let mut reported = Ok(());
-    for news in told {
+    for news in received {
         let (tag, outcome) = match news {
             News::Row(tag, outcome) => (tag, outcome),
             News::Waiting(why) => {

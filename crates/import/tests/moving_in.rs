@@ -149,7 +149,7 @@ fn each_row_becomes_one_patient_however_often_it_is_run() {
         ),
     );
 
-    let (said, told) = import.fail("patients.csv", &["--check"]);
+    let (said, errors) = import.fail("patients.csv", &["--check"]);
     assert_eq!(
         said,
         "5 rows: 3 valid, 2 refused; nothing was sent\n\
@@ -158,12 +158,12 @@ fn each_row_becomes_one_patient_however_often_it_is_run() {
     let refused = "row 3: phoneNumber: E.164 format is required, for example +61491570006\n\
                    row 6: lastName: is required; dateOfBirth: must be a day that exists in the calendar; \
                    email: must be a valid email address\n";
-    assert_eq!(told, refused);
+    assert_eq!(errors, refused);
     assert_eq!(import.patients(), 0, "a check sends nothing");
 
-    let (said, told) = import.fail("patients.csv", &["--report", "report.csv"]);
+    let (said, errors) = import.fail("patients.csv", &["--report", "report.csv"]);
     assert!(said.starts_with("5 rows: 3 created, 0 created before, 2 refused\n"), "{said}");
-    assert_eq!(told, "", "the report has them");
+    assert_eq!(errors, "", "the report has them");
     assert_eq!(import.texts("first_name"), ["Ada", "Ada", "Zoë \"Z\""]);
     assert_eq!(import.texts("suburb"), ["Carlton, North", "Carlton, North", "null"]);
     let report = import.report();
@@ -209,15 +209,15 @@ fn columns_dates_and_phone_numbers_are_taken_as_they_are_told_and_never_guessed(
     let maps: Vec<_> = named.iter().flat_map(|map| ["--map", map]).collect();
     let with = |maps: &[&'static str], more: &[&'static str]| [&["--delimiter", ";"], maps, more].concat();
 
-    let (_, told) = import.fail("old.csv", &with(&maps[..8], &[]));
+    let (_, errors) = import.fail("old.csv", &with(&maps[..8], &[]));
     assert_eq!(
-        told,
+        errors,
         "intake-import: old.csv: the column \"Notes\" is not a field of a patient: name its field with \
          --map \"Notes=…\", or leave it out with --map \"Notes=\"\n"
     );
-    let (_, told) = import.fail("old.csv", &with(&maps, &["--date-format", "DD/MM/YYYY"]));
+    let (_, errors) = import.fail("old.csv", &with(&maps, &["--date-format", "DD/MM/YYYY"]));
     assert_eq!(
-        told,
+        errors,
         "row 2: phoneNumber: E.164 format is required, for example +61491570006\n\
          row 3: dateOfBirth is not written as DD/MM/YYYY\n\
          row 4: phoneNumber: E.164 format is required, for example +61491570006\n"
@@ -259,10 +259,10 @@ fn a_row_whose_quotes_are_out_of_place_is_refused_and_its_neighbours_are_not() {
                    row 12: cell 2 goes on after its closing quote: a quote within a cell must be doubled \
                    (lines 12 to 13 of the file were read as this row)\n\
                    row 13: a quote is never closed: it opens cell 2 on line 14, and the file ends within it\n";
-    let (said, told) = import.fail("patients.csv", &["--check"]);
-    assert_eq!((said.as_str(), told.as_str()), ("9 rows: 2 valid, 7 refused; nothing was sent\n", refused));
-    let (said, told) = import.fail("patients.csv", &[]);
-    assert_eq!((said.as_str(), told.as_str()), ("9 rows: 2 created, 0 created before, 7 refused\n", refused));
+    let (said, errors) = import.fail("patients.csv", &["--check"]);
+    assert_eq!((said.as_str(), errors.as_str()), ("9 rows: 2 valid, 7 refused; nothing was sent\n", refused));
+    let (said, errors) = import.fail("patients.csv", &[]);
+    assert_eq!((said.as_str(), errors.as_str()), ("9 rows: 2 created, 0 created before, 7 refused\n", refused));
     assert_eq!(import.texts("first_name"), ["Ada", "Zoë \"Z\""]);
     assert_eq!(import.texts("last_name"), ["Lovelace", "O'Neill"]);
 }
@@ -275,9 +275,9 @@ fn a_file_of_excel_is_read_and_an_old_encoding_is_named() {
     text.extend(b"\xe9");
     text.extend(format!(",Garcia,{rest}\r\n").into_bytes());
     import.write("patients.csv", text);
-    let (said, told) = import.fail("patients.csv", &[]);
+    let (said, errors) = import.fail("patients.csv", &[]);
     assert_eq!(said, "2 rows: 1 created, 0 created before, 1 refused\n");
-    assert_eq!(told, "row 3: firstName is not UTF-8: save the file as UTF-8\n");
+    assert_eq!(errors, "row 3: firstName is not UTF-8: save the file as UTF-8\n");
     assert_eq!(import.texts("first_name"), ["Ada"]);
 }
 
@@ -320,23 +320,23 @@ fn keys_are_made_with_a_secret_that_stays_beside_file_and_report() {
     assert_eq!((after.len(), after.iter().filter(|key| before.contains(key)).count()), (40, 20));
 
     let refusal = |file: &str| {
-        let (said, told) = import.fail(file, &["--report", "report.csv"]);
+        let (said, errors) = import.fail(file, &["--report", "report.csv"]);
         assert_eq!(said, "");
-        told
+        errors
     };
-    let told = refusal("other/patients.csv");
-    assert!(told.contains("created with another secret than that in"), "{told}");
+    let errors = refusal("other/patients.csv");
+    assert!(errors.contains("created with another secret than that in"), "{errors}");
     fs::remove_file(import.path("report.csv.secret")).unwrap();
-    let told = refusal("patients.csv");
-    assert!(told.contains("created is lost: report.csv.secret: bring it back"), "{told}");
+    let errors = refusal("patients.csv");
+    assert!(errors.contains("created is lost: report.csv.secret: bring it back"), "{errors}");
     let secret = import.path("other/intake-import.secret");
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
-    let (_, told) = import.fail("other/patients.csv", &[]);
-    assert!(told.contains("intake-import.secret: other accounts may read it: chmod 600"), "{told}");
+    let (_, errors) = import.fail("other/patients.csv", &[]);
+    assert!(errors.contains("intake-import.secret: other accounts may read it: chmod 600"), "{errors}");
     fs::remove_file(&secret).unwrap();
     fs::create_dir(&secret).unwrap();
-    let (_, told) = import.fail("other/patients.csv", &[]);
-    assert!(told.contains("the import's secret") && told.contains("Is a directory"), "{told}");
+    let (_, errors) = import.fail("other/patients.csv", &[]);
+    assert!(errors.contains("the import's secret") && errors.contains("Is a directory"), "{errors}");
     assert_eq!(import.patients(), 40);
 }
 
@@ -356,10 +356,10 @@ fn what_a_restored_register_has_lost_is_sent_again() {
         assert!(left < 900);
         let output = import.command("patients.csv", &report).output().unwrap();
         let said = format!("900 rows: {} created, {left} created before, 0 refused\n", 900 - left);
-        let told = "the register has lost rows that the report lists as created, as it does when it is restored from a backup: \
+        let errors = "the register has lost rows that the report lists as created, as it does when it is restored from a backup: \
                     all of them are sent again\n";
         assert_eq!(printed(&output), said);
-        let expected = if is_noticed || left == 0 { told } else { "" };
+        let expected = if is_noticed || left == 0 { errors } else { "" };
         assert_eq!(complaint(&output), expected);
         // A single row that is lost was created to find this out, ahead of rows that the report lists before it. So the
         // next run cannot learn from it what else is lost, and sends everything again without a word.
@@ -396,10 +396,10 @@ fn json_lines_move_in_too_and_what_is_no_field_is_refused() {
     );
     text.push_str(&format!("{{\"firstName\":\"{}\"}}\n{{\"firstName\":", "x".repeat(1 << 20)));
     import.write("patients.jsonl", text);
-    let (said, told) = import.fail("patients.jsonl", &[]);
+    let (said, errors) = import.fail("patients.jsonl", &[]);
     assert_eq!(said, "5 rows: 1 created, 0 created before, 4 refused\n");
     assert_eq!(
-        told,
+        errors,
         "row 4: \"emial\" is not a field of a patient: did you mean email?\n\
          row 5: firstName: must be a string\n\
          row 6: the line is longer than 1 MiB\n\
@@ -510,11 +510,11 @@ fn what_every_row_would_fail_for_ends_the_run_at_once() {
     let (id, key) = import.clinic.key();
     import.clinic.revoke(id);
     import.write_key(&key);
-    let (_, told) = import.fail("patients.csv", &[]);
-    assert_eq!(told, "intake-import: the service refuses the key: The API key was revoked\n");
+    let (_, errors) = import.fail("patients.csv", &[]);
+    assert_eq!(errors, "intake-import: the service refuses the key: The API key was revoked\n");
     import.write("key", "nonsense key\n");
-    let (_, told) = import.fail("patients.csv", &[]);
-    assert_eq!(told, "intake-import: --key-file key: the file must hold an API key and nothing else\n");
+    let (_, errors) = import.fail("patients.csv", &[]);
+    assert_eq!(errors, "intake-import: --key-file key: the file must hold an API key and nothing else\n");
 
     let mut command = import.command("patients.csv", &[]);
     import.write_key(&import.clinic.key().1);
@@ -525,15 +525,18 @@ fn what_every_row_would_fail_for_ends_the_run_at_once() {
     let mut plain = Command::new(env!("CARGO_BIN_EXE_intake-import"));
     plain.current_dir(&import.folder).args(["patients.csv", "--key-file", "key", "--url", &format!("https://{url}")]);
     let output = plain.output().unwrap();
-    let told = complaint(&output);
+    let errors = complaint(&output);
     assert!(
-        told.contains("--cacert") && told.starts_with(&format!("intake-import: {url} cannot be reached: ")),
-        "{told}"
+        errors.contains("--cacert") && errors.starts_with(&format!("intake-import: {url} cannot be reached: ")),
+        "{errors}"
     );
 
     import.write("wrong.csv", "firstName,lastName,phone,dateOfBirth\n");
-    let (_, told) = import.fail("wrong.csv", &[]);
-    assert!(told.starts_with("intake-import: wrong.csv: the column \"phone\" is not a field of a patient"), "{told}");
+    let (_, errors) = import.fail("wrong.csv", &[]);
+    assert!(
+        errors.starts_with("intake-import: wrong.csv: the column \"phone\" is not a field of a patient"),
+        "{errors}"
+    );
     for (name, text, reason) in [
         ("utf16.csv", &b"\xff\xfef\0i\0"[..], "it is UTF-16: save it as UTF-8"),
         ("empty.csv", b"", "the file is empty"),
@@ -575,18 +578,18 @@ fn what_every_row_would_fail_for_ends_the_run_at_once() {
         ("patients.xlsx", b"PK", "its name must end in .csv or .jsonl"),
     ] {
         import.write(name, text);
-        let (_, told) = import.fail(name, &[]);
-        assert_eq!(told, format!("intake-import: {name}: {reason}\n"));
+        let (_, errors) = import.fail(name, &[]);
+        assert_eq!(errors, format!("intake-import: {name}: {reason}\n"));
     }
     let mut unending = many(1);
     unending.push('"');
     unending.push_str(&many(40_000));
     import.write("quote.csv", unending);
-    let (said, told) = import.fail("quote.csv", &["--check"]);
+    let (said, errors) = import.fail("quote.csv", &["--check"]);
     assert_eq!(said, "2 rows: 1 valid, 1 refused; nothing was sent\n");
-    assert_eq!(told, "row 3: a quote is never closed: it opens cell 1 on line 3, and the file ends within it\n");
-    let (_, told) = import.fail("patients.csv", &["--report", "quote.csv"]);
-    assert_eq!(told, "intake-import: --report quote.csv: it is another kind of file, and is not written over\n");
+    assert_eq!(errors, "row 3: a quote is never closed: it opens cell 1 on line 3, and the file ends within it\n");
+    let (_, errors) = import.fail("patients.csv", &["--report", "quote.csv"]);
+    assert_eq!(errors, "intake-import: --report quote.csv: it is another kind of file, and is not written over\n");
     assert_eq!(import.patients(), 0);
 
     // The variable that other programs heed too.
@@ -608,10 +611,10 @@ fn a_report_of_another_organisation_is_noticed_before_anything_is_created() {
     let report = fs::read_to_string(import.path("report.csv")).unwrap();
 
     let (first, other) = (fs::read_to_string(import.path("key")).unwrap(), import.other_clinic());
-    let (said, told) = import.fail("patients.csv", &["--report", "report.csv"]);
+    let (said, errors) = import.fail("patients.csv", &["--report", "report.csv"]);
     let end = |key: &str| key.trim()[key.trim().len() - 4..].to_owned();
     assert_eq!(
-        (said.as_str(), told),
+        (said.as_str(), errors),
         (
             "",
             format!(
@@ -626,7 +629,7 @@ fn a_report_of_another_organisation_is_noticed_before_anything_is_created() {
     assert_eq!(fs::read_to_string(import.path("report.csv")).unwrap(), report, "and nothing is lost");
 
     // Who says so in error hears of the one patient that this has cost, and how to be rid of it.
-    let (_, told) = import.fail("patients.csv", &["--report", "report.csv", "--key-replaced"]);
+    let (_, errors) = import.fail("patients.csv", &["--report", "report.csv", "--key-replaced"]);
     let organisation = other.organisation.to_string();
     let id = import.database.texts(&format!("SELECT id::text FROM patients WHERE organisation_id = '{organisation}'"));
     let command = format!("intake patient erase --organisation {organisation} --patient {}", id[0]);
@@ -636,10 +639,10 @@ fn a_report_of_another_organisation_is_noticed_before_anything_is_created() {
              organisation {organisation}: if the patient does not belong there, run {command}\n"
         )
     };
-    assert_eq!(told, expected("to find this out, row 3 was created"));
+    assert_eq!(errors, expected("to find this out, row 3 was created"));
     assert_eq!((import.patients(), id.len()), (21, 1));
-    let (_, told) = import.fail("patients.csv", &["--report", "report.csv", "--key-replaced"]);
-    assert_eq!(told, expected("an earlier run has created row 3"));
+    let (_, errors) = import.fail("patients.csv", &["--report", "report.csv", "--key-replaced"]);
+    assert_eq!(errors, expected("an earlier run has created row 3"));
     import.as_owner(&command.split(' ').skip(1).collect::<Vec<_>>());
     assert_eq!(import.patients(), 20);
 
@@ -659,17 +662,17 @@ fn two_imports_do_not_write_one_report() {
     let mut first = import.command("patients.csv", &["--report", "report.csv"]).stdout(Stdio::null()).spawn().unwrap();
     wait_for("some rows", || import.patients() > 2);
     for more in [&["--check"][..], &[]] {
-        let (said, told) = import.fail("patients.csv", &[&["--report", "report.csv"], more].concat());
+        let (said, errors) = import.fail("patients.csv", &[&["--report", "report.csv"], more].concat());
         let expected = "intake-import: --report report.csv: another import is writing it\n";
-        assert_eq!((said.as_str(), told.as_str()), ("", expected));
+        assert_eq!((said.as_str(), errors.as_str()), ("", expected));
     }
     assert!(first.try_wait().unwrap().is_none(), "the first one goes on");
     first.kill().unwrap();
     first.wait().unwrap();
     // What was killed holds nothing back.
     import.run("patients.csv", &["--report", "report.csv", "--check"]);
-    let (_, told) = import.fail("patients.csv", &["--report", "nowhere/report.csv"]);
-    assert_eq!(told, "intake-import: --report nowhere/report.csv: No such file or directory (os error 2)\n");
+    let (_, errors) = import.fail("patients.csv", &["--report", "nowhere/report.csv"]);
+    assert_eq!(errors, "intake-import: --report nowhere/report.csv: No such file or directory (os error 2)\n");
 }
 
 #[test]

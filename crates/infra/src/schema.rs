@@ -33,7 +33,7 @@ diesel::table! {
         replaces -> Nullable<Uuid>,
         replaced_ends_after -> Nullable<Interval>,
         note -> Nullable<Text>,
-        expiry_told_at -> Nullable<Timestamptz>,
+        expiry_announced_at -> Nullable<Timestamptz>,
         suspended_at -> Nullable<Timestamptz>,
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
-    Actor, AnswerCode, AuditEntryId, Deed, Environment, Field, IdempotencyKey, KeyActivity, KeyFormat, KeyId,
-    KeyRefusal, KeyRequest, KeySecret, KeyStanding, KeyStore, Name, Organisation, OrganisationId, PatientDraft,
+    Actor, AnswerCode, AuditContext, AuditEntryId, Environment, Field, IdempotencyKey, KeyActivity, KeyCheck,
+    KeyFormat, KeyId, KeyRefusal, KeyRequest, KeySecret, KeyStore, Name, Organisation, OrganisationId, PatientDraft,
     PatientId, PatientRegister, Refusal, RefusalReason, Registered, Registration, RequestDigest, SafeRetry, StoreError,
     create_key, revoke_key,
 };
@@ -58,7 +58,7 @@ impl Clinic {
             id: KeyId::new(NOW, [number; 10]),
             secret: KeySecret::new([number; 32]),
         };
-        let issued = create_key(&self.keys, &format(), request, &deed(number)).await.unwrap();
+        let issued = create_key(&self.keys, &format(), request, &audit(number)).await.unwrap();
         (issued.id, issued.key.digest())
     }
 
@@ -67,8 +67,8 @@ impl Clinic {
     }
 }
 
-fn deed(number: u8) -> Deed {
-    Deed {
+fn audit(number: u8) -> AuditContext {
+    AuditContext {
         entry_id: AuditEntryId::new(NOW, [number; 10]),
         actor: Actor::Operator(intake_domain::Operator::default()),
         address: None,
@@ -137,14 +137,14 @@ async fn an_active_key_creates_in_its_own_organisation() {
 async fn a_key_that_is_not_active_creates_nothing() {
     let clinic = Clinic::open().await;
     let (revoked_id, revoked) = clinic.key(1, None).await;
-    revoke_key(&clinic.keys, revoked_id, None, &deed(100)).await.unwrap();
+    revoke_key(&clinic.keys, revoked_id, None, &audit(100)).await.unwrap();
     let (_, expired) = clinic.key(2, Some(datetime!(2020-01-01 0:00 UTC))).await;
     let unknown = format().mint([9; 32]).digest();
     for (key, refusal) in
         [(revoked, KeyRefusal::Revoked), (expired, KeyRefusal::Expired), (unknown, KeyRefusal::Unknown)]
     {
         assert_eq!(clinic.register.create(registration(key, 1, None)).await.unwrap(), Registered::Refused(refusal));
-        assert_eq!(clinic.register.standing(&key).await.unwrap(), KeyStanding::Refused(refusal));
+        assert_eq!(clinic.register.check_key(&key).await.unwrap(), KeyCheck::Refused(refusal));
     }
     assert_eq!(clinic.patients(), 0);
 }
@@ -155,11 +155,11 @@ async fn a_key_with_time_left_is_active() {
     let (key_id, key) = clinic.key(1, Some(datetime!(2999-01-01 0:00 UTC))).await;
     let created = clinic.register.create(registration(key, 1, None)).await.unwrap();
     assert_eq!(created, Registered::Created(clinic.organisation));
-    match clinic.register.standing(&key).await.unwrap() {
-        KeyStanding::Active(holder) => {
+    match clinic.register.check_key(&key).await.unwrap() {
+        KeyCheck::Active(holder) => {
             assert_eq!((holder.key_id, holder.organisation_id), (key_id, clinic.organisation));
         }
-        KeyStanding::Refused(refusal) => panic!("{refusal:?}"),
+        KeyCheck::Refused(refusal) => panic!("{refusal:?}"),
     }
 }
 
@@ -172,7 +172,7 @@ async fn a_registration_sent_again_creates_one_patient() {
         assert_eq!(created, Registered::Created(clinic.organisation));
     }
     assert_eq!(clinic.patients(), 1);
-    revoke_key(&clinic.keys, key_id, None, &deed(100)).await.unwrap();
+    revoke_key(&clinic.keys, key_id, None, &audit(100)).await.unwrap();
     let again = clinic.register.create(registration(key, 1, Some("once"))).await.unwrap();
     assert_eq!(
         again,
@@ -251,7 +251,7 @@ async fn whoever_is_out_of_time_is_told_that_the_database_is_away() {
         let register = Arc::clone(&register);
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_micros(number * 700)).await;
-            register.standing(&key).await
+            register.check_key(&key).await
         })
     });
     for answer in asked.collect::<Vec<_>>() {
@@ -299,7 +299,7 @@ async fn a_quiet_organisation_does_not_wait_for_all_requests_of_another() {
         id: KeyId::new(NOW, [2; 10]),
         secret: KeySecret::new([2; 32]),
     };
-    let quiet_key = create_key(&clinic.keys, &format(), request, &deed(2)).await.unwrap().key.digest();
+    let quiet_key = create_key(&clinic.keys, &format(), request, &audit(2)).await.unwrap().key.digest();
     // Both keys are known.
     for (key, number) in [(busy, 200), (quiet_key, 201)] {
         clinic.register.create(registration(key, number, None)).await.unwrap();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use intake_domain::{
-    AccountStore, Actor, AuditEntryId, ConfirmOutcome, Deed, EmailAddress, Environment, Evidence, Guest, HasherError,
-    Holder, InvitationStore, LinkDelivery, Member, MemberId, MemberStore, Name, NewInvitation, NewMember,
+    AccountStore, Actor, AuditContext, AuditEntryId, ConfirmOutcome, EmailAddress, Environment, Evidence, Guest,
+    HasherError, Holder, InvitationStore, LinkDelivery, Member, MemberId, MemberStore, Name, NewInvitation, NewMember,
     NewMemberLink, NewPasskey, NewSecondFactor, NewSession, Operator, PasskeyStore, PasskeysAtReset, Password,
     PasswordHash, PasswordHasher, PasswordResetStore, PresentedPassword, RequireOutcome, Role, Salt, SecondFactorStore,
     SessionStore, SignIn, SignInError, StoreError, Token, TotpSecret, Visit, Waiter, find_candidate, sign_in,
@@ -48,7 +48,7 @@ impl PasswordHasher for Gate {
     }
 }
 
-struct Scene {
+struct Setup {
     database: TestDatabase,
     clinic: Clinic,
     members: PostgresMembers,
@@ -56,7 +56,7 @@ struct Scene {
     sessions: Arc<PostgresSessionStore>,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         let database = TestDatabase::new();
         let pool = Database::new(&database.service, Duration::from_secs(60));
@@ -74,11 +74,11 @@ impl Scene {
         let (organisation_id, expires_at) = (self.clinic.organisation, NOW + time::Duration::HOUR);
         let invitation =
             NewInvitation { token: token.digest(), organisation_id, email: email.clone(), role, expires_at };
-        self.members.invite(&invitation, &deed(Actor::Operator(Operator::default()))).await.unwrap();
+        self.members.invite(&invitation, &audit(Actor::Operator(Operator::default()))).await.unwrap();
         let member = Member { id, organisation_id, name: name.clone(), email, role };
         let new = NewMember { id, name, password: PasswordHash::new(OLD.to_owned()) };
         let first = NewSession { token: session.digest(), member_id: id, started_at: NOW, browser: None };
-        self.members.join(&token.digest(), &Guest::New(new), &first, &deed(member.actor())).await.unwrap();
+        self.members.join(&token.digest(), &Guest::New(new), &first, &audit(member.actor())).await.unwrap();
         self.confirm(&member, &session).await;
         (member, session)
     }
@@ -86,7 +86,7 @@ impl Scene {
     /// The member types the old password in this session.
     async fn confirm(&self, member: &Member, session: &Token) {
         let old = Evidence::Password(PasswordHash::new(OLD.to_owned()), None);
-        let confirmed = self.sessions.confirm(&session.digest(), &old, &deed(member.actor())).await.unwrap();
+        let confirmed = self.sessions.confirm(&session.digest(), &old, &audit(member.actor())).await.unwrap();
         assert_eq!(confirmed, ConfirmOutcome::Confirmed);
     }
 
@@ -138,13 +138,13 @@ fn origin() -> intake_domain::Origin {
     intake_domain::Origin { entry_id: AuditEntryId::new(NOW, random()), address: None, browser: None, at: NOW }
 }
 
-fn deed(actor: Actor) -> Deed {
+fn audit(actor: Actor) -> AuditContext {
     origin().by(actor)
 }
 
 /// What the member does in this session, having typed the old password there.
-fn confirmed(member: &Member, session: &Token) -> Deed {
-    Deed { confirmed_in: Some(session.digest()), ..deed(member.actor()) }
+fn confirmed(member: &Member, session: &Token) -> AuditContext {
+    AuditContext { confirmed_in: Some(session.digest()), ..audit(member.actor()) }
 }
 
 fn factor() -> NewSecondFactor {
@@ -174,18 +174,18 @@ fn assert_interleaved(outcomes: &[Result<SignIn, SignInError>]) {
 
 #[test]
 fn no_sign_in_with_the_old_password_outlives_its_change() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let mut outcomes = Vec::new();
     for round in 0..ROUNDS {
         run(async {
-            let (member, session) = scene.member(Role::Administrator).await;
+            let (member, session) = setup.member(Role::Administrator).await;
             let change = async {
-                let deed = confirmed(&member, &session);
-                scene.members.change_password(&member, &new_password(), &deed).await.unwrap();
+                let audit = confirmed(&member, &session);
+                setup.members.change_password(&member, &new_password(), &audit).await.unwrap();
             };
-            outcomes.extend(scene.sign_ins_during(round, &member, change).await);
-            assert_eq!((scene.sessions_of(&member), scene.waiting_of(&member)), (1, 0));
-            let kept = scene.sessions.holder(&session.digest(), Visit::Script, NOW).await.unwrap();
+            outcomes.extend(setup.sign_ins_during(round, &member, change).await);
+            assert_eq!((setup.sessions_of(&member), setup.waiting_of(&member)), (1, 0));
+            let kept = setup.sessions.holder(&session.digest(), Visit::Script, NOW).await.unwrap();
             assert!(kept.is_some(), "the session in which it was changed");
         });
     }
@@ -194,25 +194,25 @@ fn no_sign_in_with_the_old_password_outlives_its_change() {
 
 #[test]
 fn no_sign_in_with_the_old_password_outlives_a_reset() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let mut outcomes = Vec::new();
     for round in 0..ROUNDS {
         run(async {
-            let (member, _) = scene.member(Role::Administrator).await;
+            let (member, _) = setup.member(Role::Administrator).await;
             let token = Token::new(random()).digest();
             let reset = NewMemberLink { token, expires_at: NOW + time::Duration::HOUR };
-            let operator = deed(Actor::Operator(Operator::default()));
-            scene.members.issue_password_reset(&member, &reset, LinkDelivery::Shown, &operator).await.unwrap();
+            let operator = audit(Actor::Operator(Operator::default()));
+            setup.members.issue_password_reset(&member, &reset, LinkDelivery::Shown, &operator).await.unwrap();
             let change = async {
-                let stranger = deed(Actor::Stranger);
-                scene
+                let stranger = audit(Actor::Stranger);
+                setup
                     .members
                     .reset_password(&token, &member.account(), &new_password(), PasskeysAtReset::Kept, &stranger)
                     .await
                     .unwrap();
             };
-            outcomes.extend(scene.sign_ins_during(round, &member, change).await);
-            assert_eq!((scene.sessions_of(&member), scene.waiting_of(&member)), (0, 0));
+            outcomes.extend(setup.sign_ins_during(round, &member, change).await);
+            assert_eq!((setup.sessions_of(&member), setup.waiting_of(&member)), (0, 0));
         });
     }
     assert_interleaved(&outcomes);
@@ -220,26 +220,26 @@ fn no_sign_in_with_the_old_password_outlives_a_reset() {
 
 #[test]
 fn no_sign_in_without_a_code_outlives_the_turning_on_of_a_second_factor() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let (halfway, complete) = (AtomicUsize::new(0), AtomicUsize::new(0));
     for round in 0..ROUNDS {
         run(async {
-            let (member, session) = scene.member(Role::Administrator).await;
+            let (member, session) = setup.member(Role::Administrator).await;
             let change = async {
-                let deed = confirmed(&member, &session);
+                let audit = confirmed(&member, &session);
                 if round % 2 == 0 {
-                    scene.members.turn_on(&member, &factor(), &deed).await.unwrap();
+                    setup.members.turn_on(&member, &factor(), &audit).await.unwrap();
                 } else {
-                    scene.passkeys.add(&member, &passkey(), &deed).await.unwrap();
+                    setup.passkeys.add(&member, &passkey(), &audit).await.unwrap();
                 }
             };
-            for outcome in scene.sign_ins_during(round, &member, change).await {
+            for outcome in setup.sign_ins_during(round, &member, change).await {
                 match outcome.unwrap() {
                     SignIn::CodeNeeded => halfway.fetch_add(1, Ordering::Relaxed),
                     SignIn::Complete => complete.fetch_add(1, Ordering::Relaxed),
                 };
             }
-            assert_eq!(scene.sessions_of(&member), 1, "but the session in which it was turned on");
+            assert_eq!(setup.sessions_of(&member), 1, "but the session in which it was turned on");
         });
     }
     assert!(halfway.into_inner() > 0 && complete.into_inner() > 0);
@@ -256,18 +256,18 @@ fn passkey() -> NewPasskey {
 
 #[test]
 fn no_sign_in_outlives_the_members_removal() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let mut outcomes = Vec::new();
-    let (administrator, session) = run(scene.member(Role::Administrator));
+    let (administrator, session) = run(setup.member(Role::Administrator));
     for round in 0..ROUNDS {
         run(async {
-            let (member, _) = scene.member(Role::Administrator).await;
+            let (member, _) = setup.member(Role::Administrator).await;
             let change = async {
-                let deed = confirmed(&administrator, &session);
-                scene.members.remove(member.organisation_id, member.id, &deed).await.unwrap();
+                let audit = confirmed(&administrator, &session);
+                setup.members.remove(member.organisation_id, member.id, &audit).await.unwrap();
             };
-            outcomes.extend(scene.sign_ins_during(round, &member, change).await);
-            assert_eq!((scene.sessions_of(&member), scene.waiting_of(&member)), (0, 0));
+            outcomes.extend(setup.sign_ins_during(round, &member, change).await);
+            assert_eq!((setup.sessions_of(&member), setup.waiting_of(&member)), (0, 0));
         });
     }
     assert_interleaved(&outcomes);
@@ -275,28 +275,28 @@ fn no_sign_in_outlives_the_members_removal() {
 
 #[test]
 fn every_sign_in_has_the_role_that_the_member_was_given() {
-    let scene = Scene::new();
-    let (administrator, session) = run(scene.member(Role::Administrator));
+    let setup = Setup::new();
+    let (administrator, session) = run(setup.member(Role::Administrator));
     for round in 0..ROUNDS {
         run(async {
-            let (member, _) = scene.member(Role::Administrator).await;
+            let (member, _) = setup.member(Role::Administrator).await;
             let change = async {
-                let deed = confirmed(&administrator, &session);
-                scene.members.change_role(member.organisation_id, member.id, Role::KeyManager, &deed).await.unwrap();
+                let audit = confirmed(&administrator, &session);
+                setup.members.change_role(member.organisation_id, member.id, Role::KeyManager, &audit).await.unwrap();
             };
-            let outcomes = scene.sign_ins_during(round, &member, change).await;
+            let outcomes = setup.sign_ins_during(round, &member, change).await;
             assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(SignIn::Complete))));
-            for record in scene.sessions.sessions(member.id, NOW).await.unwrap() {
-                let holder = scene.sessions.holder(&record.token, Visit::Script, NOW).await.unwrap();
+            for record in setup.sessions.sessions(member.id, NOW).await.unwrap() {
+                let holder = setup.sessions.holder(&record.token, Visit::Script, NOW).await.unwrap();
                 let Some(Holder::Member(signed_in)) = holder else { panic!("{holder:?}") };
                 assert_eq!(signed_in.member.role, Role::KeyManager);
             }
             // Whatever is in flight with the role of before.
             let ended_session = confirmed(&member, &Token::new(random()));
-            let ended = scene.members.require_second_factor(member.organisation_id, false, &ended_session).await;
+            let ended = setup.members.require_second_factor(member.organisation_id, false, &ended_session).await;
             assert!(matches!(ended, Err(StoreError::SessionEnded)));
-            let deed = deed(member.actor());
-            let refused = scene.members.require_second_factor(member.organisation_id, false, &deed).await.unwrap();
+            let audit = audit(member.actor());
+            let refused = setup.members.require_second_factor(member.organisation_id, false, &audit).await.unwrap();
             assert_eq!(refused, RequireOutcome::NotAdministrator);
         });
     }
@@ -306,61 +306,61 @@ fn every_sign_in_has_the_role_that_the_member_was_given() {
 /// would reveal another account with that address.
 #[test]
 fn a_password_that_was_hashed_with_another_salt_is_refused() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     run(async {
-        let (member, session) = scene.member(Role::Administrator).await;
+        let (member, session) = setup.member(Role::Administrator).await;
         let hashed_for_another_address = PasswordHash::new("$argon2id$another salt$hash".to_owned());
         let by = confirmed(&member, &session);
-        let refused = scene.members.change_password(&member, &hashed_for_another_address, &by).await;
+        let refused = setup.members.change_password(&member, &hashed_for_another_address, &by).await;
         assert!(matches!(refused, Err(StoreError::SessionEnded)));
-        assert_eq!(scene.database.count("members WHERE password_hash = 'old password'"), 1);
-        scene.members.change_password(&member, &new_password(), &by).await.unwrap();
+        assert_eq!(setup.database.count("members WHERE password_hash = 'old password'"), 1);
+        setup.members.change_password(&member, &new_password(), &by).await.unwrap();
     });
 }
 
 /// A change that waited in line while the session was ended, say.
 #[test]
 fn nothing_is_changed_in_a_session_that_has_ended_or_was_not_confirmed() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     run(async {
-        let (member, session) = scene.member(Role::Administrator).await;
-        let other = scene.member(Role::Administrator).await.0;
+        let (member, session) = setup.member(Role::Administrator).await;
+        let other = setup.member(Role::Administrator).await.0;
         let stolen = Token::new(random());
         let second = NewSession { token: stolen.digest(), member_id: member.id, started_at: NOW, browser: None };
         let old = PasswordHash::new(OLD.to_owned());
-        scene.sessions.begin(&second, &old, &deed(member.actor())).await.unwrap();
-        scene.confirm(&member, &stolen).await;
+        setup.sessions.begin(&second, &old, &audit(member.actor())).await.unwrap();
+        setup.confirm(&member, &stolen).await;
         let change = confirmed(&member, &session);
-        scene.members.change_password(&member, &new_password(), &change).await.unwrap();
+        setup.members.change_password(&member, &new_password(), &change).await.unwrap();
         // One that has ended, one that was never confirmed, and nobody's.
         let unconfirmed = Token::new(random());
         let third = NewSession { token: unconfirmed.digest(), member_id: member.id, started_at: NOW, browser: None };
         let new = new_password();
-        scene.members.change_password(&member, &new, &confirmed(&member, &session)).await.unwrap();
-        scene.sessions.begin(&third, &new, &deed(member.actor())).await.unwrap();
-        let entries = scene.database.count("audit_entries");
+        setup.members.change_password(&member, &new, &confirmed(&member, &session)).await.unwrap();
+        setup.sessions.begin(&third, &new, &audit(member.actor())).await.unwrap();
+        let entries = setup.database.count("audit_entries");
         for session in [&unconfirmed, &stolen, &Token::new(random())] {
             let by = || confirmed(&member, session);
             let email = "thief@clinic.example".parse().unwrap();
             let reset = NewMemberLink { token: Token::new(random()).digest(), expires_at: NOW };
             let organisation = member.organisation_id;
             let refused = [
-                scene.members.change_password(&member, &new_password(), &by()).await.err(),
-                scene.members.change_email(&member, &email, &new, &new, &by()).await.err(),
-                scene.members.turn_on(&member, &factor(), &by()).await.err(),
-                scene.members.turn_off(&member, &by()).await.err(),
-                scene.members.replace_recovery_codes(&member, &[], &by()).await.err(),
-                scene.passkeys.add(&member, &passkey(), &by()).await.err(),
-                scene.passkeys.remove(&member, &Token::new(random()).digest(), &by()).await.err(),
-                scene.members.issue_password_reset(&other, &reset, LinkDelivery::Mailed, &by()).await.err(),
-                scene.members.change_role(organisation, other.id, Role::KeyManager, &by()).await.err(),
-                scene.members.require_second_factor(organisation, false, &by()).await.err(),
-                scene.members.remove(organisation, other.id, &by()).await.err(),
+                setup.members.change_password(&member, &new_password(), &by()).await.err(),
+                setup.members.change_email(&member, &email, &new, &new, &by()).await.err(),
+                setup.members.turn_on(&member, &factor(), &by()).await.err(),
+                setup.members.turn_off(&member, &by()).await.err(),
+                setup.members.replace_recovery_codes(&member, &[], &by()).await.err(),
+                setup.passkeys.add(&member, &passkey(), &by()).await.err(),
+                setup.passkeys.remove(&member, &Token::new(random()).digest(), &by()).await.err(),
+                setup.members.issue_password_reset(&other, &reset, LinkDelivery::Mailed, &by()).await.err(),
+                setup.members.change_role(organisation, other.id, Role::KeyManager, &by()).await.err(),
+                setup.members.require_second_factor(organisation, false, &by()).await.err(),
+                setup.members.remove(organisation, other.id, &by()).await.err(),
             ];
             for (number, error) in refused.iter().enumerate() {
                 assert!(matches!(error, Some(StoreError::SessionEnded)), "{number}: {error:?}");
             }
         }
-        assert_eq!(scene.database.count("audit_entries"), entries);
+        assert_eq!(setup.database.count("audit_entries"), entries);
     });
 }

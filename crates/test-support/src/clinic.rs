@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use intake_domain::{
-    Actor, ApiKey, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, Name, Organisation, OrganisationId,
-    Replacement, create_key, revoke_key,
+    Actor, ApiKey, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, Name, Organisation,
+    OrganisationId, Replacement, create_key, revoke_key,
 };
 use intake_infra::{Database, DatabaseUrl, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl Clinic {
             id: Uuid::from_bytes(random()).into(),
             secret: KeySecret::new(random()),
         };
-        let made = self.runtime.block_on(create_key(&self.keys, &self.format, request, &deed()));
+        let made = self.runtime.block_on(create_key(&self.keys, &self.format, request, &audit()));
         made.map(|made| (made.id, made.key)).map_err(|error| error.to_string())
     }
 
@@ -77,7 +77,7 @@ impl Clinic {
 
     /// Revokes a key, unless the database is away.
     pub fn try_revoke(&self, key: KeyId) -> Result<(), String> {
-        let revoked = self.runtime.block_on(revoke_key(&self.keys, key, None, &deed()));
+        let revoked = self.runtime.block_on(revoke_key(&self.keys, key, None, &audit()));
         revoked.map(|_| ()).map_err(|error| error.to_string())
     }
 
@@ -99,9 +99,9 @@ pub fn patient() -> Value {
     })
 }
 
-fn deed() -> Deed {
+fn audit() -> AuditContext {
     let entry_id = Uuid::from_bytes(random()).into();
-    Deed {
+    AuditContext {
         entry_id,
         actor: Actor::Operator(intake_domain::Operator::default()),
         address: None,

@@ -58,7 +58,7 @@ pub(crate) async fn choose(
     let ChooseForm { form_token, organisation, next } = form.into_inner();
     person.assert_own_form(&form_token)?;
     let organisation = organisation.parse().map_err(|_| PageError::NotFound)?;
-    match sessions.choose(&person.token.digest(), organisation, &person.deed()).await? {
+    match sessions.choose(&person.token.digest(), organisation, &person.audit()).await? {
         ChooseOutcome::Chosen => Ok(redirect(next.as_str())),
         // The person was removed from it in the meantime.
         ChooseOutcome::NoSuchOrganisation => Ok(redirect(&next.after(CHOOSE))),

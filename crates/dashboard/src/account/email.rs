@@ -87,7 +87,7 @@ pub(crate) async fn change(
     let mails = visitor.shared::<Mails>()?;
     if mails.are_sent() {
         let (member, token) = (&visitor.signed_in.member, Token::new(edge::random()));
-        let until = request_email_change(changes.as_ref(), confirmed, &email, &token, &visitor.deed()).await?;
+        let until = request_email_change(changes.as_ref(), confirmed, &email, &token, &visitor.audit()).await?;
         let link = format!("{}/confirm-email/{}", visitor.shared::<BaseUrl>()?.0, token.expose());
         mails.email_change(member, &email, &link, until);
         visitor.mail_change(AccountChange::EmailChangeRequested)?;
@@ -100,7 +100,7 @@ pub(crate) async fn change(
         return render(StatusCode::TOO_MANY_REQUESTS, &EmailPage { email_error, ..page });
     }
     let (ports, typed) = ((accounts.as_ref(), members.as_ref(), hasher.as_ref()), (&email, &password));
-    match change_email(ports, confirmed, typed, edge::random(), &visitor.deed()).await {
+    match change_email(ports, confirmed, typed, edge::random(), &visitor.audit()).await {
         Ok(()) => {
             throttle.was_confirmed(&session);
             Ok(redirect_with_notice(ACCOUNT, CHANGED))

@@ -40,7 +40,7 @@ pub(crate) async fn change(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let name = form.name.as_str();
-    match change_name(accounts.as_ref(), &visitor.signed_in.member, name, &visitor.deed()).await {
+    match change_name(accounts.as_ref(), &visitor.signed_in.member, name, &visitor.audit()).await {
         Ok(()) => Ok(redirect_with_notice(ACCOUNT, "Your name was changed.")),
         Err(ChangeNameError::Invalid(error)) => {
             let page = NamePage { shell: Shell::new("account", &visitor), name, name_error: Some(error) };

@@ -79,8 +79,8 @@ pub(crate) async fn add(
         PasskeyRegistration::from_base64url([&credential, &client_data, &authenticator_data, &public_key]);
     let registration = registration.ok_or(PageError::BadForm)?;
     let page = NewPasskeyPage::new(&visitor, passkeys.as_ref(), &site, name.clone()).await?;
-    let deed = visitor.deed();
-    let added = add_passkey(passkeys.as_ref(), &site, confirmed, &name, &visitor.token, &registration, &deed);
+    let audit = visitor.audit();
+    let added = add_passkey(passkeys.as_ref(), &site, confirmed, &name, &visitor.token, &registration, &audit);
     match added.await {
         Ok(()) => {
             visitor.mail_change(AccountChange::PasskeyAdded)?;
@@ -121,7 +121,7 @@ pub(crate) async fn remove(
     visitor.assert_own_form(&form.form_token)?;
     let passkey = own_passkey(&visitor, &id, passkeys.as_ref()).await?;
     let confirmed = visitor.confirmed()?;
-    match remove_passkey(passkeys.as_ref(), confirmed, &passkey.id, &visitor.deed()).await? {
+    match remove_passkey(passkeys.as_ref(), confirmed, &passkey.id, &visitor.audit()).await? {
         RemovePasskeyOutcome::Removed => {
             visitor.mail_change(AccountChange::PasskeyRemoved)?;
             Ok(redirect_with_notice(ACCOUNT, REMOVED))

@@ -55,7 +55,7 @@ pub(crate) async fn change(
         }
     };
     let ports = (accounts.as_ref(), members.as_ref(), hasher.as_ref());
-    change_password(ports, confirmed, &new, edge::random(), &visitor.deed()).await?;
+    change_password(ports, confirmed, &new, edge::random(), &visitor.audit()).await?;
     visitor.mail_change(AccountChange::PasswordChanged)?;
     Ok(redirect_with_notice(ACCOUNT, "Your password was changed, and you were signed out everywhere else."))
 }

@@ -81,7 +81,7 @@ pub(crate) async fn turn_on(
     let TurnOnForm { code, .. } = form.into_inner();
     let (codes, code) = (new_codes(), PresentedCode::new(code));
     let request = SecondFactorRequest { secret: secret.clone(), code: &code, recovery_codes: &codes };
-    match turn_on_second_factor(factors.as_ref(), confirmed, request, &visitor.deed()).await {
+    match turn_on_second_factor(factors.as_ref(), confirmed, request, &visitor.audit()).await {
         Ok(()) => {
             visitor.mail_change(AccountChange::SecondFactorTurnedOn)?;
             show_codes(&visitor, &codes)
@@ -105,7 +105,7 @@ pub(crate) async fn turn_off(
     factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
     let confirmed = visitor.confirmed_by(&form)?;
-    match turn_off_second_factor(factors.as_ref(), confirmed, &visitor.deed()).await {
+    match turn_off_second_factor(factors.as_ref(), confirmed, &visitor.audit()).await {
         Ok(()) => {
             visitor.mail_change(AccountChange::SecondFactorTurnedOff)?;
             Ok(redirect_with_notice(ACCOUNT, TURNED_OFF))
@@ -126,7 +126,7 @@ pub(crate) async fn replace(
 ) -> Result<HttpResponse, PageError> {
     let confirmed = visitor.confirmed_by(&form)?;
     let codes = new_codes();
-    match replace_recovery_codes(factors.as_ref(), confirmed, &codes, &visitor.deed()).await {
+    match replace_recovery_codes(factors.as_ref(), confirmed, &codes, &visitor.audit()).await {
         Ok(()) => {
             visitor.mail_change(AccountChange::RecoveryCodesReplaced)?;
             show_codes(&visitor, &codes)

@@ -40,7 +40,7 @@ pub(crate) async fn end(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let token = TokenDigest::from_hexadecimal(&session).ok_or(PageError::NotFound)?;
-    match sessions.end_one(&visitor.signed_in.member, &token, &visitor.deed()).await? {
+    match sessions.end_one(&visitor.signed_in.member, &token, &visitor.audit()).await? {
         EndOutcome::Ended if token == visitor.token.digest() => Ok(signed_out(SIGNED_OUT)),
         EndOutcome::Ended => Ok(redirect_with_notice(ACCOUNT, "The session was ended.")),
         EndOutcome::NoSuchSession => Err(PageError::NotFound),
@@ -53,7 +53,7 @@ pub(crate) async fn end_others(
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    sessions.end_others(&visitor.signed_in.member, &visitor.token.digest(), &visitor.deed()).await?;
+    sessions.end_others(&visitor.signed_in.member, &visitor.token.digest(), &visitor.audit()).await?;
     Ok(redirect_with_notice(ACCOUNT, "All your other sessions were ended."))
 }
 

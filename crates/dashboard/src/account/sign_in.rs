@@ -241,7 +241,7 @@ pub(crate) async fn sign_out(
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     person.assert_own_form(&form.form_token)?;
-    sessions.end(&person.token.digest(), &person.deed()).await?;
+    sessions.end(&person.token.digest(), &person.audit()).await?;
     Ok(signed_out(SIGNED_OUT))
 }
 

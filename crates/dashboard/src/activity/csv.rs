@@ -62,8 +62,9 @@ fn write(entries: &[AuditEntry]) -> Result<Vec<u8>, csv::Error> {
         writer.write_record(cells.map(|text| harmless(text).into_owned()))?;
     }
     if entries.len() > ENTRIES_MAX {
-        let told = format!("There are older entries: a file holds {ENTRIES_MAX_TEXT}. Choose fewer days to get them.");
-        writer.write_record([told.as_str(), "", "", "", "", "", "", ""])?;
+        let notice =
+            format!("There are older entries: a file holds {ENTRIES_MAX_TEXT}. Choose fewer days to get them.");
+        writer.write_record([notice.as_str(), "", "", "", "", "", "", ""])?;
     }
     writer.into_inner().map_err(|error| error.into_error().into())
 }

@@ -55,8 +55,8 @@ pub(crate) async fn create(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let id: KeyId = form.id.parse().map_err(|_| PageError::BadForm)?;
-    let deed = visitor.deed();
-    let (name, expires_at) = match (Name::new(form.name.as_str()), form.expiry.end(deed.at, None)) {
+    let audit = visitor.audit();
+    let (name, expires_at) = match (Name::new(form.name.as_str()), form.expiry.end(audit.at, None)) {
         (Ok(name), Ok(expires_at)) => (name, expires_at),
         (name, expires_at) => {
             let page = NewKeyPage {
@@ -72,7 +72,7 @@ pub(crate) async fn create(
     let organisation_id = visitor.organisation();
     let request =
         KeyRequest { organisation_id, name, expires_at, replaces: None, id, secret: KeySecret::new(edge::random()) };
-    let made = create_key(keys.as_ref(), &format, request, &deed).await;
+    let made = create_key(keys.as_ref(), &format, request, &audit).await;
     if let Ok(made) = &made {
         visitor.mail_key(made, KeyChange::Created).await?;
     }

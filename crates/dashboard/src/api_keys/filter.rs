@@ -22,7 +22,7 @@ pub(crate) struct Filter {
     show: Show,
     sort: Sort,
     page: u32,
-    /// The page that a deed was begun on, to which it leads back.
+    /// The page on which an action began, and to which it leads back.
     at: Place,
 }
 

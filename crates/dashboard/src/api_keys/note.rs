@@ -54,7 +54,7 @@ pub(crate) async fn write(
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
     };
-    let outcome = keys.write_note(visitor.organisation(), key.id, &note, &visitor.deed()).await?;
+    let outcome = keys.write_note(visitor.organisation(), key.id, &note, &visitor.audit()).await?;
     after(outcome, "Note saved.", &filter, &key)
 }
 

@@ -53,7 +53,7 @@ pub(crate) async fn rename(
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
     };
-    let outcome = keys.rename(visitor.organisation(), key.id, &name, &visitor.deed()).await?;
+    let outcome = keys.rename(visitor.organisation(), key.id, &name, &visitor.audit()).await?;
     after(outcome, &format!("Renamed to “{name}”."), &filter, &key)
 }
 

@@ -75,11 +75,11 @@ pub(crate) async fn submit(
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key: old, filter } = &own;
     visitor.assert_own_form(&form.form_token)?;
-    let deed = visitor.deed();
+    let audit = visitor.audit();
     let choice = CHOICES.iter().find(|(value, ..)| *value == form.ends_after);
     let &(chosen, stops, ends_after) = choice.ok_or(PageError::BadForm)?;
     let ReplaceForm { id: new_id, expiry, .. } = form.into_inner();
-    let expires_at = match expiry.end(deed.at, Some(old)) {
+    let expires_at = match expiry.end(audit.at, Some(old)) {
         Ok(expires_at) => expires_at,
         Err(error) => {
             let fields = expiry.fields(Some(old), Some(error));
@@ -96,7 +96,7 @@ pub(crate) async fn submit(
         id,
         secret: KeySecret::new(edge::random()),
     };
-    let made = create_key(keys.as_ref(), &format, request, &deed).await;
+    let made = create_key(keys.as_ref(), &format, request, &audit).await;
     if matches!(made, Err(ManageKeysError::NothingToReplace)) {
         return Ok(not_replaced(old, filter));
     }

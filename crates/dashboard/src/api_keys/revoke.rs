@@ -46,7 +46,7 @@ pub(crate) async fn revoke(
     mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    revoke_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.deed()).await?;
+    revoke_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.audit()).await?;
     if key.revoked_at.is_none() {
         mails.key(members.as_ref(), &visitor.signed_in, (&key.name, &key.hint), KeyChange::Revoked).await;
     }

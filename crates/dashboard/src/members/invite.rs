@@ -113,7 +113,7 @@ async fn make(
 ) -> Result<HttpResponse, PageError> {
     let (role, token) = (fields.role, Token::new(edge::random()));
     let (status, alert, error) =
-        match invite_member(invitations, visitor.organisation(), email, role, token, &visitor.deed()).await {
+        match invite_member(invitations, visitor.organisation(), email, role, token, &visitor.audit()).await {
             Ok(made) => return show(visitor, role, &made),
             Err(InviteError::TooMany) => {
                 let alert = format!(

@@ -28,7 +28,7 @@ pub(crate) async fn remove(
 ) -> Result<HttpResponse, PageError> {
     let OwnMember { visitor, member, .. } = &own;
     let confirmed = visitor.confirmed_by(&form)?;
-    match remove_member(members.as_ref(), confirmed, member.id, &visitor.deed()).await? {
+    match remove_member(members.as_ref(), confirmed, member.id, &visitor.audit()).await? {
         RemoveOutcome::Removed if own.is_me() => {
             Ok(signed_out(&format!("You are no longer a member of {}.", visitor.signed_in.organisation_name)))
         }

@@ -58,7 +58,7 @@ pub(crate) async fn create(
     let delivery = if mails.are_sent() { LinkDelivery::Mailed } else { LinkDelivery::Shown };
     let link = (Token::new(edge::random()), delivery);
     let ports = (members.as_ref(), resets.as_ref());
-    match reset_password_of_colleague(ports, confirmed, &email, link, &visitor.deed()).await {
+    match reset_password_of_colleague(ports, confirmed, &email, link, &visitor.audit()).await {
         Ok(made) => {
             let link = format!("{}{}", base.0, reset_password_path(&made.token));
             let by = &visitor.signed_in.member.name;

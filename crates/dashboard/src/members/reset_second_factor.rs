@@ -44,7 +44,7 @@ pub(crate) async fn reset(
     let confirmed = visitor.confirmed()?;
     let email: EmailAddress = member.email.parse().map_err(|_| PageError::NotFound)?;
     let ports = (members.as_ref(), factors.as_ref());
-    match reset_second_factor_of_colleague(ports, confirmed, &email, &visitor.deed()).await {
+    match reset_second_factor_of_colleague(ports, confirmed, &email, &visitor.audit()).await {
         Ok(()) => {
             let name = Name::stored(member.name.clone()).map_err(|_| PageError::NotFound)?;
             let account = Account { id: member.id, name, email: email.clone() };

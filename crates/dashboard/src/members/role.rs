@@ -55,7 +55,7 @@ pub(crate) async fn change(
     visitor.assert_own_form(&form_token)?;
     let confirmed = visitor.confirmed()?;
     let role: Role = role.parse().map_err(|_| PageError::BadForm)?;
-    let changed = change_role(members.as_ref(), confirmed, member.id, role, &visitor.deed()).await?;
+    let changed = change_role(members.as_ref(), confirmed, member.id, role, &visitor.audit()).await?;
     if changed == RoleOutcome::Changed && role == Role::Administrator && member.role != role {
         let (organisation, name) = (visitor.organisation(), &visitor.signed_in.organisation_name);
         mails.new_administrator(members.as_ref(), organisation, name, member.id).await;

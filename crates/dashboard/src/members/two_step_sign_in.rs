@@ -66,7 +66,7 @@ async fn decide(
     is_required: bool,
 ) -> Result<HttpResponse, PageError> {
     let confirmed = visitor.confirmed_by(form)?;
-    match require_second_factor(members, confirmed, is_required, &visitor.deed()).await? {
+    match require_second_factor(members, confirmed, is_required, &visitor.audit()).await? {
         RequireOutcome::Decided if is_required => Ok(redirect_with_notice(MEMBERS, REQUIRED)),
         RequireOutcome::Decided => Ok(redirect_with_notice(MEMBERS, OPTIONAL)),
         RequireOutcome::OwnSecondFactorMissing => refuse(visitor, members, OWN_FIRST).await,

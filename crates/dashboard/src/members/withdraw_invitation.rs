@@ -38,7 +38,7 @@ pub(crate) async fn withdraw(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
-    match invitations.withdraw(visitor.organisation(), &token, &visitor.deed()).await? {
+    match invitations.withdraw(visitor.organisation(), &token, &visitor.audit()).await? {
         WithdrawOutcome::Withdrawn => Ok(redirect_with_notice(MEMBERS, "The invitation was revoked.")),
         WithdrawOutcome::NoSuchInvitation => Err(PageError::NotFound),
         WithdrawOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),

@@ -10,8 +10,8 @@ use actix_web::http::header::USER_AGENT;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
-    Account, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Deed, Holder, IssuedKey, MemberStore,
-    OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit,
+    Account, AuditContext, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Holder, IssuedKey,
+    MemberStore, OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit,
 };
 use intake_edge as edge;
 use intake_http::TrustedProxies;
@@ -99,8 +99,8 @@ impl Visitor {
         Ok(())
     }
 
-    /// The deed that this member does at this moment.
-    pub(crate) fn deed(&self) -> Deed {
+    /// The audit context of what this member does now.
+    pub(crate) fn audit(&self) -> AuditContext {
         origin(&self.request).by(self.signed_in.member.actor())
     }
 }
@@ -149,8 +149,8 @@ impl Person {
         if is_of_organisation || form_token == self.token.form_token() { Ok(()) } else { Err(PageError::StaleForm) }
     }
 
-    /// The deed that this person does at this moment.
-    pub(crate) fn deed(&self) -> Deed {
+    /// The audit context of what this person does now.
+    pub(crate) fn audit(&self) -> AuditContext {
         origin(&self.request).by(self.account.actor())
     }
 }

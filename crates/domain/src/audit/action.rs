@@ -1,4 +1,4 @@
-//! Deeds and the audit entries that record them: written in the same transaction as the change, never changed
+//! Actions and the audit entries that record them: written in the same transaction as the change, never changed
 //! afterwards.
 
 use std::net::IpAddr;
@@ -239,17 +239,17 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The deed of this actor.
+    /// The context of an action of this actor.
     #[must_use]
-    pub fn by(self, actor: Actor) -> Deed {
+    pub fn by(self, actor: Actor) -> AuditContext {
         let Self { entry_id, address, at, .. } = self;
-        Deed { entry_id, actor, address, at, confirmed_in: None }
+        AuditContext { entry_id, actor, address, at, confirmed_in: None }
     }
 }
 
-/// Who does something, from where, and when: passed along with every change, which records it.
+/// Who does something, from where, and when. Every change takes it and records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
+pub struct AuditContext {
     /// The id of the audit entry that records it.
     pub entry_id: AuditEntryId,
     /// Who does it.

@@ -4,7 +4,9 @@ pub(crate) mod action;
 pub(crate) mod kind;
 pub(crate) mod log;
 
-pub use action::{Action, Actor, AuditEntry, AuditedKey, Deed, Operator, Origin, RecordedAction, RecordedActor};
+pub use action::{
+    Action, Actor, AuditContext, AuditEntry, AuditedKey, Operator, Origin, RecordedAction, RecordedActor,
+};
 pub use kind::ActionKind;
 pub use log::{AuditLog, ENTRIES_SEARCHED, EntryFilter, EntryPage, EntryPosition};
 

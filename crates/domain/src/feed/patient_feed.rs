@@ -78,7 +78,7 @@ pub trait PatientFeed {
     fn open(&mut self, scope: &FeedScope, since: Option<FeedToken>) -> Result<Mark, FeedError>;
 
     /// Makes a mark of this moment, and returns when it survives any crash. Nothing may be given out before.
-    /// `superseded` is an earlier mark of the same run, after which it has told another one; it is not kept for long.
+    /// `superseded` is an earlier mark of the same run, which has printed a later one since; it is not kept for long.
     fn mark(&mut self, scope: &FeedScope, superseded: Option<FeedToken>) -> Result<Mark, StoreError>;
 
     /// Records that this many patients were exported up to this mark, and to which role.

@@ -4,7 +4,7 @@ use crate::feed::mark::{FeedScope, Span};
 use crate::feed::patient_feed::{Change, FeedError, PatientFeed, Selection};
 
 /// Hands every change of the span to `take`, the patients first, and then makes sure that the mark at its end is still
-/// there: a standby that took over in between may not know it. Only when this has returned may the mark be told to
+/// there: a standby that took over in between may not know it. Only when this has returned may the mark be shown to
 /// anybody.
 pub fn read_span<E: From<FeedError>>(
     feed: &mut dyn PatientFeed,

@@ -6,8 +6,8 @@ use time::{Date, OffsetDateTime};
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::answer::{AnswerCode, AnswerCount};
 use crate::keys::api_key::KeyDigest;
+use crate::keys::check::KeyHolder;
 use crate::keys::refusal::Refusal;
-use crate::keys::standing::KeyHolder;
 use crate::store_error::StoreError;
 
 /// How requests with a key were answered and refused.

@@ -1,11 +1,11 @@
-//! Keys that will expire soon, of which their organisation is to be told.
+//! Keys that will expire soon, which are announced to their organisation.
 
 use time::{Duration, OffsetDateTime};
 
 use crate::ids::OrganisationId;
 
 /// The time before a key expires at which its organisation gets a notice. A key with a shorter life gets none.
-pub const EXPIRY_TOLD_BEFORE: Duration = Duration::days(7);
+pub const EXPIRY_ANNOUNCED_BEFORE: Duration = Duration::days(7);
 
 /// A key that will expire soon.
 #[derive(Clone, Debug, PartialEq, Eq)]

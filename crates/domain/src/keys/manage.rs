@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::keys::record::KeyRecord;
@@ -78,7 +78,7 @@ pub async fn create_key(
     keys: &dyn KeyStore,
     format: &KeyFormat,
     request: KeyRequest,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<IssuedKey, ManageKeysError> {
     let KeyRequest { organisation_id, name, expires_at, replaces, id, secret } = request;
     let key = format.mint(*secret.0);
@@ -88,11 +88,11 @@ pub async fn create_key(
         name: name.clone(),
         digest: key.digest(),
         hint: key.hint().to_owned(),
-        created_at: deed.at,
+        created_at: audit.at,
         expires_at,
         replaces,
     };
-    match keys.add_key(&record, deed).await? {
+    match keys.add_key(&record, audit).await? {
         AddKeyOutcome::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
         AddKeyOutcome::AlreadyThere => Err(ManageKeysError::AlreadyMade),
         AddKeyOutcome::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
@@ -116,9 +116,9 @@ pub async fn list_keys(
 pub async fn clear_sent_in_clear(
     keys: &dyn KeyStore,
     key: KeyId,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<ClearMarkOutcome, ManageKeysError> {
-    match keys.clear_sent_in_clear(key, deed).await? {
+    match keys.clear_sent_in_clear(key, audit).await? {
         ClearMarkOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
         outcome @ (ClearMarkOutcome::Cleared | ClearMarkOutcome::NotMarked) => Ok(outcome),
     }
@@ -130,9 +130,9 @@ pub async fn revoke_key(
     keys: &dyn KeyStore,
     key: KeyId,
     within: Option<OrganisationId>,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<OffsetDateTime, ManageKeysError> {
-    match keys.revoke(key, within, deed).await? {
+    match keys.revoke(key, within, audit).await? {
         RevokeOutcome::Revoked { at } => Ok(at),
         RevokeOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
     }

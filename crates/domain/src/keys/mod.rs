@@ -3,6 +3,7 @@
 pub(crate) mod activity;
 pub(crate) mod answer;
 pub(crate) mod api_key;
+pub(crate) mod check;
 pub(crate) mod expiring;
 pub(crate) mod manage;
 pub(crate) mod note;
@@ -10,20 +11,19 @@ pub(crate) mod organisation;
 pub(crate) mod record;
 pub(crate) mod refusal;
 pub(crate) mod search;
-pub(crate) mod standing;
 pub(crate) mod store;
 
 pub use activity::KeyActivity;
 pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount};
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
-pub use expiring::{EXPIRY_TOLD_BEFORE, ExpiringKey};
+pub use check::{KeyCheck, KeyHolder, KeyRefusal};
+pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey};
 pub use manage::{IssuedKey, KeyRequest, ManageKeysError, clear_sent_in_clear, create_key, list_keys, revoke_key};
 pub use note::{KeyNote, KeyNoteError};
 pub use organisation::{Organisation, OrganisationRecord};
 pub use record::{KeyRecord, KeyStatus, KeySuccessor};
 pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};
 pub use search::{KEYS_PER_PAGE, KeyOrder, KeyPage, KeyScope, KeySearch};
-pub use standing::{KeyHolder, KeyRefusal, KeyStanding};
 pub use store::{
     ACTIVE_KEYS_MAX, AddKeyOutcome, ChangeKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey,
     Replacement, RevokeOutcome,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::KeyDigest;
 use crate::keys::expiring::ExpiringKey;
@@ -110,26 +110,26 @@ pub enum ClearMarkOutcome {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyStore: Send + Sync {
-    /// Gives one of the organisation's keys another name, and records the deed with it.
+    /// Gives one of the organisation's keys another name, and records the change with it.
     async fn rename(
         &self,
         organisation: OrganisationId,
         key: KeyId,
         name: &Name,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<ChangeKeyOutcome, StoreError>;
 
-    /// Writes another note about one of the organisation's keys, and records the deed with it.
+    /// Writes another note about one of the organisation's keys, and records the change with it.
     async fn write_note(
         &self,
         organisation: OrganisationId,
         key: KeyId,
         note: &KeyNote,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<ChangeKeyOutcome, StoreError>;
 
-    /// Stores a key, and records the deed with it.
-    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddKeyOutcome, StoreError>;
+    /// Stores a key, and records the change with it.
+    async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError>;
 
     /// The organisation's keys, the oldest first. None: there is no such organisation.
     async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
@@ -145,19 +145,19 @@ pub trait KeyStore: Send + Sync {
     /// One of the organisation's keys. None: it has no such key.
     async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
 
-    /// The keys of all organisations that expire within [`EXPIRY_TOLD_BEFORE`](crate::EXPIRY_TOLD_BEFORE). Each is
+    /// The keys of all organisations that expire within [`EXPIRY_ANNOUNCED_BEFORE`](crate::EXPIRY_ANNOUNCED_BEFORE). Each is
     /// given once, to the first caller.
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError>;
 
-    /// Clears the mark that a key was sent in clear, and records the deed with it.
-    async fn clear_sent_in_clear(&self, key: KeyId, deed: &Deed) -> Result<ClearMarkOutcome, StoreError>;
+    /// Clears the mark that a key was sent in clear, and records the change with it.
+    async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError>;
 
-    /// Revokes a key for good, and records the deed with it: once this has returned, no request that starts afterwards
+    /// Revokes a key for good, and records the change with it: once this has returned, no request that starts afterwards
     /// creates anything with it. If an organisation is given, only its keys are found.
     async fn revoke(
         &self,
         key: KeyId,
         within: Option<OrganisationId>,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<RevokeOutcome, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Mails to members: what one is, and the port that sends it. Who gets which is decided where the deed is done.
+//! Mails to members: what one is, and the port that sends it. The code that makes a change decides who gets a mail about it.
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Deed, Origin};
+use crate::audit::action::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::members::account_store::{AccountStore, EmailOutcome, NameOutcome};
 use crate::members::confirmation::{ConfirmedMember, own_hash};
@@ -64,13 +64,13 @@ pub async fn change_name(
     accounts: &dyn AccountStore,
     member: &Member,
     name: &str,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<(), ChangeNameError> {
     if name == member.name.as_str() {
         return Ok(());
     }
     let name = Name::of_member(name).map_err(ChangeNameError::Invalid)?;
-    match accounts.change_name(member, &name, deed).await? {
+    match accounts.change_name(member, &name, audit).await? {
         NameOutcome::Changed => Ok(()),
         NameOutcome::Taken => Err(ChangeNameError::Invalid(NameError::Taken)),
     }
@@ -82,11 +82,11 @@ pub async fn change_password(
     member: ConfirmedMember<'_>,
     password: &Password,
     salt: [u8; 16],
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<(), ChangePasswordError> {
     let salt = salt_for(members, &member.member().email, salt).await?;
     let hash = hasher.hash(Waiter::NewPassword, password, salt).await?;
-    Ok(accounts.change_password(member.member(), &hash, &member.confirm(deed)).await?)
+    Ok(accounts.change_password(member.member(), &hash, &member.confirm(audit)).await?)
 }
 
 /// How long a new address can be confirmed.
@@ -113,11 +113,11 @@ pub async fn request_email_change(
     member: ConfirmedMember<'_>,
     email: &EmailAddress,
     token: &Token,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<OffsetDateTime, StoreError> {
-    let expires_at = deed.at + EMAIL_CHANGE_LIFE;
+    let expires_at = audit.at + EMAIL_CHANGE_LIFE;
     let link = NewMemberLink { token: token.digest(), expires_at };
-    changes.request_email_change(member.member(), email, &link, &member.confirm(deed)).await?;
+    changes.request_email_change(member.member(), email, &link, &member.confirm(audit)).await?;
     Ok(expires_at)
 }
 
@@ -145,7 +145,7 @@ pub async fn change_email(
     member: ConfirmedMember<'_>,
     (email, password): (&EmailAddress, &PresentedPassword),
     salt: [u8; 16],
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<(), ChangeEmailError> {
     if *email == member.member().email {
         return Ok(());
@@ -157,7 +157,7 @@ pub async fn change_email(
     };
     let salt = salt_for(members, email, salt).await?;
     let new = hasher.hash(Waiter::NewPassword, &password, salt).await?;
-    match accounts.change_email(member.member(), email, &right, &new, &member.confirm(deed)).await? {
+    match accounts.change_email(member.member(), email, &right, &new, &member.confirm(audit)).await? {
         EmailOutcome::Changed => Ok(()),
         EmailOutcome::Taken => Err(ChangeEmailError::Taken),
         EmailOutcome::AccountChanged => Err(ChangeEmailError::AccountChanged),

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::members::member::Member;
 use crate::members::password::PasswordHash;
@@ -29,12 +29,12 @@ pub enum EmailOutcome {
     AccountChanged,
 }
 
-/// The accounts of members. Every change records its deed in the same transaction.
+/// The accounts of members. Every change is recorded in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait AccountStore: Send + Sync {
     /// Gives the member another name, unless another member of one of their organisations has it.
-    async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<NameOutcome, StoreError>;
+    async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<NameOutcome, StoreError>;
 
     /// Gives the member another email address, which nothing proves, unless another member of one of their
     /// organisations has it. `seen` is the hash of the password until then; `new` has the salt of the accounts with the
@@ -46,10 +46,15 @@ pub trait AccountStore: Send + Sync {
         email: &EmailAddress,
         seen: &PasswordHash,
         new: &PasswordHash,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<EmailOutcome, StoreError>;
 
     /// Gives the member another password. Ends every session of the member but the one in which it was confirmed, every
     /// waiting sign-in and an open reset link.
-    async fn change_password(&self, member: &Member, password: &PasswordHash, deed: &Deed) -> Result<(), StoreError>;
+    async fn change_password(
+        &self,
+        member: &Member,
+        password: &PasswordHash,
+        audit: &AuditContext,
+    ) -> Result<(), StoreError>;
 }

@@ -1,7 +1,7 @@
 //! What administrators do to members and to the whole organisation. Whether they may is decided by the store, in the
 //! transaction of the change: their role may be taken away at the same moment.
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::ids::MemberId;
 use crate::members::confirmation::ConfirmedMember;
 use crate::members::member_store::{MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};
@@ -13,9 +13,9 @@ pub async fn remove_member(
     members: &dyn MemberStore,
     administrator: ConfirmedMember<'_>,
     member: MemberId,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<RemoveOutcome, StoreError> {
-    members.remove(administrator.organisation(), member, &administrator.confirm(deed)).await
+    members.remove(administrator.organisation(), member, &administrator.confirm(audit)).await
 }
 
 /// Gives a member of the administrator's organisation another role.
@@ -24,9 +24,9 @@ pub async fn change_role(
     administrator: ConfirmedMember<'_>,
     member: MemberId,
     role: Role,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<RoleOutcome, StoreError> {
-    members.change_role(administrator.organisation(), member, role, &administrator.confirm(deed)).await
+    members.change_role(administrator.organisation(), member, role, &administrator.confirm(audit)).await
 }
 
 /// Decides whether every member of the administrator's organisation must use two-step sign-in.
@@ -34,7 +34,7 @@ pub async fn require_second_factor(
     members: &dyn MemberStore,
     administrator: ConfirmedMember<'_>,
     is_required: bool,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<RequireOutcome, StoreError> {
-    members.require_second_factor(administrator.organisation(), is_required, &administrator.confirm(deed)).await
+    members.require_second_factor(administrator.organisation(), is_required, &administrator.confirm(audit)).await
 }

@@ -4,7 +4,7 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Action, Actor, Deed, Origin};
+use crate::audit::action::{Action, Actor, AuditContext, Origin};
 use crate::ids::OrganisationId;
 use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
 use crate::members::member::Member;
@@ -48,9 +48,9 @@ impl<'a> ConfirmedMember<'a> {
         self.signed_in.is_second_factor_required || self.signed_in.is_second_factor_required_elsewhere
     }
 
-    /// The deed, which is done only while the session goes on and the confirmation is recent.
-    pub(crate) fn confirm(&self, deed: &Deed) -> Deed {
-        Deed { confirmed_in: Some(self.session), ..deed.clone() }
+    /// The context of a change that is made only while the session goes on and the confirmation is recent.
+    pub(crate) fn confirm(&self, audit: &AuditContext) -> AuditContext {
+        AuditContext { confirmed_in: Some(self.session), ..audit.clone() }
     }
 }
 
@@ -93,8 +93,8 @@ pub async fn confirm_by_password(
         Some(code) => Some(Proof::of_code(sessions.factors(member.id).await?.secret.as_ref(), code, origin.at)),
         None => None,
     };
-    let deed = origin.by(member.actor());
-    let outcome = sessions.confirm(&session, &Evidence::Password(hash, code), &deed).await?;
+    let audit = origin.by(member.actor());
+    let outcome = sessions.confirm(&session, &Evidence::Password(hash, code), &audit).await?;
     if outcome == ConfirmOutcome::WrongFactor {
         sessions.note_failure(&member.account(), Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
     }

@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::members::account_store::EmailOutcome;
 use crate::members::member::{Account, Member, NewMemberLink};
 use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
 
-/// Changes of an email address that wait for a mailed link. Every change records its deed in the same transaction.
+/// Changes of an email address that wait for a mailed link. Every change is recorded in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait EmailChangeStore: Send + Sync {
@@ -21,7 +21,7 @@ pub trait EmailChangeStore: Send + Sync {
         member: &Member,
         email: &EmailAddress,
         link: &NewMemberLink,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<(), StoreError>;
 
     /// The member who asked for a change of their address by this link, if it is still open, and the new address.
@@ -38,6 +38,6 @@ pub trait EmailChangeStore: Send + Sync {
         token: &TokenDigest,
         account: &Account,
         email: &EmailAddress,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<Option<EmailOutcome>, StoreError>;
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::{Account, Invitation};
@@ -119,15 +119,15 @@ pub enum JoinOutcome {
     NameTaken,
 }
 
-/// Invitations. Every change records its deed in the same transaction. What only administrators may do is refused
-/// unless the deed is an operator's, or of a member who is one at that moment.
+/// Invitations. Every change is recorded in the same transaction. What only administrators may do is refused
+/// unless an operator does it, or a member who is an administrator at that moment.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait InvitationStore: Send + Sync {
     /// Stores an invitation, as an administrator, unless the guest is a member of the organisation already. Whether the
     /// guest has an account makes no difference. Earlier open invitations of the organisation to the address end. The
     /// invitation ends when the member who made it is removed, or no longer an administrator.
-    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<InviteOutcome, StoreError>;
+    async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<InviteOutcome, StoreError>;
 
     /// The invitation, if it is still open at that moment.
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
@@ -144,7 +144,7 @@ pub trait InvitationStore: Send + Sync {
         &self,
         organisation: OrganisationId,
         token: &TokenDigest,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<WithdrawOutcome, StoreError>;
 
     /// Uses up an invitation, makes its guest a member and starts a session of theirs in the organisation. Other open
@@ -155,6 +155,6 @@ pub trait InvitationStore: Send + Sync {
         token: &TokenDigest,
         guest: &Guest,
         session: &NewSession,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<JoinOutcome, StoreError>;
 }

@@ -2,7 +2,7 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Deed, Origin};
+use crate::audit::action::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
@@ -119,11 +119,11 @@ pub async fn invite_member(
     email: EmailAddress,
     role: Role,
     token: Token,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<IssuedInvitation, InviteError> {
-    let expires_at = deed.at + INVITATION_LIFE;
+    let expires_at = audit.at + INVITATION_LIFE;
     let invitation = NewInvitation { token: token.digest(), organisation_id, email: email.clone(), role, expires_at };
-    match invitations.invite(&invitation, deed).await? {
+    match invitations.invite(&invitation, audit).await? {
         InviteOutcome::Invited => Ok(IssuedInvitation { email, token, expires_at }),
         InviteOutcome::NoSuchOrganisation => Err(InviteError::NoSuchOrganisation(organisation_id)),
         InviteOutcome::NotAdministrator => Err(InviteError::NotAdministrator),

@@ -3,7 +3,7 @@
 
 use time::OffsetDateTime;
 
-use crate::audit::action::{Deed, Origin};
+use crate::audit::action::{AuditContext, Origin};
 use crate::members::confirmation::ConfirmedMember;
 use crate::members::passkey::{Challenge, PasskeyAssertion, PasskeyRegistration, RelyingParty, Signatures};
 use crate::members::passkey_store::{AddPasskeyOutcome, NewPasskey, PasskeyStore, RemovePasskeyOutcome};
@@ -38,7 +38,7 @@ pub async fn add_passkey(
     name: &str,
     session: &Token,
     registration: &PasskeyRegistration,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<(), AddPasskeyError> {
     let name = Name::new(name).map_err(AddPasskeyError::Name)?;
     let verified = registration.verified(site, &Challenge::of(session)).ok_or(AddPasskeyError::Refused)?;
@@ -48,7 +48,7 @@ pub async fn add_passkey(
         public_key: registration.public_key.clone(),
         name,
     };
-    match passkeys.add(member.member(), &passkey, &member.confirm(deed)).await? {
+    match passkeys.add(member.member(), &passkey, &member.confirm(audit)).await? {
         AddPasskeyOutcome::Added => Ok(()),
         AddPasskeyOutcome::AlreadyThere => Err(AddPasskeyError::Refused),
         AddPasskeyOutcome::TooMany => Err(AddPasskeyError::TooMany),
@@ -60,9 +60,9 @@ pub async fn remove_passkey(
     passkeys: &dyn PasskeyStore,
     member: ConfirmedMember<'_>,
     id: &TokenDigest,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<RemovePasskeyOutcome, StoreError> {
-    passkeys.remove(member.member(), id, &member.confirm(deed)).await
+    passkeys.remove(member.member(), id, &member.confirm(audit)).await
 }
 
 /// Keeps the challenge of a browser that wants to sign in by a passkey alone.
@@ -92,8 +92,8 @@ pub async fn sign_in_by_passkey(
     }
     let member_id = holder.account.id;
     let session = NewSession { token: session.digest(), member_id, started_at: origin.at, browser: origin.browser };
-    let deed = origin.by(holder.account.actor());
-    outcome(passkeys.sign_in(&challenge.digest(), &id, &session, &deed).await?)
+    let audit = origin.by(holder.account.actor());
+    outcome(passkeys.sign_in(&challenge.digest(), &id, &session, &audit).await?)
 }
 
 /// Finishes a sign-in, after the password, with one of the member's passkeys.
@@ -114,8 +114,8 @@ pub async fn finish_sign_in_by_passkey(
     }
     let session =
         NewSession { token: session.digest(), member_id: account.id, started_at: origin.at, browser: origin.browser };
-    let deed = origin.by(account.actor());
-    outcome(sessions.finish(&waiting.digest(), Proof::Passkey(id), &session, &deed).await?)
+    let audit = origin.by(account.actor());
+    outcome(sessions.finish(&waiting.digest(), Proof::Passkey(id), &session, &audit).await?)
 }
 
 fn outcome(outcome: CodeOutcome) -> Result<(), CodeError> {

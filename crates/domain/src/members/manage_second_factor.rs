@@ -1,7 +1,7 @@
 //! How a member turns a second factor on and off. Each change asks for the password, so that a browser left signed in
 //! is not enough.
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
 use crate::members::confirmation::ConfirmedMember;
@@ -70,24 +70,24 @@ pub async fn turn_on_second_factor(
     factors: &dyn SecondFactorStore,
     member: ConfirmedMember<'_>,
     request: SecondFactorRequest<'_>,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<(), SecondFactorError> {
     let SecondFactorRequest { secret, code, recovery_codes } = request;
-    let used_step = secret.step_of(code, deed.at).ok_or(SecondFactorError::WrongCode)?;
+    let used_step = secret.step_of(code, audit.at).ok_or(SecondFactorError::WrongCode)?;
     let factor = NewSecondFactor { secret, used_step, recovery_codes: digests(recovery_codes) };
-    changed(factors.turn_on(member.member(), &factor, &member.confirm(deed)).await?)
+    changed(factors.turn_on(member.member(), &factor, &member.confirm(audit)).await?)
 }
 
 /// Turns the second factor off: the member signs in with the password alone.
 pub async fn turn_off_second_factor(
     factors: &dyn SecondFactorStore,
     member: ConfirmedMember<'_>,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<(), SecondFactorError> {
     if member.must_have_second_factor() {
         return Err(SecondFactorError::Required);
     }
-    changed(factors.turn_off(member.member(), &member.confirm(deed)).await?)
+    changed(factors.turn_off(member.member(), &member.confirm(audit)).await?)
 }
 
 /// Replaces the member's recovery codes.
@@ -95,9 +95,9 @@ pub async fn replace_recovery_codes(
     factors: &dyn SecondFactorStore,
     member: ConfirmedMember<'_>,
     codes: &[RecoveryCode],
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<(), SecondFactorError> {
-    changed(factors.replace_recovery_codes(member.member(), &digests(codes), &member.confirm(deed)).await?)
+    changed(factors.replace_recovery_codes(member.member(), &digests(codes), &member.confirm(audit)).await?)
 }
 
 /// Turns off the second factor of a member who has lost both the app and the recovery codes. For operators.
@@ -105,12 +105,12 @@ pub async fn reset_second_factor(
     (members, factors): (&dyn MemberStore, &dyn SecondFactorStore),
     organisation: OrganisationId,
     email: &EmailAddress,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<(), ResetSecondFactorError> {
     let Some(member) = members.member(organisation, email).await? else {
         return Err(ResetSecondFactorError::NoSuchMember { organisation, email: email.clone() });
     };
-    match factors.turn_off(&member, deed).await? {
+    match factors.turn_off(&member, audit).await? {
         SecondFactorOutcome::NotAdministrator => Err(ResetSecondFactorError::NotAdministrator),
         SecondFactorOutcome::SharedAccount => Err(ResetSecondFactorError::SharedAccount),
         SecondFactorOutcome::Changed => Ok(()),
@@ -123,9 +123,9 @@ pub async fn reset_second_factor_of_colleague(
     ports: (&dyn MemberStore, &dyn SecondFactorStore),
     administrator: ConfirmedMember<'_>,
     email: &EmailAddress,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<(), ResetSecondFactorError> {
-    reset_second_factor(ports, administrator.organisation(), email, &administrator.confirm(deed)).await
+    reset_second_factor(ports, administrator.organisation(), email, &administrator.confirm(audit)).await
 }
 
 fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {

@@ -59,7 +59,7 @@ pub struct Invitation {
 }
 
 impl Account {
-    /// The person, as the actor of a deed.
+    /// The person, as an actor.
     #[must_use]
     pub fn actor(&self) -> Actor {
         Actor::Member { id: self.id, name: self.name.clone(), email: self.email.clone() }
@@ -73,7 +73,7 @@ impl Member {
         Account { id: self.id, name: self.name.clone(), email: self.email.clone() }
     }
 
-    /// The member, as the actor of a deed.
+    /// The member, as an actor.
     #[must_use]
     pub fn actor(&self) -> Actor {
         Actor::Member { id: self.id, name: self.name.clone(), email: self.email.clone() }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::{Account, Member};
@@ -77,8 +77,8 @@ pub struct MemberRecord {
     pub has_second_factor: bool,
 }
 
-/// Members. Every change records its deed in the same transaction. What only administrators may do is refused
-/// unless the deed is an operator's, or of a member who is one at that moment.
+/// Members. Every change is recorded in the same transaction. What only administrators may do is refused
+/// unless an operator does it, or a member who is an administrator at that moment.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait MemberStore: Send + Sync {
@@ -99,7 +99,7 @@ pub trait MemberStore: Send + Sync {
         &self,
         organisation: OrganisationId,
         member: MemberId,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<RemoveOutcome, StoreError>;
 
     /// Gives a member of the organisation another role, as an administrator. The last administrator stays one. What a
@@ -109,7 +109,7 @@ pub trait MemberStore: Send + Sync {
         organisation: OrganisationId,
         member: MemberId,
         role: Role,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<RoleOutcome, StoreError>;
 
     /// Decides, as an administrator, whether every member of the organisation must use two-step sign-in. Only who uses
@@ -118,6 +118,6 @@ pub trait MemberStore: Send + Sync {
         &self,
         organisation: OrganisationId,
         is_required: bool,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<RequireOutcome, StoreError>;
 }

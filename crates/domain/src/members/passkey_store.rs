@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use time::OffsetDateTime;
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::ids::MemberId;
 use crate::members::member::{Account, Member};
 use crate::members::passkey::PasskeyKey;
@@ -82,7 +82,7 @@ pub enum RemovePasskeyOutcome {
     NoSuchPasskey,
 }
 
-/// Passkeys. Every change records its deed in the same transaction.
+/// Passkeys. Every change is recorded in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait PasskeyStore: Send + Sync {
@@ -90,10 +90,20 @@ pub trait PasskeyStore: Send + Sync {
     async fn passkeys(&self, member: MemberId) -> Result<Vec<PasskeyRecord>, StoreError>;
 
     /// Adds a passkey to the member's.
-    async fn add(&self, member: &Member, passkey: &NewPasskey, deed: &Deed) -> Result<AddPasskeyOutcome, StoreError>;
+    async fn add(
+        &self,
+        member: &Member,
+        passkey: &NewPasskey,
+        audit: &AuditContext,
+    ) -> Result<AddPasskeyOutcome, StoreError>;
 
     /// Removes one of the member's passkeys.
-    async fn remove(&self, member: &Member, id: &TokenDigest, deed: &Deed) -> Result<RemovePasskeyOutcome, StoreError>;
+    async fn remove(
+        &self,
+        member: &Member,
+        id: &TokenDigest,
+        audit: &AuditContext,
+    ) -> Result<RemovePasskeyOutcome, StoreError>;
 
     /// Whose passkey this is.
     async fn holder(&self, id: &TokenDigest) -> Result<Option<PasskeyHolder>, StoreError>;
@@ -107,6 +117,6 @@ pub trait PasskeyStore: Send + Sync {
         challenge: &TokenDigest,
         passkey: &TokenDigest,
         session: &NewSession,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<CodeOutcome, StoreError>;
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::ids::MemberId;
 use crate::members::member::{Account, LinkDelivery, Member, NewMemberLink};
 use crate::members::password::PasswordHash;
@@ -54,7 +54,7 @@ pub enum PasswordResetOutcome {
     Gone,
 }
 
-/// Reset links. Every change records its deed in the same transaction.
+/// Reset links. Every change is recorded in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait PasswordResetStore: Send + Sync {
@@ -67,7 +67,7 @@ pub trait PasswordResetStore: Send + Sync {
         member: &Member,
         reset: &NewMemberLink,
         delivery: LinkDelivery,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<IssueOutcome, StoreError>;
 
     /// Stores a reset link that a stranger asked for, in place of the member's earlier one. None: the member was
@@ -76,7 +76,7 @@ pub trait PasswordResetStore: Send + Sync {
         &self,
         member: MemberId,
         reset: &NewMemberLink,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<Option<Account>, StoreError>;
 
     /// The reset link, if it is still open at that moment.
@@ -90,6 +90,6 @@ pub trait PasswordResetStore: Send + Sync {
         account: &Account,
         password: &PasswordHash,
         passkeys: PasskeysAtReset,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<PasswordResetOutcome, StoreError>;
 }

@@ -4,7 +4,7 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Actor, Deed, Origin};
+use crate::audit::action::{Actor, AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
 use crate::members::confirmation::ConfirmedMember;
@@ -78,13 +78,13 @@ pub async fn issue_password_reset(
     organisation: OrganisationId,
     email: &EmailAddress,
     (token, delivery): (Token, LinkDelivery),
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
     let no_such_member = || IssuePasswordResetError::NoSuchMember { organisation, email: email.clone() };
     let member = members.member(organisation, email).await?.ok_or_else(no_such_member)?;
-    let expires_at = deed.at + PASSWORD_RESET_LIFE;
+    let expires_at = audit.at + PASSWORD_RESET_LIFE;
     let reset = NewMemberLink { token: token.digest(), expires_at };
-    match resets.issue_password_reset(&member, &reset, delivery, deed).await? {
+    match resets.issue_password_reset(&member, &reset, delivery, audit).await? {
         IssueOutcome::Issued => Ok(IssuedPasswordReset { email: member.email, token, expires_at }),
         IssueOutcome::NoSuchMember => Err(no_such_member()),
         IssueOutcome::SharedAccount => Err(IssuePasswordResetError::SharedAccount),
@@ -100,12 +100,12 @@ pub async fn request_password_reset(
     make_token: impl Fn() -> Token,
     origin: Origin,
 ) -> Result<Vec<(Account, IssuedPasswordReset)>, StoreError> {
-    let (expires_at, deed) = (origin.at + PASSWORD_RESET_LIFE, origin.by(Actor::Stranger));
+    let (expires_at, audit) = (origin.at + PASSWORD_RESET_LIFE, origin.by(Actor::Stranger));
     let mut made = Vec::new();
     for credentials in members.credentials(email, None).await? {
         let token = make_token();
         let reset = NewMemberLink { token: token.digest(), expires_at };
-        if let Some(account) = resets.request_password_reset(credentials.account.id, &reset, &deed).await? {
+        if let Some(account) = resets.request_password_reset(credentials.account.id, &reset, &audit).await? {
             let email = account.email.clone();
             made.push((account, IssuedPasswordReset { email, token, expires_at }));
         }
@@ -119,9 +119,9 @@ pub async fn reset_password_of_colleague(
     administrator: ConfirmedMember<'_>,
     email: &EmailAddress,
     link: (Token, LinkDelivery),
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
-    issue_password_reset(ports, administrator.organisation(), email, link, &administrator.confirm(deed)).await
+    issue_password_reset(ports, administrator.organisation(), email, link, &administrator.confirm(audit)).await
 }
 
 /// Gives the member of an open link another password, and uses the link up. The member is signed out everywhere.
@@ -139,8 +139,8 @@ pub async fn reset_password(
     let salt = salt_for(members, &open.account.email, salt).await?;
     let hash = hasher.hash(waiter, &password, salt).await?;
     // A person passed the link on: it does not prove who opened it.
-    let deed = origin.by(Actor::Stranger);
-    match resets.reset_password(&token.digest(), &open.account, &hash, passkeys, &deed).await? {
+    let audit = origin.by(Actor::Stranger);
+    match resets.reset_password(&token.digest(), &open.account, &hash, passkeys, &audit).await? {
         PasswordResetOutcome::Done => Ok(()),
         PasswordResetOutcome::Gone => Err(ResetPasswordError::NoReset),
     }

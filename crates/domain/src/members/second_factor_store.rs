@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::ids::MemberId;
 use crate::members::member::Member;
 use crate::members::second_factor::TotpSecret;
@@ -33,7 +33,7 @@ pub enum SecondFactorOutcome {
     SharedAccount,
 }
 
-/// Second factors. Every change records its deed in the same transaction.
+/// Second factors. Every change is recorded in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait SecondFactorStore: Send + Sync {
@@ -46,19 +46,19 @@ pub trait SecondFactorStore: Send + Sync {
         &self,
         member: &Member,
         factor: &NewSecondFactor,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError>;
 
     /// Turns off the member's second factor, if it is on. For another member, only an administrator or
     /// an operator may do it, and the member's passkeys are removed, too. An administrator cannot do it for a member of
     /// several organisations.
-    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<SecondFactorOutcome, StoreError>;
+    async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<SecondFactorOutcome, StoreError>;
 
     /// Replaces the member's recovery codes with these, if the second factor is on.
     async fn replace_recovery_codes(
         &self,
         member: &Member,
         codes: &[TokenDigest],
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError>;
 }

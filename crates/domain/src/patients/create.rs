@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use crate::ids::{OrganisationId, PatientId};
 use crate::keys::api_key::KeyDigest;
-use crate::keys::standing::{KeyHolder, KeyRefusal, KeyStanding};
+use crate::keys::check::{KeyCheck, KeyHolder, KeyRefusal};
 use crate::patients::draft::PatientDraft;
 use crate::patients::field_fault::FieldFaults;
 use crate::patients::patient::Patient;
@@ -90,8 +90,8 @@ pub enum CreatePatientError {
 /// use time::macros::datetime;
 ///
 /// let mut register = MockPatientRegister::new();
-/// let refused = KeyStanding::Refused(KeyRefusal::Revoked);
-/// register.expect_standing().return_once(move |_| Ok(refused));
+/// let refused = KeyCheck::Refused(KeyRefusal::Revoked);
+/// register.expect_check_key().return_once(move |_| Ok(refused));
 ///
 /// let now = datetime!(2025-12-03 10:30 UTC);
 /// let key = KeyFormat::new(&"intake".parse()?, Environment::Development).mint([7; 32]).digest();
@@ -145,9 +145,9 @@ pub async fn validate_patient(
 
 /// Finds who stands behind a key, for requests that fail before there is a patient to create.
 pub async fn authenticate(register: &dyn PatientRegister, key: &KeyDigest) -> Result<KeyHolder, CreatePatientError> {
-    match register.standing(key).await? {
-        KeyStanding::Active(holder) => Ok(holder),
-        KeyStanding::Refused(refusal) => Err(CreatePatientError::KeyRefused(refusal)),
+    match register.check_key(key).await? {
+        KeyCheck::Active(holder) => Ok(holder),
+        KeyCheck::Refused(refusal) => Err(CreatePatientError::KeyRefused(refusal)),
     }
 }
 

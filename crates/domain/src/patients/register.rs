@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use crate::ids::{OrganisationId, PatientId};
 use crate::keys::api_key::KeyDigest;
-use crate::keys::standing::{KeyRefusal, KeyStanding};
+use crate::keys::check::{KeyCheck, KeyRefusal};
 use crate::patients::patient::NewPatient;
 use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
 use crate::store_error::StoreError;
@@ -69,5 +69,5 @@ pub trait PatientRegister: Send + Sync {
 
     /// Whether the key is active at this moment, for a request that creates nothing. Never answered from memory: a
     /// revoked key is refused at once.
-    async fn standing(&self, key: &KeyDigest) -> Result<KeyStanding, StoreError>;
+    async fn check_key(&self, key: &KeyDigest) -> Result<KeyCheck, StoreError>;
 }

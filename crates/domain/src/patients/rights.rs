@@ -5,7 +5,7 @@ use std::fmt;
 
 use time::OffsetDateTime;
 
-use crate::audit::action::Deed;
+use crate::audit::action::AuditContext;
 use crate::ids::{OrganisationId, PatientId};
 use crate::patients::stored::StoredPatient;
 use crate::store_error::StoreError;
@@ -60,16 +60,21 @@ pub enum EraseOutcome {
 
 /// What is held of a patient, and its end.
 pub trait PatientRights {
-    /// What is held under this id. If it is a patient, the deed is recorded, which names only the id, before this
+    /// What is held under this id. If it is a patient, an entry that names only its id is recorded before this
     /// returns.
-    fn show(&mut self, organisation: OrganisationId, patient: PatientId, deed: &Deed) -> Result<Held, StoreError>;
+    fn show(
+        &mut self,
+        organisation: OrganisationId,
+        patient: PatientId,
+        audit: &AuditContext,
+    ) -> Result<Held, StoreError>;
 
-    /// Erases the patient for good, and records the deed, which names only the id. Once this has returned, no
+    /// Erases the patient for good, and records an entry that names only its id. Once this has returned, no
     /// repetition of the creation with its idempotency key brings the patient back.
     fn erase(
         &mut self,
         organisation: OrganisationId,
         patient: PatientId,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<EraseOutcome, StoreError>;
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Action, Deed};
+use crate::audit::action::{Action, AuditContext};
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::{Account, Invitation, Member, Membership};
 use crate::members::password::PasswordHash;
@@ -218,7 +218,7 @@ pub enum Visit {
     Script,
 }
 
-/// Sessions. Every change records its deed in the same transaction.
+/// Sessions. Every change is recorded in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait SessionStore: Send + Sync {
@@ -230,11 +230,11 @@ pub trait SessionStore: Send + Sync {
         &self,
         session: &NewSession,
         password: &PasswordHash,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<BeginOutcome, StoreError>;
 
     /// Records a failed attempt to sign in to this account; the action says what was wrong.
-    async fn note_failure(&self, account: &Account, action: Action, deed: &Deed) -> Result<(), StoreError>;
+    async fn note_failure(&self, account: &Account, action: Action, audit: &AuditContext) -> Result<(), StoreError>;
 
     /// The member whose sign-in waits for a code under this token, if it has not ended.
     async fn awaited(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<AwaitedMember>, StoreError>;
@@ -245,7 +245,7 @@ pub trait SessionStore: Send + Sync {
         waiting: &TokenDigest,
         proof: Proof,
         session: &NewSession,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<CodeOutcome, StoreError>;
 
     /// The member's second factors.
@@ -257,7 +257,7 @@ pub trait SessionStore: Send + Sync {
         &self,
         session: &TokenDigest,
         evidence: &Evidence,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<ConfirmOutcome, StoreError>;
 
     /// Who holds this session, if it has not ended.
@@ -276,7 +276,7 @@ pub trait SessionStore: Send + Sync {
         &self,
         token: &TokenDigest,
         organisation: OrganisationId,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<ChooseOutcome, StoreError>;
 
     /// Remembers the browser of a session that has just started. Returns its account, if they have signed in before,
@@ -284,14 +284,19 @@ pub trait SessionStore: Send + Sync {
     async fn note_browser(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Account>, StoreError>;
 
     /// Ends a session.
-    async fn end(&self, token: &TokenDigest, deed: &Deed) -> Result<(), StoreError>;
+    async fn end(&self, token: &TokenDigest, audit: &AuditContext) -> Result<(), StoreError>;
 
     /// The member's sessions that have not ended, the most recently used first.
     async fn sessions(&self, member: MemberId, now: OffsetDateTime) -> Result<Vec<SessionRecord>, StoreError>;
 
     /// Ends one of the member's sessions.
-    async fn end_one(&self, member: &Member, token: &TokenDigest, deed: &Deed) -> Result<EndOutcome, StoreError>;
+    async fn end_one(
+        &self,
+        member: &Member,
+        token: &TokenDigest,
+        audit: &AuditContext,
+    ) -> Result<EndOutcome, StoreError>;
 
     /// Ends every session of the member but this one, and every sign-in that waits for its code.
-    async fn end_others(&self, member: &Member, kept: &TokenDigest, deed: &Deed) -> Result<(), StoreError>;
+    async fn end_others(&self, member: &Member, kept: &TokenDigest, audit: &AuditContext) -> Result<(), StoreError>;
 }

@@ -17,7 +17,7 @@ use time::macros::datetime;
 use uuid::Uuid;
 
 use crate::fixtures::{
-    NOW, PASSWORD, ada, confirmed, confirmed_deed, hash, organisation, origin, run, session, signed_in,
+    NOW, PASSWORD, ada, confirmed, confirmed_audit, hash, organisation, origin, run, session, signed_in,
 };
 
 const NEW_PASSWORD: &str = "four herons at the jetty";
@@ -127,32 +127,32 @@ fn a_confirmed_member_changes_the_password_and_the_session_goes_on() {
     });
     accounts.expect_change_password().times(1).returning(|member, password, recorded| {
         assert_eq!((member, password), (&ada(), &new_hash()));
-        assert_eq!(recorded, &confirmed_deed());
+        assert_eq!(recorded, &confirmed_audit());
         Ok(())
     });
-    let (new, deed) = (Password::new(NEW_PASSWORD).unwrap(), origin().by(ada().actor()));
+    let (new, audit) = (Password::new(NEW_PASSWORD).unwrap(), origin().by(ada().actor()));
     confirmed(&signed_in(false), |ada| {
-        run(change_password((&accounts, &members(), &hasher), ada, &new, [3; 16], &deed)).unwrap();
+        run(change_password((&accounts, &members(), &hasher), ada, &new, [3; 16], &audit)).unwrap();
     });
 }
 
 #[test]
 fn a_name_is_changed_once_keeps_the_rules_and_is_no_one_elses() {
-    let deed = origin().by(ada().actor());
+    let audit = origin().by(ada().actor());
     let mut accounts = MockAccountStore::new();
     accounts.expect_change_name().times(1).returning(|member, name, recorded| {
         assert_eq!((member, name.as_str(), recorded), (&ada(), "Ada King", &origin().by(ada().actor())));
         Ok(NameOutcome::Changed)
     });
-    run(change_name(&accounts, &ada(), "Ada King", &deed)).unwrap();
-    run(change_name(&accounts, &ada(), "Ada", &deed)).unwrap();
-    let blank = run(change_name(&accounts, &ada(), " ", &deed));
+    run(change_name(&accounts, &ada(), "Ada King", &audit)).unwrap();
+    run(change_name(&accounts, &ada(), "Ada", &audit)).unwrap();
+    let blank = run(change_name(&accounts, &ada(), " ", &audit));
     assert!(matches!(blank, Err(ChangeNameError::Invalid(NameError::Blank))));
-    let reserved = run(change_name(&accounts, &ada(), "An operator", &deed));
+    let reserved = run(change_name(&accounts, &ada(), "An operator", &audit));
     assert!(matches!(reserved, Err(ChangeNameError::Invalid(NameError::Reserved))));
     accounts.checkpoint();
     accounts.expect_change_name().times(1).returning(|_, _, _| Ok(NameOutcome::Taken));
-    let taken = run(change_name(&accounts, &ada(), "Grace", &deed));
+    let taken = run(change_name(&accounts, &ada(), "Grace", &audit));
     assert!(matches!(taken, Err(ChangeNameError::Invalid(NameError::Taken))));
 }
 
@@ -181,13 +181,13 @@ fn try_to_change_email(
     });
     accounts.expect_change_email().returning(move |member, email, seen, new, recorded| {
         assert_eq!((member, email.as_str()), (&ada(), "countess@clinic.example"));
-        assert_eq!((seen, new, recorded), (&hash(), &new_hash(), &confirmed_deed()));
+        assert_eq!((seen, new, recorded), (&hash(), &new_hash(), &confirmed_audit()));
         Ok(outcome)
     });
     let (email, password) = (email.parse().unwrap(), PresentedPassword::new(password));
-    let deed = origin().by(ada().actor());
+    let audit = origin().by(ada().actor());
     confirmed(&signed_in(false), |ada| {
-        run(change_email((&accounts, &members, &hasher), ada, (&email, &password), [3; 16], &deed))
+        run(change_email((&accounts, &members, &hasher), ada, (&email, &password), [3; 16], &audit))
     })
 }
 
@@ -213,9 +213,9 @@ fn issue(
     organisation: OrganisationId,
     email: &str,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
-    let (email, deed) = (email.parse().unwrap(), origin().by(Actor::Operator(intake_domain::Operator::default())));
+    let (email, audit) = (email.parse().unwrap(), origin().by(Actor::Operator(intake_domain::Operator::default())));
     let link = (Token::new([5; 32]), LinkDelivery::Shown);
-    run(issue_password_reset((&members(), resets), organisation, &email, link, &deed))
+    run(issue_password_reset((&members(), resets), organisation, &email, link, &audit))
 }
 
 #[test]

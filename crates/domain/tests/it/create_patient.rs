@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use intake_domain::{
-    ApiKey, CreatePatientError, CreatedPatient, Environment, Field, KeyFormat, KeyHolder, KeyId, KeyRefusal,
-    KeyStanding, MockPatientRegister, PatientDraft, PatientId, PatientRequest, Registered, RequestDigest, StoreError,
+    ApiKey, CreatePatientError, CreatedPatient, Environment, Field, KeyCheck, KeyFormat, KeyHolder, KeyId, KeyRefusal,
+    MockPatientRegister, PatientDraft, PatientId, PatientRequest, Registered, RequestDigest, StoreError,
     create_patient,
 };
 use time::OffsetDateTime;
@@ -62,10 +62,10 @@ fn a_faulty_draft_never_reaches_the_register() {
     let mut register = MockPatientRegister::new();
     let holder = KeyHolder { key_id: KeyId::new(NOW, [0; 10]), organisation_id: organisation() };
     register
-        .expect_standing()
+        .expect_check_key()
         .times(1)
         .withf(|digest| *digest == key().digest())
-        .returning(move |_| Ok(KeyStanding::Active(holder)));
+        .returning(move |_| Ok(KeyCheck::Active(holder)));
     match create(&register, draft(""), None) {
         Err(CreatePatientError::Invalid(faults)) => assert_eq!(faults.as_slice()[0].field, Some(Field::FirstName)),
         other => panic!("{other:?}"),
@@ -76,9 +76,9 @@ fn a_faulty_draft_never_reaches_the_register() {
 fn a_stranger_with_a_faulty_draft_learns_only_that_the_key_is_refused() {
     for refusal in [KeyRefusal::Unknown, KeyRefusal::Revoked, KeyRefusal::Expired] {
         let mut register = MockPatientRegister::new();
-        register.expect_standing().times(1).returning(move |_| Ok(KeyStanding::Refused(refusal)));
+        register.expect_check_key().times(1).returning(move |_| Ok(KeyCheck::Refused(refusal)));
         match create(&register, draft(""), None) {
-            Err(CreatePatientError::KeyRefused(told)) => assert_eq!(told, refusal),
+            Err(CreatePatientError::KeyRefused(seen)) => assert_eq!(seen, refusal),
             other => panic!("{other:?}"),
         }
     }
@@ -100,7 +100,7 @@ fn a_failing_store_is_passed_on() {
     assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Overloaded))));
 
     let mut register = MockPatientRegister::new();
-    register.expect_standing().returning(|_| Err(StoreError::Unavailable("gone".into())));
+    register.expect_check_key().returning(|_| Err(StoreError::Unavailable("gone".into())));
     let result = create(&register, draft(""), None);
     assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Unavailable(_)))));
 }

@@ -2,8 +2,8 @@
 
 use futures_util::FutureExt;
 use intake_domain::{
-    AuditEntryId, Browser, ConfirmedMember, Deed, Member, MemberId, Name, OrganisationId, Origin, PasswordHash, Role,
-    SignedIn, Token,
+    AuditContext, AuditEntryId, Browser, ConfirmedMember, Member, MemberId, Name, OrganisationId, Origin, PasswordHash,
+    Role, SignedIn, Token,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -52,8 +52,8 @@ pub(crate) fn session() -> Token {
 }
 
 /// What a use case for a confirmed member records as done.
-pub(crate) fn confirmed_deed() -> Deed {
-    Deed { confirmed_in: Some(session().digest()), ..origin().by(ada().actor()) }
+pub(crate) fn confirmed_audit() -> AuditContext {
+    AuditContext { confirmed_in: Some(session().digest()), ..origin().by(ada().actor()) }
 }
 
 pub(crate) fn hash() -> PasswordHash {

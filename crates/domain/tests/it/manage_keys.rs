@@ -1,8 +1,8 @@
 //! The key use cases against a mocked store.
 
 use intake_domain::{
-    Actor, AddKeyOutcome, Deed, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError, MockKeyStore,
-    Name, Replacement, RevokeOutcome, create_key, list_keys, revoke_key,
+    Actor, AddKeyOutcome, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError,
+    MockKeyStore, Name, Replacement, RevokeOutcome, create_key, list_keys, revoke_key,
 };
 use time::macros::datetime;
 
@@ -12,7 +12,7 @@ fn format() -> KeyFormat {
     KeyFormat::new(&"intake".parse().unwrap(), Environment::Production)
 }
 
-fn deed() -> Deed {
+fn audit() -> AuditContext {
     origin().by(Actor::Operator(intake_domain::Operator::default()))
 }
 
@@ -31,7 +31,7 @@ fn key_request() -> KeyRequest {
 fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
     let mut keys = MockKeyStore::new();
     keys.expect_add_key().times(1).returning(|stored, recorded| {
-        assert_eq!(recorded, &deed());
+        assert_eq!(recorded, &audit());
         let key = format().mint([3; 32]);
         assert_eq!(stored.digest, key.digest());
         assert_eq!(stored.hint, &key.expose()[key.expose().len() - 4..]);
@@ -40,7 +40,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
         assert!(!format!("{stored:?}").contains(key.expose()));
         Ok(AddKeyOutcome::Added)
     });
-    let issued = run(create_key(&keys, &format(), key_request(), &deed())).unwrap();
+    let issued = run(create_key(&keys, &format(), key_request(), &audit())).unwrap();
     assert!(issued.key.expose().starts_with("intake_live_"));
     assert_eq!(format().parse(issued.key.expose()), Ok(issued.key));
 }
@@ -49,7 +49,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
 fn a_request_that_is_repeated_shows_no_second_key() {
     let mut keys = MockKeyStore::new();
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::AlreadyThere));
-    let result = run(create_key(&keys, &format(), key_request(), &deed()));
+    let result = run(create_key(&keys, &format(), key_request(), &audit()));
     assert!(matches!(result, Err(ManageKeysError::AlreadyMade)));
 }
 
@@ -63,7 +63,7 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
             Ok(added)
         });
         let request = KeyRequest { replaces, ..key_request() };
-        let result = run(create_key(&keys, &format(), request, &deed()));
+        let result = run(create_key(&keys, &format(), request, &audit()));
         assert_eq!(result.is_ok(), is_made);
         assert!(is_made || matches!(result, Err(ManageKeysError::NothingToReplace)));
     }
@@ -73,7 +73,7 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
 fn a_key_for_nobody_is_refused() {
     let mut keys = MockKeyStore::new();
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::NoSuchOrganisation));
-    let result = run(create_key(&keys, &format(), key_request(), &deed()));
+    let result = run(create_key(&keys, &format(), key_request(), &audit()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));
 
     let mut keys = MockKeyStore::new();
@@ -87,10 +87,10 @@ fn revoking_tells_when_the_key_was_first_revoked() {
     let mut keys = MockKeyStore::new();
     let first = datetime!(2025-01-01 0:00 UTC);
     keys.expect_revoke().times(1).returning(move |_, within, recorded| {
-        assert_eq!((within, recorded), (Some(organisation()), &deed()));
+        assert_eq!((within, recorded), (Some(organisation()), &audit()));
         Ok(RevokeOutcome::Revoked { at: first })
     });
-    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed()));
+    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &audit()));
     assert_eq!(revoked.unwrap(), first);
 }
 
@@ -98,7 +98,7 @@ fn revoking_tells_when_the_key_was_first_revoked() {
 fn revoking_an_unknown_key_says_so() {
     let mut keys = MockKeyStore::new();
     keys.expect_revoke().returning(|_, _, _| Ok(RevokeOutcome::NotFound));
-    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &deed()));
+    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &audit()));
     assert!(matches!(revoked, Err(ManageKeysError::NoSuchKey(_))));
 }
 

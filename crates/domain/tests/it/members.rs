@@ -184,8 +184,9 @@ fn an_invitation_is_good_for_72_hours() {
         Ok(InviteOutcome::Invited)
     });
     let email: EmailAddress = "grace@clinic.example".parse().unwrap();
-    let deed = origin().by(Actor::Operator(intake_domain::Operator::default()));
-    let made = invite_member(&invitations, organisation(), email.clone(), Role::KeyManager, Token::new([5; 32]), &deed);
+    let audit = origin().by(Actor::Operator(intake_domain::Operator::default()));
+    let made =
+        invite_member(&invitations, organisation(), email.clone(), Role::KeyManager, Token::new([5; 32]), &audit);
     let made = run(made).unwrap();
     assert_eq!((made.email, made.expires_at), (email, datetime!(2025-12-06 10:30 UTC)));
 }
@@ -195,8 +196,8 @@ fn who_cannot_be_invited_is_told_why() {
     let invite = |outcome: InviteOutcome| {
         let mut invitations = MockInvitationStore::new();
         invitations.expect_invite().times(1).returning(move |_, _| Ok(outcome));
-        let (email, deed) = (ada().email, origin().by(ada().actor()));
-        let made = invite_member(&invitations, organisation(), email, Role::Administrator, Token::new([5; 32]), &deed);
+        let (email, audit) = (ada().email, origin().by(ada().actor()));
+        let made = invite_member(&invitations, organisation(), email, Role::Administrator, Token::new([5; 32]), &audit);
         run(made).unwrap_err().to_string()
     };
     assert_eq!(invite(InviteOutcome::AlreadyMember), "ada@clinic.example is a member already");

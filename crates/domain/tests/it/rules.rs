@@ -125,7 +125,7 @@ fn control_and_bidirectional_characters_are_refused_in_every_text() {
         (Field::Country, "AU\t"),
         (Field::FirstName, "\t\n"),
     ] {
-        assert_eq!(fault(field, pasted), CHARACTERS, "told before blank and before the form");
+        assert_eq!(fault(field, pasted), CHARACTERS, "reported before blank and before the format");
     }
     assert!(with(Field::FirstName, "شيماء\u{200F}").is_ok(), "a mark of direction is part of ordinary text");
 }

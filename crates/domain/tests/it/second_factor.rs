@@ -1,16 +1,16 @@
 //! Getting, using and losing a second factor against mocked ports.
 
 use intake_domain::{
-    Action, Actor, AwaitedMember, CodeError, CodeOutcome, Deed, MockMemberStore, MockSecondFactorStore,
+    Action, Actor, AuditContext, AwaitedMember, CodeError, CodeOutcome, MockMemberStore, MockSecondFactorStore,
     MockSessionStore, OrganisationId, PresentedCode, Proof, RecoveryCode, ResetSecondFactorError, SecondFactorError,
     SecondFactorOutcome, SecondFactorRequest, Token, TotpSecret, finish_sign_in, replace_recovery_codes,
     reset_second_factor, turn_off_second_factor, turn_on_second_factor,
 };
 use uuid::Uuid;
 
-use crate::fixtures::{NOW, ada, confirmed, confirmed_deed, organisation, origin, run, signed_in};
+use crate::fixtures::{NOW, ada, confirmed, confirmed_audit, organisation, origin, run, signed_in};
 
-fn deed() -> Deed {
+fn audit() -> AuditContext {
     origin().by(ada().actor())
 }
 
@@ -25,7 +25,7 @@ fn codes() -> [RecoveryCode; 2] {
 fn try_to_turn_on(factors: &MockSecondFactorStore, code: &str) -> Result<(), SecondFactorError> {
     let (codes, code) = (codes(), PresentedCode::new(code));
     let request = SecondFactorRequest { secret: secret(), code: &code, recovery_codes: &codes };
-    confirmed(&signed_in(false), |ada| run(turn_on_second_factor(factors, ada, request, &deed())))
+    confirmed(&signed_in(false), |ada| run(turn_on_second_factor(factors, ada, request, &audit())))
 }
 
 fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Result<(), CodeError> {
@@ -40,7 +40,7 @@ fn try_to_finish(sessions: &MockSessionStore, code: &str) -> Result<(), CodeErro
 fn a_code_turns_it_on_and_is_used_up() {
     let mut factors = MockSecondFactorStore::new();
     factors.expect_turn_on().times(1).returning(|member, factor, recorded| {
-        assert_eq!((member, &factor.secret, recorded), (&ada(), &secret(), &confirmed_deed()));
+        assert_eq!((member, &factor.secret, recorded), (&ada(), &secret(), &confirmed_audit()));
         assert_eq!(factor.used_step, NOW.unix_timestamp() / 30);
         assert_eq!(factor.recovery_codes, codes().map(|code| code.digest()));
         Ok(SecondFactorOutcome::Changed)
@@ -67,7 +67,7 @@ fn it_is_turned_off_unless_the_organisation_requires_it() {
         Ok(SecondFactorOutcome::Changed)
     });
     let turn_off = |is_required: bool| {
-        confirmed(&signed_in(is_required), |ada| run(turn_off_second_factor(&factors, ada, &deed())))
+        confirmed(&signed_in(is_required), |ada| run(turn_off_second_factor(&factors, ada, &audit())))
     };
     assert!(matches!(turn_off(true), Err(SecondFactorError::Required)));
     turn_off(false).unwrap();
@@ -81,7 +81,7 @@ fn recovery_codes_are_replaced_by_their_digests() {
         Ok(SecondFactorOutcome::Changed)
     });
     let signed_in = signed_in(true);
-    confirmed(&signed_in, |ada| run(replace_recovery_codes(&factors, ada, &codes(), &deed()))).unwrap();
+    confirmed(&signed_in, |ada| run(replace_recovery_codes(&factors, ada, &codes(), &audit()))).unwrap();
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn an_operator_turns_it_off_for_a_member_of_that_organisation_alone() {
     factors.expect_turn_off().times(2).returning(move |_, _| Ok(outcomes.next().unwrap()));
     let reset = |organisation: OrganisationId, email: &str| {
         let email = email.parse().unwrap();
-        run(reset_second_factor((&members, &factors), organisation, &email, &deed()))
+        run(reset_second_factor((&members, &factors), organisation, &email, &audit()))
     };
     for (organisation, email) in
         [(Uuid::from_u128(2).into(), "ada@clinic.example"), (organisation(), "eve@clinic.example")]

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, AuditEntry, AuditEntryId, AuditLog, AuditedKey, Deed, ENTRIES_SEARCHED, EntryFilter, EntryPage,
-    EntryPosition, Name, OrganisationId, RecordedAction, RecordedActor, StoreError,
+    Action, Actor, AuditContext, AuditEntry, AuditEntryId, AuditLog, AuditedKey, ENTRIES_SEARCHED, EntryFilter,
+    EntryPage, EntryPosition, Name, OrganisationId, RecordedAction, RecordedActor, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -186,15 +186,15 @@ pub(crate) fn literal(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 
-/// Records a deed, within the transaction of the change. Recording it twice adds one entry.
+/// Adds the entry of a change, within its transaction. Adding it twice leaves one entry.
 pub(crate) fn record(
     connection: &mut PgConnection,
     organisation: Uuid,
     action: Action,
     subject: &str,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<()> {
-    add(connection, organisation, action, subject, None, deed)
+    add(connection, organisation, action, subject, None, audit)
 }
 
 /// Records, in each organisation of a person, what was done to the person's account.
@@ -203,23 +203,23 @@ pub(crate) fn record_in_all(
     member: Uuid,
     action: Action,
     subject: &str,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<()> {
     let own = memberships::table.filter(memberships::member_id.eq(member)).order(memberships::organisation_id);
     let organisations: Vec<Uuid> = own.select(memberships::organisation_id).load(connection)?;
-    organisations.into_iter().try_for_each(|organisation| record(connection, organisation, action, subject, deed))
+    organisations.into_iter().try_for_each(|organisation| record(connection, organisation, action, subject, audit))
 }
 
-/// Records a deed about an API key.
+/// Adds the entry of a change of an API key.
 pub(crate) fn record_about_key(
     connection: &mut PgConnection,
     organisation: Uuid,
     action: Action,
     subject: &str,
     key: &AuditedKey,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<()> {
-    add(connection, organisation, action, subject, Some(key), deed)
+    add(connection, organisation, action, subject, Some(key), audit)
 }
 
 fn add(
@@ -228,9 +228,9 @@ fn add(
     action: Action,
     subject: &str,
     key: Option<&AuditedKey>,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<()> {
-    let (member, operator) = match &deed.actor {
+    let (member, operator) = match &audit.actor {
         Actor::Member { id, email, .. } => (Some((id.as_uuid(), email.as_str())), None),
         Actor::Operator(operator) => (None, Some(operator)),
         Actor::Stranger => (None, None),
@@ -238,15 +238,15 @@ fn add(
     let reason = operator.map(|operator| operator.reason.as_str()).filter(|reason| !reason.is_empty());
     let row = (
         audit_entries::organisation_id.eq(organisation),
-        audit_entries::id.eq(deed.entry_id.as_uuid()),
+        audit_entries::id.eq(audit.entry_id.as_uuid()),
         audit_entries::action.eq(action.as_str()),
-        audit_entries::actor.eq(name_of(&deed.actor)),
+        audit_entries::actor.eq(name_of(&audit.actor)),
         audit_entries::actor_id.eq(member.map(|(id, _)| *id)),
         audit_entries::actor_email.eq(member.map(|(_, email)| email)),
         audit_entries::operator.eq(operator.and_then(|operator| operator.name.as_ref()).map(Name::as_str)),
         audit_entries::reason.eq(reason),
         audit_entries::subject.eq(subject),
-        audit_entries::address.eq(deed.address.map(|address| address.to_string())),
+        audit_entries::address.eq(audit.address.map(|address| address.to_string())),
         audit_entries::key_id.eq(key.map(|key| *key.id.as_uuid())),
         audit_entries::key_hint.eq(key.map(|key| key.hint.as_str())),
     );

@@ -1,6 +1,6 @@
 //! Whether the register is where it was known to be whole. A restored backup brings revoked keys back to life, and a
 //! new timeline is begun by a restore and by the promotion of a standby alike, while a copied data folder begins none.
-//! A dump makes tables anew. What tells the others apart is a service that was running: if the newest recorded deed
+//! A dump makes tables anew. What tells the others apart is a service that was running: if the newest audit entry
 //! that it has seen is there, then everything before it is, because PostgreSQL's log has an order, and a commit is seen
 //! by others only when it is on disk.
 
@@ -43,8 +43,8 @@ struct Origin {
 /// What a service has seen of the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The newest recorded deed. None: there was none.
-    newest_deed: Option<(Uuid, Uuid)>,
+    /// The newest audit entry. None: there was none.
+    newest_entry: Option<(Uuid, Uuid)>,
     /// When an operator last said that the register is whole.
     accepted_at: OffsetDateTime,
 }
@@ -89,7 +89,7 @@ fn look(connection: &mut PgConnection, seen: Option<Seen>) -> QueryResult<Look> 
     let is_known = origin.is_same_cluster && origin.is_same_timeline;
     // An operator who has since said that the register is whole knows better.
     let seen = seen.filter(|seen| seen.accepted_at >= origin.accepted_at);
-    let is_missing = match seen.and_then(|seen| seen.newest_deed) {
+    let is_missing = match seen.and_then(|seen| seen.newest_entry) {
         Some(entry) => !diesel::select(exists(audit_entries::table.find(entry))).get_result::<bool>(connection)?,
         // Nothing was recorded, so nothing can be missing.
         None => false,
@@ -106,6 +106,6 @@ fn look(connection: &mut PgConnection, seen: Option<Seen>) -> QueryResult<Look> 
     }
     let newest = audit_entries::table.order(audit_entries::at.desc());
     let newest = newest.select((audit_entries::organisation_id, audit_entries::id)).first(connection).optional()?;
-    let seen = Seen { newest_deed: newest, accepted_at: origin.accepted_at };
+    let seen = Seen { newest_entry: newest, accepted_at: origin.accepted_at };
     Ok(if is_known { Look::Known(seen) } else { Look::Promoted(seen) })
 }

@@ -24,8 +24,8 @@ const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifie
 /// How long to wait for a table that others use, such as a transaction that the restored database holds prepared.
 const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tries: 3, pause: Duration::from_secs(1) };
 
-/// When the newest recorded deed was done: what was done later is not in this database. None: nothing is recorded.
-pub fn newest_deed(owner: &DatabaseUrl) -> Result<Option<OffsetDateTime>, SchemaError> {
+/// The time of the newest audit entry: no later change is in this database. None: there are no entries.
+pub fn newest_entry(owner: &DatabaseUrl) -> Result<Option<OffsetDateTime>, SchemaError> {
     let newest = audit_entries::table.select(audit_entries::at).order(audit_entries::at.desc());
     newest.first(&mut connect(owner)?).optional().map_err(failed)
 }
@@ -55,7 +55,7 @@ pub fn newest_patients(owner: &DatabaseUrl) -> Result<Vec<NewestPatient>, Schema
 }
 
 /// Those of these audit entries that are not in the database.
-pub fn missing_deeds(owner: &DatabaseUrl, entries: &[AuditEntryId]) -> Result<Vec<AuditEntryId>, SchemaError> {
+pub fn missing_entries(owner: &DatabaseUrl, entries: &[AuditEntryId]) -> Result<Vec<AuditEntryId>, SchemaError> {
     #[derive(QueryableByName)]
     struct Missing {
         #[diesel(sql_type = SqlUuid)]

@@ -141,7 +141,7 @@ impl PatientFeed for PostgresPatientFeed {
         let scope = *scope;
         let patients = i64::try_from(patients).unwrap_or(i64::MAX);
         self.run(move |connection| {
-            let query = diesel::sql_query("SELECT feed_told($1, $2, $3)");
+            let query = diesel::sql_query("SELECT feed_record_export($1, $2, $3)");
             let query = query.bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
             query.bind::<SqlUuid, _>(*until.as_uuid()).bind::<BigInt, _>(patients).execute(connection).map(drop)
         })

@@ -16,7 +16,7 @@ use crate::schema::{organisations, readers};
 /// What a reader gets. The functions make marks for it, because it may write nothing itself.
 const GRANTS: &str = "GRANT USAGE ON SCHEMA public TO {role};
     GRANT SELECT ON patients_v1, erasures_v1 TO {role};
-    GRANT EXECUTE ON FUNCTION feed_now, feed_open, feed_mark, feed_told TO {role};";
+    GRANT EXECUTE ON FUNCTION feed_now, feed_open, feed_mark, feed_record_export TO {role};";
 
 /// What else a role may use, by any grant: its own, that of a role it is a member of, or that of everybody.
 const OTHER_GRANTS: &str = "SELECT relname::text AS name FROM pg_class

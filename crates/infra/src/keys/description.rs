@@ -2,7 +2,7 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, AuditedKey, ChangeKeyOutcome, Deed, KeyNote, Name};
+use intake_domain::{Action, AuditContext, AuditedKey, ChangeKeyOutcome, KeyNote, Name};
 use uuid::Uuid;
 
 use crate::audit::log::record_about_key;
@@ -14,7 +14,7 @@ pub(crate) fn rename(
     organisation: Uuid,
     key: Uuid,
     name: &Name,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<ChangeKeyOutcome> {
     connection.transaction(|connection| {
         let Some(Changeable { name: old, audited, .. }) = locked(connection, organisation, key)? else {
@@ -27,7 +27,7 @@ pub(crate) fn rename(
             .set(api_keys::name.eq(name.as_str()))
             .execute(connection)?;
         let subject = format!("{old} → {name}");
-        record_about_key(connection, organisation, Action::KeyRenamed, &subject, &audited, deed)?;
+        record_about_key(connection, organisation, Action::KeyRenamed, &subject, &audited, audit)?;
         Ok(ChangeKeyOutcome::Changed)
     })
 }
@@ -38,7 +38,7 @@ pub(crate) fn write_note(
     organisation: Uuid,
     key: Uuid,
     note: &KeyNote,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<ChangeKeyOutcome> {
     connection.transaction(|connection| {
         let Some(Changeable { name, note: old, audited }) = locked(connection, organisation, key)? else {
@@ -49,7 +49,7 @@ pub(crate) fn write_note(
         }
         let text = Some(note.as_str()).filter(|text| !text.is_empty());
         diesel::update(api_keys::table.find((organisation, key))).set(api_keys::note.eq(text)).execute(connection)?;
-        record_about_key(connection, organisation, Action::KeyNoted, &name, &audited, deed)?;
+        record_about_key(connection, organisation, Action::KeyNoted, &name, &audited, audit)?;
         Ok(ChangeKeyOutcome::Changed)
     })
 }

@@ -2,7 +2,7 @@
 
 use diesel::prelude::*;
 use diesel::sql_types::{Array, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{EXPIRY_TOLD_BEFORE, ExpiringKey};
+use intake_domain::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -13,29 +13,29 @@ const CLAIMED_MAX: u32 = 100;
 /// one alone. Found and marked apart, because Citus cannot limit a change of rows on several nodes.
 pub(super) fn claim(connection: &mut PgConnection, now: OffsetDateTime) -> QueryResult<Vec<ExpiringKey>> {
     let ends_soon = format!(
-        "expiry_told_at IS NULL AND revoked_at IS NULL AND expires_at > $1 AND expires_at <= $2
+        "expiry_announced_at IS NULL AND revoked_at IS NULL AND expires_at > $1 AND expires_at <= $2
             AND expires_at - key.created_at > interval '{} days'",
-        EXPIRY_TOLD_BEFORE.whole_days()
+        EXPIRY_ANNOUNCED_BEFORE.whole_days()
     );
     let find = format!(
         "SELECT organisation_id, id FROM api_keys AS key WHERE {ends_soon} ORDER BY expires_at LIMIT {CLAIMED_MAX}"
     );
     let found = diesel::sql_query(find)
         .bind::<Timestamptz, _>(now)
-        .bind::<Timestamptz, _>(now + EXPIRY_TOLD_BEFORE)
+        .bind::<Timestamptz, _>(now + EXPIRY_ANNOUNCED_BEFORE)
         .load::<Found>(connection)?;
     if found.is_empty() {
         return Ok(vec![]);
     }
     let (organisations, keys): (Vec<_>, Vec<_>) = found.into_iter().map(|key| (key.organisation_id, key.id)).unzip();
     let mark = format!(
-        "UPDATE api_keys AS key SET expiry_told_at = $1 FROM organisations AS organisation
+        "UPDATE api_keys AS key SET expiry_announced_at = $1 FROM organisations AS organisation
          WHERE organisation.id = key.organisation_id AND key.organisation_id = ANY ($3) AND key.id = ANY ($4) AND {ends_soon}
          RETURNING key.organisation_id, organisation.name AS organisation_name, key.name, key.hint, key.expires_at"
     );
     let claimed = diesel::sql_query(mark)
         .bind::<Timestamptz, _>(now)
-        .bind::<Timestamptz, _>(now + EXPIRY_TOLD_BEFORE)
+        .bind::<Timestamptz, _>(now + EXPIRY_ANNOUNCED_BEFORE)
         .bind::<Array<SqlUuid>, _>(organisations)
         .bind::<Array<SqlUuid>, _>(keys)
         .load::<Claimed>(connection)?;

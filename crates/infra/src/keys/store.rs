@@ -5,9 +5,9 @@ use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Timestamptz};
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome, Deed, ExpiringKey,
-    KEYS_PER_DAY_MAX, KeyDigest, KeyHolder, KeyId, KeyNote, KeyPage, KeyRecord, KeySearch, KeyStore, Name, NewKey,
-    OrganisationId, OrganisationRecord, RevokeOutcome, StoreError,
+    ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome,
+    ExpiringKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder, KeyId, KeyNote, KeyPage, KeyRecord, KeySearch, KeyStore, Name,
+    NewKey, OrganisationId, OrganisationRecord, RevokeOutcome, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -55,11 +55,11 @@ impl KeyStore for PostgresKeyStore {
         organisation: OrganisationId,
         key: KeyId,
         name: &Name,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<ChangeKeyOutcome, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let (name, deed) = (name.clone(), deed.clone());
-        self.0.run_for(organisation, move |connection| rename(connection, organisation, key, &name, &deed)).await
+        let (name, audit) = (name.clone(), audit.clone());
+        self.0.run_for(organisation, move |connection| rename(connection, organisation, key, &name, &audit)).await
     }
 
     async fn write_note(
@@ -67,17 +67,17 @@ impl KeyStore for PostgresKeyStore {
         organisation: OrganisationId,
         key: KeyId,
         note: &KeyNote,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<ChangeKeyOutcome, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let (note, deed) = (note.clone(), deed.clone());
-        self.0.run_for(organisation, move |connection| write_note(connection, organisation, key, &note, &deed)).await
+        let (note, audit) = (note.clone(), audit.clone());
+        self.0.run_for(organisation, move |connection| write_note(connection, organisation, key, &note, &audit)).await
     }
 
-    async fn add_key(&self, key: &NewKey, deed: &Deed) -> Result<AddKeyOutcome, StoreError> {
-        let (key, deed) = (key.clone(), deed.clone());
+    async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError> {
+        let (key, audit) = (key.clone(), audit.clone());
         let added = self.0.run(move |connection| {
-            let added = connection.transaction(|connection| add_key(connection, &key, &deed));
+            let added = connection.transaction(|connection| add_key(connection, &key, &audit));
             // Errors are sorted outside the transaction, which an error must end.
             match added {
                 // Where keys are divided among nodes, only their homes are unique everywhere.
@@ -115,23 +115,23 @@ impl KeyStore for PostgresKeyStore {
         self.0.run(move |connection| expiring::claim(connection, now)).await
     }
 
-    async fn clear_sent_in_clear(&self, key: KeyId, deed: &Deed) -> Result<ClearMarkOutcome, StoreError> {
-        let (id, deed) = (*key.as_uuid(), deed.clone());
-        self.0.run(move |connection| clear_sent_in_clear(connection, id, &deed)).await
+    async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError> {
+        let (id, audit) = (*key.as_uuid(), audit.clone());
+        self.0.run(move |connection| clear_sent_in_clear(connection, id, &audit)).await
     }
 
     async fn revoke(
         &self,
         key: KeyId,
         within: Option<OrganisationId>,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<RevokeOutcome, StoreError> {
-        let (id, within, deed) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), deed.clone());
-        self.0.run(move |connection| revoke(connection, id, within, &deed)).await
+        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
+        self.0.run(move |connection| revoke(connection, id, within, &audit)).await
     }
 }
 
-fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryResult<AddKeyOutcome> {
+fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) -> QueryResult<AddKeyOutcome> {
     match whole::locked(connection, *key.organisation_id.as_uuid())? {
         None => return Ok(AddKeyOutcome::NoSuchOrganisation),
         Some(OrganisationRecord { suspended_at: None, closed_at: None, .. }) => {}
@@ -140,14 +140,15 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
     // What people know about a key holds for its replacement.
     let mut note = None;
     if let Some(replacement) = key.replaces {
-        let replaced =
-            api_keys::table.find((key.organisation_id.as_uuid(), replacement.key.as_uuid())).filter(is_active(deed.at));
+        let replaced = api_keys::table
+            .find((key.organisation_id.as_uuid(), replacement.key.as_uuid()))
+            .filter(is_active(audit.at));
         match replaced.select(api_keys::note).first::<Option<String>>(connection).optional()? {
             Some(found) => note = found,
             None => return Ok(AddKeyOutcome::NothingToReplace),
         }
     }
-    if matches!(deed.actor, Actor::Member { .. }) && others_of_the_day(connection, key)? >= i64::from(KEYS_PER_DAY_MAX)
+    if matches!(audit.actor, Actor::Member { .. }) && others_of_the_day(connection, key)? >= i64::from(KEYS_PER_DAY_MAX)
     {
         return Ok(AddKeyOutcome::TooManyToday);
     }
@@ -161,20 +162,20 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
         api_keys::digest.eq(digest),
         api_keys::hint.eq(&key.hint),
         api_keys::created_at.eq(key.created_at),
-        api_keys::created_by.eq(name_of(&deed.actor)),
+        api_keys::created_by.eq(name_of(&audit.actor)),
         api_keys::expires_at.eq(key.expires_at),
         api_keys::replaces.eq(key.replaces.map(|replacement| *replacement.key.as_uuid())),
         api_keys::replaced_ends_after.eq(ends_after),
         api_keys::note.eq(note),
     );
     if diesel::insert_into(api_keys::table).values(row).on_conflict_do_nothing().execute(connection)? > 0 {
-        if active_keys(connection, *key.organisation_id.as_uuid(), deed.at)? > i64::from(ACTIVE_KEYS_MAX) {
+        if active_keys(connection, *key.organisation_id.as_uuid(), audit.at)? > i64::from(ACTIVE_KEYS_MAX) {
             return Err(diesel::result::Error::RollbackTransaction);
         }
         directory::write(connection, key)?;
         let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
         let audited = AuditedKey { id: key.id, hint: key.hint.clone() };
-        record_about_key(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), &audited, deed)?;
+        record_about_key(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), &audited, audit)?;
         return Ok(AddKeyOutcome::Added);
     }
     // The row is this very key if an earlier run of this work was committed and its answer lost.
@@ -184,7 +185,7 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, deed: &Deed) -> QueryRes
     Ok(if is_same { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
 }
 
-fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, deed: &Deed) -> QueryResult<ClearMarkOutcome> {
+fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, audit: &AuditContext) -> QueryResult<ClearMarkOutcome> {
     connection.transaction(|connection| {
         let Some((organisation, name, audited)) = named(connection, id, None)? else {
             return Ok(ClearMarkOutcome::NotFound);
@@ -194,14 +195,19 @@ fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, deed: &Deed) -> 
         if diesel::update(marked).set(cleared).execute(connection)? == 0 {
             return Ok(ClearMarkOutcome::NotMarked);
         }
-        record_about_key(connection, organisation, Action::KeyMarkCleared, &name, &audited, deed)?;
+        record_about_key(connection, organisation, Action::KeyMarkCleared, &name, &audited, audit)?;
         Ok(ClearMarkOutcome::Cleared)
     })
 }
 
 /// First suspends the key, and revokes it when that is committed: so no use is allowed after the moment that is
 /// recorded.
-fn revoke(connection: &mut PgConnection, id: Uuid, within: Option<Uuid>, deed: &Deed) -> QueryResult<RevokeOutcome> {
+fn revoke(
+    connection: &mut PgConnection,
+    id: Uuid,
+    within: Option<Uuid>,
+    audit: &AuditContext,
+) -> QueryResult<RevokeOutcome> {
     let Some((organisation, name, audited)) = named(connection, id, within)? else {
         return Ok(RevokeOutcome::NotFound);
     };
@@ -216,11 +222,11 @@ fn revoke(connection: &mut PgConnection, id: Uuid, within: Option<Uuid>, deed: &
         // The beginning of this transaction, which is after the end of the key. Citus takes no clock_timestamp() here.
         let change = (
             api_keys::revoked_at.eq(now()),
-            api_keys::revoked_by.eq(name_of(&deed.actor)),
+            api_keys::revoked_by.eq(name_of(&audit.actor)),
             api_keys::suspended_at.eq(suspended_at.flatten()),
         );
         if diesel::update(active).set(change).execute(connection)? > 0 {
-            record_about_key(connection, organisation, Action::KeyRevoked, &name, &audited, deed)?;
+            record_about_key(connection, organisation, Action::KeyRevoked, &name, &audited, audit)?;
         }
         let revoked_at = key.select(api_keys::revoked_at.assume_not_null());
         Ok(RevokeOutcome::Revoked { at: revoked_at.first(connection)? })

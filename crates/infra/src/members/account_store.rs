@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    AccountStore, Action, Deed, EmailAddress, EmailOutcome, Member, Name, NameOutcome, PasswordHash, StoreError,
+    AccountStore, Action, AuditContext, EmailAddress, EmailOutcome, Member, Name, NameOutcome, PasswordHash, StoreError,
 };
 use uuid::Uuid;
 
@@ -17,8 +17,8 @@ use crate::sessions::row::end_others;
 
 #[async_trait]
 impl AccountStore for PostgresMembers {
-    async fn change_name(&self, member: &Member, name: &Name, deed: &Deed) -> Result<NameOutcome, StoreError> {
-        let (member, name, deed) = (member.clone(), name.clone(), deed.clone());
+    async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<NameOutcome, StoreError> {
+        let (member, name, audit) = (member.clone(), name.clone(), audit.clone());
         let done = self.0.transaction(move |connection| {
             let id = *member.id.as_uuid();
             lock_member(connection, id)?;
@@ -28,7 +28,7 @@ impl AccountStore for PostgresMembers {
                 }
             }
             diesel::update(members::table.find(id)).set(members::name.eq(name.as_str())).execute(connection)?;
-            record_in_all(connection, id, Action::NameChanged, name.as_str(), &deed)?;
+            record_in_all(connection, id, Action::NameChanged, name.as_str(), &audit)?;
             Ok(NameOutcome::Changed)
         });
         done.await
@@ -40,12 +40,12 @@ impl AccountStore for PostgresMembers {
         email: &EmailAddress,
         seen: &PasswordHash,
         new: &PasswordHash,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<EmailOutcome, StoreError> {
-        let (id, email, deed) = (*member.id.as_uuid(), email.clone(), deed.clone());
+        let (id, email, audit) = (*member.id.as_uuid(), email.clone(), audit.clone());
         let (seen, new) = (seen.clone(), new.clone());
         let done = self.0.transaction(move |connection| {
-            assert_confirmed(connection, &deed)?;
+            assert_confirmed(connection, &audit)?;
             match lock_member(connection, id)? {
                 Some(hash) if hash == seen.as_str() => {}
                 // By an earlier run that was committed and whose answer was lost.
@@ -64,20 +64,25 @@ impl AccountStore for PostgresMembers {
             }
             let own = members::table.find(id);
             diesel::update(own).set(members::password_hash.eq(new.as_str())).execute(connection)?;
-            put_email(connection, id, &email, &deed)?;
+            put_email(connection, id, &email, &audit)?;
             Ok(EmailOutcome::Changed)
         });
         done.await
     }
 
-    async fn change_password(&self, member: &Member, password: &PasswordHash, deed: &Deed) -> Result<(), StoreError> {
-        let (member, password, deed) = (member.clone(), password.clone(), deed.clone());
+    async fn change_password(
+        &self,
+        member: &Member,
+        password: &PasswordHash,
+        audit: &AuditContext,
+    ) -> Result<(), StoreError> {
+        let (member, password, audit) = (member.clone(), password.clone(), audit.clone());
         let done = self.0.transaction(move |connection| {
             let id = *member.id.as_uuid();
-            assert_confirmed(connection, &deed)?;
+            assert_confirmed(connection, &audit)?;
             put_password(connection, id, &password)?;
-            end_others(connection, id, &deed)?;
-            record_in_all(connection, id, Action::PasswordChanged, member.email.as_str(), &deed)
+            end_others(connection, id, &audit)?;
+            record_in_all(connection, id, Action::PasswordChanged, member.email.as_str(), &audit)
         });
         done.await
     }
@@ -111,15 +116,15 @@ pub(crate) fn put_email(
     connection: &mut PgConnection,
     member: Uuid,
     email: &EmailAddress,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<()> {
     let new = (members::email.eq(email.as_str()), members::email_folded.eq(email.folded()));
     diesel::update(members::table.find(member)).set(new).execute(connection)?;
     // It was sent to the earlier address.
     diesel::delete(password_resets::table.find(member)).execute(connection)?;
     diesel::delete(email_changes::table.find(member)).execute(connection)?;
-    end_others(connection, member, deed)?;
-    record_in_all(connection, member, Action::EmailChanged, email.as_str(), deed)
+    end_others(connection, member, audit)?;
+    record_in_all(connection, member, Action::EmailChanged, email.as_str(), audit)
 }
 
 /// Stores a member's password, lets codes work again after too many wrong ones, and ends what was begun with the one

@@ -6,7 +6,7 @@
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::result::Error;
-use intake_domain::{Actor, CONFIRMATION_LIMIT, ConfirmOutcome, Deed, Evidence, Proof, TokenDigest};
+use intake_domain::{Actor, AuditContext, CONFIRMATION_LIMIT, ConfirmOutcome, Evidence, Proof, TokenDigest};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -22,12 +22,12 @@ pub(crate) fn lock_member(connection: &mut PgConnection, member: Uuid) -> QueryR
     members::table.find(member).select(members::password_hash).for_no_key_update().first(connection).optional()
 }
 
-/// Fails unless the session in which the deed was confirmed goes on, and was confirmed not too long ago. Locks the
+/// Fails unless the session in which the member confirmed goes on, and the confirmation is recent. Locks the
 /// member.
-pub(crate) fn assert_confirmed(connection: &mut PgConnection, deed: &Deed) -> QueryResult<()> {
-    let (Actor::Member { id, .. }, Some(session)) = (&deed.actor, &deed.confirmed_in) else { return Ok(()) };
+pub(crate) fn assert_confirmed(connection: &mut PgConnection, audit: &AuditContext) -> QueryResult<()> {
+    let (Actor::Member { id, .. }, Some(session)) = (&audit.actor, &audit.confirmed_in) else { return Ok(()) };
     lock_member(connection, *id.as_uuid())?;
-    let session = own_session(session, *id.as_uuid()).filter(sessions::confirmed_at.gt(deed.at - CONFIRMATION_LIMIT));
+    let session = own_session(session, *id.as_uuid()).filter(sessions::confirmed_at.gt(audit.at - CONFIRMATION_LIMIT));
     let goes_on = diesel::select(diesel::dsl::exists(session)).get_result::<bool>(connection)?;
     if goes_on { Ok(()) } else { Err(session_ended()) }
 }
@@ -37,16 +37,16 @@ pub(crate) fn confirm(
     connection: &mut PgConnection,
     session: &TokenDigest,
     evidence: &Evidence,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<ConfirmOutcome> {
-    let Actor::Member { id, .. } = &deed.actor else { return Ok(ConfirmOutcome::NotEnough) };
+    let Actor::Member { id, .. } = &audit.actor else { return Ok(ConfirmOutcome::NotEnough) };
     let id = *id.as_uuid();
     connection.transaction(|connection| {
         let hash = lock_member(connection, id)?;
         let own = own_session(session, id);
         let confirmed_at = own.select(sessions::confirmed_at).first::<Option<OffsetDateTime>>(connection).optional()?;
         let confirmed_at = confirmed_at.ok_or_else(session_ended)?;
-        if confirmed_at == Some(deed.at) {
+        if confirmed_at == Some(audit.at) {
             // By an earlier run that was committed and whose answer was lost.
             return Ok(ConfirmOutcome::Confirmed);
         }
@@ -63,12 +63,12 @@ pub(crate) fn confirm(
             }
             Evidence::Passkey { passkey, .. } => Some(Proof::Passkey(*passkey)),
         };
-        match proof.map_or(Ok(ProofOutcome::UsedUp), |proof| use_up(connection, id, proof, deed.at))? {
+        match proof.map_or(Ok(ProofOutcome::UsedUp), |proof| use_up(connection, id, proof, audit.at))? {
             ProofOutcome::UsedUp => {}
             ProofOutcome::Wrong => return Ok(ConfirmOutcome::WrongFactor),
             ProofOutcome::Locked => return Ok(ConfirmOutcome::Locked),
         }
-        diesel::update(own).set(sessions::confirmed_at.eq(deed.at)).execute(connection)?;
+        diesel::update(own).set(sessions::confirmed_at.eq(audit.at)).execute(connection)?;
         Ok(ConfirmOutcome::Confirmed)
     })
 }

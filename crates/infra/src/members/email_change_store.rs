@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, Deed, EmailAddress, EmailChangeStore, EmailOutcome, Member, NewMemberLink, StoreError, TokenDigest,
+    Account, Action, AuditContext, EmailAddress, EmailChangeStore, EmailOutcome, Member, NewMemberLink, StoreError,
+    TokenDigest,
 };
 use time::OffsetDateTime;
 
@@ -22,11 +23,11 @@ impl EmailChangeStore for PostgresMembers {
         member: &Member,
         email: &EmailAddress,
         link: &NewMemberLink,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<(), StoreError> {
-        let (member, email, link, deed) = (member.clone(), email.clone(), link.clone(), deed.clone());
+        let (member, email, link, audit) = (member.clone(), email.clone(), link.clone(), audit.clone());
         let done = self.0.transaction(move |connection| {
-            assert_confirmed(connection, &deed)?;
+            assert_confirmed(connection, &audit)?;
             let what = (
                 email_changes::email.eq(email.as_str()),
                 email_changes::token_digest.eq(link.token.as_bytes().as_slice()),
@@ -38,7 +39,7 @@ impl EmailChangeStore for PostgresMembers {
                 .do_update()
                 .set(what)
                 .execute(connection)?;
-            record_in_all(connection, *member.id.as_uuid(), Action::EmailChangeRequested, email.as_str(), &deed)
+            record_in_all(connection, *member.id.as_uuid(), Action::EmailChangeRequested, email.as_str(), &audit)
         });
         done.await
     }
@@ -65,9 +66,9 @@ impl EmailChangeStore for PostgresMembers {
         token: &TokenDigest,
         account: &Account,
         email: &EmailAddress,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<Option<EmailOutcome>, StoreError> {
-        let (token, account, email, deed) = (*token, account.clone(), email.clone(), deed.clone());
+        let (token, account, email, audit) = (*token, account.clone(), email.clone(), audit.clone());
         let done = self.0.transaction(move |connection| {
             // As those do who end the link.
             lock_member(connection, *account.id.as_uuid())?;
@@ -75,7 +76,7 @@ impl EmailChangeStore for PostgresMembers {
                 .find(account.id.as_uuid())
                 .filter(email_changes::token_digest.eq(token.as_bytes().as_slice()))
                 .filter(email_changes::email.eq(email.as_str()))
-                .filter(email_changes::expires_at.gt(deed.at));
+                .filter(email_changes::expires_at.gt(audit.at));
             if diesel::delete(open).execute(connection)? == 0 {
                 // Used by an earlier run whose answer was lost, or by another person.
                 let own = members::table.find(account.id.as_uuid()).filter(members::email.eq(email.as_str()));
@@ -85,7 +86,7 @@ impl EmailChangeStore for PostgresMembers {
             if !others_with(connection, &email.folded(), *account.id.as_uuid())?.is_empty() {
                 return Ok(Some(EmailOutcome::Taken));
             }
-            put_email(connection, *account.id.as_uuid(), &email, &deed)?;
+            put_email(connection, *account.id.as_uuid(), &email, &audit)?;
             Ok(Some(EmailOutcome::Changed))
         });
         done.await

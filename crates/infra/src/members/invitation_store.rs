@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, Deed, EmailAddress, Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, Invitation,
+    Action, Actor, AuditContext, EmailAddress, Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, Invitation,
     InvitationStore, InviteOutcome, JoinOutcome, NewInvitation, NewSession, OpenInvitation, OrganisationId, PEOPLE_MAX,
     StoreError, TokenDigest, WithdrawOutcome,
 };
@@ -26,24 +26,24 @@ use crate::sessions::row::{await_code, insert_session, is_started};
 
 #[async_trait]
 impl InvitationStore for PostgresMembers {
-    async fn invite(&self, invitation: &NewInvitation, deed: &Deed) -> Result<InviteOutcome, StoreError> {
-        let (invitation, deed) = (invitation.clone(), deed.clone());
+    async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<InviteOutcome, StoreError> {
+        let (invitation, audit) = (invitation.clone(), audit.clone());
         let done = self.0.run(move |connection| {
             let organisation = *invitation.organisation_id.as_uuid();
-            let invited_by = match &deed.actor {
+            let invited_by = match &audit.actor {
                 Actor::Member { id, .. } => Some(*id.as_uuid()),
                 Actor::Operator(_) | Actor::Stranger => None,
             };
             let stored = connection.transaction(|connection| {
-                if !may_administer(connection, organisation, &deed)? {
+                if !may_administer(connection, organisation, &audit)? {
                     return Ok(InviteOutcome::NotAdministrator);
                 }
                 // Exclusively: of two invitations to one address at the same moment, the later one ends the earlier.
                 if whole::locked_exclusively(connection, organisation)?.is_none_or(|found| found.closed_at.is_some()) {
                     return Ok(InviteOutcome::NoSuchOrganisation);
                 }
-                if matches!(deed.actor, Actor::Member { .. })
-                    && are_too_many(connection, organisation, &invitation.email, &deed)?
+                if matches!(audit.actor, Actor::Member { .. })
+                    && are_too_many(connection, organisation, &invitation.email, &audit)?
                 {
                     return Ok(InviteOutcome::TooManyLately);
                 }
@@ -61,10 +61,10 @@ impl InvitationStore for PostgresMembers {
                     invitations::invited_by.eq(invited_by),
                 );
                 diesel::insert_into(invitations::table).values(row).on_conflict_do_nothing().execute(connection)?;
-                if people(connection, organisation, deed.at)? > i64::from(PEOPLE_MAX) {
+                if people(connection, organisation, audit.at)? > i64::from(PEOPLE_MAX) {
                     return Err(diesel::result::Error::RollbackTransaction);
                 }
-                record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), &deed)?;
+                record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), &audit)?;
                 Ok(InviteOutcome::Invited)
             });
             // Errors are sorted outside the transaction, which an error must end.
@@ -121,11 +121,11 @@ impl InvitationStore for PostgresMembers {
         &self,
         organisation: OrganisationId,
         token: &TokenDigest,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<WithdrawOutcome, StoreError> {
-        let (organisation, token, deed) = (*organisation.as_uuid(), *token, deed.clone());
+        let (organisation, token, audit) = (*organisation.as_uuid(), *token, audit.clone());
         let done = self.0.transaction(move |connection| {
-            if !may_administer(connection, organisation, &deed)? {
+            if !may_administer(connection, organisation, &audit)? {
                 return Ok(WithdrawOutcome::NotAdministrator);
             }
             let own = invitations::table
@@ -137,7 +137,7 @@ impl InvitationStore for PostgresMembers {
             let Some(email) = email else {
                 return Ok(WithdrawOutcome::NoSuchInvitation);
             };
-            record(connection, organisation, Action::InvitationWithdrawn, &email, &deed)?;
+            record(connection, organisation, Action::InvitationWithdrawn, &email, &audit)?;
             Ok(WithdrawOutcome::Withdrawn)
         });
         done.await
@@ -148,9 +148,9 @@ impl InvitationStore for PostgresMembers {
         token: &TokenDigest,
         guest: &Guest,
         session: &NewSession,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<JoinOutcome, StoreError> {
-        let (token, guest, session, deed) = (*token, guest.clone(), session.clone(), deed.clone());
+        let (token, guest, session, audit) = (*token, guest.clone(), session.clone(), audit.clone());
         let done = self.0.run(move |connection| {
             let joined = connection.transaction(|connection| {
                 if is_started(connection, &session)? {
@@ -160,7 +160,7 @@ impl InvitationStore for PostgresMembers {
                 match &guest {
                     Guest::New(member) => {
                         let open =
-                            open(connection, &token, deed.at)?.and_then(|(email, ..)| Some((folded(&email)?, email)));
+                            open(connection, &token, audit.at)?.and_then(|(email, ..)| Some((folded(&email)?, email)));
                         let (email_folded, email) = open.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
                         let others = others_with(connection, &email_folded, *member.id.as_uuid())?;
                         if others.iter().any(|other| !other.has_salt_of(&member.password)) {
@@ -184,7 +184,7 @@ impl InvitationStore for PostgresMembers {
                         if has_factor.first::<bool>(connection)? {
                             // Found out here, because the page on which the code is typed cannot say it.
                             let invited_to =
-                                open(connection, &token, deed.at)?.map(|(_, organisation, _)| organisation);
+                                open(connection, &token, audit.at)?.map(|(_, organisation, _)| organisation);
                             let organisation = invited_to.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
                             if is_anothers(connection, organisation, *account.id.as_uuid(), account.name.as_str())? {
                                 return Err(NotJoined::Refused(JoinOutcome::NameTaken));
@@ -194,8 +194,8 @@ impl InvitationStore for PostgresMembers {
                         }
                     }
                 }
-                let organisation = accept(connection, &token, *session.member_id.as_uuid(), &deed)?;
-                insert_session(connection, &session, Some(organisation), &deed)?;
+                let organisation = accept(connection, &token, *session.member_id.as_uuid(), &audit)?;
+                insert_session(connection, &session, Some(organisation), &audit)?;
                 Ok(JoinOutcome::Joined)
             });
             match joined {
@@ -214,10 +214,10 @@ fn are_too_many(
     connection: &mut PgConnection,
     organisation: Uuid,
     guest: &EmailAddress,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<bool> {
     let by_members = |time| {
-        recorded_since(organisation, Action::MemberInvited, deed.at - time).filter(audit_entries::actor.is_not_null())
+        recorded_since(organisation, Action::MemberInvited, audit.at - time).filter(audit_entries::actor.is_not_null())
     };
     let of_the_hour: i64 = by_members(Duration::HOUR).count().get_result(connection)?;
     let to_one = by_members(Duration::DAY).filter(audit_entries::subject.ilike(literal(guest.as_str())));

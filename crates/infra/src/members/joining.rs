@@ -2,7 +2,7 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, Deed, EmailAddress, JoinOutcome, TokenDigest};
+use intake_domain::{Action, AuditContext, EmailAddress, JoinOutcome, TokenDigest};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -53,11 +53,11 @@ pub(crate) fn accept(
     connection: &mut PgConnection,
     token: &TokenDigest,
     member: Uuid,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<Uuid, NotJoined> {
     let open = invitations::table
         .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
-        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(deed.at)));
+        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(audit.at)));
     let accepted = diesel::update(open)
         .set(invitations::accepted_by.eq(member))
         .returning((invitations::organisation_id, invitations::email, invitations::role))
@@ -78,12 +78,12 @@ pub(crate) fn accept(
         memberships::organisation_id.eq(organisation),
         memberships::member_id.eq(member),
         memberships::role.eq(role),
-        memberships::joined_at.eq(deed.at),
+        memberships::joined_at.eq(audit.at),
     );
     diesel::insert_into(memberships::table).values(row).on_conflict_do_nothing().execute(connection)?;
     // Nobody could join by them any more.
     end_all_to(connection, organisation, &email_folded)?;
-    record(connection, organisation, Action::MemberJoined, &email, deed)?;
+    record(connection, organisation, Action::MemberJoined, &email, audit)?;
     Ok(organisation)
 }
 

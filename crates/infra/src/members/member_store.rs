@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, Credentials, Deed, EmailAddress, Member, MemberId, MemberRecord, MemberStore, Network,
+    Action, Actor, AuditContext, Credentials, EmailAddress, Member, MemberId, MemberRecord, MemberStore, Network,
     OrganisationId, PasswordHash, RemoveOutcome, RequireOutcome, Role, RoleOutcome, StoreError,
 };
 use uuid::Uuid;
@@ -63,16 +63,16 @@ impl MemberStore for PostgresMembers {
         &self,
         organisation: OrganisationId,
         member: MemberId,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<RemoveOutcome, StoreError> {
-        let (organisation, member, deed) = (*organisation.as_uuid(), *member.as_uuid(), deed.clone());
+        let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
         let done = self.0.transaction(move |connection| {
             let all = lock_members(connection, organisation)?;
-            assert_confirmed(connection, &deed)?;
+            assert_confirmed(connection, &audit)?;
             let Some(removed) = all.iter().find(|other| other.id == member) else {
                 return Ok(RemoveOutcome::NoSuchMember);
             };
-            if !is_by_administrator(&all, &deed) {
+            if !is_by_administrator(&all, &audit) {
                 return Ok(RemoveOutcome::NotAdministrator);
             }
             if is_last_administrator(&all, removed) {
@@ -80,7 +80,7 @@ impl MemberStore for PostgresMembers {
             }
             end_memberships(connection, organisation, &[member])?;
             end_all_to(connection, organisation, &removed.email_folded)?;
-            record(connection, organisation, Action::MemberRemoved, &removed.email, &deed)?;
+            record(connection, organisation, Action::MemberRemoved, &removed.email, &audit)?;
             Ok(RemoveOutcome::Removed)
         });
         done.await
@@ -91,12 +91,12 @@ impl MemberStore for PostgresMembers {
         organisation: OrganisationId,
         member: MemberId,
         role: Role,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<RoleOutcome, StoreError> {
-        let (organisation, member, deed) = (*organisation.as_uuid(), *member.as_uuid(), deed.clone());
+        let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
         let done = self.0.transaction(move |connection| {
             let all = lock_members(connection, organisation)?;
-            assert_confirmed(connection, &deed)?;
+            assert_confirmed(connection, &audit)?;
             let Some(changed) = all.iter().find(|other| other.id == member) else {
                 return Ok(RoleOutcome::NoSuchMember);
             };
@@ -104,7 +104,7 @@ impl MemberStore for PostgresMembers {
             if changed.role == role.as_str() {
                 return Ok(RoleOutcome::Changed);
             }
-            if !is_by_administrator(&all, &deed) {
+            if !is_by_administrator(&all, &audit) {
                 return Ok(RoleOutcome::NotAdministrator);
             }
             if is_last_administrator(&all, changed) {
@@ -119,7 +119,7 @@ impl MemberStore for PostgresMembers {
                     Action::KeyManagerMade
                 }
             };
-            record(connection, organisation, action, &changed.email, &deed)?;
+            record(connection, organisation, action, &changed.email, &audit)?;
             Ok(RoleOutcome::Changed)
         });
         done.await
@@ -129,15 +129,15 @@ impl MemberStore for PostgresMembers {
         &self,
         organisation: OrganisationId,
         is_required: bool,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<RequireOutcome, StoreError> {
-        let (organisation, deed) = (*organisation.as_uuid(), deed.clone());
+        let (organisation, audit) = (*organisation.as_uuid(), audit.clone());
         let done = self.0.transaction(move |connection| {
-            assert_confirmed(connection, &deed)?;
-            if !may_administer(connection, organisation, &deed)? {
+            assert_confirmed(connection, &audit)?;
+            if !may_administer(connection, organisation, &audit)? {
                 return Ok(RequireOutcome::NotAdministrator);
             }
-            if is_required && !has_second_factor(connection, &deed)? {
+            if is_required && !has_second_factor(connection, &audit)? {
                 return Ok(RequireOutcome::OwnSecondFactorMissing);
             }
             let other_way =
@@ -150,7 +150,7 @@ impl MemberStore for PostgresMembers {
             // None: it is so already.
             if let Some(name) = name {
                 let action = if is_required { Action::SecondFactorRequired } else { Action::SecondFactorOptional };
-                record(connection, organisation, action, &name, &deed)?;
+                record(connection, organisation, action, &name, &audit)?;
             }
             Ok(RequireOutcome::Decided)
         });
@@ -182,8 +182,8 @@ fn lock_members(connection: &mut PgConnection, organisation: Uuid) -> QueryResul
     all.order(members::id).select(LockedMember::as_select()).for_update().load(connection)
 }
 
-fn is_by_administrator(all: &[LockedMember], deed: &Deed) -> bool {
-    match &deed.actor {
+fn is_by_administrator(all: &[LockedMember], audit: &AuditContext) -> bool {
+    match &audit.actor {
         Actor::Operator(_) => true,
         Actor::Member { id, .. } => all.iter().any(|member| member.id == *id.as_uuid() && member.is_administrator()),
         Actor::Stranger => false,
@@ -194,8 +194,8 @@ fn is_last_administrator(all: &[LockedMember], member: &LockedMember) -> bool {
     member.is_administrator() && all.iter().filter(|other| other.is_administrator()).count() == 1
 }
 
-fn has_second_factor(connection: &mut PgConnection, deed: &Deed) -> QueryResult<bool> {
-    let Actor::Member { id, .. } = &deed.actor else { return Ok(true) };
+fn has_second_factor(connection: &mut PgConnection, audit: &AuditContext) -> QueryResult<bool> {
+    let Actor::Member { id, .. } = &audit.actor else { return Ok(true) };
     members::table.find(id.as_uuid()).select(has_factor()).first(connection)
 }
 

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AddPasskeyOutcome, CODE_LIMIT, CodeOutcome, Deed, Member, MemberId, NewPasskey, NewSession, PASSKEYS_MAX,
-    PasskeyHolder, PasskeyKey, PasskeyRecord, PasskeyStore, RemovePasskeyOutcome, StoreError, TokenDigest,
+    Action, AddPasskeyOutcome, AuditContext, CODE_LIMIT, CodeOutcome, Member, MemberId, NewPasskey, NewSession,
+    PASSKEYS_MAX, PasskeyHolder, PasskeyKey, PasskeyRecord, PasskeyStore, RemovePasskeyOutcome, StoreError,
+    TokenDigest,
 };
 use time::OffsetDateTime;
 
@@ -39,23 +40,33 @@ impl PasskeyStore for PostgresPasskeyStore {
         Ok(found.await?.into_iter().filter_map(PasskeyRow::into_record).collect())
     }
 
-    async fn add(&self, member: &Member, passkey: &NewPasskey, deed: &Deed) -> Result<AddPasskeyOutcome, StoreError> {
-        let (member, passkey, deed) = (member.clone(), passkey.clone(), deed.clone());
-        self.0.run(move |connection| add(connection, &member, &passkey, &deed)).await
+    async fn add(
+        &self,
+        member: &Member,
+        passkey: &NewPasskey,
+        audit: &AuditContext,
+    ) -> Result<AddPasskeyOutcome, StoreError> {
+        let (member, passkey, audit) = (member.clone(), passkey.clone(), audit.clone());
+        self.0.run(move |connection| add(connection, &member, &passkey, &audit)).await
     }
 
-    async fn remove(&self, member: &Member, id: &TokenDigest, deed: &Deed) -> Result<RemovePasskeyOutcome, StoreError> {
-        let (member, digest, deed) = (member.clone(), *id.as_bytes(), deed.clone());
+    async fn remove(
+        &self,
+        member: &Member,
+        id: &TokenDigest,
+        audit: &AuditContext,
+    ) -> Result<RemovePasskeyOutcome, StoreError> {
+        let (member, digest, audit) = (member.clone(), *id.as_bytes(), audit.clone());
         let removed = self.0.run(move |connection| {
             connection.transaction(|connection| {
-                assert_confirmed(connection, &deed)?;
+                assert_confirmed(connection, &audit)?;
                 let own = passkeys::table.find(digest.as_slice()).filter(passkeys::member_id.eq(member.id.as_uuid()));
                 let name = diesel::delete(own).returning(passkeys::name).get_result::<String>(connection).optional()?;
                 let Some(name) = name else {
                     return Ok(RemovePasskeyOutcome::NoSuchPasskey);
                 };
-                end_others(connection, *member.id.as_uuid(), &deed)?;
-                record_in_all(connection, *member.id.as_uuid(), Action::PasskeyRemoved, &name, &deed)?;
+                end_others(connection, *member.id.as_uuid(), &audit)?;
+                record_in_all(connection, *member.id.as_uuid(), Action::PasskeyRemoved, &name, &audit)?;
                 Ok(RemovePasskeyOutcome::Removed)
             })
         });
@@ -88,10 +99,10 @@ impl PasskeyStore for PostgresPasskeyStore {
         challenge: &TokenDigest,
         passkey: &TokenDigest,
         session: &NewSession,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<CodeOutcome, StoreError> {
-        let (challenge, passkey, session, deed) = (*challenge, *passkey, session.clone(), deed.clone());
-        self.0.run(move |connection| sign_in(connection, &challenge, &passkey, &session, &deed)).await
+        let (challenge, passkey, session, audit) = (*challenge, *passkey, session.clone(), audit.clone());
+        self.0.run(move |connection| sign_in(connection, &challenge, &passkey, &session, &audit)).await
     }
 }
 
@@ -99,18 +110,18 @@ fn add(
     connection: &mut PgConnection,
     member: &Member,
     passkey: &NewPasskey,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<AddPasskeyOutcome> {
     let id = *member.id.as_uuid();
     let added = connection.transaction(|connection| {
-        assert_confirmed(connection, deed)?;
+        assert_confirmed(connection, audit)?;
         let row = (
             passkeys::digest.eq(passkey.id.as_bytes().as_slice()),
             passkeys::member_id.eq(id),
             passkeys::credential.eq(&passkey.credential),
             passkeys::public_key.eq(&passkey.public_key),
             passkeys::name.eq(passkey.name.as_str()),
-            passkeys::created_at.eq(deed.at),
+            passkeys::created_at.eq(audit.at),
         );
         let added = diesel::insert_into(passkeys::table).values(row).on_conflict_do_nothing().execute(connection)?;
         if added == 0 {
@@ -120,8 +131,8 @@ fn add(
         if count > i64::from(PASSKEYS_MAX) {
             return Err(diesel::result::Error::RollbackTransaction);
         }
-        end_others(connection, id, deed)?;
-        record_in_all(connection, id, Action::PasskeyAdded, passkey.name.as_str(), deed)?;
+        end_others(connection, id, audit)?;
+        record_in_all(connection, id, Action::PasskeyAdded, passkey.name.as_str(), audit)?;
         Ok(AddPasskeyOutcome::Added)
     });
     match added {
@@ -135,22 +146,22 @@ fn sign_in(
     challenge: &TokenDigest,
     passkey: &TokenDigest,
     session: &NewSession,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<CodeOutcome> {
     connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
         lock_member(connection, id)?;
         let open = passkey_challenges::table
             .find(challenge.as_bytes().as_slice())
-            .filter(passkey_challenges::started_at.gt(deed.at - CODE_LIMIT));
+            .filter(passkey_challenges::started_at.gt(audit.at - CODE_LIMIT));
         if diesel::delete(open).execute(connection)? == 0 {
             // Used by an earlier run whose answer was lost, or by another person.
             return Ok(if is_started(connection, session)? { CodeOutcome::SignedIn } else { CodeOutcome::Over });
         }
-        if note_use(connection, id, passkey, deed.at)? == 0 {
+        if note_use(connection, id, passkey, audit.at)? == 0 {
             return Ok(CodeOutcome::WrongCode);
         }
-        start_session(connection, session, Action::SignedInByPasskey, deed)?;
+        start_session(connection, session, Action::SignedInByPasskey, audit)?;
         Ok(CodeOutcome::SignedIn)
     })
 }

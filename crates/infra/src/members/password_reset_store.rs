@@ -5,7 +5,7 @@ use diesel::dsl::{exists, not};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, Actor, Deed, IssueOutcome, LinkDelivery, Member, MemberId, NewMemberLink, OpenReset,
+    Account, Action, Actor, AuditContext, IssueOutcome, LinkDelivery, Member, MemberId, NewMemberLink, OpenReset,
     PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX, StoreError,
     TokenDigest,
 };
@@ -28,18 +28,18 @@ impl PasswordResetStore for PostgresMembers {
         member: &Member,
         reset: &NewMemberLink,
         delivery: LinkDelivery,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<IssueOutcome, StoreError> {
-        let (member, reset, deed) = (member.clone(), reset.clone(), deed.clone());
+        let (member, reset, audit) = (member.clone(), reset.clone(), audit.clone());
         let done = self.0.run(move |connection| {
             let (id, organisation) = (*member.id.as_uuid(), *member.organisation_id.as_uuid());
-            let issued_by = match &deed.actor {
+            let issued_by = match &audit.actor {
                 Actor::Member { id, .. } => Some((*id.as_uuid(), organisation)),
                 Actor::Operator(_) | Actor::Stranger => None,
             };
             let issued = connection.transaction(|connection| {
-                assert_confirmed(connection, &deed)?;
-                if !may_administer(connection, organisation, &deed)? {
+                assert_confirmed(connection, &audit)?;
+                if !may_administer(connection, organisation, &audit)? {
                     return Ok(IssueOutcome::NotAdministrator);
                 }
                 lock_member(connection, id)?;
@@ -48,7 +48,7 @@ impl PasswordResetStore for PostgresMembers {
                     return Ok(IssueOutcome::SharedAccount);
                 }
                 put(connection, id, &reset, issued_by, (is_mailed, false))?;
-                record(connection, organisation, Action::PasswordResetIssued, member.email.as_str(), &deed)?;
+                record(connection, organisation, Action::PasswordResetIssued, member.email.as_str(), &audit)?;
                 Ok(IssueOutcome::Issued)
             });
             // Errors are sorted outside the transaction, which an error must end.
@@ -64,9 +64,9 @@ impl PasswordResetStore for PostgresMembers {
         &self,
         member: MemberId,
         reset: &NewMemberLink,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<Option<Account>, StoreError> {
-        let (id, reset, deed) = (*member.as_uuid(), reset.clone(), deed.clone());
+        let (id, reset, audit) = (*member.as_uuid(), reset.clone(), audit.clone());
         let found = self.0.transaction(move |connection| {
             let found = members::table.find(id).select(AccountRow::as_select());
             let found = found.for_update().first(connection).optional()?;
@@ -75,15 +75,15 @@ impl PasswordResetStore for PostgresMembers {
             let any =
                 memberships::table.filter(memberships::member_id.eq(account.id)).select(memberships::organisation_id);
             let Some(organisation) = any.first::<Uuid>(connection).optional()? else { return Ok(None) };
-            let of_the_day = recorded_since(organisation, Action::PasswordResetRequested, deed.at - Duration::DAY);
+            let of_the_day = recorded_since(organisation, Action::PasswordResetRequested, audit.at - Duration::DAY);
             let of_the_day = of_the_day
                 .filter(audit_entries::subject.eq(&account.email))
-                .filter(audit_entries::id.ne(deed.entry_id.as_uuid()));
+                .filter(audit_entries::id.ne(audit.entry_id.as_uuid()));
             if of_the_day.count().get_result::<i64>(connection)? >= RESETS_PER_DAY_MAX.into() {
                 return Ok(None);
             }
             put(connection, account.id, &reset, None, (true, true))?;
-            record_in_all(connection, account.id, Action::PasswordResetRequested, &account.email, &deed)?;
+            record_in_all(connection, account.id, Action::PasswordResetRequested, &account.email, &audit)?;
             Ok(Some(account))
         });
         found.await?.map(Account::try_from).transpose()
@@ -110,16 +110,16 @@ impl PasswordResetStore for PostgresMembers {
         account: &Account,
         password: &PasswordHash,
         passkeys: PasskeysAtReset,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<PasswordResetOutcome, StoreError> {
-        let (token, account, password, deed) = (*token, account.clone(), password.clone(), deed.clone());
+        let (token, account, password, audit) = (*token, account.clone(), password.clone(), audit.clone());
         let done = self.0.transaction(move |connection| {
             let id = *account.id.as_uuid();
             lock_member(connection, id)?;
             let own = password_resets::table
                 .find(id)
                 .filter(password_resets::token_digest.eq(token.as_bytes().as_slice()))
-                .filter(password_resets::expires_at.gt(deed.at))
+                .filter(password_resets::expires_at.gt(audit.at))
                 .filter(is_allowed());
             let Some(keeps_factors) = own.select(keeps_factors()).first::<bool>(connection).optional()? else {
                 // Used by an earlier run whose answer was lost, or by another person who chose the same password.
@@ -137,7 +137,7 @@ impl PasswordResetStore for PostgresMembers {
                 }
                 _ => Action::PasswordReset,
             };
-            record_in_all(connection, id, action, account.email.as_str(), &deed)?;
+            record_in_all(connection, id, action, account.email.as_str(), &audit)?;
             Ok(PasswordResetOutcome::Done)
         });
         done.await

@@ -2,15 +2,19 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Actor, Deed, Role};
+use intake_domain::{Actor, AuditContext, Role};
 use uuid::Uuid;
 
 use crate::schema::memberships;
 
-/// Whether the deed may be done: by an operator, or by a member who is an administrator and stays one until the end of
+/// Whether the actor may do this: an operator, or a member who is an administrator and stays one until the end of
 /// this transaction.
-pub(crate) fn may_administer(connection: &mut PgConnection, organisation: Uuid, deed: &Deed) -> QueryResult<bool> {
-    let id = match &deed.actor {
+pub(crate) fn may_administer(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    audit: &AuditContext,
+) -> QueryResult<bool> {
+    let id = match &audit.actor {
         Actor::Member { id, .. } => id,
         Actor::Operator(_) => return Ok(true),
         Actor::Stranger => return Ok(false),

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, Deed, Member, MemberId, NewSecondFactor, SecondFactorOutcome, SecondFactorStore, StoreError,
+    Action, Actor, AuditContext, Member, MemberId, NewSecondFactor, SecondFactorOutcome, SecondFactorStore, StoreError,
     TokenDigest,
 };
 use uuid::Uuid;
@@ -36,12 +36,12 @@ impl SecondFactorStore for PostgresMembers {
         &self,
         member: &Member,
         factor: &NewSecondFactor,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError> {
-        let (member, factor, deed) = (member.clone(), factor.clone(), deed.clone());
+        let (member, factor, audit) = (member.clone(), factor.clone(), audit.clone());
         let done = self.0.transaction(move |connection| {
             let id = *member.id.as_uuid();
-            assert_confirmed(connection, &deed)?;
+            assert_confirmed(connection, &audit)?;
             let secret = factor.secret.as_bytes();
             // None yet, or this very one from an earlier run that was committed and whose answer was lost.
             let is_free = members::totp_secret.is_null().or(members::totp_secret.assume_not_null().eq(secret));
@@ -52,23 +52,23 @@ impl SecondFactorStore for PostgresMembers {
                 return Ok(SecondFactorOutcome::Unchanged);
             }
             put_recovery_codes(connection, id, &factor.recovery_codes)?;
-            end_others(connection, id, &deed)?;
-            record_change(connection, &member, Action::SecondFactorTurnedOn, &deed)
+            end_others(connection, id, &audit)?;
+            record_change(connection, &member, Action::SecondFactorTurnedOn, &audit)
         });
         done.await
     }
 
-    async fn turn_off(&self, member: &Member, deed: &Deed) -> Result<SecondFactorOutcome, StoreError> {
-        let (member, deed) = (member.clone(), deed.clone());
+    async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<SecondFactorOutcome, StoreError> {
+        let (member, audit) = (member.clone(), audit.clone());
         let done = self.0.transaction(move |connection| {
             let id = *member.id.as_uuid();
-            assert_confirmed(connection, &deed)?;
-            let is_own = matches!(&deed.actor, Actor::Member { id: actor, .. } if *actor == member.id);
-            if !is_own && !may_administer(connection, *member.organisation_id.as_uuid(), &deed)? {
+            assert_confirmed(connection, &audit)?;
+            let is_own = matches!(&audit.actor, Actor::Member { id: actor, .. } if *actor == member.id);
+            if !is_own && !may_administer(connection, *member.organisation_id.as_uuid(), &audit)? {
                 return Ok(SecondFactorOutcome::NotAdministrator);
             }
             lock_member(connection, id)?;
-            let is_operator = matches!(&deed.actor, Actor::Operator(_));
+            let is_operator = matches!(&audit.actor, Actor::Operator(_));
             if !is_own && !is_operator && belongs_elsewhere(connection, id, *member.organisation_id.as_uuid())? {
                 return Ok(SecondFactorOutcome::SharedAccount);
             }
@@ -84,8 +84,8 @@ impl SecondFactorStore for PostgresMembers {
                 return Ok(SecondFactorOutcome::Unchanged);
             }
             put_recovery_codes(connection, id, &[])?;
-            end_others(connection, id, &deed)?;
-            record_change(connection, &member, Action::SecondFactorTurnedOff, &deed)
+            end_others(connection, id, &audit)?;
+            record_change(connection, &member, Action::SecondFactorTurnedOff, &audit)
         });
         done.await
     }
@@ -94,20 +94,20 @@ impl SecondFactorStore for PostgresMembers {
         &self,
         member: &Member,
         codes: &[TokenDigest],
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError> {
-        let (member, codes, deed) = (member.clone(), codes.to_vec(), deed.clone());
+        let (member, codes, audit) = (member.clone(), codes.to_vec(), audit.clone());
         let done = self.0.transaction(move |connection| {
             let id = *member.id.as_uuid();
-            assert_confirmed(connection, &deed)?;
+            assert_confirmed(connection, &audit)?;
             // Locked, so that two windows cannot both add their codes.
             let factor = members::table.find(id).select(members::totp_secret.is_not_null()).for_update();
             if factor.first::<bool>(connection).optional()? != Some(true) {
                 return Ok(SecondFactorOutcome::Unchanged);
             }
             put_recovery_codes(connection, id, &codes)?;
-            end_others(connection, id, &deed)?;
-            record_change(connection, &member, Action::RecoveryCodesReplaced, &deed)
+            end_others(connection, id, &audit)?;
+            record_change(connection, &member, Action::RecoveryCodesReplaced, &audit)
         });
         done.await
     }
@@ -127,8 +127,8 @@ fn record_change(
     connection: &mut PgConnection,
     member: &Member,
     action: Action,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<SecondFactorOutcome> {
-    record_in_all(connection, *member.id.as_uuid(), action, member.email.as_str(), deed)
+    record_in_all(connection, *member.id.as_uuid(), action, member.email.as_str(), audit)
         .map(|()| SecondFactorOutcome::Changed)
 }

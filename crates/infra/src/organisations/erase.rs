@@ -6,7 +6,7 @@ use std::time::Duration;
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Uuid as SqlUuid;
-use intake_domain::{Action, Deed, OrganisationId};
+use intake_domain::{Action, AuditContext, OrganisationId};
 
 use crate::audit::log::record;
 use crate::database::lock_wait::{LockPatience, with_lock_patience};
@@ -43,7 +43,7 @@ pub enum EraseOrganisation {
 pub fn erase_organisation(
     owner: &DatabaseUrl,
     organisation: OrganisationId,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> Result<EraseOrganisation, SchemaError> {
     let mut connection = connect(owner)?;
     let id = *organisation.as_uuid();
@@ -68,7 +68,7 @@ pub fn erase_organisation(
         diesel::delete(key_refusals::table.filter(key_refusals::organisation_id.eq(id))).execute(connection)?;
         diesel::delete(key_answers::table.filter(key_answers::organisation_id.eq(id))).execute(connection)?;
         let patients = if erased == 1 { "1 patient".to_owned() } else { format!("{erased} patients") };
-        record(connection, id, Action::OrganisationErased, &patients, deed)
+        record(connection, id, Action::OrganisationErased, &patients, audit)
     });
     recorded.map_err(failed)?;
     // Otherwise values stay in the statistics, and rows in the pages, until autovacuum comes by.

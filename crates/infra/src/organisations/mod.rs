@@ -9,7 +9,7 @@ mod row;
 
 use diesel::dsl::{exists, not};
 use diesel::prelude::*;
-use intake_domain::{Action, Deed, Name, Organisation, OrganisationId, OrganisationRecord, StoreError};
+use intake_domain::{Action, AuditContext, Name, Organisation, OrganisationId, OrganisationRecord, StoreError};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -64,12 +64,12 @@ impl PostgresOrganisations {
     }
 
     /// Makes an organisation, as an operator.
-    pub async fn create(&self, organisation: &Organisation, deed: &Deed) -> Result<(), StoreError> {
-        let (id, name, deed) = (*organisation.id.as_uuid(), organisation.name.to_string(), deed.clone());
+    pub async fn create(&self, organisation: &Organisation, audit: &AuditContext) -> Result<(), StoreError> {
+        let (id, name, audit) = (*organisation.id.as_uuid(), organisation.name.to_string(), audit.clone());
         let created = self.0.transaction(move |connection| {
             let row = (organisations::id.eq(id), organisations::name.eq(&name));
             diesel::insert_into(organisations::table).values(row).on_conflict_do_nothing().execute(connection)?;
-            record(connection, id, Action::OrganisationCreated, &name, &deed)
+            record(connection, id, Action::OrganisationCreated, &name, &audit)
         });
         created.await
     }
@@ -79,25 +79,25 @@ impl PostgresOrganisations {
         &self,
         id: OrganisationId,
         name: &Name,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<OrganisationOutcome, StoreError> {
         let name = name.clone();
-        self.change(id, deed, move |connection, found, deed| {
+        self.change(id, audit, move |connection, found, audit| {
             let (id, old) = (*found.id.as_uuid(), found.name.clone());
             if old == name.as_str() {
                 return Ok(false);
             }
             let renamed = diesel::update(organisations::table.find(id)).set(organisations::name.eq(name.as_str()));
             renamed.execute(connection)?;
-            record(connection, id, Action::OrganisationRenamed, &format!("{old} → {name}"), deed)?;
+            record(connection, id, Action::OrganisationRenamed, &format!("{old} → {name}"), audit)?;
             Ok(true)
         })
         .await
     }
 
     /// Refuses all keys of the organisation until it is resumed.
-    pub async fn suspend(&self, id: OrganisationId, deed: &Deed) -> Result<OrganisationOutcome, StoreError> {
-        self.change(id, deed, |connection, found, deed| {
+    pub async fn suspend(&self, id: OrganisationId, audit: &AuditContext) -> Result<OrganisationOutcome, StoreError> {
+        self.change(id, audit, |connection, found, audit| {
             if found.suspended_at.is_some() || found.closed_at.is_some() {
                 return Ok(false);
             }
@@ -108,15 +108,15 @@ impl PostgresOrganisations {
                 .execute(connection)?;
             let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
             diesel::update(keys).set(api_keys::suspended_at.eq(now)).execute(connection)?;
-            record(connection, id, Action::OrganisationSuspended, &found.name, deed)?;
+            record(connection, id, Action::OrganisationSuspended, &found.name, audit)?;
             Ok(true)
         })
         .await
     }
 
     /// Takes the keys of the organisation again, except those that were revoked or have expired.
-    pub async fn resume(&self, id: OrganisationId, deed: &Deed) -> Result<OrganisationOutcome, StoreError> {
-        self.change(id, deed, |connection, found, deed| {
+    pub async fn resume(&self, id: OrganisationId, audit: &AuditContext) -> Result<OrganisationOutcome, StoreError> {
+        self.change(id, audit, |connection, found, audit| {
             if found.suspended_at.is_none() || found.closed_at.is_some() {
                 return Ok(false);
             }
@@ -127,15 +127,15 @@ impl PostgresOrganisations {
                 .execute(connection)?;
             let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
             diesel::update(keys).set(api_keys::suspended_at.eq(never)).execute(connection)?;
-            record(connection, id, Action::OrganisationResumed, &found.name, deed)?;
+            record(connection, id, Action::OrganisationResumed, &found.name, audit)?;
             Ok(true)
         })
         .await
     }
 
     /// Revokes all keys of the organisation and removes its members and invitations, for good. Its patients stay.
-    pub async fn close(&self, id: OrganisationId, deed: &Deed) -> Result<OrganisationOutcome, StoreError> {
-        self.change(id, deed, |connection, found, deed| {
+    pub async fn close(&self, id: OrganisationId, audit: &AuditContext) -> Result<OrganisationOutcome, StoreError> {
+        self.change(id, audit, |connection, found, audit| {
             if found.closed_at.is_some() {
                 return Ok(false);
             }
@@ -143,14 +143,14 @@ impl PostgresOrganisations {
             let id = *found.id.as_uuid();
             diesel::update(organisations::table.find(id)).set(organisations::closed_at.eq(now)).execute(connection)?;
             let keys = api_keys::table.filter(api_keys::organisation_id.eq(id).and(api_keys::revoked_at.is_null()));
-            let revoked = (api_keys::revoked_at.eq(now), api_keys::revoked_by.eq(name_of(&deed.actor)));
+            let revoked = (api_keys::revoked_at.eq(now), api_keys::revoked_by.eq(name_of(&audit.actor)));
             diesel::update(keys).set(revoked).execute(connection)?;
             // First, because a guest who joins at this moment holds the invitation.
             diesel::delete(invitations::table.filter(invitations::organisation_id.eq(id))).execute(connection)?;
             let all = members::table.inner_join(memberships::table).filter(memberships::organisation_id.eq(id));
             let all = all.order(members::id).select(members::id).for_update().load::<Uuid>(connection)?;
             end_memberships(connection, id, &all)?;
-            record(connection, id, Action::OrganisationClosed, &found.name, deed)?;
+            record(connection, id, Action::OrganisationClosed, &found.name, audit)?;
             Ok(true)
         })
         .await
@@ -160,10 +160,10 @@ impl PostgresOrganisations {
     async fn change(
         &self,
         id: OrganisationId,
-        deed: &Deed,
-        change: impl Fn(&mut PgConnection, &OrganisationRecord, &Deed) -> QueryResult<bool> + Send + Sync + 'static,
+        audit: &AuditContext,
+        change: impl Fn(&mut PgConnection, &OrganisationRecord, &AuditContext) -> QueryResult<bool> + Send + Sync + 'static,
     ) -> Result<OrganisationOutcome, StoreError> {
-        let (id, deed) = (*id.as_uuid(), deed.clone());
+        let (id, audit) = (*id.as_uuid(), audit.clone());
         let changed = self.0.run(move |connection| {
             connection.transaction(|connection| {
                 let row = organisations::table.find(id).select(OrganisationRow::as_select());
@@ -171,7 +171,7 @@ impl PostgresOrganisations {
                     return Ok(OrganisationOutcome::NotFound);
                 };
                 let found = OrganisationRecord::from(found);
-                if change(connection, &found, &deed)? {
+                if change(connection, &found, &audit)? {
                     return Ok(OrganisationOutcome::Changed(row.first(connection)?.into()));
                 }
                 let is_closed = found.closed_at.is_some();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use intake_domain::{
-    KeyDigest, KeyHolder, KeyRefusal, KeyStanding, PatientRegister, Registered, Registration, StoreError,
+    KeyCheck, KeyDigest, KeyHolder, KeyRefusal, PatientRegister, Registered, Registration, StoreError,
 };
 
 use crate::database::url::DatabaseUrl;
@@ -104,14 +104,14 @@ impl PatientRegister for PostgresPatientRegister {
         }
     }
 
-    async fn standing(&self, key: &KeyDigest) -> Result<KeyStanding, StoreError> {
+    async fn check_key(&self, key: &KeyDigest) -> Result<KeyCheck, StoreError> {
         let since = Instant::now();
         let Some(holder) = self.holder(key, since).await? else {
-            return Ok(KeyStanding::Refused(KeyRefusal::Unknown));
+            return Ok(KeyCheck::Refused(KeyRefusal::Unknown));
         };
         let lane = self.lanes.of(holder.organisation_id);
         match self.ask(&lane, Task::Check(holder), since).await? {
-            Answer::Standing(standing) => Ok(standing),
+            Answer::Checked(check) => Ok(check),
             _ => Err(StoreError::Unexpected("a key was not looked up".into())),
         }
     }

@@ -6,7 +6,7 @@ use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Uuid as SqlUuid;
 use intake_domain::{
-    Action, Deed, EraseOutcome, Held, HeldPatient, OrganisationId, PatientId, PatientRights, StoreError,
+    Action, AuditContext, EraseOutcome, Held, HeldPatient, OrganisationId, PatientId, PatientRights, StoreError,
 };
 use uuid::Uuid;
 
@@ -50,8 +50,13 @@ impl PostgresPatientRights {
 }
 
 impl PatientRights for PostgresPatientRights {
-    fn show(&mut self, organisation: OrganisationId, patient: PatientId, deed: &Deed) -> Result<Held, StoreError> {
-        let shown = self.connect()?.transaction(|connection| show(connection, organisation, patient, deed));
+    fn show(
+        &mut self,
+        organisation: OrganisationId,
+        patient: PatientId,
+        audit: &AuditContext,
+    ) -> Result<Held, StoreError> {
+        let shown = self.connect()?.transaction(|connection| show(connection, organisation, patient, audit));
         shown.map_err(store_error)
     }
 
@@ -59,14 +64,14 @@ impl PatientRights for PostgresPatientRights {
         &mut self,
         organisation: OrganisationId,
         patient: PatientId,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<EraseOutcome, StoreError> {
         let (organisation, patient) = (*organisation.as_uuid(), *patient.as_uuid());
         let mut connection = self.connect()?;
         let erased = with_lock_patience(&self.0, &mut connection, PATIENCE, |connection| {
             // What comes after the lock must see all that was committed before it.
             let mut transaction = connection.build_transaction().read_committed().read_write();
-            transaction.run(|connection| erase(connection, organisation, patient, deed))
+            transaction.run(|connection| erase(connection, organisation, patient, audit))
         });
         let outcome = erased.map_err(unfinished)?;
         if outcome != EraseOutcome::NotFound {
@@ -93,7 +98,7 @@ fn show(
     connection: &mut PgConnection,
     organisation: OrganisationId,
     patient: PatientId,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<Held> {
     let key = (*organisation.as_uuid(), *patient.as_uuid());
     let Some(stored) = page::patient(connection, organisation, patient)? else {
@@ -109,11 +114,16 @@ fn show(
             .optional()?,
         None => None,
     };
-    record(connection, *organisation.as_uuid(), Action::PatientShown, &patient.to_string(), deed)?;
+    record(connection, *organisation.as_uuid(), Action::PatientShown, &patient.to_string(), audit)?;
     Ok(Held::Patient(Box::new(HeldPatient { patient: stored, idempotency_key, key_name })))
 }
 
-fn erase(connection: &mut PgConnection, organisation: Uuid, patient: Uuid, deed: &Deed) -> QueryResult<EraseOutcome> {
+fn erase(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    patient: Uuid,
+    audit: &AuditContext,
+) -> QueryResult<EraseOutcome> {
     let found = patients::table.find((organisation, patient));
     let erased = erasures::table.find((organisation, patient)).select(erasures::erased_at);
     let is_there = diesel::select(diesel::dsl::exists(found)).get_result::<bool>(connection)?;
@@ -125,7 +135,7 @@ fn erase(connection: &mut PgConnection, organisation: Uuid, patient: Uuid, deed:
         let note = diesel::sql_query(NOTE).bind::<SqlUuid, _>(organisation).bind::<SqlUuid, _>(patient);
         if note.execute(connection)? > 0 {
             diesel::delete(found).execute(connection)?;
-            record(connection, organisation, Action::PatientErased, &patient.to_string(), deed)?;
+            record(connection, organisation, Action::PatientErased, &patient.to_string(), audit)?;
             // Not by RETURNING: Citus cannot return a column that the database fills in.
             return Ok(EraseOutcome::Erased { at: erased.first(connection)? });
         }

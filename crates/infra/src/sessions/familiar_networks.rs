@@ -2,7 +2,7 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Deed, Network};
+use intake_domain::{AuditContext, Network};
 use uuid::Uuid;
 
 use crate::schema::familiar_networks;
@@ -11,17 +11,17 @@ use crate::schema::familiar_networks;
 const NETWORKS_MAX: i64 = 16;
 
 /// Remembers the network that a member has just signed in from, in the transaction of the sign-in.
-pub(crate) fn remember(connection: &mut PgConnection, member: Uuid, deed: &Deed) -> QueryResult<()> {
+pub(crate) fn remember(connection: &mut PgConnection, member: Uuid, audit: &AuditContext) -> QueryResult<()> {
     let row = (
         familiar_networks::member_id.eq(member),
-        familiar_networks::network.eq(Network::of_neighbours(deed.address).to_string()),
-        familiar_networks::last_used_at.eq(deed.at),
+        familiar_networks::network.eq(Network::of_neighbours(audit.address).to_string()),
+        familiar_networks::last_used_at.eq(audit.at),
     );
     diesel::insert_into(familiar_networks::table)
         .values(row)
         .on_conflict((familiar_networks::member_id, familiar_networks::network))
         .do_update()
-        .set(familiar_networks::last_used_at.eq(deed.at))
+        .set(familiar_networks::last_used_at.eq(audit.at))
         .execute(connection)?;
     let of_member = familiar_networks::table.filter(familiar_networks::member_id.eq(member));
     let kept = of_member

@@ -4,8 +4,8 @@ use diesel::dsl::exists;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, CODE_LIMIT, Deed, Holder, Member, Membership, NewSession, SESSIONS_MAX, SessionRecord, SignedIn,
-    StoreError, TokenDigest,
+    Account, Action, AuditContext, CODE_LIMIT, Holder, Member, Membership, NewSession, SESSIONS_MAX, SessionRecord,
+    SignedIn, StoreError, TokenDigest,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ pub(crate) fn start_session(
     connection: &mut PgConnection,
     session: &NewSession,
     action: Action,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<()> {
     let id = *session.member_id.as_uuid();
     let own = memberships::table.filter(memberships::member_id.eq(id)).select(memberships::organisation_id);
@@ -30,12 +30,12 @@ pub(crate) fn start_session(
         [only] => Some(only),
         _ => None,
     };
-    insert_session(connection, session, only, deed)?;
+    insert_session(connection, session, only, audit)?;
     let email: String = members::table.find(id).select(members::email).first(connection)?;
     match only {
-        Some(organisation) => record(connection, organisation, action, &email, deed),
+        Some(organisation) => record(connection, organisation, action, &email, audit),
         // It is used up, and may not have been used by its owner.
-        None if action == Action::SignedInByRecoveryCode => record_in_all(connection, id, action, &email, deed),
+        None if action == Action::SignedInByRecoveryCode => record_in_all(connection, id, action, &email, audit),
         None => Ok(()),
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn insert_session(
     connection: &mut PgConnection,
     session: &NewSession,
     organisation: Option<Uuid>,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<()> {
     let row = (
         sessions::token_digest.eq(session.token.as_bytes().as_slice()),
@@ -60,7 +60,7 @@ pub(crate) fn insert_session(
         sessions::started_at.eq(session.started_at),
         sessions::last_used_at.eq(session.started_at),
         sessions::browser.eq(session.browser.map(|browser| browser.to_string())),
-        sessions::address.eq(deed.address.map(|address| address.to_string())),
+        sessions::address.eq(audit.address.map(|address| address.to_string())),
         sessions::organisation_id.eq(organisation),
     );
     diesel::insert_into(sessions::table).values(row).on_conflict_do_nothing().execute(connection)?;
@@ -71,13 +71,13 @@ pub(crate) fn insert_session(
         .offset(SESSIONS_MAX.into());
     let too_many: Vec<Vec<u8>> = too_many.load(connection)?;
     diesel::delete(of_member.filter(sessions::token_digest.eq_any(too_many))).execute(connection)?;
-    remember(connection, *session.member_id.as_uuid(), deed)
+    remember(connection, *session.member_id.as_uuid(), audit)
 }
 
-/// Ends every session of a member but the one in which the deed was confirmed, and the sign-ins that wait for their
+/// Ends every session of a member but the one in which the member confirmed, and the sign-ins that wait for their
 /// code.
-pub(crate) fn end_others(connection: &mut PgConnection, member: Uuid, deed: &Deed) -> QueryResult<()> {
-    end_all_but(connection, member, deed.confirmed_in.as_ref())
+pub(crate) fn end_others(connection: &mut PgConnection, member: Uuid, audit: &AuditContext) -> QueryResult<()> {
+    end_all_but(connection, member, audit.confirmed_in.as_ref())
 }
 
 /// Ends every session of a member but this one, and the sign-ins that wait for their code.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome, Deed,
+    Account, Action, AuditContext, AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome,
     EndOutcome, Evidence, Factors, Holder, Invitation, Member, MemberId, Membership, NewSession, OrganisationId,
     PasswordHash, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError, TokenDigest,
     Visit,
@@ -44,14 +44,14 @@ impl SessionStore for PostgresSessionStore {
         &self,
         session: &NewSession,
         password: &PasswordHash,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<BeginOutcome, StoreError> {
-        let (session, password, deed) = (session.clone(), password.clone(), deed.clone());
-        self.0.run(move |connection| begin(connection, &session, &password, &deed)).await
+        let (session, password, audit) = (session.clone(), password.clone(), audit.clone());
+        self.0.run(move |connection| begin(connection, &session, &password, &audit)).await
     }
 
-    async fn note_failure(&self, account: &Account, action: Action, deed: &Deed) -> Result<(), StoreError> {
-        let (account, deed) = (account.clone(), deed.clone());
+    async fn note_failure(&self, account: &Account, action: Action, audit: &AuditContext) -> Result<(), StoreError> {
+        let (account, audit) = (account.clone(), audit.clone());
         let noted = self.0.run(move |connection| {
             let id = *account.id.as_uuid();
             connection.transaction(|connection| {
@@ -59,7 +59,7 @@ impl SessionStore for PostgresSessionStore {
                     let own = members::table.find(id);
                     diesel::update(own).set(members::wrong_codes.eq(members::wrong_codes + 1)).execute(connection)?;
                 }
-                record_in_all(connection, id, action, account.email.as_str(), &deed)
+                record_in_all(connection, id, action, account.email.as_str(), &audit)
             })
         });
         noted.await
@@ -97,10 +97,10 @@ impl SessionStore for PostgresSessionStore {
         waiting: &TokenDigest,
         proof: Proof,
         session: &NewSession,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<CodeOutcome, StoreError> {
-        let (waiting, session, deed) = (*waiting, session.clone(), deed.clone());
-        self.0.run(move |connection| finish(connection, &waiting, proof, &session, &deed)).await
+        let (waiting, session, audit) = (*waiting, session.clone(), audit.clone());
+        self.0.run(move |connection| finish(connection, &waiting, proof, &session, &audit)).await
     }
 
     async fn factors(&self, member: MemberId) -> Result<Factors, StoreError> {
@@ -115,10 +115,10 @@ impl SessionStore for PostgresSessionStore {
         &self,
         session: &TokenDigest,
         evidence: &Evidence,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<ConfirmOutcome, StoreError> {
-        let (session, evidence, deed) = (*session, evidence.clone(), deed.clone());
-        self.0.run(move |connection| confirm(connection, &session, &evidence, &deed)).await
+        let (session, evidence, audit) = (*session, evidence.clone(), audit.clone());
+        self.0.run(move |connection| confirm(connection, &session, &evidence, &audit)).await
     }
 
     async fn holder(
@@ -162,10 +162,10 @@ impl SessionStore for PostgresSessionStore {
         &self,
         token: &TokenDigest,
         organisation: OrganisationId,
-        deed: &Deed,
+        audit: &AuditContext,
     ) -> Result<ChooseOutcome, StoreError> {
-        let (token, organisation, deed) = (*token, *organisation.as_uuid(), deed.clone());
-        self.0.run(move |connection| choose(connection, &token, organisation, &deed)).await
+        let (token, organisation, audit) = (*token, *organisation.as_uuid(), audit.clone());
+        self.0.run(move |connection| choose(connection, &token, organisation, &audit)).await
     }
 
     async fn note_browser(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Account>, StoreError> {
@@ -174,8 +174,8 @@ impl SessionStore for PostgresSessionStore {
         found.map(Account::try_from).transpose()
     }
 
-    async fn end(&self, token: &TokenDigest, deed: &Deed) -> Result<(), StoreError> {
-        let (digest, deed) = (*token.as_bytes(), deed.clone());
+    async fn end(&self, token: &TokenDigest, audit: &AuditContext) -> Result<(), StoreError> {
+        let (digest, audit) = (*token.as_bytes(), audit.clone());
         let ended = self.0.run(move |connection| {
             connection.transaction(|connection| {
                 let session = sessions::table.find(digest.as_slice()).inner_join(members::table);
@@ -185,7 +185,7 @@ impl SessionStore for PostgresSessionStore {
                 };
                 diesel::delete(sessions::table.find(digest.as_slice())).execute(connection)?;
                 match organisation {
-                    Some(organisation) => record(connection, organisation, Action::SignedOut, &email, &deed),
+                    Some(organisation) => record(connection, organisation, Action::SignedOut, &email, &audit),
                     None => Ok(()),
                 }
             })
@@ -206,28 +206,33 @@ impl SessionStore for PostgresSessionStore {
         Ok(found.await?.into_iter().filter_map(SessionRow::into_record).collect())
     }
 
-    async fn end_one(&self, member: &Member, token: &TokenDigest, deed: &Deed) -> Result<EndOutcome, StoreError> {
-        let (member, digest, deed) = (member.clone(), *token.as_bytes(), deed.clone());
+    async fn end_one(
+        &self,
+        member: &Member,
+        token: &TokenDigest,
+        audit: &AuditContext,
+    ) -> Result<EndOutcome, StoreError> {
+        let (member, digest, audit) = (member.clone(), *token.as_bytes(), audit.clone());
         let ended = self.0.run(move |connection| {
             connection.transaction(|connection| {
                 let own = sessions::table.find(digest.as_slice()).filter(sessions::member_id.eq(member.id.as_uuid()));
                 if diesel::delete(own).execute(connection)? == 0 {
                     return Ok(EndOutcome::NoSuchSession);
                 }
-                record_end(connection, &member, Action::SessionEnded, &deed)?;
+                record_end(connection, &member, Action::SessionEnded, &audit)?;
                 Ok(EndOutcome::Ended)
             })
         });
         ended.await
     }
 
-    async fn end_others(&self, member: &Member, kept: &TokenDigest, deed: &Deed) -> Result<(), StoreError> {
-        let (member, kept, deed) = (member.clone(), *kept, deed.clone());
+    async fn end_others(&self, member: &Member, kept: &TokenDigest, audit: &AuditContext) -> Result<(), StoreError> {
+        let (member, kept, audit) = (member.clone(), *kept, audit.clone());
         let ended = self.0.run(move |connection| {
             connection.transaction(|connection| {
                 lock_member(connection, *member.id.as_uuid())?;
                 end_all_but(connection, *member.id.as_uuid(), Some(&kept))?;
-                record_end(connection, &member, Action::OtherSessionsEnded, &deed)
+                record_end(connection, &member, Action::OtherSessionsEnded, &audit)
             })
         });
         ended.await
@@ -238,7 +243,7 @@ fn begin(
     connection: &mut PgConnection,
     session: &NewSession,
     password: &PasswordHash,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<BeginOutcome> {
     connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
@@ -250,7 +255,7 @@ fn begin(
             await_code(connection, session, None)?;
             return Ok(BeginOutcome::CodeNeeded);
         }
-        start_session(connection, session, Action::SignedIn, deed)?;
+        start_session(connection, session, Action::SignedIn, audit)?;
         Ok(BeginOutcome::SignedIn)
     })
 }
@@ -259,7 +264,7 @@ fn choose(
     connection: &mut PgConnection,
     token: &TokenDigest,
     organisation: Uuid,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<ChooseOutcome> {
     connection.transaction(|connection| {
         let session = sessions::table.find(token.as_bytes().as_slice());
@@ -273,12 +278,12 @@ fn choose(
         }
         if earlier != Some(organisation) {
             diesel::update(session).set(sessions::organisation_id.eq(organisation)).execute(connection)?;
-            record(connection, organisation, Action::SignedIn, &email, deed)?;
+            record(connection, organisation, Action::SignedIn, &email, audit)?;
         }
         Ok(ChooseOutcome::Chosen)
     })
 }
 
-fn record_end(connection: &mut PgConnection, member: &Member, action: Action, deed: &Deed) -> QueryResult<()> {
-    record(connection, *member.organisation_id.as_uuid(), action, member.email.as_str(), deed)
+fn record_end(connection: &mut PgConnection, member: &Member, action: Action, audit: &AuditContext) -> QueryResult<()> {
+    record(connection, *member.organisation_id.as_uuid(), action, member.email.as_str(), audit)
 }

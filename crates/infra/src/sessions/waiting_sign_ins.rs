@@ -2,7 +2,7 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, CODE_LIMIT, CodeOutcome, Deed, NewSession, Proof, TokenDigest};
+use intake_domain::{Action, AuditContext, CODE_LIMIT, CodeOutcome, NewSession, Proof, TokenDigest};
 
 use crate::members::confirmation::lock_member;
 use crate::members::joining::{NotJoined, accept};
@@ -15,7 +15,7 @@ pub(crate) fn finish(
     waiting: &TokenDigest,
     proof: Proof,
     session: &NewSession,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<CodeOutcome> {
     connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
@@ -23,14 +23,14 @@ pub(crate) fn finish(
         let own = waiting_sign_ins::table
             .find(waiting.as_bytes().as_slice())
             .filter(waiting_sign_ins::member_id.eq(id))
-            .filter(waiting_sign_ins::started_at.gt(deed.at - CODE_LIMIT));
+            .filter(waiting_sign_ins::started_at.gt(audit.at - CODE_LIMIT));
         let invitation = own.select(waiting_sign_ins::invitation_digest).first::<Option<Vec<u8>>>(connection);
         let Some(invitation) = invitation.optional()? else {
             // Finished by an earlier run whose answer was lost, or in another window.
             return Ok(if is_started(connection, session)? { CodeOutcome::SignedIn } else { CodeOutcome::Over });
         };
         // After a wrong one the sign-in keeps waiting for the right one.
-        match use_up(connection, id, proof, deed.at)? {
+        match use_up(connection, id, proof, audit.at)? {
             ProofOutcome::UsedUp => {}
             ProofOutcome::Wrong => return Ok(CodeOutcome::WrongCode),
             ProofOutcome::Locked => return Ok(CodeOutcome::Locked),
@@ -42,8 +42,8 @@ pub(crate) fn finish(
             Proof::Passkey(_) => Action::SignedInByPasskey,
         };
         match invitation.and_then(|digest| TokenDigest::from_bytes(&digest)) {
-            None => start_session(connection, session, action, deed)?,
-            Some(invitation) => start_where_invited(connection, &invitation, session, action, deed)?,
+            None => start_session(connection, session, action, audit)?,
+            Some(invitation) => start_where_invited(connection, &invitation, session, action, audit)?,
         }
         Ok(CodeOutcome::SignedIn)
     })
@@ -56,11 +56,11 @@ fn start_where_invited(
     invitation: &TokenDigest,
     session: &NewSession,
     action: Action,
-    deed: &Deed,
+    audit: &AuditContext,
 ) -> QueryResult<()> {
-    match connection.transaction(|connection| accept(connection, invitation, *session.member_id.as_uuid(), deed)) {
-        Ok(organisation) => insert_session(connection, session, Some(organisation), deed),
-        Err(NotJoined::Refused(_)) => start_session(connection, session, action, deed),
+    match connection.transaction(|connection| accept(connection, invitation, *session.member_id.as_uuid(), audit)) {
+        Ok(organisation) => insert_session(connection, session, Some(organisation), audit),
+        Err(NotJoined::Refused(_)) => start_session(connection, session, action, audit),
         Err(NotJoined::Failed(error)) => Err(error),
     }
 }

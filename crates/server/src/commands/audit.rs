@@ -35,21 +35,21 @@ async fn follow(arguments: &AuditArguments, database: Database, stop: &Stop) -> 
     let mut from = arguments.since.unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let mut values = Vec::new();
     // Those that a later look may find again.
-    let mut told: HashMap<AuditEntryId, OffsetDateTime> = HashMap::new();
+    let mut printed: HashMap<AuditEntryId, OffsetDateTime> = HashMap::new();
     loop {
         let mut after = None;
         let mut newest = from;
         loop {
             let page = match log.since(arguments.organisation, from, after, PAGE).await {
                 // A follower waits for a database that is away.
-                Err(_) if arguments.follow && !stop.is_asked() && !told.is_empty() => Vec::new(),
+                Err(_) if arguments.follow && !stop.is_asked() && !printed.is_empty() => Vec::new(),
                 page => page?,
             };
             let Some(last) = page.last() else { break };
             after = Some((last.at, last.id));
             newest = newest.max(last.at);
             for entry in page {
-                if told.insert(entry.id, entry.at).is_some() {
+                if printed.insert(entry.id, entry.at).is_some() {
                     continue;
                 }
                 match (arguments.output.json, arguments.follow) {
@@ -63,7 +63,7 @@ async fn follow(arguments: &AuditArguments, database: Database, stop: &Stop) -> 
             return if arguments.output.json { print(&Value::Array(values).to_string()) } else { Ok(()) };
         }
         from = from.max(newest - LATE_MAX);
-        told.retain(|_, at| *at >= from);
+        printed.retain(|_, at| *at >= from);
         let looked_at = Instant::now();
         while looked_at.elapsed() < LOOK_INTERVAL {
             if stop.is_asked() {

@@ -10,7 +10,7 @@ use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use super::operator::deed;
+use super::operator::audit;
 use super::output::print_result;
 use super::usage::usage;
 use crate::settings::command_line::{KeyCommand, Output};
@@ -29,7 +29,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
                 id: KeyId::new(edge::now(), edge::random()),
                 secret: KeySecret::new(edge::random()),
             };
-            let made = create_key(keys, &configuration.key_format, request, &deed(&run)).await?;
+            let made = create_key(keys, &configuration.key_format, request, &audit(&run)).await?;
             let value = json!({
                 "id": made.id.to_string(),
                 "organisationId": made.organisation_id.to_string(),
@@ -48,7 +48,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             list(keys, &PostgresOrganisations::new(database), organisation, &output).await
         }
         KeyCommand::ClearSentInClear { key, run, output } => {
-            let was_marked = clear_sent_in_clear(keys, key, &deed(&run)).await? == ClearMarkOutcome::Cleared;
+            let was_marked = clear_sent_in_clear(keys, key, &audit(&run)).await? == ClearMarkOutcome::Cleared;
             let text = match was_marked {
                 true => format!("Key {key} is no longer marked as sent in clear."),
                 false => format!("Key {key} is not marked as sent in clear."),
@@ -56,7 +56,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             print_result(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
         }
         KeyCommand::Revoke { key, run, output } => {
-            let revoked_at = timestamp(revoke_key(keys, key, None, &deed(&run)).await?);
+            let revoked_at = timestamp(revoke_key(keys, key, None, &audit(&run)).await?);
             let value = json!({ "id": key.to_string(), "revokedAt": revoked_at });
             print_result(&output, &value, &format!("Key {key} was revoked at {revoked_at}."))
         }

@@ -10,7 +10,7 @@ use intake_infra::PostgresMembers;
 use serde_json::json;
 use time::OffsetDateTime;
 
-use super::operator::deed;
+use super::operator::audit;
 use super::output::print_result;
 use crate::settings::command_line::{MemberArguments, MemberCommand, Output};
 use crate::settings::configuration::Configuration;
@@ -23,18 +23,18 @@ pub(crate) async fn member(
     match command {
         MemberCommand::Invite { member: MemberArguments { organisation, email, run, output }, role } => {
             let token = Token::new(edge::random());
-            let made = invite_member(members, organisation, email, role, token, &deed(&run)).await?;
+            let made = invite_member(members, organisation, email, role, token, &audit(&run)).await?;
             print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
         }
         MemberCommand::List { organisation, output } => list(members, organisation, &output).await,
         MemberCommand::Remove(arguments) => remove(members, &arguments).await,
         MemberCommand::ResetPassword(MemberArguments { organisation, email, run, output }) => {
             let link = (Token::new(edge::random()), LinkDelivery::Shown);
-            let made = issue_password_reset((members, members), organisation, &email, link, &deed(&run)).await?;
+            let made = issue_password_reset((members, members), organisation, &email, link, &audit(&run)).await?;
             print_link(&output, &made.email, &configuration.password_reset_link(&made.token), made.expires_at)
         }
         MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, run, output }) => {
-            let was_on = match reset_second_factor((members, members), organisation, &email, &deed(&run)).await {
+            let was_on = match reset_second_factor((members, members), organisation, &email, &audit(&run)).await {
                 Ok(()) => true,
                 Err(ResetSecondFactorError::AlreadyOff) => false,
                 Err(error) => return Err(error.into()),
@@ -78,7 +78,7 @@ async fn remove(members: &dyn MemberStore, arguments: &MemberArguments) -> anyho
     };
     let nobody = || anyhow!("the organisation {organisation} has no member {email}");
     let member = all.iter().find(is_meant).ok_or_else(nobody)?;
-    match members.remove(*organisation, member.id, &deed(run)).await? {
+    match members.remove(*organisation, member.id, &audit(run)).await? {
         RemoveOutcome::Removed => {}
         RemoveOutcome::LastAdministrator => {
             bail!("{email} is the last administrator: invite another one first, or close the organisation")

@@ -7,7 +7,7 @@ use intake_infra::{Database, EraseOrganisation, OrganisationOutcome, PostgresOrg
 use serde_json::{Value, json};
 
 use super::database::with_database;
-use super::operator::deed;
+use super::operator::audit;
 use super::output::print_result;
 use super::patient::OUT_OF_REACH;
 use crate::backend::Backend;
@@ -28,7 +28,7 @@ async fn change(command: OrganisationCommand, database: Database) -> anyhow::Res
             let name = Name::new(name).context("--name")?;
             let id = OrganisationId::new(edge::now(), edge::random());
             let made = Organisation { id, name };
-            organisations.create(&made, &deed(&run)).await?;
+            organisations.create(&made, &audit(&run)).await?;
             let value = json!({ "id": made.id.to_string(), "name": made.name.as_str() });
             print_result(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
         }
@@ -40,11 +40,11 @@ async fn change(command: OrganisationCommand, database: Database) -> anyhow::Res
         }
         OrganisationCommand::Rename { name, of } => {
             let name = Name::new(name).context("--name")?;
-            let outcome = organisations.rename(of.organisation, &name, &deed(&of.run)).await?;
+            let outcome = organisations.rename(of.organisation, &name, &audit(&of.run)).await?;
             tell(&of, outcome, ["Renamed", "Nothing to do: this is its name already"])
         }
         OrganisationCommand::Suspend(of) => {
-            let outcome = organisations.suspend(of.organisation, &deed(&of.run)).await?;
+            let outcome = organisations.suspend(of.organisation, &audit(&of.run)).await?;
             tell(
                 &of,
                 outcome,
@@ -52,11 +52,11 @@ async fn change(command: OrganisationCommand, database: Database) -> anyhow::Res
             )
         }
         OrganisationCommand::Resume(of) => {
-            let outcome = organisations.resume(of.organisation, &deed(&of.run)).await?;
+            let outcome = organisations.resume(of.organisation, &audit(&of.run)).await?;
             tell(&of, outcome, ["Resumed: its keys are accepted again", "Nothing to do: it is not suspended"])
         }
         OrganisationCommand::Close(of) => {
-            let outcome = match organisations.close(of.organisation, &deed(&of.run)).await? {
+            let outcome = match organisations.close(of.organisation, &audit(&of.run)).await? {
                 OrganisationOutcome::Closed(organisation) => OrganisationOutcome::Unchanged(organisation),
                 outcome => outcome,
             };
@@ -84,7 +84,7 @@ fn erase(of: &OrganisationArguments, configuration: &Configuration) -> anyhow::R
     let backend = Backend::open(configuration)?;
     backend.assert_owner()?;
     let id = of.organisation;
-    match erase_organisation(&backend.owner, id, &deed(&of.run))? {
+    match erase_organisation(&backend.owner, id, &audit(&of.run))? {
         EraseOrganisation::Erased(patients) => {
             let value = json!({ "id": id.to_string(), "erasedPatients": patients });
             print_result(&of.output, &value, &format!("Erased {patients} patients for good.\n\n{OUT_OF_REACH}"))

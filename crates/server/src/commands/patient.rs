@@ -7,7 +7,7 @@ use intake_infra::PostgresPatientRights;
 use serde_json::{Value, json};
 
 use crate::backend::Backend;
-use crate::commands::operator::deed;
+use crate::commands::operator::audit;
 use crate::commands::output::print_result;
 use crate::export::jsonl::Returned;
 use crate::settings::command_line::{PatientArguments, PatientCommand};
@@ -35,7 +35,7 @@ pub(crate) fn patient(command: PatientCommand, configuration: &Configuration) ->
 
 fn show(rights: &mut dyn PatientRights, arguments: &PatientArguments) -> anyhow::Result<()> {
     let PatientArguments { organisation, patient, run, output } = arguments;
-    match rights.show(*organisation, *patient, &deed(run))? {
+    match rights.show(*organisation, *patient, &audit(run))? {
         Held::Patient(held) => print_result(output, &value_of(&held)?, &text_of(&held)),
         Held::Erased { at } => bail!("the patient {patient} was erased at {}; nothing is held", timestamp(at)),
         Held::Nothing => bail!("the organisation {organisation} has no patient {patient}"),
@@ -44,7 +44,7 @@ fn show(rights: &mut dyn PatientRights, arguments: &PatientArguments) -> anyhow:
 
 fn erase(rights: &mut dyn PatientRights, arguments: &PatientArguments) -> anyhow::Result<()> {
     let PatientArguments { organisation, patient, run, output } = arguments;
-    let (at, outcome) = match rights.erase(*organisation, *patient, &deed(run))? {
+    let (at, outcome) = match rights.erase(*organisation, *patient, &audit(run))? {
         EraseOutcome::Erased { at } => (at, "was erased"),
         EraseOutcome::AlreadyErased { at } => (at, "was already erased"),
         EraseOutcome::NotFound => bail!("the organisation {organisation} has no patient {patient}"),

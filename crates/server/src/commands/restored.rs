@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use intake_domain::{Action, AuditEntryId, RecordedAction, list_keys, revoke_key, timestamp};
 use intake_infra::environment::assert_environment;
-use intake_infra::restored::{NewestPatient, accept, missing_deeds, newest_deed, newest_patients};
+use intake_infra::restored::{NewestPatient, accept, missing_entries, newest_entry, newest_patients};
 use intake_infra::{CheckConnection, Database, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
 
 use crate::backend::{Backend, explain};
-use crate::commands::operator::{DEADLINE, deed};
+use crate::commands::operator::{DEADLINE, audit};
 use crate::commands::output::print_result;
 use crate::settings::command_line::{Output, Run};
 use crate::settings::configuration::Configuration;
@@ -78,7 +78,7 @@ pub(crate) fn run(
     let backend = Backend::reach_as_owner(configuration)?;
     assert_environment(&mut CheckConnection::open(&backend.owner)?, configuration.environment)?;
     let owner = explain(backend.owner_setting);
-    let newest = newest_deed(&backend.owner).map_err(&owner)?.map(timestamp);
+    let newest = newest_entry(&backend.owner).map_err(&owner)?.map(timestamp);
     let patients = newest_patients(&backend.owner).map_err(&owner)?;
     let copied_until = recorded.as_ref().and_then(|recorded| recorded.iter().map(|entry| entry.at.clone()).max());
     let lost = match recorded {
@@ -89,7 +89,7 @@ pub(crate) fn run(
     let revoked = if revokes_keys { revoke_keys(&backend, run)? } else { 0 };
     accept(&backend.owner).map_err(&owner)?;
     let value = json!({
-        "newestDeedAt": newest,
+        "newestAuditEntryAt": newest,
         "revokedKeys": revoked,
         "copiedUntil": copied_until,
         "newestPatients": patients.iter().map(newest_of).collect::<Vec<_>>(),
@@ -134,7 +134,7 @@ fn recorded(entry: &Value) -> anyhow::Result<Recorded> {
 /// What was done and is not in the database, the oldest first.
 fn lost(backend: &Backend, recorded: Vec<Recorded>) -> anyhow::Result<Vec<Recorded>> {
     let ids: Vec<_> = recorded.iter().map(|entry| entry.id).collect();
-    let missing = missing_deeds(&backend.owner, &ids)?;
+    let missing = missing_entries(&backend.owner, &ids)?;
     let is_harmless = |entry: &Recorded| matches!(RecordedAction::named(entry.action.clone()), RecordedAction::Known(action) if action.is_harmless());
     let mut lost: Vec<_> =
         recorded.into_iter().filter(|entry| missing.contains(&entry.id) && !is_harmless(entry)).collect();
@@ -153,7 +153,7 @@ fn revoke_keys(backend: &Backend, run: &Run) -> anyhow::Result<usize> {
             for key in list_keys(&keys, organisation.id).await? {
                 // Expired ones too: the end of a key may have been changed.
                 if key.revoked_at.is_none() {
-                    revoke_key(&keys, key.id, None, &deed(run)).await?;
+                    revoke_key(&keys, key.id, None, &audit(run)).await?;
                     revoked += 1;
                 }
             }

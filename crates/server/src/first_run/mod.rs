@@ -11,7 +11,7 @@ use intake_domain::{
     Token, create_key, invite_member,
 };
 
-use crate::commands::operator::deed;
+use crate::commands::operator::audit;
 use crate::settings::command_line::Run;
 use crate::settings::data_dir::DataDir;
 use crate::settings::private_file;
@@ -39,7 +39,7 @@ pub(crate) async fn ensure_demo(
     {
         return Ok(holder.organisation_id);
     }
-    let (deed, now) = (deed(&Run::default()), edge::now());
+    let (audit, now) = (audit(&Run::default()), edge::now());
     let known = organisations.all().await?.into_iter().find(|found| found.name == CLINIC && found.closed_at.is_none());
     let organisation_id = match known {
         // Its key comes back when it is resumed.
@@ -59,7 +59,7 @@ pub(crate) async fn ensure_demo(
         id: KeyId::new(now, edge::random()),
         secret: KeySecret::new(edge::random()),
     };
-    let made = create_key(&keys, format, request, &deed).await?;
+    let made = create_key(&keys, format, request, &audit).await?;
     private_file::write(&file, made.key.expose()).with_context(|| format!("{} cannot be written", file.display()))?;
     Ok(organisation_id)
 }
@@ -75,7 +75,7 @@ pub(crate) async fn invite_first_member(
     }
     let token = Token::new(edge::random());
     let made =
-        invite_member(members, clinic, FIRST_MEMBER.parse()?, Role::Administrator, token, &deed(&Run::default()))
+        invite_member(members, clinic, FIRST_MEMBER.parse()?, Role::Administrator, token, &audit(&Run::default()))
             .await?;
     Ok(Some(format!("{base}{}", invitation_path(&made.token))))
 }

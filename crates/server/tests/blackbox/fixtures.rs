@@ -184,8 +184,8 @@ impl Member {
         self.client.send(&request("GET", path, &[("Cookie", &self.cookie), ("Accept", "text/html")], b""))
     }
 
-    /// The page to which an answer leads, with what it tells once.
-    pub(crate) fn told(&self, answer: &Response) -> String {
+    /// The page to which an answer leads, with its notice.
+    pub(crate) fn follow(&self, answer: &Response) -> String {
         let cookies = format!("{}; {}", self.cookie, cookie(answer));
         let path = answer.header("location").unwrap();
         self.client.send(&request("GET", path, &[("Cookie", &cookies), ("Accept", "text/html")], b"")).text()

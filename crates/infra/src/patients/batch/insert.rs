@@ -1,5 +1,5 @@
 //! The statements of a batch. The insert stores the patients whose key is active, unless they were erased. The
-//! standings of the keys are asked for only if the insert did not store every patient. The key's organisation is known
+//! keys are checked only if the insert did not store every patient. The key's organisation is known
 //! beforehand, so Citus, which keeps the keys of an organisation beside its patients, sends the insert to the node that
 //! holds both.
 
@@ -11,7 +11,7 @@ use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::{Array, Binary, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{ByField, Field, KeyHolder, KeyRefusal, KeyStanding, OrganisationId, Registration};
+use intake_domain::{ByField, Field, KeyCheck, KeyHolder, KeyRefusal, OrganisationId, Registration};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -262,11 +262,11 @@ fn first<T>(values: &[T]) -> QueryResult<&T> {
     values.first().ok_or(diesel::result::Error::NotFound)
 }
 
-/// The standing of each of the keys that exist.
-pub(crate) fn standings(
+/// The check of each key that exists.
+pub(crate) fn check_keys(
     connection: &mut PgConnection,
     keys: impl Iterator<Item = KeyHolder>,
-) -> QueryResult<HashMap<KeyHolder, KeyStanding>> {
+) -> QueryResult<HashMap<KeyHolder, KeyCheck>> {
     let (organisations, keys): (Vec<_>, Vec<_>) = keys.map(|holder| ids(&holder)).unzip();
     if keys.is_empty() {
         return Ok(HashMap::new());
@@ -282,16 +282,15 @@ pub(crate) fn standings(
             api_keys::suspended_at.is_not_null(),
         ))
         .load::<(Uuid, Uuid, bool, Option<bool>, bool)>(connection)?;
-    let standing =
-        |(organisation, key, is_revoked, has_expired, is_suspended): (Uuid, Uuid, bool, Option<bool>, bool)| {
-            let holder = KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
-            let standing = match (is_revoked, has_expired, is_suspended) {
-                (true, ..) => KeyStanding::Refused(KeyRefusal::Revoked),
-                (false, Some(true), _) => KeyStanding::Refused(KeyRefusal::Expired),
-                (false, _, true) => KeyStanding::Refused(KeyRefusal::Suspended),
-                (false, _, false) => KeyStanding::Active(holder),
-            };
-            (holder, standing)
+    let check = |(organisation, key, is_revoked, has_expired, is_suspended): (Uuid, Uuid, bool, Option<bool>, bool)| {
+        let holder = KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
+        let check = match (is_revoked, has_expired, is_suspended) {
+            (true, ..) => KeyCheck::Refused(KeyRefusal::Revoked),
+            (false, Some(true), _) => KeyCheck::Refused(KeyRefusal::Expired),
+            (false, _, true) => KeyCheck::Refused(KeyRefusal::Suspended),
+            (false, _, false) => KeyCheck::Active(holder),
         };
-    Ok(rows.into_iter().map(standing).collect())
+        (holder, check)
+    };
+    Ok(rows.into_iter().map(check).collect())
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use intake_domain::{KeyDigest, KeyHolder, KeyStanding, Registered, Registration};
+use intake_domain::{KeyCheck, KeyDigest, KeyHolder, Registered, Registration};
 
 /// What a request asks for.
 #[derive(Clone)]
 pub(crate) enum Task {
     /// To create a patient with this holder's key.
     Create(Arc<Registration>, KeyHolder),
-    /// To look up the standing of the holder's key.
+    /// To check the holder's key.
     Check(KeyHolder),
     /// To look up the holder of a key.
     Find(KeyDigest),
@@ -22,7 +22,7 @@ pub(crate) enum Task {
 /// The outcome of a task.
 pub(crate) enum Answer {
     Registered(Registered),
-    Standing(KeyStanding),
+    Checked(KeyCheck),
     /// None: the key is unknown.
     Found(Option<KeyHolder>),
     Probed,

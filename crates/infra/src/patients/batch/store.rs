@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use diesel::prelude::*;
-use intake_domain::{KeyHolder, KeyRefusal, KeyStanding, Registered, StoreError};
+use intake_domain::{KeyCheck, KeyHolder, KeyRefusal, Registered, StoreError};
 
 use super::direct;
 use super::failure::{Failed, failed};
-use super::insert::{InsertBatch, standings};
+use super::insert::{InsertBatch, check_keys};
 use super::request::{Answer, Request, Task};
 use super::stored_before::StoredBefore;
 use crate::keys::directory::KeyDirectory;
@@ -82,16 +82,16 @@ fn answers(
     let are_all_created = stored == rows;
     *is_stored = true;
     let is_open = |request: &&Request| !are_all_created || matches!(request.task, Task::Check(_));
-    let standings = standings(connection, requests.iter().filter(is_open).filter_map(Request::holder))?;
+    let checks = check_keys(connection, requests.iter().filter(is_open).filter_map(Request::holder))?;
     let mut found = match are_all_created {
         true => Vec::new(),
-        false => found_before(connection, requests, &standings, is_spread)?,
+        false => found_before(connection, requests, &checks, is_spread)?,
     }
     .into_iter();
-    let standing = |holder: &KeyHolder| standing(&standings, holder);
+    let check = |holder: &KeyHolder| check_of(&checks, holder);
     let is_use = |request: &&Request| match &request.task {
         Task::Create(..) if are_all_created => true,
-        Task::Create(_, holder) | Task::Check(holder) => matches!(standing(holder), KeyStanding::Active(_)),
+        Task::Create(_, holder) | Task::Check(holder) => matches!(check(holder), KeyCheck::Active(_)),
         Task::Find(_) | Task::Probe => false,
     };
     let uses = requests.iter().filter(is_use).filter_map(|request| Some((request.holder()?, request.since)));
@@ -99,12 +99,12 @@ fn answers(
     let answer = |request: &Request| match &request.task {
         Task::Find(key) => Ok(Answer::Found(context.directory.holder(key))),
         Task::Probe => Ok(Answer::Probed),
-        Task::Check(holder) => Ok(Answer::Standing(standing(holder))),
+        Task::Check(holder) => Ok(Answer::Checked(check(holder))),
         Task::Create(_, holder) if are_all_created => {
             Ok(Answer::Registered(Registered::Created(holder.organisation_id)))
         }
         Task::Create(_, holder) => {
-            outcome(found.next().flatten(), standing(holder), request.was_sent).map(Answer::Registered)
+            outcome(found.next().flatten(), check(holder), request.was_sent).map(Answer::Registered)
         }
     };
     Ok(requests.iter().map(answer).collect())
@@ -123,10 +123,10 @@ fn try_to_write(connection: &mut PgConnection) -> QueryResult<()> {
     })
 }
 
-/// The standing of the holder's key. A key that is not there was remembered, and the database was put back to a moment
+/// The check of the holder's key. A key that is not there was remembered, and the database was put back to a moment
 /// before it.
-fn standing(standings: &HashMap<KeyHolder, KeyStanding>, holder: &KeyHolder) -> KeyStanding {
-    standings.get(holder).copied().unwrap_or(KeyStanding::Refused(KeyRefusal::Unknown))
+fn check_of(checks: &HashMap<KeyHolder, KeyCheck>, holder: &KeyHolder) -> KeyCheck {
+    checks.get(holder).copied().unwrap_or(KeyCheck::Refused(KeyRefusal::Unknown))
 }
 
 /// What is stored of each patient: this run has stored it, or an earlier one that lost the answer, whatever the key is
@@ -134,12 +134,12 @@ fn standing(standings: &HashMap<KeyHolder, KeyStanding>, holder: &KeyHolder) -> 
 fn found_before(
     connection: &mut PgConnection,
     requests: &[Request],
-    standings: &HashMap<KeyHolder, KeyStanding>,
+    checks: &HashMap<KeyHolder, KeyCheck>,
     is_spread: bool,
 ) -> QueryResult<Vec<Option<Registered>>> {
     let mut stored_before = StoredBefore::default();
     for (registration, holder) in requests.iter().filter_map(Request::row) {
-        let is_active = matches!(standing(standings, &holder), KeyStanding::Active(_));
+        let is_active = matches!(check_of(checks, &holder), KeyCheck::Active(_));
         stored_before.ask(holder.organisation_id, registration, is_active);
     }
     stored_before.find(connection, is_spread)
@@ -147,10 +147,10 @@ fn found_before(
 
 /// A patient that was sent before and is not stored may still be: the server may be working on it. Then nothing can be
 /// answered, not even that it was refused. Neither if the key has become visible only after the insert.
-fn outcome(found: Option<Registered>, standing: KeyStanding, was_sent: bool) -> Result<Registered, StoreError> {
-    match (found, standing) {
+fn outcome(found: Option<Registered>, check: KeyCheck, was_sent: bool) -> Result<Registered, StoreError> {
+    match (found, check) {
         (Some(registered), _) => Ok(registered),
-        (None, KeyStanding::Refused(refusal)) if !was_sent => Ok(Registered::Refused(refusal)),
+        (None, KeyCheck::Refused(refusal)) if !was_sent => Ok(Registered::Refused(refusal)),
         (None, _) => Err(StoreError::Unavailable("an earlier statement may still take effect".into())),
     }
 }

@@ -26,7 +26,7 @@ fn a_member_who_changes_the_password_stays_signed_in_here_and_nowhere_else() {
     let elsewhere = Member::signed_in(app.service.client(), &sign_in(&app, PASSWORD));
     let changed = change_password(&ada, NEW_PASSWORD);
     assert_eq!((changed.status, changed.header("location")), (303, Some("/settings/account")));
-    assert!(ada.told(&changed).contains("Your password was changed"));
+    assert!(ada.follow(&changed).contains("Your password was changed"));
     assert_eq!(elsewhere.get("/settings/account").status, 303);
     assert_eq!(grace.get("/settings/account").status, 200, "another member's session");
     assert_eq!((sign_in(&app, PASSWORD).status, sign_in(&app, NEW_PASSWORD).status), (401, 303));
@@ -50,12 +50,12 @@ fn whoever_confirms_rightly_is_never_kept_waiting() {
 fn a_password_is_not_changed_to_a_bad_one() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
-    for (new, told) in [
+    for (new, message) in [
         ("short", "The new password must be 12 to 128 characters long."),
         ("passwordpassword", "The new password is too easy to guess"),
     ] {
         let refused = change_password(&ada, new);
-        assert!(refused.status == 422 && refused.text().contains(told), "{told}: {}", refused.text());
+        assert!(refused.status == 422 && refused.text().contains(message), "{message}: {}", refused.text());
     }
     assert_eq!(sign_in(&app, PASSWORD).status, 303);
     assert_eq!(app.database.count("audit_entries WHERE action = 'password_changed'"), 0);
@@ -91,7 +91,7 @@ fn a_member_who_changes_the_email_signs_in_with_the_new_one() {
     let reset = app.reset_password("ada@clinic.example");
     let changed = change_email(&ada, "Countess@Clinic.example");
     assert_eq!((changed.status, changed.header("location")), (303, Some("/settings/account")));
-    let page = ada.told(&changed);
+    let page = ada.follow(&changed);
     assert!(page.contains("Your email was changed") && page.contains("<dd>Countess@Clinic.example</dd>"), "{page}");
     assert_eq!(elsewhere.get("/settings/account").status, 303, "signed out everywhere else");
     assert_eq!(open(&app, &reset), 404, "the link was sent to the earlier address");
@@ -210,11 +210,11 @@ fn a_reset_link_works_once_ends_every_session_and_leaves_two_step_sign_in_on() {
     assert_eq!(sign_in(&app, PASSWORD).status, 401);
     assert_eq!(sign_in(&app, NEW_PASSWORD).header("location"), Some("/sign-in/code"), "two steps, as before");
     let activity = grace.get("/settings/activity").text();
-    for told in [
+    for message in [
         "<td>Grace <small>grace@clinic.example</small></td><td>created a password reset link for",
         "<td>Someone</td><td>reset the password of",
     ] {
-        assert!(activity.contains(told), "{activity}");
+        assert!(activity.contains(message), "{activity}");
     }
 }
 
@@ -279,8 +279,8 @@ fn neither_oneself_nor_another_organisation_gets_a_link() {
     let arguments = ["member", "reset-password", "--organisation", &elsewhere, "--email", "ada@clinic.example"];
     let output = arguments.iter().fold(service(&app.database), |command, argument| command.argument(argument)).run();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("has no member ada@clinic.example") && told.trim().lines().count() == 1, "{told}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("has no member ada@clinic.example") && message.trim().lines().count() == 1, "{message}");
     assert_eq!(app.database.count("password_resets"), 0);
 }
 

@@ -93,9 +93,12 @@ fn who_is_a_member_already_gets_no_link() {
     let id = app.clinic.organisation.to_string();
     let arguments = ["member", "invite", "--organisation", &id, "--email", "ada@clinic.example"];
     let output = arguments.iter().fold(service(&app.database), |all, one| all.argument(one)).run();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("ada@clinic.example is a member already") && told.trim().lines().count() == 1, "{told}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(
+        message.contains("ada@clinic.example is a member already") && message.trim().lines().count() == 1,
+        "{message}"
+    );
 }
 
 #[test]

@@ -13,14 +13,14 @@ const OTHER_PASSWORD: &str = "four herons at the jetty";
 const CHOOSE: &str = "/choose-organisation";
 
 /// Two organisations with an administrator each, and Ada, who is a member of both.
-struct Scene {
+struct Setup {
     app: TestApp,
     elsewhere: Clinic,
     grace: Member,
     eve: Member,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         let app = TestApp::start();
         let elsewhere = app.other_clinic();
@@ -80,8 +80,8 @@ fn names(page: &str) -> usize {
 
 #[test]
 fn a_person_in_two_organisations_chooses_one_and_switches() {
-    let scene = Scene::new();
-    let undecided = Undecided::of(scene.app.service.client(), &scene.sign_in(PASSWORD));
+    let setup = Setup::new();
+    let undecided = Undecided::of(setup.app.service.client(), &setup.sign_in(PASSWORD));
     let led = undecided.get("/settings/members?x=1");
     assert_eq!(
         (led.status, led.header("location")),
@@ -89,20 +89,20 @@ fn a_person_in_two_organisations_chooses_one_and_switches() {
     );
     let page = undecided.get(CHOOSE).text();
     assert!(page.contains("<h1>Choose an organisation</h1>") && names(&page) == 2, "{page}");
-    assert_eq!(scene.app.database.count("audit_entries WHERE action = 'signed_in'"), 0, "neither is recorded yet");
+    assert_eq!(setup.app.database.count("audit_entries WHERE action = 'signed_in'"), 0, "neither is recorded yet");
 
-    let stranger = scene.app.other_clinic();
+    let stranger = setup.app.other_clinic();
     assert_eq!(undecided.choose(&stranger).header("location"), Some(CHOOSE), "of neither");
     assert_eq!(undecided.get("/settings/account").status, 303);
-    assert_eq!(undecided.choose(&scene.elsewhere).header("location"), Some("/settings/api-keys"));
+    assert_eq!(undecided.choose(&setup.elsewhere).header("location"), Some("/settings/api-keys"));
     let ada = undecided.into_member();
     let members = |ada: &Member| ada.get("/settings/members").text();
     assert!(members(&ada).contains("eve@elsewhere") && !members(&ada).contains("grace@clinic"), "{}", members(&ada));
     assert!(members(&ada).contains("href=\"/choose-organisation\""), "there is a way to switch");
-    assert!(!scene.eve.get("/settings/members").text().contains(CHOOSE), "not for those in one organisation");
+    assert!(!setup.eve.get("/settings/members").text().contains(CHOOSE), "not for those in one organisation");
 
     let switched = Undecided { client: ada.client.clone(), cookie: ada.cookie.clone() };
-    assert_eq!(switched.choose(&scene.app.clinic).status, 303);
+    assert_eq!(switched.choose(&setup.app.clinic).status, 303);
     let switched = switched.into_member();
     assert!(members(&switched).contains("grace@clinic") && !members(&switched).contains("eve@elsewhere"));
     // A form that was opened before changes neither organisation.
@@ -112,97 +112,97 @@ fn a_person_in_two_organisations_chooses_one_and_switches() {
     let signed_in = |clinic: &Clinic| {
         let entries =
             format!("audit_entries WHERE action = 'signed_in' AND organisation_id = '{}'", clinic.organisation);
-        scene.app.database.count(&entries)
+        setup.app.database.count(&entries)
     };
-    assert_eq!((signed_in(&scene.app.clinic), signed_in(&scene.elsewhere)), (1, 1));
+    assert_eq!((signed_in(&setup.app.clinic), signed_in(&setup.elsewhere)), (1, 1));
     assert_eq!(switched.post("/sign-out", "").status, 303);
     assert_eq!(ada.get("/settings/account").header("location"), Some("/sign-in?next=%2Fsettings%2Faccount"));
 }
 
 #[test]
 fn the_role_is_that_of_the_chosen_organisation() {
-    let scene = Scene::new();
-    let role = scene.eve.page_about("Ada", "role");
-    assert_eq!(scene.eve.post(&role, &format!("role=key-manager&{}", password_field(PASSWORD))).status, 303);
-    assert_eq!(scene.ada_in(&scene.elsewhere).get("/settings/members").status, 403);
-    assert_eq!(scene.ada_in(&scene.app.clinic).get("/settings/members").status, 200);
+    let setup = Setup::new();
+    let role = setup.eve.page_about("Ada", "role");
+    assert_eq!(setup.eve.post(&role, &format!("role=key-manager&{}", password_field(PASSWORD))).status, 303);
+    assert_eq!(setup.ada_in(&setup.elsewhere).get("/settings/members").status, 403);
+    assert_eq!(setup.ada_in(&setup.app.clinic).get("/settings/members").status, 200);
 }
 
 #[test]
 fn who_is_removed_from_one_organisation_stays_in_the_other_and_signs_in_there_at_once() {
-    let scene = Scene::new();
-    let (here, there) = (scene.ada_in(&scene.app.clinic), scene.ada_in(&scene.elsewhere));
-    let undecided = Undecided::of(scene.app.service.client(), &scene.sign_in(PASSWORD));
+    let setup = Setup::new();
+    let (here, there) = (setup.ada_in(&setup.app.clinic), setup.ada_in(&setup.elsewhere));
+    let undecided = Undecided::of(setup.app.service.client(), &setup.sign_in(PASSWORD));
     let invitation = there.invite("mary@third.example");
-    assert_eq!(scene.eve.confirm(&scene.eve.page_about("Ada", "remove")).status, 303);
+    assert_eq!(setup.eve.confirm(&setup.eve.page_about("Ada", "remove")).status, 303);
     assert_eq!((here.get("/settings/account").status, there.get("/settings/account").status), (200, 303));
     assert_eq!(names(&undecided.get(CHOOSE).text()), 1);
-    assert_eq!(accept(&scene.app.service.client(), &invitation, "Mary").status, 404, "made there");
-    assert!(!scene.eve.get("/settings/members").text().contains(EMAIL));
-    let again = Member::signed_in(scene.app.service.client(), &scene.sign_in(PASSWORD));
+    assert_eq!(accept(&setup.app.service.client(), &invitation, "Mary").status, 404, "made there");
+    assert!(!setup.eve.get("/settings/members").text().contains(EMAIL));
+    let again = Member::signed_in(setup.app.service.client(), &setup.sign_in(PASSWORD));
     assert!(again.get("/settings/members").text().contains("grace@clinic"), "nothing to choose");
     // The account goes with the last membership.
-    assert_eq!(scene.grace.confirm(&scene.grace.page_about("Ada", "remove")).status, 303);
-    assert_eq!(scene.app.database.count("members WHERE email LIKE 'ada@%'"), 0);
-    assert_eq!(scene.sign_in(PASSWORD).status, 401);
+    assert_eq!(setup.grace.confirm(&setup.grace.page_about("Ada", "remove")).status, 303);
+    assert_eq!(setup.app.database.count("members WHERE email LIKE 'ada@%'"), 0);
+    assert_eq!(setup.sign_in(PASSWORD).status, 401);
 }
 
 #[test]
 fn a_closed_organisation_leaves_its_people_in_the_others() {
-    let scene = Scene::new();
-    let there = scene.ada_in(&scene.elsewhere);
-    let id = scene.elsewhere.organisation.to_string();
+    let setup = Setup::new();
+    let there = setup.ada_in(&setup.elsewhere);
+    let id = setup.elsewhere.organisation.to_string();
     let close = ["organisation", "close", &id];
-    let output = close.iter().fold(service(&scene.app.database), |all, one| all.argument(one)).run();
+    let output = close.iter().fold(service(&setup.app.database), |all, one| all.argument(one)).run();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(there.get("/settings/account").status, 303);
-    assert_eq!(scene.app.database.count("members"), 2, "Eve's account is gone, Ada's is not");
-    assert_eq!(scene.ada_in(&scene.app.clinic).get("/settings/account").status, 200);
+    assert_eq!(setup.app.database.count("members"), 2, "Eve's account is gone, Ada's is not");
+    assert_eq!(setup.ada_in(&setup.app.clinic).get("/settings/account").status, 200);
 }
 
 #[test]
 fn an_administrator_cannot_get_into_another_organisation_through_a_colleague() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     for page in ["reset-password", "reset-second-factor"] {
-        let answer = scene.eve.confirm(&scene.eve.page_about("Ada", page));
+        let answer = setup.eve.confirm(&setup.eve.page_about("Ada", page));
         if page == "reset-password" {
             assert!(answer.status == 409 && answer.text().contains("Only the people who run this service"), "{page}");
         }
         assert!(!answer.text().contains("/reset-password/"), "no link is shown");
     }
-    assert_eq!(scene.app.database.count("password_resets"), 0);
-    let ada = scene.ada_in(&scene.app.clinic);
+    assert_eq!(setup.app.database.count("password_resets"), 0);
+    let ada = setup.ada_in(&setup.app.clinic);
     assert_eq!(ada.turn_on_second_factor(&TotpSecret::new([7; 20])).status, 200);
-    let refused = scene.eve.confirm(&scene.eve.page_about("Ada", "reset-second-factor"));
+    let refused = setup.eve.confirm(&setup.eve.page_about("Ada", "reset-second-factor"));
     assert_eq!(refused.status, 409, "{}", refused.text());
-    assert_eq!(scene.app.database.count("members WHERE totp_secret IS NOT NULL"), 1);
+    assert_eq!(setup.app.database.count("members WHERE totp_secret IS NOT NULL"), 1);
 
     // A link that was shown while Grace was in one organisation.
-    let link = scene.app.member("mary@clinic.example");
-    let shown = scene.grace.confirm(&scene.grace.page_about("Mary", "reset-password")).text();
+    let link = setup.app.member("mary@clinic.example");
+    let shown = setup.grace.confirm(&setup.grace.page_about("Mary", "reset-password")).text();
     let path = format!("/reset-password/{}", between(&shown, "/reset-password/", "\""));
-    let open = || scene.app.service.client().send(&request("GET", &path, &[], b"")).status;
+    let open = || setup.app.service.client().send(&request("GET", &path, &[], b"")).status;
     assert_eq!(open(), 200);
-    assert_eq!(accept(&scene.app.service.client(), &scene.eve.invite("mary@clinic.example"), "Mary").status, 303);
+    assert_eq!(accept(&setup.app.service.client(), &setup.eve.invite("mary@clinic.example"), "Mary").status, 303);
     assert_eq!(open(), 404, "since she joined another one");
-    let used = post(&scene.app.service.client(), &path, &[], &password_field(OTHER_PASSWORD));
+    let used = post(&setup.app.service.client(), &path, &[], &password_field(OTHER_PASSWORD));
     assert_eq!((used.status, link.get("/settings/account").status), (404, 200));
     // An operator is trusted by both.
     assert_eq!(
-        scene.app.service.client().send(&request("GET", &scene.app.reset_password(EMAIL), &[], b"")).status,
+        setup.app.service.client().send(&request("GET", &setup.app.reset_password(EMAIL), &[], b"")).status,
         200
     );
 }
 
 #[test]
 fn an_invitation_looks_the_same_whether_or_not_its_guest_has_an_account() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let page = |email: &str, invitation: &str| {
-        let page = scene.app.service.client().send(&request("GET", invitation, &[], b""));
+        let page = setup.app.service.client().send(&request("GET", invitation, &[], b""));
         (page.status, page.text().replace(email, "guest").replace(invitation, "link"))
     };
     let [known, unknown] = ["eve@elsewhere.example", "nobody@elsewhere.example"].map(|email| {
-        let answer = scene.grace.post("/settings/members", &format!("email={}", email.replace('@', "%40")));
+        let answer = setup.grace.post("/settings/members", &format!("email={}", email.replace('@', "%40")));
         let text = answer.text();
         let link = between(&text, "id=\"link\" value=\"", "\"");
         let rows = text.split("<tr>").filter(|row| row.contains(email)).count();
@@ -211,7 +211,7 @@ fn an_invitation_looks_the_same_whether_or_not_its_guest_has_an_account() {
     assert_eq!(known, unknown);
     // Nor do the ids, in which a time would be that of the account.
     let ids = "members WHERE substr(id::text, 15, 1) <> '4'";
-    assert_eq!(scene.app.database.count(ids), 0);
+    assert_eq!(setup.app.database.count(ids), 0);
 }
 
 #[test]
@@ -302,31 +302,31 @@ fn a_guest_whose_name_is_taken_is_told_before_the_second_step() {
 
 #[test]
 fn a_second_factor_that_one_organisation_requires_stays_and_is_met_there_alone() {
-    let scene = Scene::new();
-    assert_eq!(scene.eve.turn_on_second_factor(&TotpSecret::new([8; 20])).status, 200);
-    assert_eq!(scene.eve.confirm("/settings/members/require-two-step-sign-in").status, 303);
-    let here = scene.ada_in(&scene.app.clinic);
-    let there = Undecided::of(scene.app.service.client(), &scene.sign_in(PASSWORD));
-    assert_eq!(there.choose(&scene.elsewhere).status, 303);
+    let setup = Setup::new();
+    assert_eq!(setup.eve.turn_on_second_factor(&TotpSecret::new([8; 20])).status, 200);
+    assert_eq!(setup.eve.confirm("/settings/members/require-two-step-sign-in").status, 303);
+    let here = setup.ada_in(&setup.app.clinic);
+    let there = Undecided::of(setup.app.service.client(), &setup.sign_in(PASSWORD));
+    assert_eq!(there.choose(&setup.elsewhere).status, 303);
     assert_eq!(here.get("/settings/members").status, 200);
     assert_eq!(there.get("/settings/members").header("location"), Some("/settings/account/second-factor"));
     assert!(there.get("/settings/account/second-factor").status != 404);
-    assert_eq!(there.choose(&scene.app.clinic).status, 303, "there is a way back");
+    assert_eq!(there.choose(&setup.app.clinic).status, 303, "there is a way back");
     assert_eq!(there.get("/settings/members").status, 200);
     assert_eq!(here.turn_on_second_factor(&TotpSecret::new([7; 20])).status, 200);
     let kept = here.confirm("/settings/account/second-factor/turn-off");
     assert_ne!(kept.status, 200);
-    assert_eq!(scene.app.database.count("members WHERE totp_secret IS NOT NULL"), 2);
+    assert_eq!(setup.app.database.count("members WHERE totp_secret IS NOT NULL"), 2);
 }
 
 #[test]
 fn what_is_done_to_an_account_is_recorded_in_each_of_its_organisations() {
-    let scene = Scene::new();
-    let ada = scene.ada_in(&scene.app.clinic);
+    let setup = Setup::new();
+    let ada = setup.ada_in(&setup.app.clinic);
     let form = format!("{}&new_password={}", password_field(PASSWORD), OTHER_PASSWORD.replace(' ', "+"));
     assert_eq!(ada.post("/settings/account/password", &form).status, 303);
     assert_eq!(ada.post("/settings/account/name", "name=Countess").status, 303);
-    for admin in [&scene.grace, &scene.eve] {
+    for admin in [&setup.grace, &setup.eve] {
         let page = admin.get("/settings/activity").text();
         assert!(page.contains("changed the password of") && page.contains("Countess"), "{page}");
         assert!(admin.get("/settings/members").text().contains("Countess"));
@@ -339,8 +339,8 @@ fn what_is_done_to_an_account_is_recorded_in_each_of_its_organisations() {
 #[test]
 fn an_organisation_is_chosen_in_a_browser_by_keyboard_and_without_scripts() {
     let Some(browser) = Browser::without_scripts() else { return };
-    let scene = Scene::new();
-    scene.app.sign_in(&browser, EMAIL, PASSWORD);
+    let setup = Setup::new();
+    setup.app.sign_in(&browser, EMAIL, PASSWORD);
     browser.wait_for("Choose an organisation");
     // Past the link to the content, to the first organisation.
     browser.keys("\u{E004}\u{E004}\u{E007}");
@@ -356,15 +356,15 @@ fn ten_organisations_with_long_names_fit_on_every_screen() {
     use diesel::connection::SimpleConnection;
 
     let Some(browser) = Browser::start() else { return };
-    let scene = Scene::new();
+    let setup = Setup::new();
     let many = "UPDATE organisations SET name = repeat('Longname', 12);
         INSERT INTO organisations (id, name)
             SELECT gen_random_uuid(), n || ' Practice of Dr Hopper and Partners, ' || repeat('Upper Kangaroo Valley ', n)
             FROM generate_series(1, 8) AS n;
         INSERT INTO memberships SELECT organisations.id, members.id, 'administrator', now()
             FROM organisations, members WHERE email = 'ada@clinic.example' ON CONFLICT DO NOTHING";
-    scene.app.database.connect().batch_execute(many).unwrap();
-    scene.app.sign_in(&browser, EMAIL, PASSWORD);
+    setup.app.database.connect().batch_execute(many).unwrap();
+    setup.app.sign_in(&browser, EMAIL, PASSWORD);
     browser.wait_for("Choose an organisation");
     for width in [360, 768, 1_280, 1_920] {
         let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });

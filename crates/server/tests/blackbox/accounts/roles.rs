@@ -131,19 +131,19 @@ fn the_last_administrator_stays_one_and_who_changes_a_role_confirms_who_they_are
 
 #[test]
 fn two_administrators_who_demote_or_remove_each_other_at_once_leave_one() {
-    for deed in ["role", "remove"] {
+    for action in ["role", "remove"] {
         let app = TestApp::start();
         let ada = app.member("ada@clinic.example");
         let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
-        let (of_grace, of_ada) = (ada.page_about("Grace", deed), grace.page_about("Ada", deed));
+        let (of_grace, of_ada) = (ada.page_about("Grace", action), grace.page_about("Ada", action));
         let statuses = std::thread::scope(|scope| {
             let one = scope.spawn(|| ada.post(&of_grace, &role_form("key-manager")).status);
             let other = scope.spawn(|| grace.post(&of_ada, &role_form("key-manager")).status);
             [one.join().unwrap(), other.join().unwrap()]
         });
         // The second one lost the role, or the session, before or while it was asked.
-        assert!(statuses.contains(&303), "{deed}: {statuses:?}");
-        assert_eq!(administrators(&app), 1, "{deed}: {statuses:?}");
+        assert!(statuses.contains(&303), "{action}: {statuses:?}");
+        assert_eq!(administrators(&app), 1, "{action}: {statuses:?}");
     }
 }
 

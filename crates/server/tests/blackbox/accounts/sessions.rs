@@ -45,7 +45,7 @@ fn sessions_are_listed_and_ended_one_by_one() {
     let end = between(&listed, "action=\"", "\"");
     let ended = ada.post(&end, "");
     assert_eq!((ended.status, ended.header("location")), (303, Some("/settings/account")));
-    assert!(ada.told(&ended).contains("The session was ended."));
+    assert!(ada.follow(&ended).contains("The session was ended."));
     assert_eq!((firefox.get(ACCOUNT).status, odd.get(ACCOUNT).status), (303, 200));
     assert_eq!(ada.post(&end, "").status, 404, "once is for good");
     let noted = "audit_entries WHERE action = 'session_ended' AND actor = 'Ada' AND subject = 'ada@clinic.example'";
@@ -63,7 +63,7 @@ fn all_others_are_ended_at_once_and_so_is_a_sign_in_that_waits_for_its_code() {
     app.database.connect().batch_execute(waiting).unwrap();
     let ended = ada.post("/settings/account/sessions/end-others", "");
     assert_eq!((ended.status, ended.header("location")), (303, Some("/settings/account")));
-    let page = ada.told(&ended);
+    let page = ada.follow(&ended);
     assert!(page.contains("All your other sessions were ended.") && !page.contains("End all other sessions"), "{page}");
     assert_eq!(others.map(|other| other.get(ACCOUNT).status), [303, 303]);
     assert_eq!((count(&ada), grace.get(ACCOUNT).status), (1, 200), "another member's session");

@@ -285,7 +285,7 @@ fn an_administrator_resets_the_second_factors_of_a_colleague_and_nobody_else_doe
     assert!(grace.confirm(&path).header("location").unwrap().starts_with("/settings/confirm?next="));
     assert_eq!(app.database.count("members WHERE totp_secret IS NOT NULL"), 1);
     assert_eq!(grace.confirm_identity(PASSWORD, "").status, 303);
-    assert!(grace.told(&grace.confirm(&path)).contains("Two-step sign-in was reset"));
+    assert!(grace.follow(&grace.confirm(&path)).contains("Two-step sign-in was reset"));
     let left =
         "members WHERE totp_secret IS NOT NULL OR EXISTS (SELECT FROM recovery_codes) OR EXISTS (SELECT FROM passkeys)";
     assert_eq!(app.database.count(left), 0);
@@ -337,14 +337,14 @@ fn no_factor_is_added_removed_or_turned_off_without_one_if_there_is_one() {
         ("/settings/account/email".to_owned(), "email=thief%40clinic.example".to_owned()),
     ];
     let led = |path: &str| format!("/settings/confirm?next={}", path.replace('/', "%2F").replace('-', "%2D"));
-    let try_all = |told: &str| {
+    let try_all = |case: &str| {
         for (path, form) in &forms {
             let form = format!("{form}&{}", password_field(PASSWORD));
             for answer in [ada.post(path, &form), ada.get(path)] {
                 assert_eq!(
                     (answer.status, answer.header("location")),
                     (303, Some(led(path).as_str())),
-                    "{told}: {path}"
+                    "{case}: {path}"
                 );
             }
         }
@@ -372,7 +372,7 @@ fn no_factor_is_added_removed_or_turned_off_without_one_if_there_is_one() {
     age(16);
     assert_eq!(ada.confirm(path).header("location"), Some(led(path).as_str()), "and a change is refused after 15");
     age(14);
-    assert!(ada.told(&ada.confirm(path)).contains("The authenticator app was turned off"));
+    assert!(ada.follow(&ada.confirm(path)).contains("The authenticator app was turned off"));
     let passwords_wait = (0..12).find(|_| ada.confirm_identity("guess", "").status == 429);
     assert!(passwords_wait.is_some(), "guesses have to wait");
 }

@@ -21,8 +21,8 @@ fn a_key_past_its_rate_is_told_when_to_come_back() {
     for (response, remaining) in burst.iter().zip([2, 1, 0]) {
         assert_eq!(response.status, 201);
         assert_eq!(response.header("ratelimit-policy"), Some("\"default\";q=3;w=3"));
-        let told = response.header("ratelimit").unwrap();
-        assert!(told.starts_with(&format!("\"default\";r={remaining};t=")), "{told}");
+        let rate_limit = response.header("ratelimit").unwrap();
+        assert!(rate_limit.starts_with(&format!("\"default\";r={remaining};t=")), "{rate_limit}");
     }
     let refused = &burst[3];
     assert_problem(refused, 429, "Too Many Requests", "The API key's rate limit is exceeded");

@@ -112,7 +112,7 @@ fn a_mixed_batch_costs_four_round_trips_at_most() {
         }
         counter.take()
     };
-    // One finds out that nobody has the unknown key, one stores, one asks for the standing of the other keys, and one
+    // One finds out that nobody has the unknown key, one stores, one checks the other keys, and one
     // for what was stored before. Now and then the uses of keys are written in the same moment: the least of a few
     // rounds is without.
     assert_eq!(least(1 + 4, round), 1 + 4, "the first request's, and four");

@@ -4,7 +4,7 @@ use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use diesel::connection::SimpleConnection;
-use intake_domain::{Actor, AuditEntryId, Deed, Environment, EraseOutcome, PatientId, PatientRights};
+use intake_domain::{Actor, AuditContext, AuditEntryId, Environment, EraseOutcome, PatientId, PatientRights};
 use intake_edge as edge;
 use intake_infra::PostgresPatientRights;
 use intake_test_support::{Clinic, HeldRow, Response, TestDatabase, create_request, freeze_writer, patient, wait_for};
@@ -159,14 +159,14 @@ fn an_erasure_wins_against_repetitions_at_the_same_moment() {
             let repeaters: Vec<_> = (0..4).map(|_| scope.spawn(repeat)).collect();
             let id: PatientId = created.parse().unwrap();
             let entry_id = AuditEntryId::new(edge::now(), edge::random());
-            let deed = Deed {
+            let audit = AuditContext {
                 entry_id,
                 actor: Actor::Operator(intake_domain::Operator::default()),
                 address: None,
                 at: edge::now(),
                 confirmed_in: None,
             };
-            let outcome = rights.erase(app.clinic.organisation, id, &deed);
+            let outcome = rights.erase(app.clinic.organisation, id, &audit);
             is_over.store(true, Ordering::SeqCst);
             assert!(matches!(outcome, Ok(EraseOutcome::Erased { .. })), "{outcome:?}");
             repeaters.into_iter().flat_map(|repeater| repeater.join().unwrap()).collect()

@@ -140,9 +140,9 @@ fn whoever_commits_late_is_told_late_and_once() {
     let fourth = since(&app, &third.token);
     assert_eq!(fourth.ids().len(), 1);
     assert_eq!(since(&app, &fourth.token).text, "");
-    let told: BTreeSet<_> = [first, third, fourth].iter().flat_map(Given::ids).collect();
+    let exported: BTreeSet<_> = [first, third, fourth].iter().flat_map(Given::ids).collect();
     let stored: BTreeSet<_> = app.database.texts("SELECT id::text FROM patients").into_iter().collect();
-    assert_eq!((told.len(), told), (3, stored));
+    assert_eq!((exported.len(), exported), (3, stored));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn while_many_write_each_patient_is_told_once() {
     let app = TestApp::start();
     let second = service(&app.database).start();
     let is_over = AtomicBool::new(false);
-    let (mut told, token) = std::thread::scope(|scope| {
+    let (mut exported, token) = std::thread::scope(|scope| {
         let _over = OverWhenDropped(&is_over);
         for number in 0..6 {
             let (is_over, app, second) = (&is_over, &app, &second);
@@ -184,19 +184,19 @@ fn while_many_write_each_patient_is_told_once() {
             });
         }
         let mut given_out = given(all(&app, &["--format", "jsonl"]));
-        let mut told = given_out.ids();
+        let mut exported = given_out.ids();
         for _ in 0..25 {
             given_out = since(&app, &given_out.token);
-            told.extend(given_out.ids());
+            exported.extend(given_out.ids());
         }
         // A process that is still writing ends first.
-        (told, given_out.token)
+        (exported, given_out.token)
     });
-    told.extend(since(&app, &token).ids());
+    exported.extend(since(&app, &token).ids());
     let stored: BTreeSet<_> = app.database.texts("SELECT id::text FROM patients").into_iter().collect();
     assert!(stored.len() > 100, "{}", stored.len());
-    assert_eq!(told.len(), stored.len(), "once");
-    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), stored);
+    assert_eq!(exported.len(), stored.len(), "once");
+    assert_eq!(exported.into_iter().collect::<BTreeSet<_>>(), stored);
 }
 
 /// Replays take numbers of transactions and write nothing that is flushed: after a crash PostgreSQL gives these numbers
@@ -212,7 +212,7 @@ fn a_token_stays_true_when_postgresql_is_killed() {
     };
     let first = create("0").json();
     let organisation: OrganisationId = first["data"]["organisationId"].as_str().unwrap().parse().unwrap();
-    let mut told = Vec::new();
+    let mut exported = Vec::new();
     let mut token: Option<String> = None;
     for round in 1..=4 {
         assert_eq!(create(&round.to_string()).status, 201);
@@ -224,7 +224,7 @@ fn a_token_stays_true_when_postgresql_is_killed() {
             assert_eq!(create("0").status, 201);
         }
         let given_out = given(export(in_folder(), organisation, &arguments));
-        told.extend(given_out.ids());
+        exported.extend(given_out.ids());
         token = Some(given_out.token);
         for _ in 0..20 {
             assert_eq!(create("0").status, 201);
@@ -234,11 +234,11 @@ fn a_token_stays_true_when_postgresql_is_killed() {
         wait_for("PostgreSQL to come back", || create(&format!("after-{round}")).status == 201);
     }
     let token = token.unwrap();
-    told.extend(given(export(in_folder(), organisation, &["--format", "jsonl", "--since", &token])).ids());
+    exported.extend(given(export(in_folder(), organisation, &["--format", "jsonl", "--since", &token])).ids());
     let everything: BTreeSet<_> =
         given(export(in_folder(), organisation, &["--format", "jsonl"])).ids().into_iter().collect();
-    assert_eq!((told.len(), everything.len()), (9, 9));
-    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), everything);
+    assert_eq!((exported.len(), everything.len()), (9, 9));
+    assert_eq!(exported.into_iter().collect::<BTreeSet<_>>(), everything);
 }
 
 #[test]
@@ -279,12 +279,12 @@ fn an_erasure_is_told_in_every_format() {
     let kept = id_of(&app, &patient());
     let token = given(all(&app, &["--format", "jsonl"])).token;
     assert!(erasure::run(&app, "erase", &id, &[]).status.success());
-    let told = since(&app, &token);
-    assert_eq!(told.lines().len(), 1);
-    let line = &told.lines()[0];
+    let exported = since(&app, &token);
+    assert_eq!(exported.lines().len(), 1);
+    let line = &exported.lines()[0];
     let at = line["erasedAt"].as_str().unwrap();
-    assert_eq!(told.text, format!("{{\"id\":\"{id}\",\"erasedAt\":\"{at}\"}}\n"));
-    assert_eq!(since(&app, &told.token).text, "", "once");
+    assert_eq!(exported.text, format!("{{\"id\":\"{id}\",\"erasedAt\":\"{at}\"}}\n"));
+    assert_eq!(since(&app, &exported.token).text, "", "once");
     assert_eq!(given(all(&app, &["--format", "jsonl"])).ids(), [kept.clone(), id.clone()]);
 
     // Where it has no place among the patients.
@@ -395,8 +395,8 @@ fn everything_that_one_key_created_can_be_told() {
     let other = id_of(&app, &patient());
     assert!(erasure::run(&app, "erase", &erased, &[]).status.success());
     assert!(erasure::run(&app, "erase", &other, &[]).status.success());
-    let told = given(all(&app, &["--format", "jsonl", "--key", &leaked_id.to_string()]));
-    assert_eq!(told.ids(), [kept, erased]);
+    let exported = given(all(&app, &["--format", "jsonl", "--key", &leaked_id.to_string()]));
+    assert_eq!(exported.ids(), [kept, erased]);
 }
 
 /// How many rows of patients disconnected sessions have read.
@@ -648,8 +648,8 @@ fn a_state_file_goes_on_where_the_last_run_ended() {
 
     assert_eq!(all(&app, &[&arguments[..], &["--since", &token]].concat()).status.code(), Some(2));
     app.database.connect().batch_execute("DELETE FROM feed_marks").unwrap();
-    let told = refused(all(&app, &arguments));
-    assert!(told.contains(&format!("export everything once, after removing {}", state.display())), "{told}");
+    let exported = refused(all(&app, &arguments));
+    assert!(exported.contains(&format!("export everything once, after removing {}", state.display())), "{exported}");
     fs::write(&state, "").unwrap();
     assert!(refused(all(&app, &arguments)).contains("this is not a token"));
 }

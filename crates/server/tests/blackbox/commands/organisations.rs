@@ -70,8 +70,8 @@ fn while_an_organisation_is_suspended_every_key_is_refused_at_once_and_nothing_i
     assert_eq!(keys[0]["revokedAt"], Value::Null);
     let listed = String::from_utf8(run(&app, &["key", "list", "--organisation", &id]).stdout).unwrap();
     assert!(listed.contains("suspended 20"), "{listed}");
-    let told = refused(&app, &["key", "create", "--organisation", &id, "--name", "Another"]);
-    assert!(told.contains("is suspended or closed"), "{told}");
+    let message = refused(&app, &["key", "create", "--organisation", &id, "--name", "Another"]);
+    assert!(message.contains("is suspended or closed"), "{message}");
     // Members sign in, see it, and make no key.
     let member = app.member("ada@clinic.example");
     let page = member.get("/settings/api-keys");

@@ -251,9 +251,9 @@ fn a_page_that_fails_is_logged_once_with_its_cause() {
     let failed = ada.get("/settings/account");
     assert_eq!(failed.status, 500);
     let request_id = failed.header("x-request-id").unwrap();
-    let told = || app.service.output().lines().filter(|line| line.contains("ERROR")).map(str::to_owned).collect();
-    wait_for("the line", || !Vec::<String>::is_empty(&told()));
-    let lines: Vec<String> = told();
+    let errors = || app.service.output().lines().filter(|line| line.contains("ERROR")).map(str::to_owned).collect();
+    wait_for("the line", || !Vec::<String>::is_empty(&errors()));
+    let lines: Vec<String> = errors();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains(request_id) && lines[0].contains("must be 1 to 100 characters long"), "{lines:?}");
 }

@@ -149,9 +149,9 @@ fn a_copy_that_fails_is_never_said_to_have_worked() {
     assert_eq!(browser.run(selected), browser.value("Your new key"));
     let _ = browser.run(
         "document.execCommand = () => true;
-         window.told = [];
+         window.announced = [];
          const place = document.getElementById('copied');
-         new MutationObserver(() => window.told.push(place.textContent)).observe(place, { childList: true });",
+         new MutationObserver(() => window.announced.push(place.textContent)).observe(place, { childList: true });",
     );
     for _ in 0..2 {
         browser.press("Copy");
@@ -160,7 +160,7 @@ fn a_copy_that_fails_is_never_said_to_have_worked() {
         });
     }
     assert_eq!(
-        browser.run("return window.told"),
+        browser.run("return window.announced"),
         json!(["", "Copied.", "", "Copied."]),
         "a second copy is announced, too"
     );

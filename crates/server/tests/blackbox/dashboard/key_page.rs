@@ -142,7 +142,7 @@ fn a_key_gets_another_name_and_a_note_and_both_are_on_record() {
         browser.press("Activity");
         browser.wait_for("renamed the key Front desk → Reception <1>");
         browser.wait_for("changed the note about the key Reception <1>");
-        assert_eq!(app.database.count("audit_entries WHERE action = 'key_noted'"), 1, "the same note is no deed");
+        assert_eq!(app.database.count("audit_entries WHERE action = 'key_noted'"), 1, "the same note is no change");
     }
 }
 
@@ -152,13 +152,13 @@ fn names_and_notes_have_limits_and_a_revoked_key_keeps_its_own() {
     let ada = app.member("ada@clinic.example");
     let (id, _) = app.clinic.key();
     let at = |what: &str| format!("/settings/api-keys/{id}/{what}");
-    for (note, told) in [
+    for (note, message) in [
         ("x".repeat(501), "The note must be at most 500 characters long."),
         ("a%00b".to_owned(), "The note must not contain"),
         ("%E2%80%AEx".to_owned(), "The note must not contain"),
     ] {
         let refused = ada.post(&at("note"), &format!("note={note}"));
-        assert!(refused.status == 422 && refused.text().contains(told), "{}", refused.text());
+        assert!(refused.status == 422 && refused.text().contains(message), "{}", refused.text());
     }
     assert_eq!(ada.post(&at("note"), &format!("note={}", "%0D%0A".repeat(250))).status, 303, "blank is no note");
     assert_eq!(ada.post(&at("note"), &format!("note={}", "%C3%A9".repeat(500))).status, 303);
@@ -169,7 +169,7 @@ fn names_and_notes_have_limits_and_a_revoked_key_keeps_its_own() {
     for (what, form) in [("rename", "name=Other"), ("note", "note=Other")] {
         for answer in [ada.get(&at(what)), ada.post(&at(what), form)] {
             assert_eq!(answer.status, 303, "{what}");
-            let page = ada.told(&answer);
+            let page = ada.follow(&answer);
             assert!(page.contains("has been revoked, so its name and note can&#39;t be changed."), "{page}");
         }
     }

@@ -391,8 +391,8 @@ fn everybody_is_told_once_that_a_key_will_expire() {
     // Time for another mail, if there were one.
     std::thread::sleep(std::time::Duration::from_secs(4));
     assert_eq!(server.mails().len(), 1, "{:?}", server.mails());
-    let told = format!("api_keys WHERE id = '{short}' AND expiry_told_at IS NOT NULL");
-    assert_eq!(app.database.count(&told), 0);
+    let announced = format!("api_keys WHERE id = '{short}' AND expiry_announced_at IS NOT NULL");
+    assert_eq!(app.database.count(&announced), 0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn notice(page: &str) -> Option<String> {
 #[track_caller]
 fn assert_notice(member: &Member, answer: &Response, expected: &str) {
     assert_eq!(answer.status, 303, "{expected}: {}", answer.text());
-    assert_eq!(notice(&member.told(answer)).as_deref(), Some(expected));
+    assert_eq!(notice(&member.follow(answer)).as_deref(), Some(expected));
 }
 
 #[test]

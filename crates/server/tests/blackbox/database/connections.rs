@@ -21,7 +21,7 @@ const ACCEPTED: &str = "the database accepts new connections again";
 const SLOTS: usize = 250;
 
 /// A service with a PostgreSQL of its own, which knows the service by its password.
-struct Scene {
+struct Setup {
     service: Service,
     key: ApiKey,
     urls: Prepared,
@@ -31,7 +31,7 @@ struct Scene {
     _folder: TempDir,
 }
 
-impl Scene {
+impl Setup {
     fn start() -> Self {
         let (folder, address) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let postgres = server(folder.path());
@@ -114,10 +114,10 @@ const WRITERS: &str = "query LIKE '%INTO patients%'";
 
 #[test]
 fn a_service_goes_on_while_other_programs_hold_every_slot() {
-    let scene = Scene::start();
-    assert!(scene.create() == 201 && scene.is_ready());
-    administer(&scene.postgres, "CREATE ROLE neighbour LOGIN");
-    let socket = scene.urls.owner.expose().replace("intake_owner", "neighbour");
+    let setup = Setup::start();
+    assert!(setup.create() == 201 && setup.is_ready());
+    administer(&setup.postgres, "CREATE ROLE neighbour LOGIN");
+    let socket = setup.urls.owner.expose().replace("intake_owner", "neighbour");
     let neighbour: DatabaseUrl = socket.parse().unwrap();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -131,54 +131,54 @@ fn a_service_goes_on_while_other_programs_hold_every_slot() {
                 }
             }
         });
-        scene.goes_on_until(|| scene.says(REFUSED) > 0);
+        setup.goes_on_until(|| setup.says(REFUSED) > 0);
         // For some tries more.
         let until = Instant::now() + Duration::from_secs(15);
-        scene.goes_on_until(|| Instant::now() > until);
-        scene.has_said_why("connection slots");
+        setup.goes_on_until(|| Instant::now() > until);
+        setup.has_said_why("connection slots");
     });
-    scene.goes_on_until(|| scene.says(ACCEPTED) > 0);
+    setup.goes_on_until(|| setup.says(ACCEPTED) > 0);
 }
 
 #[test]
 fn a_service_is_not_ready_only_when_its_last_connection_is_gone() {
-    let scene = Scene::start();
-    assert!(scene.create() == 201 && scene.is_ready());
-    let limit = |limit| administer(&scene.postgres, &format!("ALTER ROLE {SERVICE_ROLE} CONNECTION LIMIT {limit}"));
+    let setup = Setup::start();
+    assert!(setup.create() == 201 && setup.is_ready());
+    let limit = |limit| administer(&setup.postgres, &format!("ALTER ROLE {SERVICE_ROLE} CONNECTION LIMIT {limit}"));
     limit(0);
-    scene.goes_on_until(|| scene.says(REFUSED) > 0);
-    scene.has_said_why("too many connections for role");
-    scene.end_backends(&format!("NOT {WRITERS}"));
+    setup.goes_on_until(|| setup.says(REFUSED) > 0);
+    setup.has_said_why("too many connections for role");
+    setup.end_backends(&format!("NOT {WRITERS}"));
     let until = Instant::now() + Duration::from_secs(5);
-    scene.goes_on_until(|| Instant::now() > until);
-    scene.end_backends("true");
-    wait_for("the service not to be ready", || !scene.is_ready());
-    let output = scene.service.output();
+    setup.goes_on_until(|| Instant::now() > until);
+    setup.end_backends("true");
+    wait_for("the service not to be ready", || !setup.is_ready());
+    let output = setup.service.output();
     assert!(output.contains("the database is away"), "{output}");
     limit(-1);
-    wait_for("readiness", || scene.is_ready());
-    assert_eq!(scene.create(), 201);
+    wait_for("readiness", || setup.is_ready());
+    assert_eq!(setup.create(), 201);
 }
 
 #[test]
 fn a_password_is_changed_without_a_refused_request() {
-    let scene = Scene::start();
-    assert!(scene.create() == 201 && scene.is_ready());
-    let change = |password| administer(&scene.postgres, &format!("ALTER ROLE {SERVICE_ROLE} PASSWORD '{password}'"));
+    let setup = Setup::start();
+    assert!(setup.create() == 201 && setup.is_ready());
+    let change = |password| administer(&setup.postgres, &format!("ALTER ROLE {SERVICE_ROLE} PASSWORD '{password}'"));
     // First the file, then the role.
-    scene.write_address("new");
+    setup.write_address("new");
     change("new");
     let changed = Instant::now();
     let is_renewed = || {
         let age = changed.elapsed().as_secs();
-        scene.backends(&format!("{WRITERS} AND backend_start > now() - interval '{age} seconds'")) > 0
+        setup.backends(&format!("{WRITERS} AND backend_start > now() - interval '{age} seconds'")) > 0
     };
-    scene.goes_on_until(is_renewed);
+    setup.goes_on_until(is_renewed);
 
     // The role alone, and the file when the log has said what is wrong.
     change("newer");
-    scene.goes_on_until(|| scene.says(REFUSED) > 0);
-    scene.has_said_why("password authentication failed");
-    scene.write_address("newer");
-    scene.goes_on_until(|| scene.says(ACCEPTED) > 0);
+    setup.goes_on_until(|| setup.says(REFUSED) > 0);
+    setup.has_said_why("password authentication failed");
+    setup.write_address("newer");
+    setup.goes_on_until(|| setup.says(ACCEPTED) > 0);
 }

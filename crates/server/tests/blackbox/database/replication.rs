@@ -91,7 +91,7 @@ fn a_subscriber_gets_its_organisation_and_the_late_row_too_and_loses_what_is_era
     wait_for("the late row", || rows("patients") == 3);
     assert_eq!(rows(&format!("patients WHERE organisation_id = '{}'", clinic.organisation)), 3, "and no other's");
 
-    let deed = intake_domain::Deed {
+    let audit = intake_domain::AuditContext {
         entry_id: Uuid::from_u128(7).into(),
         actor: intake_domain::Actor::Operator(intake_domain::Operator::default()),
         address: None,
@@ -99,7 +99,7 @@ fn a_subscriber_gets_its_organisation_and_the_late_row_too_and_loses_what_is_era
         confirmed_in: None,
     };
     let mut rights = PostgresPatientRights::new(&urls.owner);
-    intake_domain::PatientRights::erase(&mut rights, clinic.organisation, before.into(), &deed).unwrap();
+    intake_domain::PatientRights::erase(&mut rights, clinic.organisation, before.into(), &audit).unwrap();
     wait_for("the erasure", || rows("patients") == 2);
     let drop = "ALTER SUBSCRIPTION harbour DISABLE; ALTER SUBSCRIPTION harbour SET (slot_name = NONE); DROP SUBSCRIPTION harbour";
     drop.split(';').for_each(|statement| subscriber.batch_execute(statement).unwrap());

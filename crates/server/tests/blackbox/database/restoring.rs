@@ -202,9 +202,9 @@ fn a_restore_to_a_moment_brings_revoked_keys_back_until_somebody_looks() {
     ground.own_folder(&empty);
     for (log, is_missing) in [(&archive, false), (&empty, true)] {
         let mut drill = Command::new(packaged("drill"));
-        let told = run(with_program(&mut drill, &copies).args([&data, log, copy]).env("PGUSER", OWNER));
-        assert!(told.starts_with("Restored after "), "{told}");
-        assert_eq!(told.contains("key revoked: Test key"), is_missing, "{told}");
+        let report = run(with_program(&mut drill, &copies).args([&data, log, copy]).env("PGUSER", OWNER));
+        assert!(report.starts_with("Restored after "), "{report}");
+        assert_eq!(report.contains("key revoked: Test key"), is_missing, "{report}");
     }
     assert!(!data.join("recovery.signal").exists(), "the backup is as it was");
     let target = format!(
@@ -223,16 +223,19 @@ fn a_restore_to_a_moment_brings_revoked_keys_back_until_somebody_looks() {
         "{refusal}"
     );
     let arguments = ["restored", "--audit", copy.to_str().unwrap()];
-    let told = command(&urls, &[&arguments[..], &["--json"]].concat());
-    let told = json_of(&told);
-    assert_eq!((told["lost"].as_array().unwrap().len(), &told["revokedKeys"]), (1, &Value::from(0)), "{told}");
-    assert_eq!((&told["lost"][0]["action"], &told["lost"][0]["subject"]), (&"key_revoked".into(), &"Test key".into()));
+    let report = command(&urls, &[&arguments[..], &["--json"]].concat());
+    let report = json_of(&report);
+    assert_eq!((report["lost"].as_array().unwrap().len(), &report["revokedKeys"]), (1, &Value::from(0)), "{report}");
+    assert_eq!(
+        (&report["lost"][0]["action"], &report["lost"][0]["subject"]),
+        (&"key_revoked".into(), &"Test key".into())
+    );
     let revoke = format!("intake key revoke {leaked_id}");
     assert_eq!(
-        (&told["lost"][0]["keyId"], &told["lost"][0]["command"]),
+        (&report["lost"][0]["keyId"], &report["lost"][0]["command"]),
         (&leaked_id.to_string().into(), &revoke.clone().into())
     );
-    let newest = &told["newestPatients"][0];
+    let newest = &report["newestPatients"][0];
     assert_eq!(newest["organisationId"], clinic.organisation.to_string());
     assert_eq!(
         again.count(&format!("patients WHERE created_at = {}", newest["createdAt"].to_string().replace('"', "'"))),
@@ -419,8 +422,8 @@ fn a_dump_in_another_cluster_is_taken_over_and_feeds_go_on_from_there() {
     let urls = urls_of(&new);
     assert!(complaint(production(&urls)).contains("intake restored"));
     assert!(export(&urls, &clinic, None).unwrap_err().contains("intake restored"));
-    let told = json_of(&command(&urls, &["restored", "--json"]));
-    assert!(told["lost"].is_null() && told["newestDeedAt"].is_string(), "{told}");
+    let report = json_of(&command(&urls, &["restored", "--json"]));
+    assert!(report["lost"].is_null() && report["newestAuditEntryAt"].is_string(), "{report}");
     let service = production(&urls).start();
     assert!(export(&urls, &clinic, Some(&before)).unwrap_err().contains("made in another database"));
     let (everything, token) = export(&urls, &clinic, None).unwrap();

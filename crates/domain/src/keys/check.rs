@@ -30,7 +30,7 @@ pub enum KeyRefusal {
 
 /// Whether a key is accepted at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyStanding {
+pub enum KeyCheck {
     /// Accepted, on behalf of its holder.
     Active(KeyHolder),
     /// Refused, and why.
