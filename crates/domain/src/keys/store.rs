@@ -145,15 +145,15 @@ pub trait KeyStore: Send + Sync {
     /// One of the organisation's keys. None: it has no such key.
     async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
 
-    /// The keys of all organisations that expire within [`EXPIRY_ANNOUNCED_BEFORE`](crate::EXPIRY_ANNOUNCED_BEFORE). Each is
-    /// given once, to the first caller.
+    /// The keys of all organisations that expire within [`EXPIRY_ANNOUNCED_BEFORE`](crate::EXPIRY_ANNOUNCED_BEFORE).
+    /// Each is given once, to the first caller.
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError>;
 
     /// Clears the mark that a key was sent in clear, and records the change with it.
     async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError>;
 
-    /// Revokes a key for good, and records the change with it: once this has returned, no request that starts afterwards
-    /// creates anything with it. If an organisation is given, only its keys are found.
+    /// Revokes a key for good, and records the change with it. Once this has returned, no request that starts
+    /// afterwards creates anything with it. If an organisation is given, only its keys are found.
     async fn revoke(
         &self,
         key: KeyId,

@@ -1,4 +1,5 @@
-//! Mails to members: what one is, and the port that sends it. The code that makes a change decides who gets a mail about it.
+//! Mails to members: what one is, and the port that sends it. The code that makes a change decides who gets a
+//! mail about it.
 
 use std::fmt;
 

@@ -222,10 +222,9 @@ pub enum Visit {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Starts a session, in the person's organisation if there is one alone, or, where the member has a second factor,
-    /// a sign-in that waits for its code: its token allows sending the code and nothing else. Refuses both if the
-    /// password is no longer the one of this hash. Decided under a lock of the member, which every change of passwords
-    /// and second factors takes before it ends sessions.
+    /// Starts a session, in the person's organisation if there is only one. A member with a second factor gets a
+    /// sign-in that waits for the code instead. Refuses both if the password's hash has changed. Takes a lock of the
+    /// member, as every change of passwords and second factors does before it ends sessions.
     async fn begin(
         &self,
         session: &NewSession,
@@ -251,8 +250,7 @@ pub trait SessionStore: Send + Sync {
     /// The member's second factors.
     async fn factors(&self, member: MemberId) -> Result<Factors, StoreError>;
 
-    /// Confirms who the member of a session is, and uses up the proof of the second factor. Fails if the session has
-    /// ended.
+    /// Confirms who a session's member is, and uses up the proof of a second factor. Fails if the session has ended.
     async fn confirm(
         &self,
         session: &TokenDigest,

@@ -258,7 +258,9 @@ impl Writer {
 
     /// Adds a row to the queue of locked rows, or refuses it if there is no room.
     fn push_locked(&self, job: Job) {
-        refuse(self.lane.push_locked(job));
+        if let Err(job) = self.lane.push_locked(job) {
+            let _ = job.answer.send(Err(StoreError::Overloaded));
+        }
     }
 
     /// Logs what is wrong, once, and waits a moment.
@@ -278,13 +280,6 @@ fn open(lane: &Lane, rows: Rows) -> Result<Connected, ConnectError> {
     };
     let connection = lane.config.place.connect(&settings(lock_timeout))?;
     Ok(Connected { connection, lock_timeout })
-}
-
-/// Answers a job that found no room in a queue.
-fn refuse(pushed: Result<(), Job>) {
-    if let Err(job) = pushed {
-        let _ = job.answer.send(Err(StoreError::Overloaded));
-    }
 }
 
 /// Counts how long the requests waited that are sent for the first time, and returns the longest wait.
