@@ -36,9 +36,11 @@ impl Frozen {
         Ok(frozen)
     }
 
-    /// Kills the frozen processes.
-    pub fn kill(self) {
-        self.processes.iter().for_each(|&process| signal(process, Signal::KILL));
+    /// Kills the frozen processes, and returns which they were.
+    pub fn kill(mut self) -> Vec<u32> {
+        let processes = std::mem::take(&mut self.processes);
+        processes.iter().for_each(|&process| signal(process, Signal::KILL));
+        processes
     }
 }
 

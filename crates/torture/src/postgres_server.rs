@@ -80,13 +80,10 @@ impl PostgresServer {
         Ok(command)
     }
 
-    /// Kills all processes of the server.
+    /// Kills all processes of the server. They are frozen first: a child that started in between would wait for ever
+    /// for a lock of one that was killed, and keep the server from starting again.
     pub(crate) fn kill(&self) -> anyhow::Result<()> {
-        let server = self.server()?;
-        let mut family = children(server)?;
-        family.push(server);
-        family.iter().for_each(|&process| kill(process));
-        wait_until_gone(&family)
+        wait_until_gone(&self.freeze()?.kill())
     }
 
     /// Kills the parent process: its children notice and end by themselves.
