@@ -1,5 +1,5 @@
-//! Replacing a key without a gap: a new key with the same name, and how long the old one still works once the new one
-//! is used. The new key lasts as long as the old one did, unless the visitor chooses otherwise.
+//! Replaces a key without a gap: makes a new key with the old one's name, and sets how long the old key works after the
+//! first use of the new one. The new key lasts as long as the old one, unless the visitor chooses otherwise.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -21,7 +21,7 @@ use crate::mails::KeyChange;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 
-/// Long enough for most people to put the new key everywhere.
+/// Time enough for most people to deploy the new key.
 const USUAL_CHOICE: &str = "24h";
 
 #[derive(Template)]
@@ -47,7 +47,7 @@ pub(crate) struct ReplaceForm {
     expiry: Expiry,
 }
 
-/// How long a key can still work after its replacement is first used.
+/// How long a key can work after the first use of its replacement.
 const CHOICES: [(&str, &str, Duration); 4] = [
     ("now", "immediately", Duration::ZERO),
     ("1h", "after 1 hour", Duration::HOUR),

@@ -1,4 +1,4 @@
-//! The one thing integrations do: create a patient.
+//! Creating a patient: the use case of integrations.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::store_error::StoreError;
 pub struct PatientRequest<'a> {
     /// SHA-256 of the caller's API key.
     pub key: KeyDigest,
-    /// What was sent.
+    /// The patient as the client sent it.
     pub draft: PatientDraft<'a>,
     /// Present if the caller asked for safe retry.
     pub idempotency_key: Option<IdempotencyKey>,
-    /// The patient's id to be.
+    /// Id of the patient, if it is created.
     pub id: PatientId,
     /// The moment of the request.
     pub now: OffsetDateTime,
@@ -52,7 +52,7 @@ impl CreatedPatient {
         }
     }
 
-    /// Whether an earlier request created it.
+    /// Whether an earlier request created the patient.
     #[must_use]
     pub fn replayed(&self) -> bool {
         self.replayed
@@ -62,7 +62,7 @@ impl CreatedPatient {
 /// Why no patient was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreatePatientError {
-    /// The key opens nothing. Comes before every fault of the patient: a stranger learns nothing.
+    /// The key is not active. Reported before any fault of the patient, so that a stranger learns nothing.
     #[error("{0}")]
     KeyRefused(KeyRefusal),
     /// The patient breaks rules.
@@ -79,8 +79,8 @@ pub enum CreatePatientError {
     Store(#[from] StoreError),
 }
 
-/// Creates a patient in the organisation that owns the key. A valid draft costs the register one step; a faulty one
-/// costs one look at the key, because a key that opens nothing is the first thing to say.
+/// Creates a patient in the organisation that owns the key. A valid draft costs one call of the register. So does a
+/// faulty one, to check the key: a refused key is reported before faults.
 ///
 /// With the feature `mocks` a test needs no register:
 ///
@@ -131,7 +131,7 @@ pub async fn create_patient(
     }
 }
 
-/// Says what [`create_patient`] would say of a draft, and creates nothing.
+/// Checks a draft as [`create_patient`] does, and creates nothing.
 pub async fn validate_patient(
     register: &dyn PatientRegister,
     key: &KeyDigest,
@@ -143,7 +143,7 @@ pub async fn validate_patient(
     validated.map(drop).map_err(CreatePatientError::Invalid)
 }
 
-/// Finds who stands behind a key, for requests that fail before there is a patient to create.
+/// Finds the holder of a key, for requests that fail before there is a patient to create.
 pub async fn authenticate(register: &dyn PatientRegister, key: &KeyDigest) -> Result<KeyHolder, CreatePatientError> {
     match register.check_key(key).await? {
         KeyCheck::Active(holder) => Ok(holder),
@@ -151,7 +151,7 @@ pub async fn authenticate(register: &dyn PatientRegister, key: &KeyDigest) -> Re
     }
 }
 
-/// What is answered is what is stored: both in milliseconds.
+/// Both the answer and the register have milliseconds, so they are equal.
 fn in_milliseconds(now: OffsetDateTime) -> OffsetDateTime {
     now.replace_millisecond(now.millisecond()).unwrap_or(now)
 }

@@ -1,6 +1,6 @@
-//! The port to the register over PostgreSQL: finds the key's holder, routes the request to the lane of the holder's
-//! organisation, and waits for the answer. An idle service stores batches of one, without delay; a busy one shares each
-//! commit among many. A statement that hangs delays only its own requests.
+//! The register in PostgreSQL: finds the key's holder, routes the request to the lane of the holder's organisation, and
+//! waits for the answer. An idle service stores batches of one, without delay; a busy one shares each commit among many
+//! requests. A statement that hangs delays only its own requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::patients::group_commit::job::Job;
 use crate::patients::group_commit::lane::Lane;
 use crate::patients::lanes::Lanes;
 
-/// One writer keeps PostgreSQL busy while it waits for its log; every further one only makes more and smaller batches
-/// of the same patients (docs/performance.md).
+/// One writer keeps PostgreSQL busy while PostgreSQL waits for its log; more writers only make smaller batches
+/// (docs/performance.md).
 const CORES_PER_WRITER: usize = 4;
-/// More writers than this have not been measured.
+/// We measured no more writers than this.
 const USUAL_WRITERS_MAX: usize = 4;
 
 /// The port [`PatientRegister`] over PostgreSQL.
@@ -33,8 +33,8 @@ pub struct PostgresPatientRegister {
 }
 
 impl PostgresPatientRegister {
-    /// Starts the writers: as many as given, else as many as suit the machine. They end when this is dropped and all
-    /// waiting requests are answered. `deadline` bounds the wait of each request.
+    /// Starts this number of writers, or one that suits the machine. The writers end when the register is dropped and
+    /// all waiting requests are answered. `deadline` limits the wait of each request.
     pub fn start(
         url: &DatabaseUrl,
         writers: Option<NonZeroUsize>,
@@ -48,8 +48,8 @@ impl PostgresPatientRegister {
         Ok(Self { directory: directory.clone(), lanes, deadline })
     }
 
-    /// Whether a writer carries out the insert within this time, for no patients: before all requests that wait, so
-    /// that a long queue does not look like a writer that hangs.
+    /// Whether a writer completes an insert of no patients within this time. The insert goes before all waiting
+    /// requests, so that a long queue does not look like a writer that hangs.
     pub async fn is_storing(&self, limit: Duration) -> bool {
         let since = Instant::now();
         let deadline = since + limit;
@@ -58,7 +58,7 @@ impl PostgresPatientRegister {
         is_accepted && matches!(tokio::time::timeout_at(deadline.into(), answered).await, Ok(Ok(Ok(_))))
     }
 
-    /// The holder of a key, from memory if it is known. None: the key does not exist.
+    /// Holder of a key, from memory if known. None: the key does not exist.
     async fn holder(&self, key: &KeyDigest, since: Instant) -> Result<Option<KeyHolder>, StoreError> {
         if let Some(holder) = self.directory.holder(key) {
             return Ok(Some(holder));
@@ -73,11 +73,12 @@ impl PostgresPatientRegister {
         let _waiting = lane.backlog.enter(self.deadline)?;
         let deadline = since + self.deadline;
         let (job, answered) = Job::new(task, since, deadline);
-        // A lane may have ended a moment ago; the first one never does.
+        // This lane may have ended a moment ago; the first lane never ends.
         lane.push(job).or_else(|job| self.lanes.first().push(job)).map_err(|_| StoreError::Overloaded)?;
         match tokio::time::timeout_at(deadline.into(), answered).await {
             Ok(Ok(answer)) => answer,
-            // The writer dropped it because its deadline has passed: it may notice a moment earlier than this timer.
+            // The writer dropped the job because its deadline has passed. The writer may notice that before this timer
+            // does.
             Ok(Err(dropped)) => Err(StoreError::Unavailable(dropped.into())),
             Err(elapsed) => Err(StoreError::Unavailable(elapsed.into())),
         }

@@ -14,34 +14,34 @@ use super::stored_before::StoredBefore;
 use crate::keys::directory::KeyDirectory;
 use crate::keys::uses::KeyUses;
 
-/// The statement is planned once per connection, perhaps while the tables are empty: without these settings it would
-/// then scan whole tables later on. Citus must know the values to know which nodes it concerns. The insert must see
-/// every erasure that is committed before it locks the table (`rights.rs`), whatever isolation the role's settings ask
-/// for.
+/// PostgreSQL plans the statement once per connection, perhaps while the tables are empty: without these settings the
+/// plan would later scan whole tables. Citus must know the values to choose the nodes. The insert must see every
+/// erasure that was committed before the insert locked the table (`rights.rs`), so the role's own isolation level must
+/// not apply.
 const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SELECT set_config('plan_cache_mode',
     CASE WHEN to_regproc('citus_version') IS NULL THEN 'force_generic_plan' ELSE 'force_custom_plan' END, false);
     SET enable_seqscan = off; SET jit = off";
 
-/// Larger than most patients, so that it finds no room where they find none.
+/// Larger than most patients, so that it fails on a disk that is too full for them.
 const TRIAL: &str = "INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth,
         email, address_line1, address_line2, suburb, created_at, updated_at)
     SELECT gen_random_uuid(), gen_random_uuid(), filler, filler, '+61412345678', '1985-03-21',
         filler, filler, filler, filler, now(), now() FROM repeat('x', 255) AS filler";
 
-/// What the connections of writers are set to.
+/// Settings of a writer's connection.
 pub(crate) fn settings(lock_timeout: Duration) -> String {
     format!("{SETTINGS}; SET lock_timeout = {}", lock_timeout.as_millis())
 }
 
-/// What batches learn and note beside their answers.
+/// Shared memory of batches: known keys and the uses of keys.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) directory: KeyDirectory,
     pub(crate) uses: KeyUses,
 }
 
-/// Stores the batch: one outcome for each request, in their order. Costs one round trip if all are patients that are
-/// created, one more if keys are to be found, and two more if not every patient was created.
+/// Stores the batch and returns one outcome for each request, in their order. Costs one round trip if the batch creates
+/// all its patients, one more to look up keys, and two more if not every patient was created.
 pub(crate) fn store(
     connection: &mut PgConnection,
     requests: &[Request],
@@ -69,7 +69,7 @@ fn answers(
     let is_spread = context.directory.shards.is_spread();
     let batch: InsertBatch<'_> = requests.iter().filter_map(Request::row).collect();
     let rows = batch.rows();
-    // On Citus one shard or another may be away, which must not take the whole instance out of service.
+    // On Citus a single shard may be away, which must not take the whole instance out of service.
     let is_probed = !is_spread && requests.iter().any(|request| matches!(request.task, Task::Probe));
     if is_probed && was_away {
         try_to_write(connection)?;
@@ -110,7 +110,7 @@ fn answers(
     Ok(requests.iter().map(answer).collect())
 }
 
-/// Stores a patient of no organisation and takes it back: a full disk shows only where something is written.
+/// Stores a patient of no organisation and rolls back, because only a write shows that the disk is full.
 fn try_to_write(connection: &mut PgConnection) -> QueryResult<()> {
     use diesel::result::Error::RollbackTransaction;
 
@@ -123,14 +123,13 @@ fn try_to_write(connection: &mut PgConnection) -> QueryResult<()> {
     })
 }
 
-/// The check of the holder's key. A key that is not there was remembered, and the database was put back to a moment
-/// before it.
+/// Check of the holder's key. If the key is missing, the database was restored to a moment before the key was made.
 fn check_of(checks: &HashMap<KeyHolder, KeyCheck>, holder: &KeyHolder) -> KeyCheck {
     checks.get(holder).copied().unwrap_or(KeyCheck::Refused(KeyRefusal::Unknown))
 }
 
-/// What is stored of each patient: this run has stored it, or an earlier one that lost the answer, whatever the key is
-/// worth now.
+/// The stored patient for each request, from this run or an earlier one that lost the answer, even if the key is no
+/// longer active.
 fn found_before(
     connection: &mut PgConnection,
     requests: &[Request],
@@ -145,8 +144,8 @@ fn found_before(
     stored_before.find(connection, is_spread)
 }
 
-/// A patient that was sent before and is not stored may still be: the server may be working on it. Then nothing can be
-/// answered, not even that it was refused. Neither if the key has become visible only after the insert.
+/// If a patient was sent before, an earlier statement may still store it, so even a refusal could be wrong. The same
+/// holds if the key became visible only after the insert.
 fn outcome(found: Option<Registered>, check: KeyCheck, was_sent: bool) -> Result<Registered, StoreError> {
     match (found, check) {
         (Some(registered), _) => Ok(registered),

@@ -1,5 +1,5 @@
-//! A writer: a thread that owns one connection, takes all that waits in its queue, and stores it. While the database is
-//! away it sends the same batch again and again, which the ids in it make harmless.
+//! A writer: a thread that owns one connection and stores the requests that wait in its queue. While the database is
+//! away it sends the same batch again and again; the ids in the batch make that harmless.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,20 +18,19 @@ use crate::patients::batch::failure::{Cause, Failed};
 use crate::patients::batch::request::{Answer, Request};
 use crate::patients::batch::store::{settings, store};
 
-/// How long a row with an idempotency key may wait for another transaction with the same key, and its batch with it. An
-/// ordinary commit takes far less; where commits are slow, the limit is two of them.
+/// How long a row with an idempotency key, and its whole batch, may wait for another transaction with that key. A usual
+/// commit takes far less; where commits are slow, the limit is twice the usual time of a batch.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(25);
-/// The same limit for locked rows, which delay only each other.
+/// The limit for locked rows, which delay only each other.
 const LOCKED_LOCK_TIMEOUT: Duration = Duration::from_millis(10);
-/// Between two tries of rows that are all locked.
+/// Pause between two tries of rows that are all locked.
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
-/// Locked rows are tried in small batches at first: most of them are free again, and the one that is locked is found
-/// soon.
+/// Locked rows are tried in small batches at first: most are free again, and a small batch soon shows which one is not.
 const LOCKED_BATCH_MIN: usize = 16;
-/// A slow database does not hang: a statement may take this many times the usual before it is abandoned.
+/// A statement may take this many times the usual time before it is abandoned, because a slow database does not hang.
 const SLOWNESS: u32 = 4;
 
-/// The batches that a writer has to store; the first is next.
+/// Batches that a writer must store; the first is next.
 pub(crate) type Work = VecDeque<Vec<Job>>;
 
 /// Which rows a writer stores.
@@ -48,9 +47,9 @@ pub(crate) struct Writer {
     rows: Rows,
     in_progress: Arc<InProgress<Work>>,
     connection: Lasting<Connected>,
-    /// How many locked rows are tried together: more as long as none of them still is.
+    /// How many locked rows are tried together. Grows until one of them is still locked.
     locked_batch: usize,
-    /// How many requests the last batch carried.
+    /// Number of requests in the last batch.
     last_batch: usize,
 }
 
@@ -97,22 +96,22 @@ impl Writer {
         }
     }
 
-    /// Moves rows that were recently locked to the queue of those.
+    /// Moves rows that were recently locked to the queue of locked rows.
     fn without_locked(&self, jobs: Vec<Job>) -> Work {
         let is_locked_key = |job: &Job| self.lane.locked_keys.contain(&job.request);
         let (locked, mut batch): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_locked_key);
         for job in locked {
             self.push_locked(Job { is_locked: true, ..job });
         }
-        // Two batches with the same idempotency keys lock them in the same order, so that they cannot deadlock.
+        // All batches lock idempotency keys in the same order, so that they cannot deadlock.
         batch.sort_by(|one, other| one.request.idempotency_key().cmp(&other.request.idempotency_key()));
         Work::from([batch])
     }
 
-    /// Tries one batch and returns the work that is left. None: another writer has taken the work over.
+    /// Tries one batch and returns the remaining work. None: another writer has taken the work over.
     fn try_batch(&mut self, mut batch: Vec<Job>, mut work: Work) -> Option<Work> {
         let now = Instant::now();
-        // Requests past their deadline, or whose client has gone, need no answer any more.
+        // A request past its deadline, or without a client, needs no answer.
         batch.retain(|job| job.deadline > now && !job.answer.is_closed());
         if batch.is_empty() {
             return Some(work);
@@ -150,7 +149,7 @@ impl Writer {
         Some(work)
     }
 
-    /// Makes sure that there is a connection, which never takes long.
+    /// Opens a connection if there is none. Never takes long.
     fn connect(&mut self) -> Result<(), ConnectError> {
         let (lane, rows) = (Arc::clone(&self.lane), self.rows);
         self.connection.get(CONNECT_TIMEOUT, move || open(&lane, rows)).map(drop)
@@ -184,7 +183,7 @@ impl Writer {
 
     fn answer(&self, batch: Vec<Job>, answers: Vec<Outcome>) {
         let is_write = |answer: &_| matches!(answer, Ok(Answer::Registered(Registered::Created(_)) | Answer::Probed));
-        // A statement that only looks something up succeeds on a full disk, too.
+        // A statement that only reads succeeds on a full disk, too.
         if answers.iter().any(is_write) && self.lane.is_away.swap(false, Ordering::Relaxed) {
             tracing::info!(node = self.lane.config.place.name(), "the database is back");
         }
@@ -196,7 +195,7 @@ impl Writer {
         }
     }
 
-    /// Decides what is done with a batch that was not stored.
+    /// Decides what to do with a batch that was not stored.
     fn postpone(&mut self, cause: Cause, mut batch: Vec<Job>, work: &mut Work) {
         match cause {
             Cause::Away(error) => {
@@ -205,13 +204,13 @@ impl Writer {
                 self.pause(&error, "the database is away; trying again");
             }
             Cause::Unable(error) => {
-                // The error may be one of the session.
+                // The session may cause the error.
                 self.connection.doubt();
                 self.retry(batch, work);
                 self.pause(&error, "the database refuses to store patients; trying again");
             }
             Cause::Locked => self.postpone_locked(batch, work),
-            // A faulty row must not fail the others of its batch: halving finds it.
+            // A faulty row must not fail the rest of its batch: halving finds the row.
             Cause::Refused(_) if batch.len() > 1 => {
                 work.push_front(batch.split_off(batch.len() / 2));
                 work.push_front(batch);
@@ -239,7 +238,7 @@ impl Writer {
         match self.rows {
             Rows::Untried => {
                 let (locked, others): (Vec<_>, _) = batch.into_iter().partition(|job| job.request.may_be_locked());
-                // Each goes to the front, so the last one goes first to keep their order.
+                // Each job is pushed to the front, so pushing the last one first keeps their order.
                 locked.into_iter().rev().for_each(|job| self.push_locked(job));
                 work.push_front(others);
             }
@@ -256,14 +255,14 @@ impl Writer {
         }
     }
 
-    /// Adds a row to the queue of locked rows, or refuses it if there is no room.
+    /// Adds a row to the queue of locked rows, or refuses the row if the queue is full.
     fn push_locked(&self, job: Job) {
         if let Err(job) = self.lane.push_locked(job) {
             let _ = job.answer.send(Err(StoreError::Overloaded));
         }
     }
 
-    /// Logs what is wrong, once, and waits a moment.
+    /// Logs the error, once, and waits a moment.
     fn pause(&self, error: &Source, what: &str) {
         if !self.lane.is_away.swap(true, Ordering::Relaxed) {
             let node = self.lane.config.place.name();
@@ -282,14 +281,14 @@ fn open(lane: &Lane, rows: Rows) -> Result<Connected, ConnectError> {
     Ok(Connected { connection, lock_timeout })
 }
 
-/// Counts how long the requests waited that are sent for the first time, and returns the longest wait.
+/// Records the waits of requests that are sent for the first time, and returns the longest.
 fn note_waits(requests: &[Request], now: Instant) -> Duration {
     let first_sent = requests.iter().filter(|request| !request.was_sent);
     let waits = first_sent.map(|request| now.saturating_duration_since(request.since));
     waits.inspect(|wait| QUEUE_WAIT.observe_time(*wait)).max().unwrap_or_default()
 }
 
-/// There is no hurry if every row is known to be locked.
+/// Waits a moment first if every row is known to be locked.
 fn after_a_pause_if_all_are_locked(batch: Vec<Job>) -> Work {
     if batch.iter().all(|job| job.is_locked) {
         std::thread::sleep(LOCKED_PAUSE);
