@@ -112,7 +112,7 @@ impl KeyStore for PostgresKeyStore {
     }
 
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError> {
-        self.0.run(move |connection| expiring::claim(connection, now)).await
+        expiring::claim(&self.0, now).await
     }
 
     async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError> {
