@@ -17,7 +17,8 @@ use tokio::time::{sleep_until, timeout_at};
 use uuid::Uuid;
 
 use crate::abandoned::Abandoned;
-use crate::database::connect::{OpenConnection, RETRY_PAUSE, connect};
+use crate::database::cluster::nodes::connect_to_all;
+use crate::database::connect::{OpenConnection, RETRY_PAUSE};
 use crate::database::grants::missing_grants;
 use crate::database::lasting::Lasting;
 use crate::database::url::DatabaseUrl;
@@ -206,7 +207,7 @@ fn try_work<T>(
     work: impl Fn(&mut PgConnection) -> QueryResult<T>,
 ) -> Tried<T> {
     let url = url.clone();
-    let connection = match pooled.get(CONNECTION_TIMEOUT, move || connect(&url, "")) {
+    let connection = match pooled.get(CONNECTION_TIMEOUT, move || connect_to_all(&url, "")) {
         Ok(connection) => connection,
         Err(error) => return Tried::Failed(unavailable(error)),
     };

@@ -12,8 +12,9 @@ use diesel::sql_query;
 use intake_domain::KeyHolder;
 
 use crate::abandoned::Abandoned;
+use crate::database::cluster::nodes::connect_to_all;
 use crate::database::cluster::shards::Shards;
-use crate::database::connect::{CONNECT_TIMEOUT, OpenConnection, connect};
+use crate::database::connect::{CONNECT_TIMEOUT, OpenConnection};
 use crate::database::lasting::Lasting;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure};
@@ -204,7 +205,7 @@ fn run_over<T>(
     url: DatabaseUrl,
     work: impl FnOnce(&mut PgConnection) -> QueryResult<T>,
 ) -> Result<T, anyhow::Error> {
-    let done = work(connection.get(CONNECT_TIMEOUT, move || connect(&url, SETTINGS))?);
+    let done = work(connection.get(CONNECT_TIMEOUT, move || connect_to_all(&url, SETTINGS))?);
     if let Err(error) = &done {
         note_error(error);
         RECONNECTS.add_one();

@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use intake_domain::OrganisationId;
 
-use crate::database::cluster::nodes;
+use crate::database::cluster::nodes::connect_to_all;
 use crate::database::cluster::shards::{Shard, Shards};
 use crate::database::connect::{ConnectError, OpenConnection, connect};
-use crate::database::durability::Durability;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
 use crate::keys::directory::KeyDirectory;
@@ -137,15 +136,7 @@ impl Node {
             Some(Ok(connection)) => return Ok(connection),
             Some(Err(_)) | None => {}
         }
-        let mut connection = connect(&self.url, settings)?;
-        if self.url.durability() == Durability::Full {
-            let found =
-                nodes::look(&mut connection).map_err(|error| ConnectError::Failed(without_row_values(error)))?;
-            if !found.weak.is_empty() {
-                return Err(ConnectError::NotDurable(found.weak.join(", ")));
-            }
-        }
-        Ok(connection)
+        connect_to_all(&self.url, settings)
     }
 
     /// Connects to any node that holds a shard, where the configured address leads nowhere: its coordinator may be
@@ -153,7 +144,7 @@ impl Node {
     fn connect_anywhere(&self, settings: &str) -> Option<OpenConnection> {
         let shards = self.shards.all();
         let nodes: BTreeMap<String, &Shard> = shards.iter().map(|shard| (shard.node(), shard)).collect();
-        nodes.values().find_map(|shard| connect(&shard.url(&self.url)?, settings).ok())
+        nodes.values().find_map(|shard| connect_to_all(&shard.url(&self.url)?, settings).ok())
     }
 }
 
@@ -162,7 +153,7 @@ impl Place for Node {
     fn connect(&self, settings: &str) -> Result<OpenConnection, ConnectError> {
         let mut connection = match self.shard() {
             Some(shard) => self.connect_for(&shard, settings),
-            None => connect(&self.url, settings).or_else(|error| self.connect_anywhere(settings).ok_or(error)),
+            None => connect_to_all(&self.url, settings).or_else(|error| self.connect_anywhere(settings).ok_or(error)),
         }?;
         if let Err(error) = self.shards.learn(&mut connection) {
             let error = without_row_values(error);

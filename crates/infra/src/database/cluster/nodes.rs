@@ -6,8 +6,11 @@ use diesel::prelude::*;
 use diesel::sql_types::{Bool, Nullable, Text};
 
 use crate::database::cluster::spread::has_citus;
+use crate::database::connect::{ConnectError, OpenConnection, connect as connect_durably};
+use crate::database::durability::Durability;
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
+use crate::diesel_errors::without_row_values;
 
 /// A node that is away is given up after a moment, where Citus would wait for half a minute.
 const PATIENCE: &str = "SET citus.node_connection_timeout = '2s'";
@@ -37,6 +40,19 @@ pub(crate) struct Nodes {
     pub(crate) unreached: Vec<String>,
 }
 
+/// Connects for statements that may be passed on to any node, all of which must keep what they commit. Each later
+/// connection checks this again.
+pub(crate) fn connect_to_all(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {
+    let mut connection = connect_durably(url, settings)?;
+    if url.durability() == Durability::Full {
+        let weak = look(&mut connection).map_err(|error| ConnectError::Failed(without_row_values(error)))?.weak;
+        if !weak.is_empty() {
+            return Err(ConnectError::NotDurable(weak.join(", ")));
+        }
+    }
+    Ok(connection)
+}
+
 /// Asks every node, through the one that is connected. None on one PostgreSQL.
 pub(crate) fn look(connection: &mut PgConnection) -> QueryResult<Nodes> {
     let mut nodes = Nodes::default();
@@ -49,6 +65,11 @@ pub(crate) fn look(connection: &mut PgConnection) -> QueryResult<Nodes> {
         }
     }
     Ok(nodes)
+}
+
+/// The nodes that the connected one does not reach, and why.
+pub fn unreached(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
+    Ok(look(&mut connect(url)?).map_err(failed)?.unreached)
 }
 
 /// Publications of patients that deliver no change, on whichever node.

@@ -1,0 +1,68 @@
+//! A register on a Citus cluster, below the service. `INTAKE_TEST_CITUS_URL` names a cluster (docs/scale.md).
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::time::Duration;
+
+use diesel::connection::SimpleConnection;
+use intake_domain::{Environment, KeyStore};
+use intake_infra::production::{assert_durable, database_time};
+use intake_infra::{CheckConnection, Database, Durability, PostgresKeyStore};
+use intake_test_support::{Clinic, TestDatabase};
+use time::OffsetDateTime;
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
+}
+
+fn now(database: &TestDatabase) -> OffsetDateTime {
+    database_time(&mut CheckConnection::open(&database.owner).unwrap()).unwrap()
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn nothing_is_asked_of_nodes_that_could_lose_what_they_commit() {
+    let database = TestDatabase::new();
+    let nodes = database.citus().nodes();
+    let url = database.service.clone().with_durability(Durability::Full);
+    let look = || {
+        let keys = PostgresKeyStore::new(Database::new(&url, Duration::from_secs(2)));
+        block_on(keys.claim_expiring(now(&database))).map(drop)
+    };
+    assert_durable(&url).unwrap();
+    look().unwrap();
+    database.administer(&format!("ALTER DATABASE {} SET synchronous_commit = off", database.name()));
+    let refused = assert_durable(&url).unwrap_err().to_string();
+    assert_eq!(refused.matches("synchronous_commit on ").count(), nodes, "{refused}");
+    let refused = look().unwrap_err();
+    let cause = std::error::Error::source(&refused).map(ToString::to_string).unwrap_or_default();
+    assert!(cause.contains("turn on synchronous_commit on "), "{refused}: {cause}");
+    database.administer(&format!("ALTER DATABASE {} RESET synchronous_commit", database.name()));
+    look().unwrap();
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_node_that_is_away_keeps_back_only_the_expiry_mails_of_its_own_keys() {
+    let database = TestDatabase::new();
+    let citus = database.citus();
+    citus.use_alone();
+    let clinic_on = |node: usize| {
+        let clinics = std::iter::repeat_with(|| Clinic::open(&database.service, Environment::Development));
+        let lies_there = |clinic: &Clinic| citus.node_of(database.name(), clinic.organisation) == node;
+        let clinic = clinics.take(50).find(lies_there).unwrap();
+        let _ = clinic.key();
+        clinic.organisation
+    };
+    let (alive, away) = (clinic_on(1), clinic_on(2));
+    let soon = "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days'";
+    database.connect().batch_execute(soon).unwrap();
+    let keys = PostgresKeyStore::new(Database::new(&database.service, Duration::from_secs(5)));
+    let claimed = || -> Vec<_> {
+        let claimed = block_on(keys.claim_expiring(now(&database))).unwrap();
+        claimed.into_iter().map(|key| key.organisation_id).collect()
+    };
+    let stopped = citus.stop_node(2);
+    assert_eq!(claimed(), [alive]);
+    drop(stopped);
+    assert_eq!(claimed(), [away]);
+}
