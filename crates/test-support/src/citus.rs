@@ -94,6 +94,13 @@ impl Citus {
         self.nodes.len()
     }
 
+    /// How the nodes call this one.
+    #[must_use]
+    pub fn name_of(&self, node: usize) -> String {
+        let Node { host, port } = self.node(node);
+        format!("{host}:{port}")
+    }
+
     /// The number of the node that holds the patients of an organisation.
     #[must_use]
     pub fn node_of(&self, database: &str, organisation: OrganisationId) -> usize {

@@ -9,7 +9,7 @@ use intake_infra::CheckConnection;
 use intake_infra::environment::assert_environment;
 use intake_infra::grants::assert_granted;
 use intake_infra::migrations::assert_migrated;
-use intake_infra::nodes::silent_publications;
+use intake_infra::nodes::{silent_publications, unreached};
 use intake_infra::origin::assert_origin;
 use intake_infra::owner::assert_primary;
 use intake_infra::pooler::assert_own_sessions;
@@ -79,6 +79,12 @@ fn database(backend: &Backend, configuration: &Configuration) -> anyhow::Result<
     assert_environment(over, environment).map_err(&about)?;
     assert_migrated(over).map_err(&about)?;
     assert_durable(url).map_err(&about)?;
+    let away = unreached(url).map_err(&about)?;
+    ensure!(
+        away.is_empty(),
+        "nodes of the database are away, or lack the password of the service's role (docs/scale.md): {}",
+        away.join("; ")
+    );
     let silent = silent_publications(url).map_err(&about)?;
     ensure!(
         silent.is_empty(),

@@ -11,7 +11,7 @@ use intake_domain::ApiKey;
 use intake_test_support::{Clinic, Response, Service, patient, wait_for};
 use serde_json::json;
 
-use crate::fixtures::{OverWhenDropped, TestApp, program, time_of};
+use crate::fixtures::{OverWhenDropped, TestApp, program, service, time_of};
 
 /// An instance that comes in through this node.
 fn instance(app: &TestApp, node: usize) -> Service {
@@ -97,6 +97,9 @@ fn a_worker_that_dies_takes_only_its_own_organisations_with_it() {
     assert!(times[197] < Duration::from_millis(100), "{:?}", &times[190..]);
     let refused = app.service.create(&dead_key, &patient());
     assert_eq!((refused.status, refused.header("retry-after").is_some()), (503, true));
+    let doctor = service(&app.database).argument("doctor").run();
+    let (said, away) = (String::from_utf8(doctor.stdout).unwrap(), "are away, or lack the password");
+    assert!(said.contains(away) && said.contains(&app.database.citus().name_of(2)), "{said}");
     // Its own people can do what they must.
     alive.revoke(id);
     assert_eq!(app.service.create(&leaked, &patient()).status, 401);
