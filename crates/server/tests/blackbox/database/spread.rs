@@ -119,6 +119,14 @@ fn the_document_can_be_followed_where_every_node_requires_passwords() {
     let (_, key) = clinic.key();
     assert_eq!(there().start().create(&key, &patient()).status, 201);
 
+    // What would lose patients is refused, even to the owner.
+    let mut owner = servers.connect(coordinator, "superuser-password", "intake");
+    owner.batch_execute("SET ROLE clinic").unwrap();
+    for call in ["undistribute_table('patients')", "alter_distributed_table('patients', shard_count => 8)"] {
+        let refused = owner.batch_execute(&format!("SELECT {call}")).unwrap_err().to_string();
+        assert!(refused.contains("permission denied for function"), "{call}: {refused}");
+    }
+
     // What is missing is named.
     for host in StrictServers::HOSTS {
         run(host, "intake", "DELETE FROM pg_dist_authinfo WHERE rolename = 'intake_service'");
