@@ -128,7 +128,7 @@ fn no_request_that_starts_after_a_suspension_creates_anything_under_load() {
 
 #[test]
 fn a_key_that_is_made_at_the_moment_of_a_suspension_is_refused() {
-    let app = TestApp::start();
+    let app = TestApp::on_one_server(|builder| builder);
     let id = app.clinic.organisation.to_string();
     let mut operator = app.database.connect();
     operator.batch_execute(&format!("BEGIN; UPDATE organisations SET suspended_at = now() WHERE id = '{id}'")).unwrap();
@@ -144,7 +144,7 @@ fn a_key_that_is_made_at_the_moment_of_a_suspension_is_refused() {
 
 #[test]
 fn a_closed_organisation_keeps_its_patients_until_they_are_erased() {
-    let app = TestApp::start();
+    let app = TestApp::on_one_server(|builder| builder);
     let id = app.clinic.organisation.to_string();
     let member = app.member("ada@clinic.example");
     app.invite("guest@clinic.example");
