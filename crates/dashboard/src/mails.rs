@@ -82,14 +82,16 @@ impl Mails {
         let address = origin.address.map_or("unknown".to_owned(), |address| address.to_string());
         let browser = origin.browser.map_or("unknown".to_owned(), |browser| browser.to_string());
         let text = format!(
-            "{what}\n\nAccount: {}\nTime: {}\nAddress: {address}\nBrowser: {browser}\n\n\
-             If this was not you, choose a new password at once at {}/forgotten-password, and tell an administrator of your \
-             organisation.",
+            "{what}\n\nAccount: {}\nTime: {}\nAddress: {address}\nBrowser: {browser}",
             account.email,
-            moment(origin.at),
+            moment(origin.at)
+        );
+        let footer = format!(
+            "If this was not you, choose a new password at once at {}/forgotten-password, and tell an administrator of your \
+             organisation.",
             self.base_url
         );
-        self.send(turn_of(account), to, subject.to_owned(), text);
+        self.hand_in(to.as_str(), |to| urgent(turn_of(account), to, subject, text, footer));
     }
 
     /// What a member did to a key, for the other members.
@@ -122,6 +124,7 @@ impl Mails {
                 text: text.clone(),
                 footer: format!("All keys: {}/settings/api-keys", self.base_url),
                 subject_of_many: Some(format!("API keys of {organisation} were changed")),
+                is_urgent: false,
             });
         }
     }
@@ -193,7 +196,7 @@ impl Mails {
         text: &str,
     ) {
         for member in to {
-            self.hand_in(&member.email, |to| plain(organisation, to, subject.to_owned(), text.to_owned()));
+            self.hand_in(&member.email, |to| urgent(organisation, to, subject, text.to_owned(), String::new()));
         }
     }
 
@@ -286,7 +289,13 @@ pub(crate) fn turn_of(account: &Account) -> OrganisationId {
 }
 
 fn plain(organisation: OrganisationId, to: EmailAddress, subject: String, text: String) -> Mail {
-    Mail { organisation, to, subject, text, footer: String::new(), subject_of_many: None }
+    Mail { organisation, to, subject, text, footer: String::new(), subject_of_many: None, is_urgent: false }
+}
+
+/// One that is sent at once, but not as often as someone can cause it.
+fn urgent(organisation: OrganisationId, to: EmailAddress, subject: &str, text: String, footer: String) -> Mail {
+    let subject_of_many = Some(subject.to_owned());
+    Mail { organisation, to, subject: subject.to_owned(), text, footer, subject_of_many, is_urgent: true }
 }
 
 /// A name that people chose, for a mail: mail programs find neither a link nor an address in it.
@@ -298,7 +307,7 @@ fn without_links(name: &str) -> String {
         match letter {
             '@' => text.push_str(" at "),
             ':' | '/' | '\\' => text.push(' '),
-            '.' | '。' | '．' if is_followed => text.push_str(". "),
+            '.' | '。' | '．' | '｡' if is_followed => text.push_str(". "),
             _ => text.push(letter),
         }
     }
@@ -324,6 +333,7 @@ mod tests {
             ("J.R. Smith", "J. R. Smith"),
             ("see https://evil.example/unlock now!", "see https   evil. example unlock now!"),
             ("www.evil.example", "www. evil. example"),
+            ("evil｡example", "evil｡ example"),
             ("a@evil.example", "a at evil. example"),
         ] {
             assert_eq!(without_links(name), expected);

@@ -22,6 +22,8 @@ pub struct Mail {
     /// Given: within a minute, all mails with this subject from the organisation to the person are sent as one, which
     /// has this subject.
     pub subject_of_many: Option<String>,
+    /// Whether the first of those is sent at once, and only what follows within a minute waits to be sent as one.
+    pub is_urgent: bool,
 }
 
 impl fmt::Debug for Mail {

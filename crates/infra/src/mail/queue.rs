@@ -31,12 +31,15 @@ pub(super) struct Waiting {
     pub(super) pause: Duration,
     pub(super) due_at: Instant,
     pub(super) paragraphs: usize,
+    /// Whether it waits for more of its kind.
+    pub(super) is_gathering: bool,
 }
 
 impl Waiting {
     pub(super) fn new(mail: Mail, id: Uuid, pause: Duration, now: Instant) -> Self {
-        let due_at = if mail.subject_of_many.is_some() { now + BURST } else { now };
-        Self { mail, id, since: now, pause, due_at, paragraphs: 1 }
+        let is_gathering = mail.subject_of_many.is_some() && !mail.is_urgent;
+        let due_at = if is_gathering { now + BURST } else { now };
+        Self { mail, id, since: now, pause, due_at, paragraphs: 1, is_gathering }
     }
 
     /// Adds a mail of the same burst. Returns it if it is of another one.
@@ -44,9 +47,8 @@ impl Waiting {
         let mail = &mut self.mail;
         let is_same = mail.subject_of_many.is_some()
             && (&mail.organisation, &mail.to, &mail.subject_of_many)
-                == (&later.organisation, &later.to, &later.subject_of_many)
-            && self.due_at == self.since + BURST;
-        if !is_same {
+                == (&later.organisation, &later.to, &later.subject_of_many);
+        if !is_same || !self.is_gathering {
             return Some(later);
         }
         self.paragraphs += 1;
@@ -66,6 +68,8 @@ struct State {
     /// When each organisation had its last turn, counted in turns.
     last_turns: HashMap<OrganisationId, u64>,
     turns: u64,
+    /// When the last urgent mail of a kind is due: organisation, person and subject.
+    urgent: HashMap<(OrganisationId, String, String), Instant>,
     dropped: u64,
     reported_at: Option<Instant>,
     /// No mail is waited for any more: those that are there are taken at once, each for the last time.
@@ -148,8 +152,28 @@ impl State {
             self.dropped += 1;
             return MAILS_DROPPED.add_one();
         }
+        self.delay_after_another(&mut waiting);
         self.waiting.push(waiting);
         MAILS_WAITING.add(1);
+    }
+
+    /// Lets an urgent mail wait for more of its kind, if one was due less than a minute ago.
+    fn delay_after_another(&mut self, waiting: &mut Waiting) {
+        let now = waiting.since;
+        if waiting.due_at > now {
+            // It waits for more already, or for another try.
+            return;
+        }
+        self.urgent.retain(|_, due_at| now < *due_at + BURST);
+        let Mail { organisation, to, subject_of_many: Some(subject), is_urgent: true, .. } = &waiting.mail else {
+            return;
+        };
+        let kind = (*organisation, to.to_string(), subject.clone());
+        if let Some(earlier) = self.urgent.get(&kind) {
+            waiting.due_at = *earlier + BURST;
+            waiting.is_gathering = true;
+        }
+        self.urgent.insert(kind, waiting.due_at);
     }
 
     /// Takes the mail that is due first, of the organisation whose last turn was longest ago.
@@ -193,6 +217,7 @@ mod tests {
             text: format!("to {to}"),
             footer: String::new(),
             subject_of_many: subject_of_many.map(str::to_owned),
+            is_urgent: false,
         }
     }
 
@@ -235,6 +260,28 @@ mod tests {
         assert_eq!(queue.wait_until_done(Duration::from_millis(1)), 1, "it may still be sending one");
         queue.end();
         assert_eq!(queue.wait_until_done(Duration::from_secs(60)), 0);
+    }
+
+    #[test]
+    fn urgent_news_is_sent_at_once_and_what_follows_within_a_minute_is_one_mail() {
+        let (mut state, now) = (State::default(), Instant::now());
+        let urgent = |subject: &str| Mail { is_urgent: true, ..mail(1, "a@b.example", Some(subject)) };
+        for later in [0, 1, 59] {
+            add(&mut state, urgent("Many"), now + Duration::from_secs(later));
+        }
+        add(&mut state, urgent("Others"), now);
+        let subjects = |state: &mut State, at| {
+            let taken: Vec<_> = std::iter::from_fn(|| state.take(at)).collect();
+            taken.into_iter().map(|taken| (taken.mail.subject, taken.paragraphs)).collect::<Vec<_>>()
+        };
+        let (one, many) = (("One".to_owned(), 1), ("Many".to_owned(), 2));
+        assert_eq!(subjects(&mut state, now + Duration::from_secs(59)), [one.clone(), one.clone()]);
+        assert_eq!(subjects(&mut state, now + BURST), [many]);
+        add(&mut state, urgent("Many"), now + BURST + Duration::from_secs(1));
+        assert!(subjects(&mut state, now + BURST + Duration::from_secs(2)).is_empty(), "one a minute");
+        assert_eq!(subjects(&mut state, now + BURST * 2), [one.clone()]);
+        add(&mut state, urgent("Many"), now + BURST * 3);
+        assert_eq!(subjects(&mut state, now + BURST * 3), [one], "another burst");
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Sending {
         }
         tracing::warn!(reason, "a mail could not be sent; it is tried again");
         let pause = (waiting.pause * 2).min(PAUSE_MAX);
-        self.queue.add(Waiting { due_at: Instant::now() + waiting.pause, pause, ..waiting });
+        self.queue.add(Waiting { due_at: Instant::now() + waiting.pause, pause, is_gathering: false, ..waiting });
     }
 
     fn send(&self, mail: &Mail, id: Uuid) -> anyhow::Result<()> {
