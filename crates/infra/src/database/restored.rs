@@ -21,6 +21,9 @@ const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifie
             (SELECT coalesce(max(erased_in), 0) FROM erasures) - txid_current() + 1)
     FROM origin_now() AS here RETURNING added";
 
+/// What lets people in or gives them another password, and may have ended since the restored moment.
+const SIGNED_IN: [&str; 5] = ["sessions", "waiting_sign_ins", "passkey_challenges", "password_resets", "email_changes"];
+
 /// How long to wait for a table that others use, such as a transaction that the restored database holds prepared.
 const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tries: 3, pause: Duration::from_secs(1) };
 
@@ -69,7 +72,7 @@ pub fn missing_entries(owner: &DatabaseUrl, entries: &[AuditEntryId]) -> Result<
     Ok(missing.into_iter().map(|missing| missing.id.into()).collect())
 }
 
-/// Notes that the register is whole here: services start again, and feeds go on.
+/// Signs everyone out, and notes that the register is whole here: services start again, and feeds go on.
 pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
     #[derive(QueryableByName)]
     struct Shift {
@@ -78,6 +81,9 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
     }
 
     let accept = |connection: &mut PgConnection| {
+        for table in SIGNED_IN {
+            connection.batch_execute(&format!("DELETE FROM {table}"))?;
+        }
         // Nobody may get a number in between.
         connection.batch_execute("LOCK TABLE patients, erasures IN ACCESS EXCLUSIVE MODE")?;
         let Shift { added } = diesel::sql_query(SHIFT).get_result(connection)?;

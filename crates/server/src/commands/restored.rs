@@ -43,6 +43,7 @@ impl Recorded {
             Action::KeyCreated | Action::KeyReplaced => format!("intake key create {organisation} --name {subject}"),
             Action::KeyMarkCleared if !key_id.is_empty() => format!("intake key clear-sent-in-clear {key_id}"),
             Action::PatientErased => format!("intake patient erase {organisation} --patient {subject}"),
+            Action::MemberRemoved => format!("intake member remove {organisation} --email {subject}"),
             Action::MemberInvited => format!("intake member invite {organisation} --email {subject}"),
             Action::PasswordResetIssued => format!("intake member reset-password {organisation} --email {subject}"),
             _ => return None,
@@ -219,5 +220,7 @@ fn text_of(
         }
         None => "No key was revoked by this command: keys that were revoked after that moment work again.\n".to_owned(),
     };
+    text += "Everyone was signed out, and password reset links no longer work. Passwords and second factors are those of that \
+        moment.\n";
     text + "The service starts on this database again."
 }

@@ -24,6 +24,13 @@ use crate::fixtures::{in_production, program};
 
 const OWNER: &str = "intake_owner";
 
+/// A member, the session of a thief, and a reset link.
+const SIGNED_IN: &str = "INSERT INTO members (id, email, email_folded, name, password_hash)
+        VALUES (gen_random_uuid(), 'ada@clinic.example', 'ada@clinic.example', 'Ada', 'a hash');
+    INSERT INTO sessions SELECT sha256('stolen'), id, now(), now() FROM members;
+    INSERT INTO password_resets (member_id, token_digest, expires_at, is_asked_by_stranger, is_mailed)
+        SELECT id, sha256('stolen'), now() + interval '1 day', false, true FROM members";
+
 /// A PostgreSQL in a folder of its own.
 struct Ground {
     // Ends before its folder.
@@ -168,8 +175,12 @@ fn a_restore_to_a_moment_brings_revoked_keys_back_until_somebody_looks() {
     let (_, kept) = clinic.key();
     assert_eq!(create(&service, &kept).status, 201);
     let early = export(&urls, &clinic, None).unwrap();
+    let mut as_service = PgConnection::establish(urls.service.expose()).unwrap();
+    as_service.batch_execute(SIGNED_IN).unwrap();
     administer(&ground.server, "SELECT pg_create_restore_point('before')");
     clinic.revoke(leaked_id);
+    as_service.batch_execute("DELETE FROM sessions; DELETE FROM password_resets").unwrap();
+    drop(as_service);
     assert_eq!(create(&service, &leaked).status, 401);
     assert_eq!(create(&service, &kept).status, 201);
     let late = export(&urls, &clinic, Some(&early.1)).unwrap();
@@ -222,6 +233,8 @@ fn a_restore_to_a_moment_brings_revoked_keys_back_until_somebody_looks() {
         refusal.contains("keys that were revoked may work again") && refusal.contains("intake restored"),
         "{refusal}"
     );
+    let let_in = "(SELECT member_id FROM sessions UNION ALL SELECT member_id FROM password_resets) AS come_back";
+    assert_eq!(again.count(let_in), 2);
     let arguments = ["restored", "--audit", copy.to_str().unwrap()];
     let report = command(&urls, &[&arguments[..], &["--json"]].concat());
     let report = json_of(&report);
@@ -235,6 +248,7 @@ fn a_restore_to_a_moment_brings_revoked_keys_back_until_somebody_looks() {
         (&report["lost"][0]["keyId"], &report["lost"][0]["command"]),
         (&leaked_id.to_string().into(), &revoke.clone().into())
     );
+    assert_eq!(again.count(let_in), 0, "a session and a link that had ended let nobody in");
     let newest = &report["newestPatients"][0];
     assert_eq!(newest["organisationId"], clinic.organisation.to_string());
     assert_eq!(
