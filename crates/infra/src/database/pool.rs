@@ -136,6 +136,15 @@ impl Database {
         self.run_until(until, work).await
     }
 
+    /// The same in one transaction.
+    pub(crate) async fn transaction_for<T: Send + 'static>(
+        &self,
+        organisation: Uuid,
+        work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
+        self.run_for(organisation, move |connection| connection.transaction(&work)).await
+    }
+
     /// The semaphore of an organisation. Those that nobody uses are dropped.
     fn share_of(&self, organisation: Uuid) -> Arc<Semaphore> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);

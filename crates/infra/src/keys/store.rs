@@ -76,7 +76,7 @@ impl KeyStore for PostgresKeyStore {
 
     async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError> {
         let (key, audit) = (key.clone(), audit.clone());
-        let added = self.0.run(move |connection| {
+        let added = self.0.run_for(*key.organisation_id.as_uuid(), move |connection| {
             let added = connection.transaction(|connection| add_key(connection, &key, &audit));
             // Errors are sorted outside the transaction, which an error must end.
             match added {
@@ -127,7 +127,9 @@ impl KeyStore for PostgresKeyStore {
         audit: &AuditContext,
     ) -> Result<RevokeOutcome, StoreError> {
         let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        self.0.run(move |connection| revoke(connection, id, within, &audit)).await
+        // An operator's is of no organisation.
+        let share = within.unwrap_or_else(Uuid::nil);
+        self.0.run_for(share, move |connection| revoke(connection, id, within, &audit)).await
     }
 }
 

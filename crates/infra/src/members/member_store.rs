@@ -66,7 +66,7 @@ impl MemberStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<RemoveOutcome, StoreError> {
         let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(organisation, move |connection| {
             let all = lock_members(connection, organisation)?;
             assert_confirmed(connection, &audit)?;
             let Some(removed) = all.iter().find(|other| other.id == member) else {
@@ -94,7 +94,7 @@ impl MemberStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<RoleOutcome, StoreError> {
         let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(organisation, move |connection| {
             let all = lock_members(connection, organisation)?;
             assert_confirmed(connection, &audit)?;
             let Some(changed) = all.iter().find(|other| other.id == member) else {
@@ -132,7 +132,7 @@ impl MemberStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<RequireOutcome, StoreError> {
         let (organisation, audit) = (*organisation.as_uuid(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(organisation, move |connection| {
             assert_confirmed(connection, &audit)?;
             if !may_administer(connection, organisation, &audit)? {
                 return Ok(RequireOutcome::NotAdministrator);

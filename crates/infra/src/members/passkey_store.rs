@@ -47,7 +47,9 @@ impl PasskeyStore for PostgresPasskeyStore {
         audit: &AuditContext,
     ) -> Result<AddPasskeyOutcome, StoreError> {
         let (member, passkey, audit) = (member.clone(), passkey.clone(), audit.clone());
-        self.0.run(move |connection| add(connection, &member, &passkey, &audit)).await
+        self.0
+            .run_for(*member.organisation_id.as_uuid(), move |connection| add(connection, &member, &passkey, &audit))
+            .await
     }
 
     async fn remove(
@@ -57,7 +59,7 @@ impl PasskeyStore for PostgresPasskeyStore {
         audit: &AuditContext,
     ) -> Result<RemovePasskeyOutcome, StoreError> {
         let (member, digest, audit) = (member.clone(), *id.as_bytes(), audit.clone());
-        let removed = self.0.run(move |connection| {
+        let removed = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
             connection.transaction(|connection| {
                 assert_confirmed(connection, &audit)?;
                 let own = passkeys::table.find(digest.as_slice()).filter(passkeys::member_id.eq(member.id.as_uuid()));

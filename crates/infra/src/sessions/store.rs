@@ -213,7 +213,7 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<EndOutcome, StoreError> {
         let (member, digest, audit) = (member.clone(), *token.as_bytes(), audit.clone());
-        let ended = self.0.run(move |connection| {
+        let ended = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
             connection.transaction(|connection| {
                 let own = sessions::table.find(digest.as_slice()).filter(sessions::member_id.eq(member.id.as_uuid()));
                 if diesel::delete(own).execute(connection)? == 0 {
@@ -228,7 +228,7 @@ impl SessionStore for PostgresSessionStore {
 
     async fn end_others(&self, member: &Member, kept: &TokenDigest, audit: &AuditContext) -> Result<(), StoreError> {
         let (member, kept, audit) = (member.clone(), *kept, audit.clone());
-        let ended = self.0.run(move |connection| {
+        let ended = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
             connection.transaction(|connection| {
                 lock_member(connection, *member.id.as_uuid())?;
                 end_all_but(connection, *member.id.as_uuid(), Some(&kept))?;

@@ -84,3 +84,30 @@ fn slow_work_for_one_organisation_leaves_connections_for_the_others() {
         }
     });
 }
+
+#[test]
+fn changes_that_wait_for_each_other_leave_connections_for_other_organisations() {
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "20s"));
+    let ada = app.member("ada@clinic.example");
+    let elsewhere = app.other_clinic();
+    let eve = app.member_of(&elsewhere, "eve@elsewhere.example");
+    let mut slow = app.database.connect();
+    slow.batch_execute("BEGIN; SELECT FROM members WHERE name = 'Ada' FOR UPDATE").unwrap();
+    std::thread::scope(|threads| {
+        let waiting: Vec<_> = (0..8)
+            .map(|number| {
+                let ada = &ada;
+                threads.spawn(move || ada.post("/settings/account/name", &format!("name=Ada+{number}")).status)
+            })
+            .collect();
+        let is_held = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        intake_test_support::wait_for("work that waits", || app.database.count(is_held) >= 2);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(app.database.count(is_held), 2);
+        assert_eq!(eve.get("/settings/api-keys").status, 200);
+        slow.batch_execute("COMMIT").unwrap();
+        for answer in waiting {
+            assert_eq!(answer.join().unwrap(), 303);
+        }
+    });
+}
