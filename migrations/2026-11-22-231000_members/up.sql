@@ -61,6 +61,9 @@ CREATE TABLE sessions (
     confirmed_at timestamptz,
     -- The organisation whose pages the session shows. Null: the member has yet to choose one of several.
     organisation_id uuid,
+    -- The secret that this session was shown for an authenticator app, until the app is turned on. Kept by session: no
+    -- other session, such as a thief's, has seen it.
+    offered_totp_secret bytea,
     FOREIGN KEY (organisation_id, member_id) REFERENCES memberships (organisation_id, member_id) ON DELETE CASCADE
 );
 

@@ -98,6 +98,7 @@ diesel::table! {
         address -> Nullable<Text>,
         confirmed_at -> Nullable<Timestamptz>,
         organisation_id -> Nullable<Uuid>,
+        offered_totp_secret -> Nullable<Binary>,
     }
 }
 

@@ -11,8 +11,9 @@ use intake_domain::{
     AccountStore, Actor, AuditContext, AuditEntryId, ConfirmOutcome, EmailAddress, Environment, Evidence, Guest,
     HasherError, Holder, InvitationStore, LinkDelivery, Member, MemberId, MemberStore, Name, NewInvitation, NewMember,
     NewMemberLink, NewPasskey, NewSecondFactor, NewSession, Operator, PasskeyStore, PasskeysAtReset, Password,
-    PasswordHash, PasswordHasher, PasswordResetStore, PresentedPassword, RequireOutcome, Role, Salt, SecondFactorStore,
-    SessionStore, SignIn, SignInError, StoreError, Token, TotpSecret, Visit, Waiter, find_candidate, sign_in,
+    PasswordHash, PasswordHasher, PasswordResetStore, PresentedPassword, RequireOutcome, Role, Salt,
+    SecondFactorOutcome, SecondFactorStore, SessionStore, SignIn, SignInError, StoreError, Token, TotpSecret, Visit,
+    Waiter, find_candidate, sign_in,
 };
 use intake_infra::{Database, PostgresMembers, PostgresPasskeyStore, PostgresSessionStore};
 use intake_test_support::{Clinic, TestDatabase, random};
@@ -228,7 +229,11 @@ fn no_sign_in_without_a_code_outlives_the_turning_on_of_a_second_factor() {
             let change = async {
                 let audit = confirmed(&member, &session);
                 if round % 2 == 0 {
-                    setup.members.turn_on(&member, &factor(), &audit).await.unwrap();
+                    let factor = factor();
+                    let shown = setup.members.offer(member.id, &session.digest(), &factor.secret).await.unwrap();
+                    assert_eq!(shown.as_ref(), Some(&factor.secret));
+                    let turned_on = setup.members.turn_on(&member, &factor, &audit).await.unwrap();
+                    assert_eq!(turned_on, SecondFactorOutcome::Changed);
                 } else {
                     setup.passkeys.add(&member, &passkey(), &audit).await.unwrap();
                 }

@@ -7,7 +7,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
     Account, AccountStore, ChangeEmailError, ConfirmEmailError, EmailAddress, EmailChangeStore, MemberStore,
-    PasswordHasher, PresentedPassword, Token, change_email, confirm_email_change, request_email_change,
+    PasswordHasher, PresentedPassword, RequestEmailError, Token, change_email, confirm_email_change,
+    request_email_change,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -22,6 +23,7 @@ use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Visitor, origin};
 
 const CHANGED: &str = "Your email was changed, and you were signed out everywhere else.";
+const TOO_MANY: &str = "Too many changes of addresses were asked for lately. Try again later.";
 const TAKEN: &str = "This email address is already in use.";
 
 const TAKEN_HERE: &str = "Another member of your organisation has this email address.";
@@ -87,7 +89,15 @@ pub(crate) async fn change(
     let mails = visitor.shared::<Mails>()?;
     if mails.are_sent() {
         let (member, token) = (&visitor.signed_in.member, Token::new(edge::random()));
-        let until = request_email_change(changes.as_ref(), confirmed, &email, &token, &visitor.audit()).await?;
+        let asked = request_email_change(changes.as_ref(), confirmed, &email, &token, &visitor.audit()).await;
+        let until = match asked {
+            Ok(until) => until,
+            Err(RequestEmailError::TooManyLately) => {
+                let email_error = Some(TOO_MANY.to_owned());
+                return render(StatusCode::TOO_MANY_REQUESTS, &EmailPage { email_error, ..page });
+            }
+            Err(RequestEmailError::Store(error)) => return Err(error.into()),
+        };
         let link = format!("{}/confirm-email/{}", visitor.shared::<BaseUrl>()?.0, token.expose());
         mails.email_change(member, &email, &link, until);
         visitor.mail_change(AccountChange::EmailChangeRequested)?;

@@ -8,7 +8,8 @@ use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
     PresentedCode, RECOVERY_CODES, RecoveryCode, RelyingParty, SecondFactorError, SecondFactorRequest,
-    SecondFactorStore, TotpSecret, replace_recovery_codes, turn_off_second_factor, turn_on_second_factor,
+    SecondFactorStore, TotpSecret, offer_second_factor, replace_recovery_codes, turn_off_second_factor,
+    turn_on_second_factor,
 };
 use intake_edge as edge;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -35,7 +36,6 @@ struct SetUpPage {
     shell: Shell,
     image: QrImage,
     link: String,
-    secret: String,
     groups: String,
     code_error: Option<&'static str>,
 }
@@ -54,7 +54,6 @@ struct RecoveryCodesPage<'a> {
 #[derive(Deserialize)]
 pub(crate) struct TurnOnForm {
     form_token: String,
-    secret: String,
     code: String,
 }
 
@@ -62,11 +61,11 @@ pub(crate) async fn page(
     Newcomer(visitor): Newcomer,
     factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
-    if factors.recovery_codes_left(visitor.signed_in.member.id).await?.is_some() {
-        return Ok(redirect(ACCOUNT));
-    }
     visitor.assert_confirmed()?;
-    render(StatusCode::OK, &SetUpPage::new(&visitor, &TotpSecret::new(edge::random()))?)
+    match offer_second_factor(factors.as_ref(), &visitor.confirmed()?, edge::random()).await? {
+        Some(secret) => render(StatusCode::OK, &SetUpPage::new(&visitor, &secret)?),
+        None => Ok(redirect(ACCOUNT)),
+    }
 }
 
 pub(crate) async fn turn_on(
@@ -75,11 +74,11 @@ pub(crate) async fn turn_on(
     factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
-    // The page itself sends the secret, so that it is stored nowhere before it is in use.
-    let secret = TotpSecret::from_base32(&form.secret).ok_or(PageError::BadForm)?;
     let confirmed = visitor.confirmed()?;
-    let TurnOnForm { code, .. } = form.into_inner();
-    let (codes, code) = (new_codes(), PresentedCode::new(code));
+    let Some(secret) = offer_second_factor(factors.as_ref(), &confirmed, edge::random()).await? else {
+        return redirect_to_account(SecondFactorError::Unchanged);
+    };
+    let (codes, code) = (new_codes(), PresentedCode::new(form.into_inner().code));
     let request = SecondFactorRequest { secret: secret.clone(), code: &code, recovery_codes: &codes };
     match turn_on_second_factor(factors.as_ref(), confirmed, request, &visitor.audit()).await {
         Ok(()) => {
@@ -138,11 +137,10 @@ pub(crate) async fn replace(
 impl SetUpPage {
     fn new(visitor: &Visitor, secret: &TotpSecret) -> Result<Self, PageError> {
         let groups = secret.to_groups().to_string();
-        let secret = secret.to_base32().to_string();
-        let link = link(visitor.signed_in.member.email.as_str(), &secret);
+        let link = link(visitor.signed_in.member.email.as_str(), &secret.to_base32());
         let image = QrImage::of(&link).map_err(|error| PageError::Unexpected(error.into()))?;
         let shell = Shell::new("account", visitor);
-        Ok(Self { shell, image, link, groups, secret, code_error: None })
+        Ok(Self { shell, image, link, groups, code_error: None })
     }
 }
 

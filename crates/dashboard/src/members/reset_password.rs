@@ -22,6 +22,8 @@ use crate::page::form_token::FormToken;
 use crate::page::moment::{Moment, exact};
 use crate::page::shell::{Shell, redirect, render};
 
+const TOO_MANY: &str = "This member got five links within a day, which is the limit. Try again tomorrow.";
+
 #[derive(Template)]
 #[template(path = "members/reset_password.html")]
 struct ResetLinkPage {
@@ -76,6 +78,7 @@ pub(crate) async fn create(
         Err(IssuePasswordResetError::NoSuchMember { .. }) => Err(PageError::NotFound),
         Err(IssuePasswordResetError::SharedAccount) => refuse(visitor, members.as_ref(), OPERATORS_ONLY).await,
         Err(IssuePasswordResetError::NotAdministrator) => Err(PageError::AdministratorsOnly),
+        Err(IssuePasswordResetError::TooManyLately) => refuse(visitor, members.as_ref(), TOO_MANY).await,
         Err(IssuePasswordResetError::Store(error)) => Err(error.into()),
     }
 }

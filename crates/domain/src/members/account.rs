@@ -6,7 +6,7 @@ use crate::audit::action::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::members::account_store::{AccountStore, EmailOutcome, NameOutcome};
 use crate::members::confirmation::{ConfirmedMember, own_hash};
-use crate::members::email_change_store::EmailChangeStore;
+use crate::members::email_change_store::{EmailChangeStore, RequestEmailOutcome};
 use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
 use crate::members::member::{Account, Member, NewMemberLink};
 use crate::members::member_store::MemberStore;
@@ -92,6 +92,17 @@ pub async fn change_password(
 /// How long a new address can be confirmed.
 pub const EMAIL_CHANGE_LIFE: Duration = Duration::hours(24);
 
+/// Why no change of an address was begun.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestEmailError {
+    /// There were too many lately.
+    #[error("too many changes of addresses were asked for")]
+    TooManyLately,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// Why a new address was not confirmed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfirmEmailError {
@@ -114,11 +125,13 @@ pub async fn request_email_change(
     email: &EmailAddress,
     token: &Token,
     audit: &AuditContext,
-) -> Result<OffsetDateTime, StoreError> {
+) -> Result<OffsetDateTime, RequestEmailError> {
     let expires_at = audit.at + EMAIL_CHANGE_LIFE;
     let link = NewMemberLink { token: token.digest(), expires_at };
-    changes.request_email_change(member.member(), email, &link, &member.confirm(audit)).await?;
-    Ok(expires_at)
+    match changes.request_email_change(member.member(), email, &link, &member.confirm(audit)).await? {
+        RequestEmailOutcome::Requested => Ok(expires_at),
+        RequestEmailOutcome::TooManyLately => Err(RequestEmailError::TooManyLately),
+    }
 }
 
 /// Gives the member of an open link the address that it was mailed to. All sessions of the member end. Returns the

@@ -44,6 +44,10 @@ impl<'a> ConfirmedMember<'a> {
         self.signed_in.member.organisation_id
     }
 
+    pub(crate) fn session(&self) -> TokenDigest {
+        self.session
+    }
+
     pub(crate) fn must_have_second_factor(&self) -> bool {
         self.signed_in.is_second_factor_required || self.signed_in.is_second_factor_required_elsewhere
     }

@@ -6,23 +6,40 @@ use time::OffsetDateTime;
 use crate::audit::action::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::members::account_store::EmailOutcome;
+use crate::members::invitation_store::INVITATIONS_PER_HOUR_MAX;
 use crate::members::member::{Account, Member, NewMemberLink};
 use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
+
+/// Changes of the address that a member may ask for within a day, each of which mails a link to someone who may be a
+/// stranger: the first was mistyped, the second went to spam.
+pub const EMAIL_CHANGES_PER_DAY_MAX: u32 = 5;
+/// Changes that the members of an organisation may ask for within an hour: as many as invitations.
+pub const EMAIL_CHANGES_PER_HOUR_MAX: u32 = INVITATIONS_PER_HOUR_MAX;
+
+/// What became of a request for another email address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestEmailOutcome {
+    /// The change waits for its link.
+    Requested,
+    /// The member asked for [`EMAIL_CHANGES_PER_DAY_MAX`] changes within a day, or the organisation's members for
+    /// [`EMAIL_CHANGES_PER_HOUR_MAX`] within an hour.
+    TooManyLately,
+}
 
 /// Changes of an email address that wait for a mailed link. Every change is recorded in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait EmailChangeStore: Send + Sync {
     /// Stores the address that a member wants to sign in with, until it is confirmed by a link that was mailed to it,
-    /// in place of an earlier one.
+    /// in place of an earlier one, unless there were too many lately.
     async fn request_email_change(
         &self,
         member: &Member,
         email: &EmailAddress,
         link: &NewMemberLink,
         audit: &AuditContext,
-    ) -> Result<(), StoreError>;
+    ) -> Result<RequestEmailOutcome, StoreError>;
 
     /// The member who asked for a change of their address by this link, if it is still open, and the new address.
     async fn email_change(

@@ -57,12 +57,22 @@ pub enum ResetSecondFactorError {
 /// The form that a member fills in to turn the second factor on.
 #[derive(Debug)]
 pub struct SecondFactorRequest<'a> {
-    /// The secret that the app was shown.
+    /// The secret of [`offer_second_factor`].
     pub secret: TotpSecret,
     /// The code that the app shows, as typed.
     pub code: &'a PresentedCode,
     /// The recovery codes that the member will be shown.
     pub recovery_codes: &'a [RecoveryCode],
+}
+
+/// The secret that the member's session is shown for an app until the second factor is on: these random bytes, unless it
+/// was shown others before. None: the second factor is on.
+pub async fn offer_second_factor(
+    factors: &dyn SecondFactorStore,
+    member: &ConfirmedMember<'_>,
+    random: [u8; 20],
+) -> Result<Option<TotpSecret>, StoreError> {
+    factors.offer(member.member().id, &member.session(), &TotpSecret::new(random)).await
 }
 
 /// Turns the second factor on: the member signs in with a password and a code.

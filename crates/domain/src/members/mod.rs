@@ -24,15 +24,17 @@ pub(crate) mod second_factor;
 pub(crate) mod second_factor_store;
 
 pub use account::{
-    ChangeEmailError, ChangeNameError, ChangePasswordError, ConfirmEmailError, EMAIL_CHANGE_LIFE, change_email,
-    change_name, change_password, confirm_email_change, request_email_change,
+    ChangeEmailError, ChangeNameError, ChangePasswordError, ConfirmEmailError, EMAIL_CHANGE_LIFE, RequestEmailError,
+    change_email, change_name, change_password, confirm_email_change, request_email_change,
 };
 pub use account_store::{AccountStore, EmailOutcome, NameOutcome};
 pub use administer::{change_role, remove_member, require_second_factor};
 pub use confirmation::{
     CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, ConfirmedMember, confirm_by_passkey, confirm_by_password,
 };
-pub use email_change_store::EmailChangeStore;
+pub use email_change_store::{
+    EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailChangeStore, RequestEmailOutcome,
+};
 pub use hasher::{HasherError, PasswordHasher, Waiter};
 pub use invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
@@ -43,8 +45,8 @@ pub use manage_passkeys::{
     AddPasskeyError, add_passkey, begin_passkey_sign_in, finish_sign_in_by_passkey, remove_passkey, sign_in_by_passkey,
 };
 pub use manage_second_factor::{
-    ResetSecondFactorError, SecondFactorError, SecondFactorRequest, replace_recovery_codes, reset_second_factor,
-    reset_second_factor_of_colleague, turn_off_second_factor, turn_on_second_factor,
+    ResetSecondFactorError, SecondFactorError, SecondFactorRequest, offer_second_factor, replace_recovery_codes,
+    reset_second_factor, reset_second_factor_of_colleague, turn_off_second_factor, turn_on_second_factor,
 };
 pub use member::{Account, Invitation, LinkDelivery, Member, Membership, NewMemberLink};
 pub use member_store::{Credentials, MemberRecord, MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};

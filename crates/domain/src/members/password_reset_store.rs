@@ -24,6 +24,8 @@ pub enum IssueOutcome {
     SharedAccount,
     /// The acting member is no administrator, or was removed in the meantime.
     NotAdministrator,
+    /// Administrators made [`RESETS_PER_DAY_MAX`] links for the member within a day.
+    TooManyLately,
 }
 
 /// A reset link that is open.

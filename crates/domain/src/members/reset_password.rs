@@ -12,7 +12,9 @@ use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
 use crate::members::member::{Account, LinkDelivery, NewMemberLink};
 use crate::members::member_store::MemberStore;
 use crate::members::password::{Password, PasswordError};
-use crate::members::password_reset_store::{IssueOutcome, PasskeysAtReset, PasswordResetOutcome, PasswordResetStore};
+use crate::members::password_reset_store::{
+    IssueOutcome, PasskeysAtReset, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX,
+};
 use crate::members::presented::PresentedPassword;
 use crate::members::salt::salt_for;
 use crate::sessions::token::Token;
@@ -49,6 +51,9 @@ pub enum IssuePasswordResetError {
     /// The member who asked for it is no administrator, or was removed in the meantime.
     #[error("only administrators make reset links")]
     NotAdministrator,
+    /// Administrators made too many links for the member lately.
+    #[error("the member got {RESETS_PER_DAY_MAX} links within a day")]
+    TooManyLately,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -89,6 +94,7 @@ pub async fn issue_password_reset(
         IssueOutcome::NoSuchMember => Err(no_such_member()),
         IssueOutcome::SharedAccount => Err(IssuePasswordResetError::SharedAccount),
         IssueOutcome::NotAdministrator => Err(IssuePasswordResetError::NotAdministrator),
+        IssueOutcome::TooManyLately => Err(IssuePasswordResetError::TooManyLately),
     }
 }
 

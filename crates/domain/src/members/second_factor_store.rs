@@ -25,7 +25,8 @@ pub struct NewSecondFactor {
 pub enum SecondFactorOutcome {
     /// The change was made.
     Changed,
-    /// There was nothing to change: the second factor is on already, or off already.
+    /// There was nothing to change: the second factor is on already, or off already. Or the session was not shown the
+    /// secret.
     Unchanged,
     /// The acting member is neither the member nor an administrator.
     NotAdministrator,
@@ -40,7 +41,16 @@ pub trait SecondFactorStore: Send + Sync {
     /// How many recovery codes the member has left. None: the second factor is off.
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;
 
-    /// Turns on the member's second factor, unless one is on already. Every change of second factors ends the member's
+    /// The secret that this session of the member is shown for an app: this one, unless it was shown another before.
+    /// None: the second factor is on. Fails if the session has ended.
+    async fn offer(
+        &self,
+        member: MemberId,
+        session: &TokenDigest,
+        secret: &TotpSecret,
+    ) -> Result<Option<TotpSecret>, StoreError>;
+
+    /// Turns on the member's second factor, unless one is on already or the session was shown another secret. Every change of second factors ends the member's
     /// other sessions and the waiting sign-ins.
     async fn turn_on(
         &self,

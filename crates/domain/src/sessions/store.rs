@@ -277,8 +277,8 @@ pub trait SessionStore: Send + Sync {
         audit: &AuditContext,
     ) -> Result<ChooseOutcome, StoreError>;
 
-    /// Remembers the browser of a session that has just started. Returns its account, if they have signed in before,
-    /// and never by this browser in this network.
+    /// Remembers the browser of a session that has just started. Returns its account if this browser in this network is
+    /// not known, unless the account is new.
     async fn note_browser(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Account>, StoreError>;
 
     /// Ends a session.

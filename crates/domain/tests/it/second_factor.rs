@@ -3,8 +3,8 @@
 use intake_domain::{
     Action, Actor, AuditContext, AwaitedMember, CodeError, CodeOutcome, MockMemberStore, MockSecondFactorStore,
     MockSessionStore, OrganisationId, PresentedCode, Proof, RecoveryCode, ResetSecondFactorError, SecondFactorError,
-    SecondFactorOutcome, SecondFactorRequest, Token, TotpSecret, finish_sign_in, replace_recovery_codes,
-    reset_second_factor, turn_off_second_factor, turn_on_second_factor,
+    SecondFactorOutcome, SecondFactorRequest, Token, TotpSecret, finish_sign_in, offer_second_factor,
+    replace_recovery_codes, reset_second_factor, turn_off_second_factor, turn_on_second_factor,
 };
 use uuid::Uuid;
 
@@ -46,6 +46,21 @@ fn a_code_turns_it_on_and_is_used_up() {
         Ok(SecondFactorOutcome::Changed)
     });
     try_to_turn_on(&factors, &secret().code_at(NOW)).unwrap();
+}
+
+#[test]
+fn the_secret_is_offered_to_the_session_that_was_confirmed() {
+    let mut factors = MockSecondFactorStore::new();
+    factors.expect_offer().times(1).returning(|member, session, new| {
+        assert_eq!(
+            (member, Some(*session), new),
+            (ada().id, confirmed_audit().confirmed_in, &TotpSecret::new([8; 20]))
+        );
+        Ok(Some(secret()))
+    });
+    let signed_in = signed_in(false);
+    let offered = confirmed(&signed_in, |ada| run(offer_second_factor(&factors, &ada, [8; 20])));
+    assert_eq!(offered.unwrap(), Some(secret()), "the one that it was shown before");
 }
 
 #[test]

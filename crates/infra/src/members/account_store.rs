@@ -19,7 +19,7 @@ use crate::sessions::row::end_others;
 impl AccountStore for PostgresMembers {
     async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<NameOutcome, StoreError> {
         let (member, name, audit) = (member.clone(), name.clone(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             let id = *member.id.as_uuid();
             lock_member(connection, id)?;
             for organisation in organisations_of(connection, id)? {
@@ -44,7 +44,7 @@ impl AccountStore for PostgresMembers {
     ) -> Result<EmailOutcome, StoreError> {
         let (id, email, audit) = (*member.id.as_uuid(), email.clone(), audit.clone());
         let (seen, new) = (seen.clone(), new.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             assert_confirmed(connection, &audit)?;
             match lock_member(connection, id)? {
                 Some(hash) if hash == seen.as_str() => {}
@@ -62,9 +62,7 @@ impl AccountStore for PostgresMembers {
             if others.iter().any(|other| !other.has_salt_of(&new)) {
                 return Ok(EmailOutcome::AccountChanged);
             }
-            let own = members::table.find(id);
-            diesel::update(own).set(members::password_hash.eq(new.as_str())).execute(connection)?;
-            put_email(connection, id, &email, &audit)?;
+            put_email(connection, id, &email, Some(&new), &audit)?;
             Ok(EmailOutcome::Changed)
         });
         done.await
@@ -77,7 +75,7 @@ impl AccountStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<(), StoreError> {
         let (member, password, audit) = (member.clone(), password.clone(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             put_password(connection, id, &password)?;
@@ -111,14 +109,16 @@ fn organisations_of(connection: &mut PgConnection, member: Uuid) -> QueryResult<
     own.select(memberships::organisation_id).load(connection)
 }
 
-/// Stores a member's address, and ends what was begun with the one before.
+/// Stores a member's address, with a password if its hash changes as well, and ends what was begun with the one before.
 pub(crate) fn put_email(
     connection: &mut PgConnection,
     member: Uuid,
     email: &EmailAddress,
+    password: Option<&PasswordHash>,
     audit: &AuditContext,
 ) -> QueryResult<()> {
-    let new = (members::email.eq(email.as_str()), members::email_folded.eq(email.folded()));
+    let password = password.map(|password| members::password_hash.eq(password.as_str()));
+    let new = (members::email.eq(email.as_str()), members::email_folded.eq(email.folded()), password);
     diesel::update(members::table.find(member)).set(new).execute(connection)?;
     // It was sent to the earlier address.
     diesel::delete(password_resets::table.find(member)).execute(connection)?;

@@ -1,20 +1,21 @@
 //! Changes of an email address that wait for the link that was mailed to it.
 
 use async_trait::async_trait;
+use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, AuditContext, EmailAddress, EmailChangeStore, EmailOutcome, Member, NewMemberLink, StoreError,
-    TokenDigest,
+    Account, Action, AuditContext, EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailAddress,
+    EmailChangeStore, EmailOutcome, Member, NewMemberLink, RequestEmailOutcome, StoreError, TokenDigest,
 };
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
-use crate::audit::log::record_in_all;
+use crate::audit::log::{record_in_all, recorded_since};
 use crate::members::PostgresMembers;
 use crate::members::account_store::put_email;
 use crate::members::address::others_with;
 use crate::members::confirmation::{assert_confirmed, lock_member};
 use crate::members::row::{AccountRow, unreadable};
-use crate::schema::{email_changes, members};
+use crate::schema::{audit_entries, email_changes, members};
 
 #[async_trait]
 impl EmailChangeStore for PostgresMembers {
@@ -24,10 +25,13 @@ impl EmailChangeStore for PostgresMembers {
         email: &EmailAddress,
         link: &NewMemberLink,
         audit: &AuditContext,
-    ) -> Result<(), StoreError> {
+    ) -> Result<RequestEmailOutcome, StoreError> {
         let (member, email, link, audit) = (member.clone(), email.clone(), link.clone(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             assert_confirmed(connection, &audit)?;
+            if are_too_many(connection, &member, &audit)? {
+                return Ok(RequestEmailOutcome::TooManyLately);
+            }
             let what = (
                 email_changes::email.eq(email.as_str()),
                 email_changes::token_digest.eq(link.token.as_bytes().as_slice()),
@@ -39,7 +43,8 @@ impl EmailChangeStore for PostgresMembers {
                 .do_update()
                 .set(what)
                 .execute(connection)?;
-            record_in_all(connection, *member.id.as_uuid(), Action::EmailChangeRequested, email.as_str(), &audit)
+            record_in_all(connection, *member.id.as_uuid(), Action::EmailChangeRequested, email.as_str(), &audit)?;
+            Ok(RequestEmailOutcome::Requested)
         });
         done.await
     }
@@ -86,9 +91,22 @@ impl EmailChangeStore for PostgresMembers {
             if !others_with(connection, &email.folded(), *account.id.as_uuid())?.is_empty() {
                 return Ok(Some(EmailOutcome::Taken));
             }
-            put_email(connection, *account.id.as_uuid(), &email, &audit)?;
+            put_email(connection, *account.id.as_uuid(), &email, None, &audit)?;
             Ok(Some(EmailOutcome::Changed))
         });
         done.await
     }
+}
+
+/// Whether the member, who is locked, or the members of the organisation asked for too many changes lately.
+fn are_too_many(connection: &mut PgConnection, member: &Member, audit: &AuditContext) -> QueryResult<bool> {
+    let others_since = |time| {
+        let organisation = *member.organisation_id.as_uuid();
+        recorded_since(organisation, Action::EmailChangeRequested, audit.at - time)
+            .filter(audit_entries::id.ne(audit.entry_id.as_uuid()))
+    };
+    let of_the_hour: i64 = others_since(Duration::HOUR).count().get_result(connection)?;
+    let own = others_since(Duration::DAY).filter(audit_entries::actor_id.eq(member.id.as_uuid()));
+    let own: i64 = own.count().get_result(connection)?;
+    Ok(of_the_hour >= EMAIL_CHANGES_PER_HOUR_MAX.into() || own >= EMAIL_CHANGES_PER_DAY_MAX.into())
 }

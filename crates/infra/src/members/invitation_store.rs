@@ -28,7 +28,7 @@ use crate::sessions::row::{await_code, insert_session, is_started};
 impl InvitationStore for PostgresMembers {
     async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<InviteOutcome, StoreError> {
         let (invitation, audit) = (invitation.clone(), audit.clone());
-        let done = self.0.run(move |connection| {
+        let done = self.0.run_for(*invitation.organisation_id.as_uuid(), move |connection| {
             let organisation = *invitation.organisation_id.as_uuid();
             let invited_by = match &audit.actor {
                 Actor::Member { id, .. } => Some(*id.as_uuid()),
@@ -124,7 +124,7 @@ impl InvitationStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<WithdrawOutcome, StoreError> {
         let (organisation, token, audit) = (*organisation.as_uuid(), *token, audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(organisation, move |connection| {
             if !may_administer(connection, organisation, &audit)? {
                 return Ok(WithdrawOutcome::NotAdministrator);
             }

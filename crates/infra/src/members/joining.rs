@@ -17,11 +17,15 @@ pub(crate) fn open(
     token: &TokenDigest,
     now: OffsetDateTime,
 ) -> QueryResult<Option<(String, Uuid, String)>> {
-    let open = invitations::table
-        .inner_join(organisations::table)
-        .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
-        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(now)));
+    let open = invitations::table.inner_join(organisations::table).filter(is_open(token, now));
     open.select((invitations::email, organisations::id, organisations::name)).first(connection).optional()
+}
+
+#[diesel::dsl::auto_type]
+fn is_open<'a>(token: &'a TokenDigest, now: OffsetDateTime) -> _ {
+    let digest: &'a [u8] = token.as_bytes();
+    let is_unused = invitations::accepted_by.is_null();
+    invitations::token_digest.eq(digest).and(is_unused).and(invitations::expires_at.gt(now))
 }
 
 /// Removes the open invitations to an address: a later one replaces them, its member needs none, and a member who was
@@ -55,10 +59,7 @@ pub(crate) fn accept(
     member: Uuid,
     audit: &AuditContext,
 ) -> Result<Uuid, NotJoined> {
-    let open = invitations::table
-        .filter(invitations::token_digest.eq(token.as_bytes().as_slice()))
-        .filter(invitations::accepted_by.is_null().and(invitations::expires_at.gt(audit.at)));
-    let accepted = diesel::update(open)
+    let accepted = diesel::update(invitations::table.filter(is_open(token, audit.at)))
         .set(invitations::accepted_by.eq(member))
         .returning((invitations::organisation_id, invitations::email, invitations::role))
         .get_result::<(Uuid, String, String)>(connection)

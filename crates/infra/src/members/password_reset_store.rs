@@ -31,7 +31,7 @@ impl PasswordResetStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<IssueOutcome, StoreError> {
         let (member, reset, audit) = (member.clone(), reset.clone(), audit.clone());
-        let done = self.0.run(move |connection| {
+        let done = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
             let (id, organisation) = (*member.id.as_uuid(), *member.organisation_id.as_uuid());
             let issued_by = match &audit.actor {
                 Actor::Member { id, .. } => Some((*id.as_uuid(), organisation)),
@@ -46,6 +46,13 @@ impl PasswordResetStore for PostgresMembers {
                 let is_mailed = delivery == LinkDelivery::Mailed;
                 if issued_by.is_some() && !is_mailed && belongs_elsewhere(connection, id, organisation)? {
                     return Ok(IssueOutcome::SharedAccount);
+                }
+                let of_the_day = recorded_since(organisation, Action::PasswordResetIssued, audit.at - Duration::DAY)
+                    .filter(audit_entries::subject.eq(member.email.as_str()))
+                    .filter(audit_entries::actor_id.is_not_null().and(audit_entries::id.ne(audit.entry_id.as_uuid())));
+                let is_of_member = issued_by.is_some();
+                if is_of_member && of_the_day.count().get_result::<i64>(connection)? >= RESETS_PER_DAY_MAX.into() {
+                    return Ok(IssueOutcome::TooManyLately);
                 }
                 put(connection, id, &reset, issued_by, (is_mailed, false))?;
                 record(connection, organisation, Action::PasswordResetIssued, member.email.as_str(), &audit)?;

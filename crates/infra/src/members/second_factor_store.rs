@@ -1,20 +1,21 @@
 //! Second factors, over Diesel: turning them on and off, and their recovery codes.
 
 use async_trait::async_trait;
+use diesel::dsl::exists;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
     Action, Actor, AuditContext, Member, MemberId, NewSecondFactor, SecondFactorOutcome, SecondFactorStore, StoreError,
-    TokenDigest,
+    TokenDigest, TotpSecret,
 };
 use uuid::Uuid;
 
 use crate::audit::log::record_in_all;
 use crate::members::PostgresMembers;
-use crate::members::confirmation::{assert_confirmed, lock_member};
+use crate::members::confirmation::{assert_confirmed, lock_member, session_ended};
 use crate::members::permission::may_administer;
 use crate::members::row::belongs_elsewhere;
-use crate::schema::{members, passkeys, recovery_codes};
+use crate::schema::{members, passkeys, recovery_codes, sessions};
 use crate::sessions::row::end_others;
 
 #[async_trait]
@@ -32,6 +33,31 @@ impl SecondFactorStore for PostgresMembers {
         done.await
     }
 
+    async fn offer(
+        &self,
+        member: MemberId,
+        session: &TokenDigest,
+        secret: &TotpSecret,
+    ) -> Result<Option<TotpSecret>, StoreError> {
+        let (member, session, secret) = (*member.as_uuid(), *session.as_bytes(), secret.clone());
+        let offered = self.0.transaction(move |connection| {
+            let is_on = members::table.find(member).select(members::totp_secret.is_not_null());
+            if is_on.first::<bool>(connection).optional()? != Some(false) {
+                return Ok(None);
+            }
+            let own = sessions::table.find(session.as_slice()).filter(sessions::member_id.eq(member));
+            diesel::update(own.filter(sessions::offered_totp_secret.is_null()))
+                .set(sessions::offered_totp_secret.eq(secret.as_bytes()))
+                .execute(connection)?;
+            let offered = own.select(sessions::offered_totp_secret.assume_not_null()).first::<Vec<u8>>(connection);
+            offered.optional()?.ok_or_else(session_ended).map(Some)
+        });
+        let secret = |bytes: Vec<u8>| {
+            TotpSecret::from_bytes(&bytes).ok_or_else(|| StoreError::Unexpected("an offered secret is cut off".into()))
+        };
+        offered.await?.map(secret).transpose()
+    }
+
     async fn turn_on(
         &self,
         member: &Member,
@@ -39,18 +65,28 @@ impl SecondFactorStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError> {
         let (member, factor, audit) = (member.clone(), factor.clone(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
-            let secret = factor.secret.as_bytes();
+            let (secret, session) = (factor.secret.as_bytes(), audit.confirmed_in.map(|token| *token.as_bytes()));
+            let offer = sessions::table.find(session.as_ref().map_or(&[][..], |digest| digest));
+            let is_offered = exists(offer.filter(sessions::offered_totp_secret.eq(secret)));
             // None yet, or this very one from an earlier run that was committed and whose answer was lost.
-            let is_free = members::totp_secret.is_null().or(members::totp_secret.assume_not_null().eq(secret));
-            let turned_on = diesel::update(members::table.find(id).filter(is_free))
-                .set((members::totp_secret.eq(secret), members::totp_used_step.eq(factor.used_step)))
-                .execute(connection)?;
+            let is_free = members::totp_secret.is_null().and(is_offered);
+            let is_free = is_free.or(members::totp_secret.assume_not_null().eq(secret));
+            let factor_is_on = (
+                members::totp_secret.eq(secret),
+                members::totp_used_step.eq(factor.used_step),
+                // Those of an app that was reset.
+                members::wrong_codes.eq(0),
+            );
+            let own = members::table.find(id);
+            let turned_on = diesel::update(own.filter(is_free)).set(factor_is_on).execute(connection)?;
             if turned_on == 0 {
                 return Ok(SecondFactorOutcome::Unchanged);
             }
+            let no_offer = sessions::offered_totp_secret.eq(None::<Vec<u8>>);
+            diesel::update(sessions::table.filter(sessions::member_id.eq(id))).set(no_offer).execute(connection)?;
             put_recovery_codes(connection, id, &factor.recovery_codes)?;
             end_others(connection, id, &audit)?;
             record_change(connection, &member, Action::SecondFactorTurnedOn, &audit)
@@ -60,7 +96,7 @@ impl SecondFactorStore for PostgresMembers {
 
     async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<SecondFactorOutcome, StoreError> {
         let (member, audit) = (member.clone(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             let is_own = matches!(&audit.actor, Actor::Member { id: actor, .. } if *actor == member.id);
@@ -97,7 +133,7 @@ impl SecondFactorStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError> {
         let (member, codes, audit) = (member.clone(), codes.to_vec(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             // Locked, so that two windows cannot both add their codes.

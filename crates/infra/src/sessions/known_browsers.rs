@@ -6,16 +6,15 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{Network, TokenDigest};
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 use crate::members::row::AccountRow;
-use crate::schema::{known_browsers, members, sessions};
+use crate::schema::{known_browsers, members, memberships, sessions};
 
 /// How many are kept for each member: several browsers in each of the networks that are kept.
 const BROWSERS_MAX: i64 = 64;
 
-/// Remembers the browser of a session. Returns its member, if they have signed in before, and never by this browser in
-/// this network.
+/// Remembers the browser of a session. Returns its member if this browser in this network is not known, unless the
+/// session is the one in which they got the account.
 pub(crate) fn note(
     connection: &mut PgConnection,
     session: &TokenDigest,
@@ -23,12 +22,16 @@ pub(crate) fn note(
 ) -> QueryResult<Option<AccountRow>> {
     connection.transaction(|connection| {
         let found = sessions::table.find(session.as_bytes().as_slice()).inner_join(members::table);
-        let columns = (AccountRow::as_select(), members::id, sessions::browser, sessions::address);
-        let found = found.select(columns).first::<(AccountRow, Uuid, Option<String>, Option<String>)>(connection);
-        let Some((member, id, browser, address)) = found.optional()? else { return Ok(None) };
+        let columns = (AccountRow::as_select(), sessions::started_at, sessions::browser, sessions::address);
+        let found =
+            found.select(columns).first::<(AccountRow, OffsetDateTime, Option<String>, Option<String>)>(connection);
+        let Some((member, started_at, browser, address)) = found.optional()? else { return Ok(None) };
+        let id = member.id;
         let network = Network::of_neighbours(address.and_then(|address| address.parse::<IpAddr>().ok()));
         let of_member = known_browsers::table.filter(known_browsers::member_id.eq(id));
-        let has_signed_in = diesel::select(diesel::dsl::exists(of_member)).get_result::<bool>(connection)?;
+        let earlier =
+            memberships::table.filter(memberships::member_id.eq(id)).filter(memberships::joined_at.lt(started_at));
+        let is_new = !diesel::select(diesel::dsl::exists(earlier)).get_result::<bool>(connection)?;
         let used = known_browsers::last_used_at.eq(now);
         let key = (
             known_browsers::member_id.eq(id),
@@ -45,6 +48,6 @@ pub(crate) fn note(
         if let Some(oldest) = oldest {
             diesel::delete(of_member.filter(known_browsers::last_used_at.le(oldest))).execute(connection)?;
         }
-        Ok(has_signed_in.then_some(member))
+        Ok((!is_new).then_some(member))
     })
 }

@@ -149,8 +149,8 @@ impl TestApp {
         }
         browser.wait_for("Scan this");
         look();
-        let secret = browser.run("return document.querySelector('[name=secret]').value");
-        let secret = TotpSecret::from_base32(secret.as_str().unwrap()).unwrap();
+        let shown = browser.run("return document.querySelector('.setup-key').textContent");
+        let secret = app_secret(shown.as_str().unwrap());
         browser.fill("Code that the app shows", &secret.code_at(edge::now()));
         browser.press("Turn on");
         browser.wait_for("they won't be shown again");
@@ -220,18 +220,29 @@ impl Member {
         format!("/settings/members/{}/{page}", between(row.unwrap(), "id=\"member-", "\""))
     }
 
-    /// Turns on two-step sign-in with this secret, by the earliest code that is good: every later one is left for the
-    /// test.
-    pub(crate) fn turn_on_second_factor(&self, secret: &TotpSecret) -> Response {
+    /// The secret that this session is shown for an authenticator app.
+    pub(crate) fn offered_secret(&self) -> TotpSecret {
+        app_secret(&between(&self.get("/settings/account/second-factor").text(), "class=\"setup-key\">", "<"))
+    }
+
+    /// Turns on two-step sign-in by the earliest code that is good: every later one is left for the test.
+    pub(crate) fn turn_on_second_factor(&self) -> TotpSecret {
+        let secret = self.offered_secret();
         let turn_on = || {
             let code = secret.code_at(edge::now() - time::Duration::seconds(30));
-            let form = format!("secret={}&code={code}", *secret.to_base32());
-            self.post("/settings/account/second-factor", &form)
+            self.post("/settings/account/second-factor", &format!("code={code}"))
         };
         let answer = turn_on();
         // The half minute in which that code is good may have ended on its way.
-        if answer.status == 200 { answer } else { turn_on() }
+        let answer = if answer.status == 200 { answer } else { turn_on() };
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        secret
     }
+}
+
+/// The secret that a page shows in groups.
+fn app_secret(shown: &str) -> TotpSecret {
+    TotpSecret::from_base32(&shown.replace(' ', "")).unwrap()
 }
 
 /// The name that goes with an address in tests: Ada for ada@clinic.example. No two members have the same.

@@ -36,10 +36,9 @@ fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
     browser.press("Turn on two-step sign-in");
     confirm_identity(&browser);
     browser.wait_for("Scan this");
-    let shown = || browser.run("return document.querySelector('[name=secret]').value").as_str().unwrap().to_owned();
+    let shown = || browser.run("return document.querySelector('.setup-key').textContent").as_str().unwrap().to_owned();
     let text = shown();
-    let secret = TotpSecret::from_base32(&text).unwrap();
-    assert!(browser.text().replace(' ', "").contains(&text), "the key can be typed");
+    let secret = TotpSecret::from_base32(&text.replace(' ', "")).unwrap();
     browser.fill("Code that the app shows", wrong(&secret));
     browser.press("Turn on");
     browser.wait_for("Incorrect code.");
@@ -125,9 +124,7 @@ struct WaitingSignIn {
 /// Ada with a second factor, and its secret.
 fn ada_with_second_factor(app: &TestApp) -> (Member, TotpSecret) {
     let ada = app.member("ada@clinic.example");
-    let secret = TotpSecret::new([9; 20]);
-    let turned_on = ada.turn_on_second_factor(&secret);
-    assert_eq!(turned_on.status, 200, "{}", turned_on.text());
+    let secret = ada.turn_on_second_factor();
     (ada, secret)
 }
 
@@ -152,6 +149,58 @@ impl WaitingSignIn {
     fn send_form(&self, form: &str) -> Response {
         post(&self.client, "/sign-in/code", &[("Cookie", &self.cookie)], form)
     }
+}
+
+/// Signs in by the password alone, in another session, and confirms it.
+fn ada_elsewhere(app: &TestApp) -> Member {
+    let form = format!("email=ada%40clinic.example&{}", password_field(PASSWORD));
+    let elsewhere = Member::signed_in(app.service.client(), &post(&app.service.client(), "/sign-in", &[], &form));
+    assert_eq!(elsewhere.confirm_identity(PASSWORD, "").status, 303);
+    elsewhere
+}
+
+/// A secret that a form sends in its place, or that another session was shown, may be known to others.
+#[test]
+fn only_the_secret_that_this_session_was_shown_is_turned_on() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let turn_on = |member: &Member, secret: &TotpSecret| {
+        let form = format!("secret={}&code={}", *secret.to_base32(), code(secret, 0));
+        member.post("/settings/account/second-factor", &form).status
+    };
+    let chosen = TotpSecret::new([0; 20]);
+    assert_eq!(turn_on(&ada, &chosen), 422, "nothing was shown yet");
+    let shown = ada.offered_secret();
+    let thief = ada_elsewhere(&app);
+    let seen_by_thief = thief.offered_secret();
+    assert_ne!(shown, seen_by_thief);
+    for unknown in [&chosen, &seen_by_thief] {
+        assert_eq!(turn_on(&ada, unknown), 422);
+        assert_eq!(ada.offered_secret(), shown, "the app that has it need not scan again");
+    }
+    assert_eq!(app.database.count("members WHERE totp_secret IS NOT NULL"), 0);
+    let second = service(&app.database).start();
+    let through_another = Member { client: second.client(), cookie: ada.cookie.clone(), form_token: ada.form_token };
+    assert_eq!(through_another.offered_secret(), shown, "whichever instance is asked");
+    assert_eq!(turn_on(&through_another, &shown), 200);
+    assert_eq!(turn_on(&through_another, &shown), 303, "once");
+    assert_eq!(app.database.count("sessions WHERE offered_totp_secret IS NOT NULL"), 0);
+    assert_eq!(through_another.confirm("/settings/account/second-factor/turn-off").status, 303);
+    assert_ne!(through_another.offered_secret(), shown, "what was in use is not offered again");
+    unconfirm(&app);
+    let led = through_another.get("/settings/account/second-factor");
+    assert!(led.header("location").unwrap().starts_with("/settings/confirm?next="));
+}
+
+#[test]
+fn an_app_that_is_set_up_after_a_reset_is_not_locked_by_wrong_codes_of_the_one_before() {
+    let app = TestApp::start();
+    let (_, _) = ada_with_second_factor(&app);
+    let grace = app.member("grace@clinic.example");
+    app.database.connect().batch_execute("UPDATE members SET wrong_codes = 100 WHERE name = 'Ada'").unwrap();
+    assert_eq!(grace.confirm(&grace.page_about("Ada", "reset-second-factor")).status, 303);
+    let secret = ada_elsewhere(&app).turn_on_second_factor();
+    assert_eq!(WaitingSignIn::start(&app).send_code(&code(&secret, 0)).status, 303);
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn a_member_hears_that_an_administrator_reset_the_second_factors() {
     let ada = app.member("ada@example.com");
     let invitation = invite(&server, &ada, "grace@example.com");
     let grace = Member::join(app.service.client(), &invitation, "Grace");
-    assert_eq!(grace.turn_on_second_factor(&intake_domain::TotpSecret::new([9; 20])).status, 200);
+    grace.turn_on_second_factor();
     server.wait_for_mail("grace@example.com", "Two-step sign-in is on");
     assert_eq!(ada.confirm(&ada.page_about("Grace", "reset-second-factor")).status, 303);
     let mail = server.wait_for_mail("grace@example.com", "Two-step sign-in is off");
@@ -367,6 +367,66 @@ fn an_organisation_makes_only_so_many_invitations() {
     let eve = app.member_of(&elsewhere, "eve@example.com");
     drop(eve.invite("grace@example.com"));
     drop(app.invite("another@example.com"));
+}
+
+#[test]
+fn a_member_mails_only_so_many_links_to_new_addresses() {
+    let Some(server) = MailServer::start() else { return };
+    let app = app_with(&server.url());
+    let ada = app.member("ada@example.com");
+    let ask = |member: &Member, number| {
+        member.post("/settings/account/email", &format!("email=stranger{number}%40example.com")).status
+    };
+    let statuses: Vec<_> = std::thread::scope(|threads| {
+        let (ask, ada) = (&ask, &ada);
+        let asked: Vec<_> = (0..8).map(|number| threads.spawn(move || ask(ada, number))).collect();
+        asked.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 5, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 3, "{statuses:?}");
+    let others: Vec<_> = (0..4).map(|number| app.member(&format!("m{number}@example.com"))).collect();
+    let of_others: Vec<_> = others.iter().flat_map(|member| (0..5).map(move |number| ask(member, number))).collect();
+    assert_eq!(of_others.iter().filter(|status| **status == 200).count(), 15, "of one organisation: {of_others:?}");
+    let links = || server.mails().iter().filter(|mail| mail.contains("Subject: Confirm your email address")).count();
+    wait_for("all links", || links() == 20);
+    let eve = app.member_of(&app.other_clinic(), "eve@example.com");
+    assert_eq!(ask(&eve, 1), 200);
+}
+
+#[test]
+fn administrators_mail_a_colleague_only_so_many_reset_links() {
+    let app = TestApp::start();
+    let ada = app.member("ada@example.com");
+    drop(app.member("grace@example.com"));
+    let path = ada.page_about("Grace", "reset-password");
+    let statuses = [(); 6].map(|()| ada.confirm(&path).status);
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 409]);
+    assert!(ada.confirm(&path).text().contains("got five links within a day"));
+    drop(app.reset_password("grace@example.com"));
+}
+
+/// Half a year later nothing is known of the browsers: that is when nobody looks.
+#[test]
+fn a_sign_in_after_a_long_time_is_reported_and_many_of_a_minute_are_two_mails() {
+    let Some(server) = MailServer::start() else { return };
+    let mut app = app_with(&server.url());
+    drop(app.member("ada@example.com"));
+    wait_for("the first browser", || app.database.count("known_browsers") == 1);
+    let long_ago = "DELETE FROM known_browsers; UPDATE memberships SET joined_at = now() - interval '1 year'";
+    app.database.connect().batch_execute(long_ago).unwrap();
+    let client = app.service.client();
+    let form = format!("email=ada%40example.com&{}", password_field(PASSWORD));
+    for (number, browser) in ["Firefox/145.0", "Chrome/142.0", "Edg/142.0"].into_iter().enumerate() {
+        assert_eq!(crate::fixtures::post(&client, "/sign-in", &[("User-Agent", browser)], &form).status, 303);
+        wait_for("the browser", || app.database.count("known_browsers") == i64::try_from(number).unwrap() + 1);
+    }
+    let first = server.wait_for_mail("ada@example.com", "New sign-in to your account");
+    assert!(first.contains("Browser: Firefox") && !first.contains("Browser: Chrome"), "at once: {first}");
+    assert_eq!(app.service.stop().code(), Some(0), "{}", app.service.output());
+    let later: Vec<_> = server.mails().into_iter().filter(|mail| *mail != first).collect();
+    assert_eq!(later.len(), 1, "{later:?}");
+    assert!(later[0].contains("Browser: Chrome") && later[0].contains("Browser: Edge"), "{later:?}");
+    assert_eq!(later[0].matches("If this was not you").count(), 1, "{later:?}");
 }
 
 #[test]

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
-use intake_domain::TotpSecret;
 use intake_edge as edge;
 use intake_test_support::{Browser, Response, request};
 
@@ -52,10 +51,8 @@ fn signing_in_leads_to_the_page_that_was_asked_for() {
 fn the_page_that_was_asked_for_is_kept_in_mind_while_a_code_is_asked_for() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
-    let secret = TotpSecret::new([9; 20]);
+    let secret = ada.turn_on_second_factor();
     let code = |at| secret.code_at(at);
-    let form = format!("secret={}&code={}", *secret.to_base32(), code(edge::now()));
-    assert_eq!(ada.post("/settings/account/second-factor", &form).status, 200);
     let answer = sign_in_to(&app, "%2Fsettings%2Factivity");
     let location = answer.header("location").unwrap();
     assert_eq!(location, "/sign-in/code?next=%2Fsettings%2Factivity");
