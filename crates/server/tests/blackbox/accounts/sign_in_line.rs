@@ -148,6 +148,8 @@ fn strangers_who_try_every_account_do_not_keep_the_owner_out_who_is_at_home_besi
     let refused = |number: &usize| sign_in(&client, AT_HOME, &format!("m{number}%40clinic.example"), WRONG).0 == 429;
     assert_eq!((0..400).filter(refused).take(20).count(), 20);
     assert_eq!(sign_in(&client, AT_HOME, ADA, PASSWORD).0, 303);
+    let refused = (0..3).any(|_| sign_in(&client, AT_HOME, ADA, WRONG).0 == 429);
+    assert!(refused, "a wrong password at home does not reveal who is a member");
 }
 
 #[test]

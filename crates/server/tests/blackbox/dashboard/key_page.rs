@@ -7,7 +7,7 @@ use diesel::prelude::*;
 use intake_domain::{ApiKey, KeyId};
 use intake_test_support::{Browser, create_request, patient, wait_for};
 
-use crate::fixtures::{Member, TestApp, create_key};
+use crate::fixtures::{Member, TestApp, between, create_key};
 use crate::patient_with;
 
 /// The text of each row of a table on the key's page, as a reader without scripts sees it.
@@ -144,6 +144,26 @@ fn a_key_gets_another_name_and_a_note_and_both_are_on_record() {
         browser.wait_for("changed the note about the key Reception <1>");
         assert_eq!(app.database.count("audit_entries WHERE action = 'key_noted'"), 1, "the same note is no change");
     }
+}
+
+/// Everyone who manages keys would read it, and the audit log would keep it for ever.
+#[test]
+fn an_api_key_is_refused_as_a_name_and_as_a_note() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    let another = between(&ada.get("/settings/api-keys/new").text(), "name=\"id\" value=\"", "\"");
+    for (path, form) in [
+        (format!("/settings/api-keys/{id}/rename"), "name=Desk+"),
+        (format!("/settings/api-keys/{id}/note"), "note=Ours:+"),
+        ("/settings/api-keys".to_owned(), format!("id={another}&name=").as_str()),
+        ("/settings/account/name".to_owned(), "name=Ada+"),
+    ] {
+        let refused = ada.post(&path, &format!("{form}{}", key.expose()));
+        assert_eq!(refused.status, 422, "{path}");
+        assert!(refused.text().contains("must not contain an API key"), "{path}: {}", refused.text());
+    }
+    assert_eq!(app.database.tables_that_hold(key.expose()), [""; 0]);
 }
 
 #[test]
