@@ -274,14 +274,14 @@ mod tests {
             let taken: Vec<_> = std::iter::from_fn(|| state.take(at)).collect();
             taken.into_iter().map(|taken| (taken.mail.subject, taken.paragraphs)).collect::<Vec<_>>()
         };
-        let (one, many) = (("One".to_owned(), 1), ("Many".to_owned(), 2));
-        assert_eq!(subjects(&mut state, now + Duration::from_secs(59)), [one.clone(), one.clone()]);
+        let (one, many) = (|| ("One".to_owned(), 1), ("Many".to_owned(), 2));
+        assert_eq!(subjects(&mut state, now + Duration::from_secs(59)), [one(), one()]);
         assert_eq!(subjects(&mut state, now + BURST), [many]);
         add(&mut state, urgent("Many"), now + BURST + Duration::from_secs(1));
         assert!(subjects(&mut state, now + BURST + Duration::from_secs(2)).is_empty(), "one a minute");
-        assert_eq!(subjects(&mut state, now + BURST * 2), [one.clone()]);
+        assert_eq!(subjects(&mut state, now + BURST * 2), [one()]);
         add(&mut state, urgent("Many"), now + BURST * 3);
-        assert_eq!(subjects(&mut state, now + BURST * 3), [one], "another burst");
+        assert_eq!(subjects(&mut state, now + BURST * 3), [one()], "another burst");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) fn note(
         let of_member = known_browsers::table.filter(known_browsers::member_id.eq(id));
         let earlier =
             memberships::table.filter(memberships::member_id.eq(id)).filter(memberships::joined_at.lt(started_at));
-        let is_new = !diesel::select(diesel::dsl::exists(earlier)).get_result::<bool>(connection)?;
+        let had_account = diesel::select(diesel::dsl::exists(earlier)).get_result::<bool>(connection)?;
         let used = known_browsers::last_used_at.eq(now);
         let key = (
             known_browsers::member_id.eq(id),
@@ -48,6 +48,6 @@ pub(crate) fn note(
         if let Some(oldest) = oldest {
             diesel::delete(of_member.filter(known_browsers::last_used_at.le(oldest))).execute(connection)?;
         }
-        Ok((!is_new).then_some(member))
+        Ok(had_account.then_some(member))
     })
 }

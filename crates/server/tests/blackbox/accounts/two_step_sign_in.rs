@@ -195,7 +195,7 @@ fn only_the_secret_that_this_session_was_shown_is_turned_on() {
 #[test]
 fn an_app_that_is_set_up_after_a_reset_is_not_locked_by_wrong_codes_of_the_one_before() {
     let app = TestApp::start();
-    let (_, _) = ada_with_second_factor(&app);
+    drop(ada_with_second_factor(&app));
     let grace = app.member("grace@clinic.example");
     app.database.connect().batch_execute("UPDATE members SET wrong_codes = 100 WHERE name = 'Ada'").unwrap();
     assert_eq!(grace.confirm(&grace.page_about("Ada", "reset-second-factor")).status, 303);
