@@ -65,8 +65,8 @@ pub struct SecondFactorRequest<'a> {
     pub recovery_codes: &'a [RecoveryCode],
 }
 
-/// The secret that the member's session is shown for an app until the second factor is on: these random bytes, unless it
-/// was shown others before. None: the second factor is on.
+/// The secret that the member's session is shown for an app until the second factor is on: one of these random bytes,
+/// unless it was shown another before. None: the second factor is on.
 pub async fn offer_second_factor(
     factors: &dyn SecondFactorStore,
     member: &ConfirmedMember<'_>,

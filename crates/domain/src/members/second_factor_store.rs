@@ -50,8 +50,8 @@ pub trait SecondFactorStore: Send + Sync {
         secret: &TotpSecret,
     ) -> Result<Option<TotpSecret>, StoreError>;
 
-    /// Turns on the member's second factor, unless one is on already or the session was shown another secret. Every change of second factors ends the member's
-    /// other sessions and the waiting sign-ins.
+    /// Turns on the member's second factor, unless one is on already or the session was shown another secret. Every
+    /// change of second factors ends the member's other sessions and the waiting sign-ins.
     async fn turn_on(
         &self,
         member: &Member,
