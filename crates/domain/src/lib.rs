@@ -5,12 +5,16 @@
 #[cfg(feature = "access")]
 mod audit;
 #[cfg(feature = "access")]
+mod browser;
+#[cfg(feature = "access")]
 mod email_address;
 #[cfg(feature = "access")]
 mod environment;
 #[cfg(feature = "access")]
 mod feed;
 mod ids;
+#[cfg(feature = "access")]
+mod key_note;
 #[cfg(feature = "access")]
 mod keys;
 #[cfg(feature = "access")]
@@ -28,6 +32,8 @@ mod sessions;
 mod store_error;
 mod text;
 mod timestamp;
+#[cfg(feature = "access")]
+mod token;
 
 pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};
 pub use patients::*;
@@ -36,9 +42,11 @@ pub use timestamp::{day, timestamp};
 #[cfg(feature = "access")]
 pub use {
     audit::*,
+    browser::Browser,
     email_address::{EmailAddress, EmailAddressError},
     environment::{Environment, UnknownEnvironment},
     feed::*,
+    key_note::{KeyNote, KeyNoteError},
     keys::*,
     mail::*,
     members::*,
@@ -46,4 +54,5 @@ pub use {
     network::Network,
     sessions::*,
     store_error::{Source, StoreError},
+    token::{Token, TokenDigest},
 };

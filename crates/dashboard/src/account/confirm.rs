@@ -12,7 +12,7 @@ use intake_domain::{
 use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::sign_in_passkey::{AssertionForm, PasskeyPrompt};
+use crate::account::passkey_prompt::{AssertionForm, PasskeyPrompt};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, redirect, render};

@@ -6,6 +6,7 @@ pub(crate) mod email;
 pub(crate) mod forgotten_password;
 pub(crate) mod name;
 pub(crate) mod page;
+pub(crate) mod passkey_prompt;
 pub(crate) mod passkeys;
 pub(crate) mod password;
 pub(crate) mod qr_code;

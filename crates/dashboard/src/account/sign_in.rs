@@ -15,7 +15,7 @@ use intake_domain::{
 use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::sign_in_passkey::PasskeyPrompt;
+use crate::account::passkey_prompt::PasskeyPrompt;
 use crate::mails::{AccountChange, Mails};
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};

@@ -6,12 +6,12 @@ use actix_web::web::{Data, Form};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Challenge, CodeError, PasskeyAssertion, PasskeyStore, RelyingParty, SessionStore, Signatures, Token,
-    begin_passkey_sign_in, finish_sign_in_by_passkey, sign_in_by_passkey,
+    CodeError, PasskeyStore, RelyingParty, SessionStore, Signatures, Token, begin_passkey_sign_in,
+    finish_sign_in_by_passkey, sign_in_by_passkey,
 };
 use intake_edge as edge;
-use serde::Deserialize;
 
+use crate::account::passkey_prompt::{AssertionForm, PasskeyPrompt};
 use crate::account::sign_in::{CodePage, mail_new_administrator, signed_in_at, signed_in_under, waiting};
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::cookie;
@@ -23,32 +23,10 @@ use crate::page::visitor::origin;
 
 const UNKNOWN: &str = "We don't recognise this passkey. It may have been removed.";
 
-/// The form by which a passkey signs.
-pub(crate) struct PasskeyPrompt {
-    pub(crate) action: &'static str,
-    pub(crate) form_token: String,
-    pub(crate) challenge: String,
-    pub(crate) host: String,
-    /// Where signing in leads to.
-    pub(crate) next: Destination,
-    pub(crate) alert: Option<String>,
-}
-
 #[derive(Template)]
 #[template(path = "account/passkey_sign_in.html")]
 struct PasskeyPage {
     prompt: PasskeyPrompt,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct AssertionForm {
-    form_token: String,
-    credential: String,
-    client_data: String,
-    authenticator_data: String,
-    signature: String,
-    #[serde(default)]
-    pub(crate) next: Destination,
 }
 
 /// Gives the browser a challenge of its own. Nobody is known yet, so this counts as the attempt of a stranger.
@@ -137,33 +115,4 @@ pub(crate) async fn submit_as_code(
 
 fn sign_in_first() -> PageError {
     PageError::SignInFirst(Destination::default())
-}
-
-impl PasskeyPrompt {
-    fn alone(token: &Token, site: &RelyingParty) -> Self {
-        Self::new("/sign-in/passkey/use", token, &Challenge::of(token), site, Destination::default())
-    }
-
-    pub(crate) fn new(
-        action: &'static str,
-        token: &Token,
-        challenge: &Challenge,
-        site: &RelyingParty,
-        next: Destination,
-    ) -> Self {
-        let challenge = challenge.as_base64url().to_owned();
-        Self { action, form_token: token.form_token(), challenge, host: site.host().to_owned(), next, alert: None }
-    }
-}
-
-impl AssertionForm {
-    /// What the browser sent, if the form is of this sign-in, or of this session.
-    pub(crate) fn of_form(self, form_token: &str) -> Result<PasskeyAssertion, PageError> {
-        if self.form_token != form_token {
-            return Err(PageError::StaleForm);
-        }
-        let Self { credential, client_data, authenticator_data, signature, .. } = self;
-        let assertion = PasskeyAssertion::from_base64url([&credential, &client_data, &authenticator_data, &signature]);
-        assertion.ok_or(PageError::BadForm)
-    }
 }

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use time::OffsetDateTime;
 
+use crate::browser::Browser;
 use crate::email_address::EmailAddress;
 use crate::ids::{AuditEntryId, KeyId, MemberId, OrganisationId};
-use crate::keys::note::KeyNote;
+use crate::key_note::KeyNote;
 use crate::name::Name;
-use crate::sessions::browser::Browser;
-use crate::sessions::token::TokenDigest;
+use crate::token::TokenDigest;
 
 /// Declares the actions and the names that they are stored under: one without a name does not compile.
 macro_rules! actions {

@@ -6,7 +6,6 @@ pub(crate) mod api_key;
 pub(crate) mod check;
 pub(crate) mod expiring;
 pub(crate) mod manage;
-pub(crate) mod note;
 pub(crate) mod organisation;
 pub(crate) mod record;
 pub(crate) mod refusal;
@@ -19,7 +18,6 @@ pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySe
 pub use check::{KeyCheck, KeyHolder, KeyRefusal};
 pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey};
 pub use manage::{IssuedKey, KeyRequest, ManageKeysError, clear_sent_in_clear, create_key, list_keys, revoke_key};
-pub use note::{KeyNote, KeyNoteError};
 pub use organisation::{Organisation, OrganisationRecord};
 pub use record::{KeyRecord, KeyStatus, KeySuccessor};
 pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};

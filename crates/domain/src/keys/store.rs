@@ -5,9 +5,9 @@ use time::{Duration, OffsetDateTime};
 
 use crate::audit::action::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
+use crate::key_note::KeyNote;
 use crate::keys::api_key::KeyDigest;
 use crate::keys::expiring::ExpiringKey;
-use crate::keys::note::KeyNote;
 use crate::keys::record::KeyRecord;
 use crate::keys::search::{KeyPage, KeySearch};
 use crate::name::Name;

@@ -14,8 +14,8 @@ use crate::members::password::Password;
 use crate::members::presented::PresentedPassword;
 use crate::members::salt::salt_for;
 use crate::name::{Name, NameError};
-use crate::sessions::token::Token;
 use crate::store_error::StoreError;
+use crate::token::Token;
 
 /// Why a member's name was not changed.
 #[derive(Debug, thiserror::Error)]

@@ -14,8 +14,8 @@ use crate::members::passkey_store::PasskeyStore;
 use crate::members::password::PasswordHash;
 use crate::members::presented::{PresentedCode, PresentedPassword};
 use crate::sessions::store::{ConfirmOutcome, Evidence, Proof, SessionStore, SignedIn};
-use crate::sessions::token::{Token, TokenDigest};
 use crate::store_error::StoreError;
+use crate::token::{Token, TokenDigest};
 
 /// How long after the confirmation pages that need one are shown without asking again.
 pub const CONFIRMATION_PAGE_LIMIT: Duration = Duration::minutes(10);

@@ -8,8 +8,8 @@ use crate::email_address::EmailAddress;
 use crate::members::account_store::EmailOutcome;
 use crate::members::invitation_store::INVITATIONS_PER_HOUR_MAX;
 use crate::members::member::{Account, Member, NewMemberLink};
-use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
+use crate::token::TokenDigest;
 
 /// Changes of the address that a member may ask for within a day, each of which mails a link to someone who may be a
 /// stranger: the first was mistyped, the second went to spam.

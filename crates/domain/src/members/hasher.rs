@@ -8,8 +8,8 @@ use crate::members::password::{Password, PasswordHash};
 use crate::members::presented::PresentedPassword;
 use crate::members::salt::Salt;
 use crate::network::Network;
-use crate::sessions::token::TokenDigest;
 use crate::store_error::Source;
+use crate::token::TokenDigest;
 
 /// Whose password waits in line. Each waiter can have one password in line at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

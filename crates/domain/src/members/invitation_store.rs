@@ -11,8 +11,8 @@ use crate::members::password::PasswordHash;
 use crate::members::role::Role;
 use crate::name::Name;
 use crate::sessions::store::NewSession;
-use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
+use crate::token::TokenDigest;
 
 /// An invitation to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,8 +19,8 @@ use crate::members::salt::Salt;
 use crate::name::{Name, NameError};
 use crate::sessions::sign_in::SignIn;
 use crate::sessions::store::NewSession;
-use crate::sessions::token::Token;
 use crate::store_error::StoreError;
+use crate::token::Token;
 
 /// How long an invitation is open. It is sent by hand, and must outlast a long weekend.
 pub const INVITATION_LIFE: Duration = Duration::hours(72);

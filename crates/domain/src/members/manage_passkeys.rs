@@ -10,8 +10,8 @@ use crate::members::passkey_store::{AddPasskeyOutcome, NewPasskey, PasskeyStore,
 use crate::name::{Name, NameError};
 use crate::sessions::sign_in::CodeError;
 use crate::sessions::store::{AwaitedMember, CodeOutcome, NewSession, Proof, SessionStore};
-use crate::sessions::token::{Token, TokenDigest};
 use crate::store_error::StoreError;
+use crate::token::{Token, TokenDigest};
 
 /// Why a passkey was not added.
 #[derive(Debug, thiserror::Error)]

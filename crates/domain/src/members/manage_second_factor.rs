@@ -9,8 +9,8 @@ use crate::members::member_store::MemberStore;
 use crate::members::presented::PresentedCode;
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
 use crate::members::second_factor_store::{NewSecondFactor, SecondFactorOutcome, SecondFactorStore};
-use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
+use crate::token::TokenDigest;
 
 /// Why a second factor was not changed.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::role::Role;
 use crate::name::Name;
-use crate::sessions::token::TokenDigest;
+use crate::token::TokenDigest;
 
 /// A person's account: the person signs in with it, whichever organisations they belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]

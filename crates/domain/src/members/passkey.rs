@@ -10,7 +10,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
-use crate::sessions::token::{Token, TokenDigest};
+use crate::token::{Token, TokenDigest};
 
 /// What the keys of both kinds begin with as `SubjectPublicKeyInfo`. Everything before the point, or the key, is fixed.
 const P256_PREFIX: &[u8] = &[

@@ -11,8 +11,8 @@ use crate::members::member::{Account, Member};
 use crate::members::passkey::PasskeyKey;
 use crate::name::Name;
 use crate::sessions::store::{CodeOutcome, NewSession};
-use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
+use crate::token::TokenDigest;
 
 /// How many passkeys a member may have: far more than anybody has devices.
 pub const PASSKEYS_MAX: u32 = 20;

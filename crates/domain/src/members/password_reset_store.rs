@@ -7,8 +7,8 @@ use crate::audit::action::AuditContext;
 use crate::ids::MemberId;
 use crate::members::member::{Account, LinkDelivery, Member, NewMemberLink};
 use crate::members::password::PasswordHash;
-use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
+use crate::token::TokenDigest;
 
 /// Reset links for one member within a day, asked for on the page "Forgotten password?".
 pub const RESETS_PER_DAY_MAX: u32 = 5;

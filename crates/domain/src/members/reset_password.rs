@@ -17,8 +17,8 @@ use crate::members::password_reset_store::{
 };
 use crate::members::presented::PresentedPassword;
 use crate::members::salt::salt_for;
-use crate::sessions::token::Token;
 use crate::store_error::StoreError;
+use crate::token::Token;
 
 /// How long a reset link is open. Its member is waiting for it, so it need not outlast a weekend as an invitation must.
 pub const PASSWORD_RESET_LIFE: Duration = Duration::hours(24);

@@ -7,7 +7,7 @@ use totp_rs::{Builder, Secret, Totp};
 use zeroize::Zeroizing;
 
 use crate::members::presented::PresentedCode;
-use crate::sessions::token::TokenDigest;
+use crate::token::TokenDigest;
 
 /// How many recovery codes a member gets at once.
 pub const RECOVERY_CODES: usize = 10;

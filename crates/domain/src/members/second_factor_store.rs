@@ -6,8 +6,8 @@ use crate::audit::action::AuditContext;
 use crate::ids::MemberId;
 use crate::members::member::Member;
 use crate::members::second_factor::TotpSecret;
-use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
+use crate::token::TokenDigest;
 
 /// A second factor to be turned on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,8 @@
 //! Who is signed in, and how members sign in.
 
-pub(crate) mod browser;
 pub(crate) mod sign_in;
 pub(crate) mod store;
-pub(crate) mod token;
 
-pub use browser::Browser;
 pub use sign_in::{
     Candidate, CodeError, SignIn, SignInError, find_candidate, finish_sign_in, note_failed_sign_in, sign_in,
 };
@@ -14,7 +11,6 @@ pub use store::{
     Holder, NewSession, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SESSIONS_MAX, SessionRecord, SessionStore, SignedIn,
     Visit, WRONG_CODES_MAX,
 };
-pub use token::{Token, TokenDigest};
 
 #[cfg(feature = "mocks")]
 pub use store::MockSessionStore;

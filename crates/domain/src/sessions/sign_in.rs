@@ -10,8 +10,8 @@ use crate::members::member_store::{Credentials, MemberStore};
 use crate::members::presented::{PresentedCode, PresentedPassword};
 use crate::network::Network;
 use crate::sessions::store::{AwaitedMember, BeginOutcome, CodeOutcome, NewSession, Proof, SessionStore};
-use crate::sessions::token::Token;
 use crate::store_error::StoreError;
+use crate::token::Token;
 
 /// Who is trying to sign in, and from which network, before the password is compared. Often there is no such member.
 #[derive(Clone, Debug)]

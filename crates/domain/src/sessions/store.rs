@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
 use crate::audit::action::{Action, AuditContext};
+use crate::browser::Browser;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::{Account, Invitation, Member, Membership};
 use crate::members::password::PasswordHash;
 use crate::members::presented::PresentedCode;
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
-use crate::sessions::browser::Browser;
-use crate::sessions::token::TokenDigest;
 use crate::store_error::StoreError;
+use crate::token::TokenDigest;
 
 /// How long a session lasts without being used.
 pub const SESSION_IDLE_LIMIT: Duration = Duration::hours(12);
