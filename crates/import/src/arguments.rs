@@ -100,7 +100,7 @@ mod tests {
                     "0: every row was created, or is valid. 1: a row was refused, or the program failed. 2: wrong usage.",
                 ],
             ),
-            ("SEE ALSO", &["intake(1), /usr/share/doc/intake/importing.md"]),
+            ("SEE ALSO", &["intake(1), /usr/share/doc/intake/docs/importing.md"]),
         ];
         let folder = write_manual(&Arguments::command(), &sections);
         assert_eq!(completed_by_bash(&folder, "intake-import", &["--australian"]), ["--australian-phones"]);

@@ -397,7 +397,7 @@ mod tests {
                 "FILES",
                 &[
                     "/etc/intake/intake.env: the settings of the service that systemd runs, one variable in each line.",
-                    "/usr/share/doc/intake/operations.md: how to run it.",
+                    "/usr/share/doc/intake/docs/operations.md: how to run it.",
                 ],
             ),
             ("SEE ALSO", &["intake-import(1), systemctl(1)"]),

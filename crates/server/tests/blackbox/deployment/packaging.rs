@@ -1,6 +1,7 @@
 //! The files of the Debian package: each exists, and systemd accepts the units. `just package-check` installs the
 //! package on a fresh machine.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,8 +27,8 @@ fn crate_folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The committed files of the package, as Cargo.toml names them.
-fn sources() -> Vec<String> {
+/// The committed files of the package and where they go, as Cargo.toml names them.
+fn assets() -> Vec<(String, String)> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--manifest-path"])
         .arg(crate_folder().join("Cargo.toml"))
@@ -37,8 +38,9 @@ fn sources() -> Vec<String> {
     let packages = metadata["packages"].as_array().unwrap();
     let package = packages.iter().find(|package| package["name"] == "intake").unwrap();
     let assets = package["metadata"]["deb"]["assets"].as_array().unwrap();
-    let sources = assets.iter().map(|asset| asset[0].as_str().unwrap().to_owned());
-    sources.filter(|source| !source.trim_start_matches("../").starts_with("target/")).collect()
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let assets = assets.iter().map(|asset| (text(&asset[0]), text(&asset[1])));
+    assets.filter(|(source, _)| !source.trim_start_matches("../").starts_with("target/")).collect()
 }
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {
@@ -59,7 +61,7 @@ fn files_of(source: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_file_of_the_package_is_there() {
-    let installed: Vec<_> = sources().iter().flat_map(|source| files_of(source)).collect();
+    let installed: Vec<_> = assets().iter().flat_map(|(source, _)| files_of(source)).collect();
     assert!(!installed.is_empty());
     let missing: Vec<_> = installed.iter().filter(|file| !file.is_file()).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -119,6 +121,53 @@ fn the_image_is_the_same_each_time_and_has_all_that_its_programs_load() {
     let mut inside = Command::new("unshare");
     inside.arg("--map-root-user").arg(format!("--root={}", folder.path().display()));
     assert!(run(inside.args(["/usr/local/bin/intake", "--version"])).starts_with("intake "));
+}
+
+#[test]
+fn every_link_of_the_documents_leads_somewhere_in_the_archive_and_in_the_package() {
+    let folder = tempfile::tempdir().unwrap();
+    run(Command::new(crate_folder().join("packaging/documents")).arg(folder.path()));
+    let root = folder.path();
+    let mut unseen = vec![root.to_owned()];
+    let mut archive = BTreeMap::new();
+    while let Some(next) = unseen.pop() {
+        unseen.extend(fs::read_dir(&next).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()));
+        archive.extend(files_in(&next).into_iter().map(|file| (file.strip_prefix(root).unwrap().to_owned(), file)));
+    }
+    let mut package = BTreeMap::new();
+    for (source, target) in assets() {
+        let is_folder = target.ends_with('/');
+        let place =
+            |file: &Path| Path::new(&target).join(if is_folder { file.file_name().unwrap() } else { "".as_ref() });
+        package.extend(files_of(&source).into_iter().map(|file| (place(&file), file)));
+    }
+    for (files, at_least) in [(archive, 60), (package, 60)] {
+        let (count, dead) = dead_links(&files);
+        assert!(count >= at_least && dead.is_empty(), "{count} links, of which dead: {dead:#?}");
+    }
+}
+
+/// How many links to files the documents among these have, and those that lead to none of them. A file is found by the
+/// path at which a user has it.
+fn dead_links(files: &BTreeMap<PathBuf, PathBuf>) -> (usize, Vec<String>) {
+    let (mut count, mut dead) = (0, Vec::new());
+    for (place, source) in files.iter().filter(|(place, _)| place.extension().is_some_and(|ending| ending == "md")) {
+        let text = fs::read_to_string(source).unwrap();
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        for target in targets.filter(|target| !target.is_empty() && !target.contains("://") && !target.starts_with('/'))
+        {
+            let mut path = place.parent().unwrap().to_owned();
+            for part in Path::new(target).components() {
+                if part.as_os_str() == ".." { assert!(path.pop()) } else { path.push(part) }
+            }
+            count += 1;
+            // Of a folder it is enough that there is something in it.
+            if !files.keys().any(|file| file.starts_with(&path)) {
+                dead.push(format!("{}: {target}", place.display()));
+            }
+        }
+    }
+    (count, dead)
 }
 
 /// Runs a program to its good end. Gives what it printed.
