@@ -41,6 +41,9 @@ pub(crate) fn explain(setting: &'static str) -> impl Fn(SchemaError) -> anyhow::
         let advice = match &error {
             SchemaError::Unmigrated => "run `intake migrate` first",
             SchemaError::Restored => "run `intake restored`, which tells what to look at",
+            SchemaError::NotOwner if setting.ends_with("_FILE") => {
+                "set INTAKE_MIGRATION_DATABASE_URL_FILE to a file with the address of the role that migrated"
+            }
             SchemaError::NotOwner => "set INTAKE_MIGRATION_DATABASE_URL to the address of the role that migrated",
             SchemaError::MissingGrants(_) => "`intake migrate --service-role NAME` grants it",
             SchemaError::Failed(said) | SchemaError::Interrupted(said)

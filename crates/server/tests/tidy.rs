@@ -14,7 +14,7 @@ const MOST_WORDS: usize = 40;
 const MOST_LINES: usize = 300;
 
 /// A count from before this rule. Lower it; never raise it.
-const LONG_SOURCES: usize = 10;
+const LONG_SOURCES: usize = 9;
 
 /// Documents whose words and widths are checked.
 const STRICT: [&str; 23] = [

@@ -57,7 +57,7 @@ impl Expiry {
             "date" => self.date()?,
             "" if self.expires.is_empty() => return Ok(None),
             "" => self.date()?,
-            "same" => match old.and_then(days) {
+            "same" => match old.and_then(KeyRecord::days) {
                 Some(days) => today.saturating_add(Duration::days(days)),
                 None => return Ok(None),
             },
@@ -76,7 +76,8 @@ impl Expiry {
 
     /// The fields of the form, with what was chosen.
     pub(crate) fn fields(&self, old: Option<&KeyRecord>, error: Option<&'static str>) -> ExpiryFields {
-        let same = old.and_then(days).map(|days| ("same", format!("Same as the old key ({})", in_days(days))));
+        let same =
+            old.and_then(KeyRecord::days).map(|days| ("same", format!("Same as the old key ({})", in_days(days))));
         let usual = [("30", "After 30 days"), ("90", "After 90 days"), ("365", "After 365 days")];
         let others = [("date", "On a date"), ("never", "Never")];
         let usual_choice = match (old, &same) {
@@ -89,11 +90,6 @@ impl Expiry {
         let choices = all.map(|(value, text)| (value, text, value == chosen)).collect();
         ExpiryFields { choices, date: self.expires.clone(), date_type: day::field_type(&self.expires), error }
     }
-}
-
-/// How many whole days a key was made for. None: it never expires.
-fn days(key: &KeyRecord) -> Option<i64> {
-    key.expires_at.map(|at| (at - key.created_at).whole_days().max(1))
 }
 
 fn in_days(days: i64) -> String {

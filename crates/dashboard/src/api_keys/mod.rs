@@ -55,9 +55,11 @@ pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) ->
 impl From<ManageKeysError> for PageError {
     fn from(error: ManageKeysError) -> Self {
         match error {
-            ManageKeysError::NoSuchOrganisation(_) | ManageKeysError::NoSuchKey(_) => Self::NotFound,
+            ManageKeysError::NoSuchOrganisation(_)
+            | ManageKeysError::OrganisationClosed(_)
+            | ManageKeysError::NoSuchKey(_) => Self::NotFound,
             ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace => Self::BadForm,
-            ManageKeysError::OrganisationSuspended => Self::OrganisationSuspended,
+            ManageKeysError::OrganisationSuspended(_) => Self::OrganisationSuspended,
             ManageKeysError::TooManyKeys => Self::TooManyKeys,
             ManageKeysError::TooManyToday => Self::TooManyKeysToday,
             ManageKeysError::Store(error) => error.into(),

@@ -50,9 +50,12 @@ pub enum ManageKeysError {
     /// No organisation has this id.
     #[error("there is no organisation {0}")]
     NoSuchOrganisation(OrganisationId),
-    /// The organisation is suspended or closed.
-    #[error("the organisation is suspended or closed, so it gets no keys")]
-    OrganisationSuspended,
+    /// The organisation is suspended.
+    #[error("the organisation {0} is suspended, so it gets no keys")]
+    OrganisationSuspended(OrganisationId),
+    /// The organisation is closed.
+    #[error("the organisation {0} is closed, so it gets no keys")]
+    OrganisationClosed(OrganisationId),
     /// No key has this id.
     #[error("there is no key {0}")]
     NoSuchKey(KeyId),
@@ -96,7 +99,8 @@ pub async fn create_key(
         AddKeyOutcome::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
         AddKeyOutcome::AlreadyThere => Err(ManageKeysError::AlreadyMade),
         AddKeyOutcome::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
-        AddKeyOutcome::OrganisationSuspended => Err(ManageKeysError::OrganisationSuspended),
+        AddKeyOutcome::OrganisationSuspended => Err(ManageKeysError::OrganisationSuspended(organisation_id)),
+        AddKeyOutcome::OrganisationClosed => Err(ManageKeysError::OrganisationClosed(organisation_id)),
         AddKeyOutcome::NothingToReplace => Err(ManageKeysError::NothingToReplace),
         AddKeyOutcome::TooMany => Err(ManageKeysError::TooManyKeys),
         AddKeyOutcome::TooManyToday => Err(ManageKeysError::TooManyToday),

@@ -84,6 +84,12 @@ impl KeyRecord {
         }
     }
 
+    /// How many whole days the key was made for. None: it never expires.
+    #[must_use]
+    pub fn days(&self) -> Option<i64> {
+        self.expires_at.map(|at| (at - self.created_at).whole_days().max(1))
+    }
+
     /// Whether the key must be replaced, because it was sent unencrypted and is still accepted.
     #[must_use]
     pub fn must_be_replaced(&self, now: OffsetDateTime) -> bool {

@@ -60,8 +60,10 @@ pub enum AddKeyOutcome {
     AlreadyThere,
     /// No organisation has the id that was given.
     NoSuchOrganisation,
-    /// The organisation is suspended or closed.
+    /// The organisation is suspended.
     OrganisationSuspended,
+    /// The organisation is closed.
+    OrganisationClosed,
     /// The key to be replaced is not an active one of the organisation.
     NothingToReplace,
     /// The organisation has [`ACTIVE_KEYS_MAX`] active keys.

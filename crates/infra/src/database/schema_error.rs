@@ -62,7 +62,9 @@ pub enum SchemaError {
     #[error("its role does not own the register")]
     NotOwner,
     /// The addresses of owner and service lead to different databases.
-    #[error("it leads to the database {owner}, and DATABASE_URL to another one, {service}: nothing was changed")]
+    #[error(
+        "it leads to the database {owner}, and the service's address to another one, {service}: nothing was changed"
+    )]
     OtherDatabase {
         /// The name of the owner's database.
         owner: String,

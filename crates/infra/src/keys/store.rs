@@ -32,6 +32,17 @@ impl PostgresKeyStore {
         Self(database)
     }
 
+    /// The key, and the organisation that it belongs to. None: there is no such key.
+    pub async fn find(&self, key: KeyId) -> Result<Option<(OrganisationId, KeyRecord)>, StoreError> {
+        let id = *key.as_uuid();
+        let found = self.0.run(move |connection| {
+            let Some(organisation) = directory::organisation(connection, id)? else { return Ok(None) };
+            let found = list::some(connection, organisation, &[id])?.pop();
+            Ok(found.map(|key| (OrganisationId::from(organisation), key)))
+        });
+        found.await
+    }
+
     /// The holder of a key that is active at this moment. Asking is no use of the key. None: there is no such key, or
     /// it is not active.
     pub async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError> {
@@ -136,8 +147,9 @@ impl KeyStore for PostgresKeyStore {
 fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) -> QueryResult<AddKeyOutcome> {
     match whole::locked(connection, *key.organisation_id.as_uuid())? {
         None => return Ok(AddKeyOutcome::NoSuchOrganisation),
-        Some(OrganisationRecord { suspended_at: None, closed_at: None, .. }) => {}
-        Some(_) => return Ok(AddKeyOutcome::OrganisationSuspended),
+        Some(OrganisationRecord { closed_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationClosed),
+        Some(OrganisationRecord { suspended_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationSuspended),
+        Some(_) => {}
     }
     // What people know about a key holds for its replacement.
     let mut note = None;

@@ -18,8 +18,8 @@ use serde_json::json;
 
 use super::output::print_result;
 use crate::backend::{Backend, explain};
+use crate::settings::arguments::Output;
 use crate::settings::certificate_files::read;
-use crate::settings::command_line::Output;
 use crate::settings::configuration::Configuration;
 use crate::settings::unknown_variables;
 
@@ -129,10 +129,15 @@ fn database_clock(backend: &Backend) -> anyhow::Result<String> {
 
 fn certificate(configuration: &Configuration) -> anyhow::Result<String> {
     let Some(files) = &configuration.tls_files else {
-        return Ok(match configuration.environment {
-            Environment::Development => "made by the service for localhost".to_owned(),
-            Environment::Production => "none: trusted proxies have it".to_owned(),
-        });
+        return match configuration.environment {
+            Environment::Development => Ok("made by the service for localhost".to_owned()),
+            Environment::Production if configuration.trusted_proxies.is_empty() => {
+                bail!(
+                    "there is none, and no proxy is trusted: set INTAKE_TLS_CERT and INTAKE_TLS_KEY, or INTAKE_TRUSTED_PROXIES"
+                )
+            }
+            Environment::Production => Ok("none: trusted proxies have it".to_owned()),
+        };
     };
     let now = edge::now();
     let ends_at = read(files, now)?.ends_at;

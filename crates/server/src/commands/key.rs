@@ -1,20 +1,24 @@
-//! `intake key`: makes, lists and revokes API keys.
+//! `intake key`: makes, replaces, lists and revokes API keys.
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use intake_domain::{
-    ClearMarkOutcome, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, Name, OrganisationId,
-    clear_sent_in_clear, create_key, list_keys, revoke_key, timestamp,
+    ClearMarkOutcome, IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore,
+    ManageKeysError, Name, OrganisationId, Replacement, clear_sent_in_clear, create_key, list_keys, revoke_key,
+    timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::operator::audit;
 use super::output::print_result;
 use super::usage::usage;
-use crate::settings::command_line::{KeyCommand, Output};
+use crate::settings::arguments::{Output, Run};
 use crate::settings::configuration::Configuration;
+use crate::settings::key_command::{End, EndsAfter, KeyCommand};
+
+const SHOWN_ONCE: &str = "is shown this once and cannot be retrieved later:";
 
 pub(crate) async fn key(command: KeyCommand, database: Database, configuration: &Configuration) -> anyhow::Result<()> {
     let keys = &PostgresKeyStore::new(database.clone());
@@ -29,20 +33,12 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
                 id: KeyId::new(edge::now(), edge::random()),
                 secret: KeySecret::new(edge::random()),
             };
-            let made = create_key(keys, &configuration.key_format, request, &audit(&run)).await?;
-            let value = json!({
-                "id": made.id.to_string(),
-                "organisationId": made.organisation_id.to_string(),
-                "name": made.name.as_str(),
-                "key": made.key.expose(),
-            });
-            let text = format!(
-                "Made key {} ({}). It is shown this once and cannot be retrieved later:\n{}",
-                made.id,
-                made.name,
-                made.key.expose()
-            );
-            print_result(&output, &value, &text)
+            let made = create_key(keys, &configuration.key_format, request, &audit(&run)).await.map_err(explain)?;
+            let text = format!("Made key {} ({}). It {SHOWN_ONCE}\n{}", made.id, made.name, made.key.expose());
+            print_result(&output, &value_of_made(&made), &text)
+        }
+        KeyCommand::Replace { key, ends_after, expires, run, output } => {
+            replace((keys, &configuration.key_format), key, (ends_after, expires), &run, &output).await
         }
         KeyCommand::List { organisation, output } => {
             list(keys, &PostgresOrganisations::new(database), organisation, &output).await
@@ -61,6 +57,69 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             print_result(&output, &value, &format!("Key {key} was revoked at {revoked_at}."))
         }
     }
+}
+
+fn value_of_made(made: &IssuedKey) -> Value {
+    json!({
+        "id": made.id.to_string(),
+        "organisationId": made.organisation_id.to_string(),
+        "name": made.name.as_str(),
+        "key": made.key.expose(),
+    })
+}
+
+/// Says which command helps.
+fn explain(error: ManageKeysError) -> anyhow::Error {
+    match error {
+        ManageKeysError::OrganisationSuspended(id) => anyhow!("{error}: `intake organisation resume {id}` comes first"),
+        ManageKeysError::NothingToReplace => {
+            anyhow!("the key is not active: make another one with `intake key create`")
+        }
+        _ => error.into(),
+    }
+}
+
+/// Makes a key with the name and the note of another one, which ends some time after the first use of the new one.
+async fn replace(
+    (keys, format): (&PostgresKeyStore, &KeyFormat),
+    old: KeyId,
+    (ends_after, expires): (EndsAfter, Option<End>),
+    run: &Run,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let (organisation_id, old) = keys.find(old).await?.ok_or(ManageKeysError::NoSuchKey(old))?;
+    let audit = audit(run);
+    let request = KeyRequest {
+        organisation_id,
+        name: Name::stored(old.name.clone())?,
+        expires_at: match expires {
+            Some(End::Never) => None,
+            Some(End::At(at)) => Some(at),
+            None => old.days().map(|days| audit.at + Duration::days(days)),
+        },
+        replaces: Some(Replacement { key: old.id, ends_after: ends_after.duration() }),
+        id: KeyId::new(audit.at, edge::random()),
+        secret: KeySecret::new(edge::random()),
+    };
+    let made = create_key(keys, format, request, &audit).await.map_err(explain)?;
+    let mut value = value_of_made(&made);
+    if let Some(members) = value.as_object_mut() {
+        members.insert("expiresAt".to_owned(), made.expires_at.map(timestamp).into());
+        members.insert("replaces".to_owned(), old.id.to_string().into());
+        members.insert("replacedEndsAfterSeconds".to_owned(), ends_after.duration().whole_seconds().into());
+    }
+    let at_the_latest = old.expires_at.map(|at| format!(", at the latest until {}", timestamp(at)));
+    let text = format!(
+        "Made key {} ({}). The old key, {} (…{}), works {}{}. The new one {SHOWN_ONCE}\n{}",
+        made.id,
+        made.name,
+        old.id,
+        old.hint,
+        ends_after.until(),
+        at_the_latest.unwrap_or_default(),
+        made.key.expose()
+    );
+    print_result(output, &value, &text)
 }
 
 /// Lists the keys of an organisation, or with their organisations those of all.

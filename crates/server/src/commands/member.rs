@@ -1,9 +1,9 @@
-//! `intake member`: invites people to a dashboard, lets them in again, lists and removes them.
+//! `intake member`: invites people to a dashboard or withdraws that, lets them in again, lists and removes them.
 
 use anyhow::{anyhow, bail};
 use intake_domain::{
-    EmailAddress, LinkDelivery, MemberRecord, MemberStore, OrganisationId, RemoveOutcome, ResetSecondFactorError,
-    Token, invite_member, issue_password_reset, reset_second_factor, timestamp,
+    EmailAddress, InvitationStore, LinkDelivery, MemberStore, OrganisationId, RemoveOutcome, ResetSecondFactorError,
+    Token, WithdrawOutcome, invite_member, issue_password_reset, reset_second_factor, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::PostgresMembers;
@@ -12,7 +12,8 @@ use time::OffsetDateTime;
 
 use super::operator::audit;
 use super::output::print_result;
-use crate::settings::command_line::{MemberArguments, MemberCommand, Output};
+use crate::settings::arguments::Output;
+use crate::settings::command_line::{MemberArguments, MemberCommand};
 use crate::settings::configuration::Configuration;
 
 pub(crate) async fn member(
@@ -27,6 +28,7 @@ pub(crate) async fn member(
             print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
         }
         MemberCommand::List { organisation, output } => list(members, organisation, &output).await,
+        MemberCommand::WithdrawInvitation(arguments) => withdraw_invitation(members, &arguments).await,
         MemberCommand::Remove(arguments) => remove(members, &arguments).await,
         MemberCommand::ResetPassword(MemberArguments { organisation, email, run, output }) => {
             let link = (Token::new(edge::random()), LinkDelivery::Shown);
@@ -70,14 +72,30 @@ async fn list(members: &dyn MemberStore, organisation: OrganisationId, output: &
     print_result(output, &values.collect(), &text)
 }
 
+async fn withdraw_invitation(invitations: &dyn InvitationStore, arguments: &MemberArguments) -> anyhow::Result<()> {
+    let MemberArguments { organisation, email, run, output } = arguments;
+    let audit = audit(run);
+    let open = invitations.open_invitations(*organisation, audit.at).await?;
+    let none = || anyhow!("the organisation {organisation} has no open invitation for {email}");
+    let invitation = open.iter().find(|invitation| is_to(&invitation.email, email)).ok_or_else(none)?;
+    match invitations.withdraw(*organisation, &invitation.token, &audit).await? {
+        WithdrawOutcome::Withdrawn => {}
+        WithdrawOutcome::NoSuchInvitation | WithdrawOutcome::NotAdministrator => return Err(none()),
+    }
+    let text = format!("Withdrew the invitation for {email}: its link no longer works.");
+    print_result(output, &json!({ "email": invitation.email }), &text)
+}
+
+/// Whether a stored address is the one that was given.
+fn is_to(stored: &str, email: &EmailAddress) -> bool {
+    stored.parse::<EmailAddress>().is_ok_and(|address| address.folded() == email.folded())
+}
+
 async fn remove(members: &dyn MemberStore, arguments: &MemberArguments) -> anyhow::Result<()> {
     let MemberArguments { organisation, email, run, output } = arguments;
     let all = members.members(*organisation).await?;
-    let is_meant = |member: &&MemberRecord| {
-        member.email.parse::<EmailAddress>().is_ok_and(|address| address.folded() == email.folded())
-    };
     let nobody = || anyhow!("the organisation {organisation} has no member {email}");
-    let member = all.iter().find(is_meant).ok_or_else(nobody)?;
+    let member = all.iter().find(|member| is_to(&member.email, email)).ok_or_else(nobody)?;
     match members.remove(*organisation, member.id, &audit(run)).await? {
         RemoveOutcome::Removed => {}
         RemoveOutcome::LastAdministrator => {

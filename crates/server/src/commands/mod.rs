@@ -24,7 +24,8 @@ use serde_json::{Map, Value, json};
 
 use crate::backend::Backend;
 use crate::export;
-use crate::settings::command_line::{OperatorCommand, OrganisationCommand, Output};
+use crate::settings::arguments::Output;
+use crate::settings::command_line::{OperatorCommand, OrganisationCommand};
 use crate::settings::configuration::Configuration;
 use database::with_database;
 use key::key;

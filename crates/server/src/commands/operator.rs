@@ -5,7 +5,7 @@ use std::time::Duration;
 use intake_domain::{Actor, AuditContext, AuditEntryId, Name, Operator};
 use intake_edge as edge;
 
-use crate::settings::command_line::Run;
+use crate::settings::arguments::Run;
 
 /// Longer than requests wait: a database may be starting.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::settings::command_line::Output;
+use crate::settings::arguments::Output;
 
 /// Prints a text and ends the line. A reader that closes the pipe early is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {

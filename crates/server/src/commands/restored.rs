@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::backend::{Backend, explain};
 use crate::commands::operator::{DEADLINE, audit};
 use crate::commands::output::print_result;
-use crate::settings::command_line::{Output, Run};
+use crate::settings::arguments::{Output, Run};
 use crate::settings::configuration::Configuration;
 
 /// What the copy of the record says was done.
@@ -74,7 +74,9 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     let recorded = audit.map(|path| read(path)).transpose()?;
     if configuration.database.is_none() {
-        bail!("DATABASE_URL is not set, and the embedded database is never one that was restored");
+        bail!(
+            "neither DATABASE_URL nor DATABASE_URL_FILE is set, and the embedded database is never one that was restored"
+        );
     }
     let backend = Backend::reach_as_owner(configuration)?;
     assert_environment(&mut CheckConnection::open(&backend.owner)?, configuration.environment)?;

@@ -6,7 +6,7 @@ use intake_infra::{Database, KeyUsage, key_usage};
 use serde_json::{Value, json};
 
 use super::output::print_result;
-use crate::settings::command_line::UsageArguments;
+use crate::settings::key_command::UsageArguments;
 
 pub(crate) async fn usage(arguments: &UsageArguments, database: &Database) -> anyhow::Result<()> {
     let since = edge::now().date() - time::Duration::days(i64::from(arguments.days) - 1);

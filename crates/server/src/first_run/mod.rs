@@ -12,7 +12,7 @@ use intake_domain::{
 };
 
 use crate::commands::operator::audit;
-use crate::settings::command_line::Run;
+use crate::settings::arguments::Run;
 use crate::settings::data_dir::DataDir;
 use crate::settings::private_file;
 use intake_dashboard::invitation_path;

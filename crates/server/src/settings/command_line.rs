@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use intake_domain::{EmailAddress, KeyId, KeyNote, Name, OrganisationId, PatientId, Role};
+use intake_domain::{EmailAddress, KeyId, OrganisationId, PatientId, Role};
 
 use crate::settings::Flags;
+use crate::settings::arguments::{Output, Run, parse_id, parse_time};
+use crate::settings::key_command::KeyCommand;
 
 /// The front door of a clinic's patient register.
 #[derive(Parser)]
@@ -80,7 +82,7 @@ pub(crate) enum OperatorCommand {
     /// Makes, lists, renames, suspends and closes organisations
     #[command(subcommand)]
     Organisation(OrganisationCommand),
-    /// Makes, lists and revokes API keys, and says how they are used
+    /// Makes, replaces, lists and revokes API keys, and says how they are used
     #[command(subcommand)]
     Key(KeyCommand),
     /// Invites people to an organisation's dashboard, lists and removes them
@@ -118,22 +120,6 @@ pub(crate) struct AuditArguments {
     /// Goes on with whatever is recorded, until SIGTERM or Ctrl-C; with --json, one JSON object in each line
     #[arg(long)]
     pub(crate) follow: bool,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// The keys whose use is shown.
-#[derive(Args)]
-pub(crate) struct UsageArguments {
-    /// Only keys of this organisation
-    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
-    pub(crate) organisation: Option<OrganisationId>,
-    /// Over how many days, today (UTC) included
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=60))]
-    pub(crate) days: u16,
-    /// How many keys at most, those with most requests first
-    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) limit: u32,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -244,56 +230,6 @@ pub(crate) struct OrganisationArguments {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum KeyCommand {
-    /// Makes an API key and prints it, this once
-    Create {
-        /// The organisation it belongs to
-        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
-        organisation: OrganisationId,
-        /// 1 to 100 characters, to tell it from other keys
-        #[arg(long)]
-        name: String,
-        /// When it expires: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
-        #[arg(long, value_name = "TIME", value_parser = parse_time)]
-        expires: Option<time::OffsetDateTime>,
-        #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
-    },
-    /// Lists keys, the oldest first
-    List {
-        /// Only those of this organisation
-        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
-        organisation: Option<OrganisationId>,
-        #[command(flatten)]
-        output: Output,
-    },
-    /// Says which keys send most, and which are refused and why
-    Usage(UsageArguments),
-    /// Clears a key's mark that it was sent over plain HTTP
-    ClearSentInClear {
-        /// The key's id, as `key list` shows it
-        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
-        key: KeyId,
-        #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
-    },
-    /// Revokes a key at once and for good
-    Revoke {
-        /// The key's id, as `key list` shows it
-        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
-        key: KeyId,
-        #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
-    },
-}
-
-#[derive(Subcommand)]
 pub(crate) enum MemberCommand {
     /// Prints a one-time link for a new member
     Invite {
@@ -311,6 +247,8 @@ pub(crate) enum MemberCommand {
         #[command(flatten)]
         output: Output,
     },
+    /// Withdraws an invitation that was not accepted: its link stops working at once
+    WithdrawInvitation(MemberArguments),
     /// Removes a member, who is signed out everywhere at once; the last administrator stays
     Remove(MemberArguments),
     /// Prints a one-time link for a member who forgot the password
@@ -333,43 +271,12 @@ pub(crate) struct MemberArguments {
     pub(crate) output: Output,
 }
 
-/// Who runs a command, and why, for the activity log.
-#[derive(Args, Default)]
-pub(crate) struct Run {
-    /// Who runs this, for the activity log [default: the value of `SUDO_USER`, or of `USER`]
-    #[arg(long = "as", value_name = "NAME", value_parser = |text: &str| Name::new(text))]
-    pub(crate) by: Option<Name>,
-    /// Why, for the activity log
-    #[arg(long, value_name = "TEXT", value_parser = KeyNote::new, default_value = "", hide_default_value = true)]
-    pub(crate) reason: KeyNote,
-}
-
-#[derive(Args)]
-pub(crate) struct Output {
-    /// Prints one JSON value instead of text for people
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-fn parse_id<Id: FromStr>(text: &str) -> Result<Id, &'static str> {
-    text.parse().map_err(|_| "must be an id, as `organisation list` and `key list` show them")
-}
-
-fn parse_time(text: &str) -> Result<time::OffsetDateTime, &'static str> {
-    use time::format_description::well_known::Rfc3339;
-    let day = time::macros::format_description!("[year]-[month]-[day]");
-    time::OffsetDateTime::parse(text, &Rfc3339)
-        .or_else(|_| time::Date::parse(text, day).map(|day| day.midnight().assume_utc()))
-        .map_err(|_| "must be a time like 2026-12-31T17:00:00+10:00, or a day like 2026-12-31")
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use clap::CommandFactory;
     use intake_test_support::{completed_by_bash, write_manual};
-    use time::macros::datetime;
 
     use super::*;
     use crate::settings::SETTINGS;
@@ -407,19 +314,19 @@ mod tests {
         for setting in SETTINGS {
             assert!(page.contains(setting.variable), "{}", setting.variable);
         }
+        let mut commands = vec![("intake".to_owned(), CommandLine::command())];
+        while let Some((name, command)) = commands.pop() {
+            assert!(folder.join(format!("man/{name}.1")).is_file(), "{name}");
+            let below = command.get_subcommands().map(|below| (format!("{name}-{}", below.get_name()), below.clone()));
+            commands.extend(below);
+        }
         let completed = |words: &[&str]| completed_by_bash(&folder, "intake", words);
         assert_eq!(completed(&["mig"]), ["migrate"]);
         assert_eq!(completed(&["migrate", "--service"]), ["--service-role"]);
         assert_eq!(completed(&["key", "cr"]), ["create"]);
+        assert_eq!(completed(&["key", "rep"]), ["replace"]);
+        assert_eq!(completed(&["key", "replace", "--ends-after", "2"]), ["24h"]);
+        assert_eq!(completed(&["member", "with"]), ["withdraw-invitation"]);
         assert_eq!(completed(&["export", "--format", "c"]), ["csv"]);
-    }
-
-    #[test]
-    fn times_are_rfc_3339_or_days() {
-        assert_eq!(parse_time("2026-12-31"), Ok(datetime!(2026-12-31 0:00 UTC)));
-        assert_eq!(parse_time("2026-12-31T17:00:00+10:00"), Ok(datetime!(2026-12-31 17:00 +10)));
-        for bad in ["", "tomorrow", "2026-02-30", "2026-12-31T17:00:00", "31-12-2026"] {
-            assert!(parse_time(bad).is_err(), "{bad}");
-        }
     }
 }

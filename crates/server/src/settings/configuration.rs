@@ -92,7 +92,7 @@ impl Configuration {
             log: settings.get::<Log>(&LOG)?.0,
         };
         if environment == Environment::Production && configuration.database.is_none() {
-            bail!("DATABASE_URL must be set in production");
+            bail!("DATABASE_URL or DATABASE_URL_FILE must be set in production");
         }
         Ok(configuration)
     }

@@ -32,7 +32,9 @@ pub(crate) fn read(settings: &Settings<'_>) -> anyhow::Result<Option<DatabaseUrl
             let (owner, service) = (owner.with_durability(durability), service.with_durability(durability));
             Ok(Some(DatabaseUrls { service, owner, service_variable, owner_variable }))
         }
-        (None, Some(_)) => bail!("DATABASE_URL must be set where INTAKE_MIGRATION_DATABASE_URL is"),
+        (None, Some((_, variable))) => {
+            bail!("{} must be set where {variable} is", variable.trim_start_matches("INTAKE_MIGRATION_"))
+        }
         (None, None) => Ok(None),
     }
 }

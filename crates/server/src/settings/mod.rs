@@ -1,11 +1,13 @@
 //! Every setting, each defined once: its flag, its variable, its line of help, its default and its row in
 //! docs/operations/settings.md all come from here. Reading gives a value, or a line that names the variable.
 
+pub(crate) mod arguments;
 pub(crate) mod certificate_files;
 pub(crate) mod command_line;
 pub(crate) mod configuration;
 pub(crate) mod data_dir;
 pub(crate) mod database_addresses;
+pub(crate) mod key_command;
 pub(crate) mod private_file;
 pub(crate) mod values;
 

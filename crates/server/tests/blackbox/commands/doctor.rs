@@ -33,6 +33,24 @@ fn what_is_in_order_is_said_to_be() {
 }
 
 #[test]
+fn a_certificate_that_is_nowhere_is_not_said_to_be_in_order() {
+    let database = TestDatabase::new();
+    let production = || service(&database).setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_DURABILITY", "");
+    let certificate = |builder: ServiceBuilder| {
+        let (_, parts, _) = examine(builder);
+        parts
+            .into_iter()
+            .find(|(part, ..)| part == "certificate")
+            .map(|(_, is_in_order, why)| (is_in_order, why))
+            .unwrap()
+    };
+    let (is_in_order, why) = certificate(production());
+    assert!(!is_in_order && why.contains("there is none, and no proxy is trusted: set INTAKE_TLS_CERT"), "{why}");
+    let (is_in_order, why) = certificate(production().setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1"));
+    assert_eq!((is_in_order, why.as_str()), (true, "none: trusted proxies have it"));
+}
+
+#[test]
 fn each_part_that_is_not_in_order_is_named() {
     let database = TestDatabase::new();
     let wrong = |builder: ServiceBuilder| {

@@ -9,3 +9,4 @@ mod first_run;
 mod install_offer;
 mod organisations;
 mod readers;
+mod replacing;

@@ -4,7 +4,7 @@ use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use diesel::connection::SimpleConnection;
-use intake_test_support::{create_request, patient, wait_for};
+use intake_test_support::{create_request, patient, request, wait_for};
 use serde_json::{Value, json};
 
 use crate::assert_unauthorised;
@@ -16,21 +16,21 @@ pub(crate) fn run(app: &TestApp, arguments: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn done(app: &TestApp, arguments: &[&str]) -> Value {
+pub(crate) fn done(app: &TestApp, arguments: &[&str]) -> Value {
     let output = run(app, &[arguments, &["--json"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[track_caller]
-fn refused(app: &TestApp, arguments: &[&str]) -> String {
+pub(crate) fn refused(app: &TestApp, arguments: &[&str]) -> String {
     let output = run(app, arguments);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
     said
 }
 
-fn recorded(app: &TestApp, action: &str) -> Vec<String> {
+pub(crate) fn recorded(app: &TestApp, action: &str) -> Vec<String> {
     let columns = "concat_ws('|', subject, operator, reason)";
     app.database.texts(&format!("SELECT {columns} FROM audit_entries WHERE action = '{action}' ORDER BY at"))
 }
@@ -71,7 +71,8 @@ fn while_an_organisation_is_suspended_every_key_is_refused_at_once_and_nothing_i
     let listed = String::from_utf8(run(&app, &["key", "list", "--organisation", &id]).stdout).unwrap();
     assert!(listed.contains("suspended 20"), "{listed}");
     let message = refused(&app, &["key", "create", "--organisation", &id, "--name", "Another"]);
-    assert!(message.contains("is suspended or closed"), "{message}");
+    let remedy = format!("{id} is suspended, so it gets no keys: `intake organisation resume {id}` comes first");
+    assert!(message.contains(&remedy), "{message}");
     // Members sign in, see it, and make no key.
     let member = app.member("ada@clinic.example");
     let page = member.get("/settings/api-keys");
@@ -137,7 +138,7 @@ fn a_key_that_is_made_at_the_moment_of_a_suspension_is_refused() {
         let waiting = "pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
         wait_for("the key to wait", || app.database.count(waiting) > 0);
         operator.batch_execute("COMMIT").unwrap();
-        assert!(making.join().unwrap().contains("is suspended or closed"));
+        assert!(making.join().unwrap().contains("is suspended, so it gets no keys"));
     });
     assert_eq!(app.database.count("api_keys WHERE name = 'Late'"), 0);
 }
@@ -176,11 +177,12 @@ fn a_closed_organisation_keeps_its_patients_until_they_are_erased() {
     for arguments in [
         &["organisation", "resume", &id][..],
         &["organisation", "suspend", &id],
-        &["key", "create", "--organisation", &id, "--name", "Another"],
         &["member", "invite", "--organisation", &id, "--email", "a@clinic.example"],
     ] {
         refused(&app, arguments);
     }
+    let message = refused(&app, &["key", "create", "--organisation", &id, "--name", "Another"]);
+    assert!(message.contains("is closed, so it gets no keys\n"), "nothing helps: {message}");
     done(&app, &["organisation", "close", &id]);
     assert_eq!(recorded(&app, "organisation_closed"), ["Test Clinic|Ada|ended"]);
 
@@ -191,6 +193,24 @@ fn a_closed_organisation_keeps_its_patients_until_they_are_erased() {
     assert_eq!(erasures.lines().filter(|line| line.contains("erasedAt")).count(), 3);
     assert_eq!(done(&app, &["organisation", "erase", &id])["erasedPatients"], 0);
     assert!(recorded(&app, "organisation_erased")[0].starts_with("3 patients"));
+}
+
+#[test]
+fn an_operator_withdraws_an_invitation() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let other = app.other_clinic().organisation.to_string();
+    let (withdrawn, kept) = (app.invite("Mistyped@clinic.example"), app.invite("grace@clinic.example"));
+    let whose = ["--email", "mistyped@clinic.example", "--as", "Ada", "--reason", "wrong address"];
+    let own = [&["member", "withdraw-invitation", "--organisation", &id][..], &whose].concat();
+    let of_other = [&["member", "withdraw-invitation", "--organisation", &other][..], &whose].concat();
+    assert!(refused(&app, &of_other).contains("has no open invitation for mistyped@clinic.example"));
+    let open = |path: &str| app.service.client().send(&request("GET", path, &[], b"")).status;
+    assert_eq!((open(&withdrawn), open(&kept)), (200, 200));
+    assert_eq!(done(&app, &own), json!({ "email": "Mistyped@clinic.example" }));
+    assert_eq!((open(&withdrawn), open(&kept)), (404, 200));
+    assert_eq!(recorded(&app, "invitation_withdrawn"), ["Mistyped@clinic.example|Ada|wrong address"]);
+    assert!(refused(&app, &own).contains("has no open invitation"));
 }
 
 #[test]

@@ -61,8 +61,11 @@ fn a_command_of_the_owner_changes_the_services_database_and_no_other() {
     };
     for command in commands {
         let line = refusal(program().database_urls(&database.service, &other.owner), command);
-        let names =
-            format!("leads to the database {}, and DATABASE_URL to another one, {}", other.name(), database.name());
+        let names = format!(
+            "leads to the database {}, and the service's address to another one, {}",
+            other.name(),
+            database.name()
+        );
         assert!(line.contains(&names), "{line}");
         let line = refusal(program().database_urls(&database.service, &database.service), command);
         assert!(line.contains("INTAKE_MIGRATION_DATABASE_URL: its role does not own the register"), "{line}");

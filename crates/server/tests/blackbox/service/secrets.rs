@@ -52,6 +52,30 @@ fn addresses_can_be_kept_in_files() {
 }
 
 #[test]
+fn advice_names_the_setting_for_a_file_where_a_file_was_given() {
+    let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
+    let service = || write(folder.path(), "service", &database.service);
+    let said = complaint(program().setting("DATABASE_URL_FILE", service()).argument("migrate"));
+    let advice = "set INTAKE_MIGRATION_DATABASE_URL_FILE to a file with the address of the role that migrated";
+    assert!(said.contains("DATABASE_URL_FILE: its role does not own the register") && said.contains(advice), "{said}");
+    let said = complaint(program().setting("INTAKE_MIGRATION_DATABASE_URL_FILE", service()).argument("migrate"));
+    assert!(said.contains("DATABASE_URL_FILE must be set where INTAKE_MIGRATION_DATABASE_URL_FILE is"), "{said}");
+    let said = complaint(program().setting("INTAKE_ENVIRONMENT", "production"));
+    assert!(said.contains("DATABASE_URL or DATABASE_URL_FILE must be set in production"), "{said}");
+    let other = TestDatabase::new();
+    let said = complaint(
+        program()
+            .setting("DATABASE_URL_FILE", service())
+            .setting("INTAKE_MIGRATION_DATABASE_URL_FILE", write(folder.path(), "other", &other.owner))
+            .argument("migrate"),
+    );
+    assert!(
+        !said.contains("DATABASE_URL to another") && said.contains("the service's address to another one"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_file_that_everyone_can_read_is_told_in_the_log() {
     let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
     let builder = with_files(&database, folder.path());

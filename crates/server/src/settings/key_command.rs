@@ -1,0 +1,142 @@
+//! `intake key` and its arguments.
+
+use clap::{Args, Subcommand, ValueEnum};
+use intake_domain::{KeyId, OrganisationId};
+use time::{Duration, OffsetDateTime};
+
+use crate::settings::arguments::{Output, Run, parse_id, parse_time};
+
+#[derive(Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Makes an API key and prints it, this once
+    Create {
+        /// The organisation it belongs to
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+        organisation: OrganisationId,
+        /// 1 to 100 characters, to tell it from other keys
+        #[arg(long)]
+        name: String,
+        /// When it expires: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
+        #[arg(long, value_name = "TIME", value_parser = parse_time)]
+        expires: Option<OffsetDateTime>,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Makes a key in the place of another one and prints it, this once; both work until the new one is used
+    Replace {
+        /// The old key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        /// How long the old key still works after the first request with the new one
+        #[arg(long, value_name = "TIME", default_value = "24h")]
+        ends_after: EndsAfter,
+        /// When the new key expires: a time or day as for `key create`, or `never` [default: after as many days as the
+        /// old one was made for]
+        #[arg(long, value_name = "TIME", value_parser = parse_end)]
+        expires: Option<End>,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Lists keys, the oldest first
+    List {
+        /// Only those of this organisation
+        #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+        organisation: Option<OrganisationId>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Says which keys send most, and which are refused and why
+    Usage(UsageArguments),
+    /// Clears a key's mark that it was sent over plain HTTP
+    ClearSentInClear {
+        /// The key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Revokes a key at once and for good
+    Revoke {
+        /// The key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// How long a replaced key still works after the first request with the new one: what the dashboard offers.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum EndsAfter {
+    /// Not at all
+    Now,
+    /// An hour
+    #[value(name = "1h")]
+    Hour,
+    /// A day
+    #[value(name = "24h")]
+    Day,
+    /// A week
+    #[value(name = "7d")]
+    Week,
+}
+
+impl EndsAfter {
+    pub(crate) fn duration(self) -> Duration {
+        match self {
+            Self::Now => Duration::ZERO,
+            Self::Hour => Duration::HOUR,
+            Self::Day => Duration::DAY,
+            Self::Week => Duration::WEEK,
+        }
+    }
+
+    /// Until when the old key works, in words.
+    pub(crate) fn until(self) -> &'static str {
+        match self {
+            Self::Now => "until the first request with the new one",
+            Self::Hour => "until an hour after the first request with the new one",
+            Self::Day => "until 24 hours after the first request with the new one",
+            Self::Week => "until 7 days after the first request with the new one",
+        }
+    }
+}
+
+/// When a key is to expire.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    Never,
+    At(OffsetDateTime),
+}
+
+fn parse_end(text: &str) -> Result<End, String> {
+    if text == "never" {
+        Ok(End::Never)
+    } else {
+        parse_time(text).map(End::At).map_err(|why| format!("{why}, or never"))
+    }
+}
+
+/// The keys whose use is shown.
+#[derive(Args)]
+pub(crate) struct UsageArguments {
+    /// Only keys of this organisation
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
+    pub(crate) organisation: Option<OrganisationId>,
+    /// Over how many days, today (UTC) included
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=60))]
+    pub(crate) days: u16,
+    /// How many keys at most, those with most requests first
+    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) limit: u32,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}

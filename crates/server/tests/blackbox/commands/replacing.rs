@@ -1,0 +1,87 @@
+//! `intake key replace`: the same rules as on the dashboard, and the command says until when the old key works.
+
+use diesel::connection::SimpleConnection;
+use intake_test_support::{patient, wait_for};
+use serde_json::Value;
+
+use crate::assert_unauthorised;
+use crate::commands::organisations::{done, recorded, refused, run};
+use crate::fixtures::{TestApp, demo_key};
+
+/// Days from the making of a key to its end.
+fn days(app: &TestApp, key: &str) -> Vec<String> {
+    app.database.texts(&format!(
+        "SELECT coalesce((extract(epoch FROM expires_at - created_at) / 86400)::int::text, 'never')
+         FROM api_keys WHERE id = '{key}'"
+    ))
+}
+
+#[test]
+fn a_replacement_has_the_name_and_note_of_the_old_key_which_ends_once_the_new_one_is_used() {
+    let app = TestApp::start();
+    let (old, key) = app.clinic.key();
+    let old = old.to_string();
+    app.database.connect().batch_execute("UPDATE api_keys SET note = 'Call Dana', name = 'Front desk'").unwrap();
+    let made = done(&app, &["key", "replace", &old, "--ends-after", "now", "--as", "Ada", "--reason", "leaked"]);
+    let names: Vec<_> = made.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["expiresAt", "id", "key", "name", "organisationId", "replacedEndsAfterSeconds", "replaces"]);
+    assert_eq!((&made["name"], &made["expiresAt"]), (&"Front desk".into(), &Value::Null));
+    assert_eq!((&made["replaces"], &made["replacedEndsAfterSeconds"]), (&old.as_str().into(), &0.into()));
+    assert_eq!(made["organisationId"], app.clinic.organisation.to_string());
+    let linked =
+        format!("api_keys WHERE note = 'Call Dana' AND replaces = '{old}' AND id = '{}'", made["id"].as_str().unwrap());
+    assert_eq!(app.database.count(&linked), 1);
+    assert_eq!(recorded(&app, "key_replaced"), ["Front desk|Ada|leaked"]);
+
+    assert_eq!(app.service.create(&key, &patient()).status, 201, "both work until the new one is used");
+    assert_eq!(app.service.create(&demo_key(made["key"].as_str().unwrap()), &patient()).status, 201);
+    wait_for("the old key to end", || app.service.create(&key, &patient()).status == 401);
+    assert_unauthorised(&app.service.create(&key, &patient()));
+}
+
+#[test]
+fn a_replacement_lasts_as_long_as_the_old_key_unless_a_time_is_given() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let old = done(&app, &["key", "create", "--organisation", &id, "--name", "Front desk", "--expires", "2999-12-31"]);
+    let old = old["id"].as_str().unwrap();
+    app.database.connect().batch_execute("UPDATE api_keys SET expires_at = created_at + interval '30 days'").unwrap();
+    let replaced = |more: &[&str]| {
+        let made = done(&app, &[&["key", "replace", old], more].concat());
+        days(&app, made["id"].as_str().unwrap())
+    };
+    assert_eq!(replaced(&[]), ["30"]);
+    assert_eq!(replaced(&["--expires", "never"]), ["never"]);
+    let made = done(&app, &["key", "replace", old, "--expires", "2999-12-31"]);
+    assert_eq!(made["expiresAt"], "2999-12-31T00:00:00.000Z");
+
+    let said = String::from_utf8(run(&app, &["key", "replace", old]).stdout).unwrap();
+    let expected = [
+        &format!("The old key, {old} (…"),
+        "works until 24 hours after the first request with the new one, at the latest until 20",
+        "cannot be retrieved later:\nintake_demo_",
+    ];
+    for expected in expected {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let wrong = run(&app, &["key", "replace", old, "--ends-after", "2h"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
+}
+
+#[test]
+fn what_cannot_be_replaced_is_refused_with_what_to_do() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let (key, _) = app.clinic.key();
+    let unknown = uuid::Uuid::from_u128(7).to_string();
+    let said = refused(&app, &["key", "replace", &unknown]);
+    assert!(said.contains(&format!("there is no key {unknown}")), "{said}");
+    done(&app, &["organisation", "suspend", &id]);
+    let said = refused(&app, &["key", "replace", &key.to_string()]);
+    assert!(said.contains(&format!("is suspended, so it gets no keys: `intake organisation resume {id}`")), "{said}");
+    done(&app, &["organisation", "resume", &id]);
+    app.clinic.revoke(key);
+    let said = refused(&app, &["key", "replace", &key.to_string()]);
+    assert!(said.contains("the key is not active: make another one with `intake key create`"), "{said}");
+    assert_eq!(app.database.count("api_keys"), 1);
+}
