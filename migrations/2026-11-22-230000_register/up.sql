@@ -65,6 +65,9 @@ CREATE TABLE key_uses (
     key_id uuid NOT NULL,
     last_used_at timestamptz,
     sent_in_clear_at timestamptz,
+    -- The client of the last use, deleted some time after it: the IP address, and the beginning of its User-Agent.
+    last_address text,
+    last_program text,
     PRIMARY KEY (organisation_id, key_id)
 );
 

@@ -105,7 +105,7 @@ fn activity() -> Arc<dyn KeyActivity> {
     let mut activity = MockKeyActivity::new();
     activity.expect_note_sent_in_clear().returning(|_, _| ());
     activity.expect_note_refusal().returning(|_, _| ());
-    activity.expect_note_answer().returning(|_, _, _, _| ());
+    activity.expect_note_answer().returning(|_, _, _| ());
     Arc::new(activity)
 }
 

@@ -1,10 +1,12 @@
-//! Where a request came from.
+//! Where a request came from, and what its client calls itself.
 
 use std::net::IpAddr;
 use std::rc::Rc;
 
 use actix_web::HttpRequest;
-use actix_web::http::header::HeaderName;
+use actix_web::http::header::{HeaderName, HeaderValue, USER_AGENT};
+use actix_web::web::Data;
+use intake_domain::{ClientProgram, KeyClient};
 
 use crate::connection::progress::Progress;
 use crate::trusted_proxies::TrustedProxies;
@@ -26,4 +28,11 @@ impl TrustedProxies {
         let nearest = forwarded.and_then(|list| list.rsplit(',').next()?.trim().parse().ok());
         nearest.or(Some(peer))
     }
+}
+
+/// The client of a request.
+pub(crate) fn client(request: &HttpRequest) -> KeyClient {
+    let address = request.app_data::<Data<TrustedProxies>>().and_then(|proxies| proxies.client_address(request));
+    let user_agent = request.headers().get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+    KeyClient { address, program: ClientProgram::of(user_agent) }
 }

@@ -13,7 +13,7 @@ use actix_web::http::{ConnectionType, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse, web};
 use futures_util::FutureExt;
-use intake_domain::{AnswerCode, KeyActivity, KeyFormat, Refusal, RefusalReason};
+use intake_domain::{AnswerCode, KeyActivity, KeyAnswer, KeyFormat, Refusal, RefusalReason};
 use uuid::Uuid;
 use uuid::fmt::Simple;
 
@@ -154,16 +154,17 @@ fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Be
     let timed = request.map(|begun| (&begun.route, begun.at.elapsed()));
     metrics::note_answer(note, status, timed);
     let (number, activity) = (status.as_u16(), request.and_then(|begun| begun.activity.as_ref()));
-    if let (Some(key), Some(activity)) = (note.key, activity) {
+    if let (Some((key, client)), Some(activity)) = (note.key, activity) {
         let (at, code) = (edge::now(), AnswerCode(number));
-        activity.note_answer(&key, at, code, &note.fields);
+        let client = was_accepted(status).then_some(client);
+        activity.note_answer(&key, KeyAnswer { at, code, client }, &note.fields);
         if note.refusal.is_some() {
             let request_id = request_id.to_owned();
             activity.note_refusal(&key, Refusal { at, code, reason: note.refusal, request_id });
         }
     }
     if let (Some(asked), Some((route, time))) = (request.and_then(|begun| begun.asked.as_ref()), timed) {
-        let holder = note.key.zip(activity).and_then(|(key, activity)| activity.known_holder(&key));
+        let holder = note.key.zip(activity).and_then(|((key, _), activity)| activity.known_holder(&key));
         asked.log(route, request_id, number, holder, time);
     }
     if status.is_server_error() {
@@ -174,6 +175,12 @@ fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Be
             tracing::warn!(request_id, status = number, cause, "a request was refused");
         }
     }
+}
+
+/// Whether a request with this answer was a use of its key. Every later fault is answered only if the key is active.
+fn was_accepted(status: StatusCode) -> bool {
+    let is_about_the_key = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS);
+    !is_about_the_key && !status.is_server_error()
 }
 
 /// An absolute target must name the same host as the header, or programs that read one of them would disagree with

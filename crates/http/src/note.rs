@@ -5,13 +5,13 @@ use std::error::Error;
 use std::fmt;
 
 use actix_web::HttpResponse;
-use intake_domain::{KeyDigest, RefusalReason, Source};
+use intake_domain::{KeyClient, KeyDigest, RefusalReason, Source};
 
 /// What is recorded of one answer.
 #[derive(Debug, Default)]
 pub struct Note {
-    /// The key of the request.
-    pub(crate) key: Option<KeyDigest>,
+    /// The key of the request, and its client.
+    pub(crate) key: Option<(KeyDigest, KeyClient)>,
     /// Why a request with a key that exists was refused.
     pub(crate) refusal: Option<RefusalReason>,
     /// Why the key was refused, in the word of the metric.
@@ -59,8 +59,8 @@ impl From<Cause> for Note {
 }
 
 impl Note {
-    /// Adds the key of the request to what the answer carries.
-    pub(crate) fn add_key<B>(response: &mut HttpResponse<B>, key: KeyDigest) {
+    /// Adds the key of the request and its client to what the answer carries.
+    pub(crate) fn add_key<B>(response: &mut HttpResponse<B>, key: (KeyDigest, KeyClient)) {
         let mut extensions = response.extensions_mut();
         match extensions.get_mut::<Self>() {
             Some(note) => note.key = Some(key),

@@ -44,7 +44,7 @@ fn register() -> Arc<dyn PatientRegister> {
 
 fn activity() -> Arc<dyn KeyActivity> {
     let mut activity = MockKeyActivity::new();
-    activity.expect_note_answer().returning(|_, _, _, _| ());
+    activity.expect_note_answer().returning(|_, _, _| ());
     activity.expect_note_refusal().returning(|_, _| ());
     Arc::new(activity)
 }

@@ -192,6 +192,8 @@ diesel::table! {
         key_id -> Uuid,
         last_used_at -> Nullable<Timestamptz>,
         sent_in_clear_at -> Nullable<Timestamptz>,
+        last_address -> Nullable<Text>,
+        last_program -> Nullable<Text>,
     }
 }
 

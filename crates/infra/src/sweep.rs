@@ -1,6 +1,6 @@
 //! Removes rows that have expired and will never be read again: in small batches, once an hour, on a thread that has a
 //! connection anyway. It never removes audit entries, nor the last use of a key, which is one row for as long as the
-//! key is listed.
+//! key is listed, but it forgets the client of a use that is long ago.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ const BATCH: usize = 1_000;
 /// How long a network stays familiar when the member no longer signs in from there.
 const FAMILIAR_LIFE: time::Duration = time::Duration::days(180);
 
+/// How long the client of the last use of a key is known: as long as the networks of members.
+const CLIENT_LIFE: time::Duration = FAMILIAR_LIFE;
 /// How long the token of a feed is valid after its run. A later run has to export everything once.
 const TOKEN_LIFE: time::Duration = time::Duration::days(400);
 /// How long a token is good after the same run has handed out a later one: time enough for a reader that stores the
@@ -81,7 +83,15 @@ fn statements() -> Vec<String> {
     let statement = |(table, key, is_over)| {
         format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_over} LIMIT {BATCH})")
     };
-    batches.map(statement).into()
+    let clients_over = format!(
+        "(last_address IS NOT NULL OR last_program IS NOT NULL) AND coalesce({}, true)",
+        over("last_used_at", CLIENT_LIFE)
+    );
+    let forget = format!(
+        "UPDATE key_uses SET last_address = NULL, last_program = NULL WHERE (organisation_id, key_id) IN
+            (SELECT organisation_id, key_id FROM key_uses WHERE {clients_over} LIMIT {BATCH})"
+    );
+    batches.map(statement).into_iter().chain([forget]).collect()
 }
 
 #[cfg(test)]
@@ -113,6 +123,8 @@ mod tests {
             FROM members, generate_series(0, 9) AS n;
         INSERT INTO key_answers SELECT gen_random_uuid(), gen_random_uuid(), now()::date - n, 201, '', 1
             FROM generate_series(0, 99) AS n;
+        INSERT INTO key_uses SELECT gen_random_uuid(), gen_random_uuid(), now() - n * interval '50 days', NULL, '::1', 'curl'
+            FROM generate_series(0, 9) AS n;
         INSERT INTO key_refusals SELECT gen_random_uuid(), gen_random_uuid(), now() - n * interval '1 day', 'r', 401, 'revoked'
             FROM generate_series(0, 99) AS n;
         INSERT INTO feed_marks (organisation_id, system_identifier, next, running, made_at, superseded_at)
@@ -135,7 +147,7 @@ mod tests {
             assert!(before - database.count("sessions") <= 1_000, "in batches");
             steps += 1;
         }
-        assert_eq!(steps, 3 + 10, "three for the sessions, one for each of the others");
+        assert_eq!(steps, 3 + 11, "three for the sessions, one for each of the others");
         let left = [
             "sessions",
             "waiting_sign_ins",
@@ -148,6 +160,8 @@ mod tests {
             "feed_marks",
         ];
         assert_eq!(left.map(|table| database.count(table)), [12, 3, 3, 5, 0, 4, 32, 30, 739 + 2]);
+        assert_eq!(database.count("key_uses"), 10);
+        assert_eq!(database.count("key_uses WHERE last_address IS NOT NULL AND last_program IS NOT NULL"), 4);
         sweep.step(|_| panic!("nothing is due for an hour")).unwrap();
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct KeyRow {
     pub(crate) created_at: Moment,
     pub(crate) created_by: String,
     pub(crate) last_used_at: Option<Moment>,
+    /// The address that the key was last used from, and what the client called itself.
+    pub(crate) client: Option<String>,
     pub(crate) status: &'static str,
     pub(crate) status_class: &'static str,
     /// Since when, or until when.
@@ -96,6 +98,7 @@ impl KeyRow {
             (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement – not used yet"),
             (None, _) => None,
         };
+        let client: Vec<_> = [&key.last_address, &key.last_program].into_iter().flatten().map(String::as_str).collect();
         Self {
             id: key.id.to_string(),
             name: key.name.clone(),
@@ -103,6 +106,7 @@ impl KeyRow {
             created_at: exact(key.created_at),
             created_by: by(&key.created_by),
             last_used_at: key.last_used_at.map(relative),
+            client: Some(client.join(", ")).filter(|client| !client.is_empty()),
             status,
             status_class,
             status_at,

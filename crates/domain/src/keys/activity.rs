@@ -1,10 +1,10 @@
 //! The port to what is noted of the use of API keys.
 
 use async_trait::async_trait;
-use time::{Date, OffsetDateTime};
+use time::Date;
 
 use crate::ids::{KeyId, OrganisationId};
-use crate::keys::answer::{AnswerCode, AnswerCount};
+use crate::keys::answer::{AnswerCount, KeyAnswer};
 use crate::keys::api_key::KeyDigest;
 use crate::keys::check::KeyHolder;
 use crate::keys::refusal::Refusal;
@@ -24,9 +24,9 @@ pub trait KeyActivity: Send + Sync {
     /// [`REFUSALS_KEPT`]: crate::REFUSALS_KEPT
     fn note_refusal(&self, key: &KeyDigest, refusal: Refusal);
 
-    /// Counts an answer to a request with this key: its code, and the fields that it named. Returns at once; the
-    /// count is stored a little later.
-    fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, code: AnswerCode, fields: &[&'static str]);
+    /// Counts an answer to a request with this key by its code and the fields that it named, and remembers its client.
+    /// Returns at once; both are stored a little later.
+    fn note_answer(&self, key: &KeyDigest, answer: KeyAnswer, fields: &[&'static str]);
 
     /// The holder of a key, if it is known without a look into the store.
     fn known_holder(&self, key: &KeyDigest) -> Option<KeyHolder>;

@@ -1,10 +1,23 @@
 //! How requests with a key were answered.
 
-use time::{Date, Duration};
+use time::{Date, Duration, OffsetDateTime};
+
+use crate::keys::client::KeyClient;
 
 /// The interface's code for an answer. The domain counts answers by their code and does not know what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AnswerCode(pub u16);
+
+/// An answer to a request with a key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyAnswer {
+    /// When it was given.
+    pub at: OffsetDateTime,
+    /// Its code.
+    pub code: AnswerCode,
+    /// The client, if the key was accepted.
+    pub client: Option<KeyClient>,
+}
 
 /// How long the counts of a key's answers are kept: the span of the usage chart.
 pub const ANSWERS_KEPT: Duration = Duration::days(30);

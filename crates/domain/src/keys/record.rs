@@ -17,6 +17,10 @@ pub struct KeyRecord {
     pub created_at: OffsetDateTime,
     /// When a request was last accepted with it, to within about a minute.
     pub last_used_at: Option<OffsetDateTime>,
+    /// The address that it was last used from, to within seconds. None: not known, or too long ago.
+    pub last_address: Option<String>,
+    /// What the client of the last use called itself.
+    pub last_program: Option<String>,
     /// When it expires; none: never.
     pub expires_at: Option<OffsetDateTime>,
     /// The name of the member who made it; none: an operator did.
@@ -114,6 +118,8 @@ mod tests {
             hint: "abcd".to_owned(),
             created_at: EARLIER,
             last_used_at: None,
+            last_address: None,
+            last_program: None,
             expires_at,
             created_by: None,
             suspended_at: None,

@@ -11,6 +11,7 @@ use intake_domain::{
     UnknownField, authenticate, create_patient, validate_patient,
 };
 
+use crate::client_address::client;
 use crate::note::Note;
 use crate::patients::body::ReceivedBody;
 use crate::patients::prefer::{PREFERENCE_APPLIED, STRICT, is_strict};
@@ -65,7 +66,7 @@ async fn answer(
         _ => serve(purpose, request, payload, register.as_ref(), &digest, format.environment()).await,
     };
     let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
-    Note::add_key(&mut response, digest);
+    Note::add_key(&mut response, (digest, client(request)));
     if let Some((policy, allowance)) = limited {
         add_header(&mut response, RATE_LIMIT_POLICY, policy);
         add_header(&mut response, RATE_LIMIT, &allowance.header());

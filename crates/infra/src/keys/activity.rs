@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use diesel::prelude::*;
 use intake_domain::{
-    AnswerCode, AnswerCount, KeyActivity, KeyDigest, KeyHolder, KeyId, OrganisationId, REFUSALS_KEPT, Refusal,
-    RefusalReason, StoreError,
+    AnswerCode, AnswerCount, KeyActivity, KeyAnswer, KeyDigest, KeyHolder, KeyId, OrganisationId, REFUSALS_KEPT,
+    Refusal, RefusalReason, StoreError,
 };
 use time::{Date, OffsetDateTime};
 
@@ -40,9 +40,9 @@ impl KeyActivity for PostgresKeyActivity {
         }
     }
 
-    fn note_answer(&self, key: &KeyDigest, at: OffsetDateTime, code: AnswerCode, fields: &[&'static str]) {
+    fn note_answer(&self, key: &KeyDigest, answer: KeyAnswer, fields: &[&'static str]) {
         if let Some(holder) = self.directory.holder(key) {
-            self.uses.answers.note(holder, at, code, fields);
+            self.uses.answers.note(holder, answer, fields);
         }
     }
 

@@ -1,23 +1,24 @@
-//! How requests were answered: counted in memory for keys that exist, written every few seconds by the thread that
-//! writes the uses of keys. Never part of a request's transaction; a crash loses the last seconds.
+//! How requests were answered and from where they came: gathered in memory for keys that exist, written every few
+//! seconds by the thread that writes the uses of keys. Never part of a request's transaction; a crash loses the last
+//! seconds.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_query;
 use diesel::sql_types::{Array, BigInt, Date as SqlDate, Integer, Text, Uuid as SqlUuid};
-use intake_domain::{AnswerCode, KeyHolder};
+use intake_domain::{AnswerCode, KeyAnswer, KeyClient, KeyHolder};
 use time::{Date, OffsetDateTime, UtcOffset};
 
 use crate::keys::ids_of;
 
 /// Each thread counts in a shard of its own, so that busy workers do not wait for each other.
 const SHARDS: usize = 16;
-/// Counters in each shard; further ones are not counted until the next write.
+/// Counters, and clients, in each shard; further ones are not kept until the next write.
 const COUNTERS_MAX: usize = 5_000;
 
 /// What one counter of a key counts: answers on a day with a code, or those of them that named a field.
@@ -25,12 +26,22 @@ type Counted = (Date, AnswerCode, &'static str);
 
 type Counts = HashMap<(KeyHolder, Counted), i64>;
 
+/// The last client of a key, and when it was answered.
+pub(crate) type LastClient = (OffsetDateTime, KeyClient);
+
+/// What a thread has gathered.
+#[derive(Default)]
+struct Gathered {
+    counts: Counts,
+    clients: HashMap<KeyHolder, LastClient>,
+}
+
 /// Where answers are counted. Clones share what they gather.
 #[derive(Clone)]
 pub(crate) struct KeyAnswers(Arc<Shared>);
 
 struct Shared {
-    shards: [Mutex<Counts>; SHARDS],
+    shards: [Mutex<Gathered>; SHARDS],
     dropped: AtomicUsize,
 }
 
@@ -41,13 +52,17 @@ impl Default for KeyAnswers {
 }
 
 impl KeyAnswers {
-    /// Counts an answer.
-    pub(crate) fn note(&self, holder: KeyHolder, at: OffsetDateTime, code: AnswerCode, fields: &[&'static str]) {
+    /// Counts an answer, and remembers its client.
+    pub(crate) fn note(&self, holder: KeyHolder, answer: KeyAnswer, fields: &[&'static str]) {
+        let KeyAnswer { at, code, client } = answer;
         let Some(shard) = self.0.shards.get(own_shard()) else { return };
         let day = at.to_offset(UtcOffset::UTC).date();
-        let mut counts = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gathered = lock(shard);
         for field in std::iter::once(&"").chain(fields) {
-            self.add(&mut counts, (holder, (day, code, field)), 1);
+            self.add(&mut gathered.counts, (holder, (day, code, field)), 1);
+        }
+        if let Some(client) = client {
+            remember(&mut gathered.clients, holder, (at, client));
         }
     }
 
@@ -55,7 +70,7 @@ impl KeyAnswers {
     pub(crate) fn take(&self) -> Vec<(KeyHolder, (Counted, i64))> {
         let mut all = Counts::new();
         for shard in &self.0.shards {
-            for (counted, count) in shard.lock().unwrap_or_else(PoisonError::into_inner).drain() {
+            for (counted, count) in lock(shard).counts.drain() {
                 *all.entry(counted).or_default() += count;
             }
         }
@@ -67,11 +82,27 @@ impl KeyAnswers {
         let mut shards = self.0.shards.iter().cycle();
         for part in counts.chunks(COUNTERS_MAX / 2) {
             let Some(shard) = shards.next() else { return };
-            let mut into = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut into = lock(shard);
             for (holder, (counted, count)) in part {
-                self.add(&mut into, (*holder, *counted), *count);
+                self.add(&mut into.counts, (*holder, *counted), *count);
             }
         }
+    }
+
+    /// Takes the last client of each key.
+    pub(crate) fn take_clients(&self) -> Vec<(KeyHolder, LastClient)> {
+        let mut all = HashMap::new();
+        for shard in &self.0.shards {
+            lock(shard).clients.drain().for_each(|(holder, client)| remember(&mut all, holder, client));
+        }
+        all.into_iter().collect()
+    }
+
+    /// Takes back clients that could not be written, unless there are later ones.
+    pub(crate) fn give_back_clients(&self, clients: &[(KeyHolder, LastClient)]) {
+        let Some(shard) = self.0.shards.first() else { return };
+        let mut into = lock(shard);
+        clients.iter().for_each(|(holder, client)| remember(&mut into.clients, *holder, *client));
     }
 
     /// How many counters found no room since the last call.
@@ -86,6 +117,20 @@ impl KeyAnswers {
             counts.insert(counted, more);
         } else {
             self.0.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn lock(shard: &Mutex<Gathered>) -> MutexGuard<'_, Gathered> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps a client in place of the key's earlier one.
+fn remember(clients: &mut HashMap<KeyHolder, LastClient>, holder: KeyHolder, client: LastClient) {
+    if clients.len() < COUNTERS_MAX || clients.contains_key(&holder) {
+        let last = clients.entry(holder).or_insert(client);
+        if last.0 <= client.0 {
+            *last = client;
         }
     }
 }
@@ -126,6 +171,7 @@ pub(crate) fn write_answers(connection: &mut PgConnection, answers: &[(KeyHolder
 
 #[cfg(test)]
 mod tests {
+    use intake_domain::ClientProgram;
     use time::macros::datetime;
     use uuid::Uuid;
 
@@ -133,6 +179,10 @@ mod tests {
 
     const CREATED: AnswerCode = AnswerCode(201);
     const NOW: OffsetDateTime = datetime!(2025-12-03 10:30 UTC);
+
+    fn answer(code: AnswerCode) -> KeyAnswer {
+        KeyAnswer { at: NOW, code, client: None }
+    }
 
     fn holder(number: u32) -> KeyHolder {
         let id = Uuid::from_u128(u128::from(number));
@@ -144,7 +194,7 @@ mod tests {
         let answers = KeyAnswers::default();
         for round in 0..20_u16 {
             for number in 0..u32::try_from(COUNTERS_MAX).unwrap() {
-                answers.note(holder(number), NOW, AnswerCode(400 + round), &[]);
+                answers.note(holder(number), answer(AnswerCode(400 + round)), &[]);
             }
             let taken = answers.take();
             assert!(taken.len() <= SHARDS * COUNTERS_MAX, "{}", taken.len());
@@ -156,9 +206,32 @@ mod tests {
     #[test]
     fn counts_that_are_given_back_are_added_to() {
         let answers = KeyAnswers::default();
-        answers.note(holder(1), NOW, CREATED, &[]);
+        answers.note(holder(1), answer(CREATED), &[]);
         answers.give_back(&answers.take());
-        answers.note(holder(1), NOW, CREATED, &[]);
+        answers.note(holder(1), answer(CREATED), &[]);
         assert_eq!(answers.take(), [(holder(1), ((NOW.date(), CREATED, ""), 2))]);
+    }
+
+    #[test]
+    fn the_last_client_of_a_key_is_kept_whichever_thread_saw_it_and_what_is_given_back_is_no_later_one() {
+        let answers = KeyAnswers::default();
+        let client = |name: &str| KeyClient { address: None, program: ClientProgram::of(name.as_bytes()) };
+        let note = |seconds: i64, name: &str| {
+            let at = NOW + time::Duration::seconds(seconds);
+            answers.note(holder(1), KeyAnswer { at, client: Some(client(name)), ..answer(CREATED) }, &[]);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| note(2, "last")).join().unwrap();
+            scope.spawn(|| note(1, "first")).join().unwrap();
+        });
+        let taken = answers.take_clients();
+        assert_eq!(taken, [(holder(1), (NOW + time::Duration::seconds(2), client("last")))]);
+        note(3, "later");
+        answers.give_back_clients(&taken);
+        assert_eq!(answers.take_clients()[0].1.1, client("later"));
+        for number in 0..u32::try_from(COUNTERS_MAX).unwrap() + 10 {
+            answers.note(holder(number), KeyAnswer { client: Some(client("many")), ..answer(CREATED) }, &[]);
+        }
+        assert_eq!(answers.take_clients().len(), COUNTERS_MAX);
     }
 }

@@ -182,6 +182,10 @@ struct KeyRow {
     note: Option<String>,
     #[diesel(select_expression = key_uses::last_used_at.nullable())]
     last_used_at: Option<OffsetDateTime>,
+    #[diesel(select_expression = key_uses::last_address.nullable())]
+    last_address: Option<String>,
+    #[diesel(select_expression = key_uses::last_program.nullable())]
+    last_program: Option<String>,
     #[diesel(select_expression = key_uses::sent_in_clear_at.nullable())]
     sent_in_clear_at: Option<OffsetDateTime>,
 }
@@ -194,6 +198,8 @@ impl From<KeyRow> for KeyRecord {
             hint: row.hint,
             created_at: row.created_at,
             last_used_at: row.last_used_at,
+            last_address: row.last_address,
+            last_program: row.last_program,
             expires_at: row.expires_at,
             created_by: row.created_by,
             suspended_at: row.suspended_at,

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 mod activity;
 pub(crate) mod answers;
+pub(crate) mod clients;
 pub(crate) mod description;
 pub(crate) mod directory;
 mod expiring;

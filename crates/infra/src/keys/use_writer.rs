@@ -19,6 +19,7 @@ use crate::database::lasting::Lasting;
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure};
 use crate::keys::answers::write_answers;
+use crate::keys::clients::write_clients;
 use crate::keys::directory::KeyDirectory;
 use crate::keys::refusals::write_refusals;
 use crate::keys::uses::{KeyUses, mark_sent_in_clear, write_uses};
@@ -28,7 +29,7 @@ use crate::vital_thread::{Pulse, spawn_vital};
 
 /// How often to look for what is due: a first use shows up this soon.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
-/// Counts of answers, and refusals, are written once in this many intervals: nobody waits for them.
+/// Counts of answers, clients and refusals are written once in this many intervals: nobody waits for them.
 const ANSWERS_EVERY: u64 = 5;
 /// Rows in one statement: even a slow database writes them in a fraction of the time-out.
 const PART_MAX: usize = 1_000;
@@ -116,6 +117,8 @@ impl Writing {
         if has_answers {
             let answers = &uses.answers;
             self.write_rows(&mut outcome, shards, answers.take(), write_answers, |part| answers.give_back(part));
+            let clients = answers.take_clients();
+            self.write_rows(&mut outcome, shards, clients, write_clients, |part| answers.give_back_clients(part));
             let refused = uses.take_refused();
             self.write_rows(&mut outcome, shards, refused, write_refusals, |part| uses.give_back_refused(part));
         }

@@ -13,7 +13,7 @@ use crate::database::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 use crate::organisations::row::OrganisationRow;
-use crate::schema::{key_answers, key_refusals, organisations};
+use crate::schema::{key_answers, key_refusals, key_uses, organisations};
 
 /// How long to wait for statements that began while the keys were active.
 const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tries: 5, pause: Duration::from_secs(1) };
@@ -67,6 +67,8 @@ pub fn erase_organisation(
     let recorded = connection.transaction(|connection| {
         diesel::delete(key_refusals::table.filter(key_refusals::organisation_id.eq(id))).execute(connection)?;
         diesel::delete(key_answers::table.filter(key_answers::organisation_id.eq(id))).execute(connection)?;
+        let unknown = (key_uses::last_address.eq(None::<&str>), key_uses::last_program.eq(None::<&str>));
+        diesel::update(key_uses::table.filter(key_uses::organisation_id.eq(id))).set(unknown).execute(connection)?;
         let patients = if erased == 1 { "1 patient".to_owned() } else { format!("{erased} patients") };
         record(connection, id, Action::OrganisationErased, &patients, audit)
     });
