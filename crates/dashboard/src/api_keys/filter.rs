@@ -11,15 +11,21 @@ use crate::page::notice::redirect_with_notice;
 
 /// For how long a key that is over stays among the others: long enough to see what was done last.
 const RECENT: Duration = Duration::days(7);
+/// The longest time without a use that can be asked for: ten years.
+const UNUSED_MAX: u16 = 3_650;
+/// What to say about a text that is no number of days.
+const NO_NUMBER: &str = "Enter a number of days from 1 to 3650.";
 /// Fewer keys than this need neither search nor order.
 const FEW: u64 = 10;
 
 /// The search, status, order and page that were asked for.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Filter {
     q: String,
     show: Show,
+    /// For how many days the keys were not used. Empty: no matter.
+    unused: String,
     sort: Sort,
     page: u32,
     /// The page on which an action began, and to which it leads back.
@@ -78,9 +84,27 @@ impl Filter {
         &self.q
     }
 
+    /// The days without a use, as typed.
+    pub(crate) fn unused(&self) -> &str {
+        &self.unused
+    }
+
+    /// What is wrong with the days.
+    pub(crate) fn unused_error(&self) -> Option<&'static str> {
+        (!self.unused.trim().is_empty() && self.unused_days().is_none()).then_some(NO_NUMBER)
+    }
+
+    fn unused_days(&self) -> Option<u16> {
+        self.unused.trim().parse().ok().filter(|days| (1..=UNUSED_MAX).contains(days))
+    }
+
     /// Whether a form to search and sort is of use.
     pub(crate) fn is_useful(&self, keys: u64) -> bool {
-        keys > FEW || !self.q.is_empty() || self.show != Show::Current || self.sort != Sort::Newest
+        keys > FEW
+            || !self.q.is_empty()
+            || !self.unused.is_empty()
+            || self.show != Show::Current
+            || self.sort != Sort::Newest
     }
 
     pub(crate) fn statuses(&self) -> [Choice; 5] {
@@ -119,7 +143,8 @@ impl Filter {
             Sort::Used => KeyOrder::Used,
             Sort::Expires => KeyOrder::Expires,
         };
-        KeySearch { text: self.q.clone(), scope, order, page: self.page }
+        let unused_since = self.unused_days().map(|days| now - Duration::days(days.into()));
+        KeySearch { text: self.q.clone(), scope, unused_since, order, page: self.page }
     }
 
     pub(crate) fn selection(&self, found: &KeyPage) -> Selection {
@@ -143,6 +168,7 @@ impl Filter {
         let fields = [
             ("q", Some(self.q.clone()).filter(|q| !q.is_empty())),
             ("show", show.map(str::to_owned)),
+            ("unused", Some(self.unused.clone()).filter(|days| !days.is_empty())),
             ("sort", sort.map(str::to_owned)),
             ("page", page),
             ("at", (self.at == Place::Key).then(|| "key".to_owned())),
@@ -165,8 +191,7 @@ impl Filter {
 
     /// The address of the list with this search.
     pub(crate) fn list(&self) -> String {
-        let list = Self { q: self.q.clone(), show: self.show, sort: self.sort, page: self.page, ..Self::default() };
-        format!("/settings/api-keys{}", list.query())
+        format!("/settings/api-keys{}", Self { at: Place::List, ..self.clone() }.query())
     }
 
     /// The address of the page that something was begun on.
@@ -188,7 +213,7 @@ impl Filter {
 
     /// The address of another page of the same search.
     fn link_to(&self, page: u32) -> String {
-        Self { q: self.q.clone(), show: self.show, sort: self.sort, page, ..Self::default() }.list()
+        Self { page, ..self.clone() }.list()
     }
 }
 

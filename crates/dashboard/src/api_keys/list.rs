@@ -16,6 +16,8 @@ use crate::page::moment::{Moment, exact, relative};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Visitor;
 
+/// A key that was not used for so long may have been forgotten.
+const UNUSED: Duration = Duration::days(30);
 /// Time enough to replace a key before it expires.
 const SOON: Duration = Duration::days(7);
 
@@ -39,6 +41,8 @@ pub(crate) struct KeyRow {
     pub(crate) created_at: Moment,
     pub(crate) created_by: String,
     pub(crate) last_used_at: Option<Moment>,
+    /// For how long nothing has used the key, if that is long.
+    pub(crate) unused: Option<String>,
     /// The address that the key was last used from, and what the client called itself.
     pub(crate) client: Option<String>,
     pub(crate) status: &'static str,
@@ -77,7 +81,8 @@ pub(crate) async fn page(
         filter: &filter,
         selection: filter.selection(&found),
     };
-    render(StatusCode::OK, &page)
+    let is_wrong = filter.unused_error().is_some();
+    render(if is_wrong { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK }, &page)
 }
 
 impl KeyRow {
@@ -106,6 +111,7 @@ impl KeyRow {
             created_at: exact(key.created_at),
             created_by: by(&key.created_by),
             last_used_at: key.last_used_at.map(relative),
+            unused: unused(key, now).filter(|_| !is_over),
             client: Some(client.join(", ")).filter(|client| !client.is_empty()),
             status,
             status_class,
@@ -118,4 +124,12 @@ impl KeyRow {
             is_over,
         }
     }
+}
+
+/// For how long nothing has used a key, if that is long.
+fn unused(key: &KeyRecord, now: OffsetDateTime) -> Option<String> {
+    let since = key.last_used_at.unwrap_or(key.created_at);
+    let days = (now - since).whole_days();
+    let words = if key.last_used_at.is_some() { "Unused for" } else { "Never used in" };
+    (now - since >= UNUSED).then(|| format!("{words} {days} days"))
 }

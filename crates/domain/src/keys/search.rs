@@ -14,6 +14,8 @@ pub struct KeySearch {
     pub text: String,
     /// Which of them.
     pub scope: KeyScope,
+    /// Given: only keys that were made before this moment and not used since.
+    pub unused_since: Option<OffsetDateTime>,
     /// The order of the pages.
     pub order: KeyOrder,
     /// The page, from 1 on. One after the last counts as the last.

@@ -3,7 +3,7 @@
 use diesel::data_types::PgInterval;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Bool, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{KEYS_PER_PAGE, KeyId, KeyOrder, KeyPage, KeyRecord, KeyScope, KeySearch, KeySuccessor};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -13,8 +13,13 @@ use crate::schema::{api_keys, key_uses, organisations};
 
 /// Characters of a hint.
 const HINT_LENGTH: usize = 4;
-/// Keys whose name or hint fits what was typed.
-const IS_NAMED: &str = "(key.name ILIKE $2 OR key.hint = $3)";
+/// Keys whose name or hint fits what was typed, and which were not used since `$6`.
+const FITS: &str =
+    "(key.name ILIKE $2 OR key.hint = $3) AND ($6 IS NULL OR coalesce(used.last_used_at, key.created_at) < $6)";
+/// The keys of the organisation, with their uses.
+const FROM: &str = "FROM api_keys AS key
+    LEFT JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
+    WHERE key.organisation_id = $1 AND $4 IS NOT NULL AND $5 IS NOT NULL";
 
 /// All keys of an organisation, the oldest first. None: there is no such organisation.
 pub(super) fn all(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Option<Vec<KeyRecord>>> {
@@ -70,9 +75,8 @@ pub(super) fn search(
     let since = if let KeyScope::Current(since) = search.scope { since } else { now };
     let scope = is_within(search.scope);
     let counts = format!(
-        "SELECT count(*) FILTER (WHERE {IS_NAMED} AND {scope}) AS found, count(*) FILTER (WHERE {IS_NAMED}) AS found_in_any_scope,
-            count(*) AS total, EXISTS (SELECT FROM key_uses WHERE organisation_id = $1 AND last_used_at IS NOT NULL) AS is_any_used
-         FROM api_keys AS key WHERE key.organisation_id = $1 AND $4 IS NOT NULL AND $5 IS NOT NULL"
+        "SELECT count(*) FILTER (WHERE {FITS} AND {scope}) AS found, count(*) FILTER (WHERE {FITS}) AS found_in_any_scope,
+            count(*) AS total, count(used.last_used_at) > 0 AS is_any_used {FROM}"
     );
     let counts: Counts = diesel::sql_query(counts)
         .bind::<SqlUuid, _>(organisation)
@@ -80,14 +84,12 @@ pub(super) fn search(
         .bind::<Text, _>(&hint)
         .bind::<Timestamptz, _>(now)
         .bind::<Timestamptz, _>(since)
+        .bind::<Nullable<Timestamptz>, _>(search.unused_since)
         .get_result(connection)?;
     let mut page = counts.of_page(search.page);
     page.page = page.page.clamp(1, page.pages());
     let ids = format!(
-        "SELECT key.id FROM api_keys AS key
-         LEFT JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
-         WHERE key.organisation_id = $1 AND {IS_NAMED} AND {scope} AND $4 IS NOT NULL AND $5 IS NOT NULL
-         ORDER BY {} LIMIT {KEYS_PER_PAGE} OFFSET {}",
+        "SELECT key.id {FROM} AND {FITS} AND {scope} ORDER BY {} LIMIT {KEYS_PER_PAGE} OFFSET {}",
         order(search.order),
         KEYS_PER_PAGE * (page.page - 1),
     );
@@ -97,6 +99,7 @@ pub(super) fn search(
         .bind::<Text, _>(&hint)
         .bind::<Timestamptz, _>(now)
         .bind::<Timestamptz, _>(since)
+        .bind::<Nullable<Timestamptz>, _>(search.unused_since)
         .load(connection)?;
     let ids: Vec<Uuid> = ids.into_iter().map(|found| found.id).collect();
     page.keys = some(connection, organisation, &ids)?;

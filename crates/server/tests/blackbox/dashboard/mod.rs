@@ -15,5 +15,6 @@ mod moments;
 mod notices;
 pub(crate) mod pages;
 mod typed_input;
+mod unused_keys;
 mod way_back;
 mod ways_in;
