@@ -25,6 +25,8 @@ CREATE TABLE audit_entries (
 
 CREATE INDEX audit_entries_by_time ON audit_entries (organisation_id, at, id);
 
+CREATE INDEX audit_entries_of_key ON audit_entries (organisation_id, key_id, at, id) WHERE key_id IS NOT NULL;
+
 -- For the newest entry of all organisations, by which a running service notices that the database was replaced.
 CREATE INDEX newest_audit_entry ON audit_entries (at);
 

@@ -9,7 +9,7 @@ use csv::{QuoteStyle, Terminator, WriterBuilder};
 use intake_domain::{AuditEntry, AuditLog, EntryPosition, timestamp};
 use intake_edge as edge;
 
-use crate::activity::entry::{actor, email, phrase};
+use crate::activity::entry::{actor, email, member_id, phrase};
 use crate::activity::filter::Filter;
 use crate::page::error::PageError;
 use crate::page::visitor::Administrator;
@@ -21,7 +21,9 @@ const ENTRIES_MAX: usize = 10_000;
 pub(crate) const ENTRIES_MAX_TEXT: &str = "10,000";
 /// Byte order mark: Excel recognises UTF-8 by it, and would garble names without it.
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
-const HEADER: [&str; 8] = ["Time (UTC)", "Who", "Email", "What", "To what", "IP address", "Reason", "Key ID"];
+const COLUMNS: usize = 10;
+const HEADER: [&str; COLUMNS] =
+    ["Time (UTC)", "Who", "Email", "What", "To what", "IP address", "Reason", "Key ID", "Member ID", "Entry ID"];
 
 pub(crate) async fn download(
     Administrator(visitor): Administrator,
@@ -58,13 +60,17 @@ fn write(entries: &[AuditEntry]) -> Result<Vec<u8>, csv::Error> {
         let (address, reason) = (entry.address.as_deref(), entry.reason.as_deref());
         let (address, reason) = (address.unwrap_or_default(), reason.unwrap_or_default());
         let key_id = entry.key.as_ref().map(|key| key.id.to_string()).unwrap_or_default();
-        let cells = [&at, &who, email(&entry.actor), &phrase, &entry.subject, address, reason, &key_id];
+        let (member_id, id) = (member_id(&entry.actor), entry.id.to_string());
+        let email = email(&entry.actor);
+        let cells = [&at, &who, email, &phrase, &entry.subject, address, reason, &key_id, &member_id, &id];
         writer.write_record(cells.map(|text| harmless(text).into_owned()))?;
     }
     if entries.len() > ENTRIES_MAX {
         let notice =
             format!("There are older entries: a file holds {ENTRIES_MAX_TEXT}. Choose fewer days to get them.");
-        writer.write_record([notice.as_str(), "", "", "", "", "", "", ""])?;
+        let mut cells = [""; COLUMNS];
+        cells[0] = &notice;
+        writer.write_record(cells)?;
     }
     writer.into_inner().map_err(|error| error.into_error().into())
 }

@@ -50,6 +50,14 @@ pub(crate) fn email(actor: &RecordedActor) -> &str {
     }
 }
 
+/// The member's id, which stays the same whatever the member is called.
+pub(crate) fn member_id(actor: &RecordedActor) -> String {
+    match actor {
+        RecordedActor::Member { id: Some(id), .. } => id.to_string(),
+        RecordedActor::Member { id: None, .. } | RecordedActor::Operator(_) | RecordedActor::Stranger => String::new(),
+    }
+}
+
 /// What was done, before the name of what it was done to.
 pub(crate) fn phrase(action: &RecordedAction) -> String {
     match action {

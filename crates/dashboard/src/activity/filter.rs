@@ -1,6 +1,6 @@
 //! Which entries of the audit log are shown, as the address of the page says.
 
-use intake_domain::{ActionKind, EntryFilter};
+use intake_domain::{ActionKind, EntryFilter, KeyId};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use time::{Date, Duration, OffsetDateTime};
@@ -24,6 +24,8 @@ const KINDS: [(&str, &str, ActionKind); 6] = [
 pub(crate) struct Filter {
     pub(crate) kind: String,
     pub(crate) person: String,
+    /// The id of an API key. Empty: all entries.
+    pub(crate) key: String,
     /// The first day.
     pub(crate) from: String,
     /// The last day.
@@ -35,27 +37,34 @@ pub(crate) struct Filter {
     pub(crate) after: String,
 }
 
-/// Why the days select nothing.
+/// Why nothing can be looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BadDays {
+pub(crate) enum BadFilter {
     NoDay,
     Reversed,
+    NoKey,
 }
 
 impl Filter {
     /// The same for the log.
-    pub(crate) fn to_entry_filter(&self) -> Result<EntryFilter, BadDays> {
+    pub(crate) fn to_entry_filter(&self) -> Result<EntryFilter, BadFilter> {
         let (first, last) = (parse_day(&self.from)?, parse_day(&self.until)?);
         if first.zip(last).is_some_and(|(first, last)| first > last) {
-            return Err(BadDays::Reversed);
+            return Err(BadFilter::Reversed);
         }
         let begin = |day: Date| -> OffsetDateTime { day.midnight().assume_offset(here(&self.utc_offset)) };
         Ok(EntryFilter {
             kind: KINDS.iter().find(|(value, ..)| *value == self.kind).map(|(.., kind)| *kind),
+            key: self.key()?,
             person: Some(self.person.trim().to_owned()).filter(|person| !person.is_empty()),
             from: first.map(begin),
             until: last.map(|day| begin(day.saturating_add(Duration::DAY))),
         })
+    }
+
+    fn key(&self) -> Result<Option<KeyId>, BadFilter> {
+        let key = Some(&self.key).filter(|key| !key.is_empty());
+        key.map(|key| key.parse()).transpose().map_err(|_| BadFilter::NoKey)
     }
 
     /// The type of the field that shows this text.
@@ -72,7 +81,7 @@ impl Filter {
 
     /// Whether anything is left out.
     pub(crate) fn is_narrow(&self) -> bool {
-        [&self.kind, &self.person, &self.from, &self.until].iter().any(|text| !text.is_empty())
+        [&self.kind, &self.person, &self.key, &self.from, &self.until].iter().any(|text| !text.is_empty())
     }
 
     /// The address of a page with the same filter, beside an entry (`before=…`), if one is given.
@@ -81,6 +90,7 @@ impl Filter {
         let filter = [
             ("kind", self.kind.as_str()),
             ("person", &self.person),
+            ("key", &self.key),
             ("from", &self.from),
             ("until", &self.until),
             ("utc_offset", offset),
@@ -92,11 +102,11 @@ impl Filter {
     }
 }
 
-fn parse_day(text: &str) -> Result<Option<Date>, BadDays> {
+fn parse_day(text: &str) -> Result<Option<Date>, BadFilter> {
     if text.is_empty() {
         return Ok(None);
     }
-    day::parse(text).map(Some).ok_or(BadDays::NoDay)
+    day::parse(text).map(Some).ok_or(BadFilter::NoDay)
 }
 
 #[cfg(test)]
@@ -116,7 +126,7 @@ mod tests {
         assert_eq!((in_utc.from, in_utc.until), (Some(datetime!(2026-03-02 0:00 UTC)), None));
         assert!(Filter { until: "2.3.2026".to_owned(), ..Filter::default() }.to_entry_filter().is_err());
         let reversed = Filter { from: day(), until: "1/3/2026".to_owned(), ..Filter::default() };
-        assert_eq!(reversed.to_entry_filter().err(), Some(BadDays::Reversed));
+        assert_eq!(reversed.to_entry_filter().err(), Some(BadFilter::Reversed));
     }
 
     #[test]

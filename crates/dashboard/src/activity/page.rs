@@ -4,11 +4,12 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use askama::Template;
-use intake_domain::{AuditEntry, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition};
+use intake_domain::{AuditEntry, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition, KeyStore};
 
 use crate::activity::csv::ENTRIES_MAX_TEXT;
 use crate::activity::entry::EntryRow;
-use crate::activity::filter::{BadDays, Filter};
+use crate::activity::filter::{BadFilter, Filter};
+use crate::api_keys::own_key;
 use crate::page::day::NO_DAY;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
@@ -25,6 +26,8 @@ const FILE: &str = "/settings/activity.csv";
 struct ActivityPage<'a> {
     shell: Shell,
     filter: &'a Filter,
+    /// The key that the entries are about, if only one is asked for.
+    key: Option<AboutKey>,
     day_error: Option<&'static str>,
     entries: Vec<EntryRow>,
     newer: Option<String>,
@@ -37,17 +40,33 @@ struct ActivityPage<'a> {
     entries_max: &'static str,
 }
 
+/// How the page names a key.
+struct AboutKey {
+    id: String,
+    name: String,
+    hint: String,
+}
+
 pub(crate) async fn page(
     Administrator(visitor): Administrator,
     filter: Option<Query<Filter>>,
     log: Data<dyn AuditLog>,
+    keys: Data<dyn KeyStore>,
 ) -> Result<HttpResponse, PageError> {
     let filter = filter.map(Query::into_inner).unwrap_or_default();
+    let key = match filter.key.as_str() {
+        "" => None,
+        id => {
+            let key = own_key(&visitor, id, keys.as_ref()).await?;
+            Some(AboutKey { id: key.id.to_string(), name: key.name, hint: key.hint })
+        }
+    };
     let shell = Shell::new("activity", &visitor);
     let file = filter.link(FILE, None);
     let mut page = ActivityPage {
         shell,
         filter: &filter,
+        key,
         day_error: None,
         entries: vec![],
         newer: None,
@@ -61,8 +80,9 @@ pub(crate) async fn page(
         Ok(entries) => entries,
         Err(error) => {
             page.day_error = Some(match error {
-                BadDays::NoDay => NO_DAY,
-                BadDays::Reversed => "The first day is after the last one.",
+                BadFilter::NoKey => return Err(PageError::NotFound),
+                BadFilter::NoDay => NO_DAY,
+                BadFilter::Reversed => "The first day is after the last one.",
             });
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }

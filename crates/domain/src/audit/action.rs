@@ -216,6 +216,8 @@ pub enum RecordedActor {
     Operator(Option<String>),
     /// A member, with the name and the email address of that moment. Entries of earlier programs have no address.
     Member {
+        /// Stays when name and address change. Entries of earlier programs have none.
+        id: Option<MemberId>,
         /// The name that other members saw.
         name: String,
         /// The address that the member signed in with.

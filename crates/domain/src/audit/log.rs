@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use crate::audit::action::AuditEntry;
 use crate::audit::kind::ActionKind;
-use crate::ids::{AuditEntryId, OrganisationId};
+use crate::ids::{AuditEntryId, KeyId, OrganisationId};
 use crate::store_error::StoreError;
 
 /// Which entries are looked for; by itself, all.
@@ -13,6 +13,8 @@ use crate::store_error::StoreError;
 pub struct EntryFilter {
     /// Only those of this kind. Actions that a newer program recorded are of no kind.
     pub kind: Option<ActionKind>,
+    /// Only those about this API key.
+    pub key: Option<KeyId>,
     /// Only those that a person did or that were done to one: part of a name or email address, in any case. A member is
     /// found by today's name and address, too, whatever they were when the member acted.
     pub person: Option<String>,

@@ -5,7 +5,7 @@ use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use intake_domain::{
     Action, Actor, AuditContext, AuditEntry, AuditEntryId, AuditLog, AuditedKey, ENTRIES_SEARCHED, EntryFilter,
-    EntryPage, EntryPosition, Name, OrganisationId, RecordedAction, RecordedActor, StoreError,
+    EntryPage, EntryPosition, MemberId, Name, OrganisationId, RecordedAction, RecordedActor, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -112,7 +112,7 @@ fn entries(
     Ok((rows, last.filter(|_| !is_enough).map(|(_, id)| id)))
 }
 
-/// The organisation's entries of these days, from the one beside which they begin.
+/// The organisation's entries of these days and this key, from the one beside which they begin.
 fn in_order(
     organisation: Uuid,
     filter: &EntryFilter,
@@ -120,6 +120,9 @@ fn in_order(
     beside: Option<(OffsetDateTime, Uuid)>,
 ) -> audit_entries::BoxedQuery<'static, Pg> {
     let mut all = audit_entries::table.filter(audit_entries::organisation_id.eq(organisation)).into_boxed();
+    if let Some(key) = filter.key {
+        all = all.filter(audit_entries::key_id.eq(*key.as_uuid()));
+    }
     if let Some(from) = filter.from {
         all = all.filter(audit_entries::at.ge(from));
     }
@@ -268,6 +271,7 @@ struct EntryRow {
     at: OffsetDateTime,
     action: String,
     actor: Option<String>,
+    actor_id: Option<Uuid>,
     actor_email: Option<String>,
     operator: Option<String>,
     subject: String,
@@ -279,11 +283,12 @@ struct EntryRow {
 
 impl EntryRow {
     fn into_entry(self, organisation_id: OrganisationId) -> AuditEntry {
-        let Self { id, at, action, actor, actor_email, operator, subject, address, reason, key_id, key_hint } = self;
+        let Self { id, at, action, actor, actor_id, actor_email, operator, subject, .. } = self;
+        let Self { address, reason, key_id, key_hint, .. } = self;
         let action = RecordedAction::named(action);
         let actor = match (operator, actor) {
             (Some(name), _) => RecordedActor::Operator(Some(name)),
-            (None, Some(name)) => RecordedActor::Member { name, email: actor_email },
+            (None, Some(name)) => RecordedActor::Member { id: actor_id.map(MemberId::from), name, email: actor_email },
             (None, None) => action.unnamed_actor(),
         };
         let key = key_id.zip(key_hint).map(|(id, hint)| AuditedKey { id: id.into(), hint });

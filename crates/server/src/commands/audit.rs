@@ -77,7 +77,7 @@ async fn follow(arguments: &AuditArguments, database: Database, stop: &Stop) -> 
 fn value_of(entry: &AuditEntry) -> Value {
     let (kind, name, email) = match &entry.actor {
         RecordedActor::Operator(name) => ("operator", name.as_deref(), None),
-        RecordedActor::Member { name, email } => ("member", Some(name.as_str()), email.as_deref()),
+        RecordedActor::Member { name, email, .. } => ("member", Some(name.as_str()), email.as_deref()),
         RecordedActor::Stranger => ("stranger", None, None),
     };
     json!({
@@ -98,8 +98,8 @@ fn line_of(entry: &AuditEntry) -> String {
     let actor = match &entry.actor {
         RecordedActor::Operator(Some(name)) => format!("operator {name}"),
         RecordedActor::Operator(None) => "an operator".to_owned(),
-        RecordedActor::Member { name, email: Some(email) } => format!("{name} <{email}>"),
-        RecordedActor::Member { name, email: None } => name.clone(),
+        RecordedActor::Member { name, email: Some(email), .. } => format!("{name} <{email}>"),
+        RecordedActor::Member { name, email: None, .. } => name.clone(),
         RecordedActor::Stranger => "someone".to_owned(),
     };
     let address = entry.address.as_ref().map(|address| format!(" from {address}")).unwrap_or_default();

@@ -4,7 +4,7 @@
 use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, wait_for};
 
-use crate::fixtures::{Member, TestApp, accept, between, service};
+use crate::fixtures::{Member, TestApp, accept, between, create_key, service};
 
 /// What a page shows as done, entry by entry.
 fn shown(page: &str) -> Vec<String> {
@@ -100,13 +100,13 @@ fn the_file_holds_all_that_fits_and_nothing_that_a_spreadsheet_would_run() {
     let text = text.strip_prefix('\u{FEFF}').unwrap();
     assert!(
         text.starts_with(
-            "\"Time (UTC)\",\"Who\",\"Email\",\"What\",\"To what\",\"IP address\",\"Reason\",\"Key ID\"\r\n"
+            "\"Time (UTC)\",\"Who\",\"Email\",\"What\",\"To what\",\"IP address\",\"Reason\",\"Key ID\",\"Member ID\",\"Entry ID\"\r\n"
         ),
         "{}",
         &text[..200]
     );
     assert!(text.contains(
-        "\"2025-03-02T23:59:30.000Z\",\"Zoë, \"\"Z\"\"\n2\",\"\",\"revoked the key\",\"key_revoked 0\",\"\",\"\",\"\"\r\n"
+        "\"2025-03-02T23:59:30.000Z\",\"Zoë, \"\"Z\"\"\n2\",\"\",\"revoked the key\",\"key_revoked 0\",\"\",\"\",\"\",\"\",\""
     ));
     assert_eq!(text.matches("\"'=HYPERLINK(").count(), 2_500);
     assert_eq!(text.matches("\r\n").count(), 1 + 2_501);
@@ -280,4 +280,47 @@ fn a_search_looks_at_ten_thousand_entries_and_goes_on_from_there() {
     assert!(!newest.contains("looked at 10,000 entries") && newest.contains(">Older<"), "enough was found");
     let file = ada.get("/settings/activity.csv?person=oldest").text();
     assert!(file.contains("the oldest key") && file.lines().count() == 2, "a file is complete: {file}");
+}
+
+#[test]
+fn the_page_of_a_key_leads_to_what_was_done_to_it() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    create_key(&browser, "Front desk");
+    browser.press("Done");
+    let (other, _) = app.clinic.key();
+    browser.press("Front desk");
+    browser.press("Add note");
+    browser.fill("Note", "Call Dana");
+    browser.press("Save note");
+    browser.wait_for("Note saved.");
+    browser.press("Activity of this key");
+    browser.wait_for("changed the note about the key Front desk");
+    assert!(browser.text().contains("created the key Front desk"));
+    assert!(!browser.text().contains("Test key") && !browser.text().contains("joined as"), "{}", browser.text());
+    browser.fill("Person", "nobody");
+    browser.press("Apply");
+    browser.wait_for("No activity found.");
+    assert!(browser.text().contains("Only activity about the key Front desk"));
+    browser.press("Front desk");
+    browser.wait_for("Requests in the last 30 days");
+
+    let ada = app.member("grace@clinic.example");
+    let query = format!("key={other}&kind=keys");
+    assert_eq!(see(&ada, &query), ["Test key"]);
+    let file = ada.get(&format!("/settings/activity.csv?key={other}")).text();
+    assert!(file.lines().count() == 2 && file.contains(&format!("\"{other}\",\"\",\"")), "{file}");
+    let with_ids = app
+        .database
+        .texts("SELECT concat_ws('\",\"', key_id, actor_id, id) FROM audit_entries WHERE action = 'key_noted'");
+    let file = ada.get("/settings/activity.csv?kind=keys").text();
+    assert!(file.contains(&format!("\"{}\"\r\n", with_ids[0])), "{file}");
+    let (foreign, _) = app.other_clinic().key();
+    for wrong in ["x".to_owned(), foreign.to_string()] {
+        assert_eq!(ada.get(&format!("/settings/activity?key={wrong}")).status, 404, "{wrong}");
+    }
+    assert_eq!(ada.get("/settings/activity.csv?key=x").status, 404);
+    let empty = ada.get(&format!("/settings/activity.csv?key={foreign}")).text();
+    assert_eq!(empty.lines().count(), 1, "nothing of another organisation");
 }
