@@ -41,7 +41,10 @@ CREATE TABLE api_keys (
     -- When the members got the mail about the coming expiry.
     expiry_announced_at timestamptz,
     -- A copy of the organisation's, because the insert of a patient reads only the row of its key.
-    suspended_at timestamptz
+    suspended_at timestamptz,
+    -- Since when the key is refused because a member or an operator paused it.
+    paused_at timestamptz,
+    paused_by text
 );
 
 CREATE INDEX api_keys_of_organisation ON api_keys (organisation_id, created_at);

@@ -26,7 +26,7 @@ use account::{
     choose_organisation, confirm, email, forgotten_password, name, page as account_page, passkeys, password,
     reset_password, second_factor, sessions, sign_in, sign_in_passkey,
 };
-use api_keys::{create, created, first_steps, list as key_list, note, rename, replace, revoke, usage};
+use api_keys::{create, created, first_steps, list as key_list, note, pause, rename, replace, revoke, usage};
 pub use mails::Mails;
 pub use members::invitation::invitation_path;
 pub use metrics::write_metrics;
@@ -164,6 +164,9 @@ fn pages() -> Scope {
         .route("/settings/api-keys/{key}/first-use", web::get().to(created::first_use))
         .route("/settings/api-keys/{key}/revoke", web::get().to(revoke::confirm))
         .route("/settings/api-keys/{key}/revoke", web::post().to(revoke::revoke))
+        .route("/settings/api-keys/{key}/pause", web::get().to(pause::confirm))
+        .route("/settings/api-keys/{key}/pause", web::post().to(pause::pause))
+        .route("/settings/api-keys/{key}/resume", web::post().to(pause::resume))
         .route("/settings/api-keys/{key}/rename", web::get().to(rename::page))
         .route("/settings/api-keys/{key}/rename", web::post().to(rename::rename))
         .route("/settings/api-keys/{key}/note", web::get().to(note::page))

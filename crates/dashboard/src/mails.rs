@@ -101,6 +101,8 @@ impl Mails {
         let (done, effect) = match change {
             KeyChange::Created => ("created", ""),
             KeyChange::Replaced => ("created a replacement for", ""),
+            KeyChange::Paused => ("paused", " Requests using it are refused until the key is resumed."),
+            KeyChange::Resumed => ("resumed", " Requests using it are accepted again."),
             KeyChange::Revoked => ("revoked", " Requests using it are refused."),
         };
         let text = format!(
@@ -112,6 +114,8 @@ impl Mails {
         let subject = match change {
             KeyChange::Created => format!("API key “{name}” was created"),
             KeyChange::Replaced => format!("API key “{name}” was replaced"),
+            KeyChange::Paused => format!("API key “{name}” was paused"),
+            KeyChange::Resumed => format!("API key “{name}” was resumed"),
             KeyChange::Revoked => format!("API key “{name}” was revoked"),
         };
         let others =
@@ -280,6 +284,8 @@ impl AccountChange {
 pub(crate) enum KeyChange {
     Created,
     Replaced,
+    Paused,
+    Resumed,
     Revoked,
 }
 

@@ -32,7 +32,7 @@ fn every_message_has_an_entry_and_every_entry_is_a_message() {
 }
 
 /// A client may compare these texts. Within version 1 of the interface one may be added to this list, and none changed.
-const STABLE: [&str; 48] = [
+const STABLE: [&str; 49] = [
     "An unexpected error occurred",
     "E.164 format is required, for example +61491570006",
     "Missing or invalid API key",
@@ -40,6 +40,7 @@ const STABLE: [&str; 48] = [
     "The API key belongs to the other environment",
     "The API key has a wrong checksum",
     "The API key has expired",
+    "The API key is paused",
     "The API key is malformed",
     "The API key is unknown",
     "The API key was revoked",

@@ -35,6 +35,8 @@ diesel::table! {
         note -> Nullable<Text>,
         expiry_announced_at -> Nullable<Timestamptz>,
         suspended_at -> Nullable<Timestamptz>,
+        paused_at -> Nullable<Timestamptz>,
+        paused_by -> Nullable<Text>,
     }
 }
 

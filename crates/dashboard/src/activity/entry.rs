@@ -106,6 +106,8 @@ fn known(action: Action) -> &'static str {
         Action::KeyCreated => "created the key",
         Action::KeyReplaced => "created a replacement for the key",
         Action::KeyRevoked => "revoked the key",
+        Action::KeyPaused => "paused the key",
+        Action::KeyResumed => "resumed the key",
         Action::KeyRenamed => "renamed the key",
         Action::KeyMarkCleared => "cleared the warning that it was sent unencrypted from the key",
         Action::KeyNoted => "changed the note about the key",

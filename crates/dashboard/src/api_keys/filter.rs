@@ -48,6 +48,7 @@ enum Show {
     #[default]
     Current,
     Active,
+    Paused,
     Expired,
     Revoked,
     All,
@@ -107,11 +108,12 @@ impl Filter {
             || self.sort != Sort::Newest
     }
 
-    pub(crate) fn statuses(&self) -> [Choice; 5] {
+    pub(crate) fn statuses(&self) -> [Choice; 6] {
         let choice = |value, text, show| (value, text, self.show == show);
         [
             choice("current", "Active and recently ended", Show::Current),
             choice("active", "Active", Show::Active),
+            choice("paused", "Paused", Show::Paused),
             choice("expired", "Expired", Show::Expired),
             choice("revoked", "Revoked", Show::Revoked),
             choice("all", "All", Show::All),
@@ -133,6 +135,7 @@ impl Filter {
         let scope = match self.show {
             Show::Current => KeyScope::Current(now - RECENT),
             Show::Active => KeyScope::Active,
+            Show::Paused => KeyScope::Paused,
             Show::Expired => KeyScope::Expired,
             Show::Revoked => KeyScope::Revoked,
             Show::All => KeyScope::All,

@@ -49,7 +49,12 @@ pub(crate) struct KeyRow {
     pub(crate) status_class: &'static str,
     /// Since when, or until when.
     pub(crate) status_at: Option<Moment>,
-    pub(crate) revoked_by: Option<String>,
+    /// When a paused key expires.
+    pub(crate) paused_until: Option<Moment>,
+    /// Who revoked or paused the key.
+    pub(crate) ended_by: Option<String>,
+    pub(crate) is_revoked: bool,
+    pub(crate) is_paused: bool,
     pub(crate) replacement: Option<&'static str>,
     pub(crate) can_be_replaced: bool,
     pub(crate) must_be_replaced: bool,
@@ -90,6 +95,7 @@ impl KeyRow {
         let (status, status_class, status_at) = match key.status(now) {
             KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(exact(at))),
             KeyStatus::Suspended(at) => ("Suspended", "expired", Some(exact(at))),
+            KeyStatus::Paused(at) => ("Paused", "paused", Some(exact(at))),
             KeyStatus::Expired(at) => ("Expired", "expired", Some(exact(at))),
             KeyStatus::ActiveUntil(at) => ("Active", "active", Some(exact(at))),
             KeyStatus::Active => ("Active", "active", None),
@@ -116,9 +122,16 @@ impl KeyRow {
             status,
             status_class,
             status_at,
-            revoked_by: key.revoked_at.map(|_| by(&key.revoked_by)),
+            ended_by: match key.status(now) {
+                KeyStatus::Revoked(_) => Some(by(&key.revoked_by)),
+                KeyStatus::Paused(_) => Some(by(&key.paused_by)),
+                _ => None,
+            },
+            paused_until: key.expires_at.filter(|_| key.paused_at.is_some() && !is_over).map(exact),
+            is_revoked: key.revoked_at.is_some(),
+            is_paused: key.paused_at.is_some(),
             replacement,
-            can_be_replaced: key.successor.is_none(),
+            can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
             must_be_replaced: key.must_be_replaced(now),
             expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= SOON).map(relative),
             is_over,

@@ -17,6 +17,7 @@ pub(crate) mod filter;
 pub(crate) mod first_steps;
 pub(crate) mod list;
 pub(crate) mod note;
+pub(crate) mod pause;
 pub(crate) mod refusals;
 pub(crate) mod rename;
 pub(crate) mod replace;
@@ -58,7 +59,9 @@ impl From<ManageKeysError> for PageError {
             ManageKeysError::NoSuchOrganisation(_)
             | ManageKeysError::OrganisationClosed(_)
             | ManageKeysError::NoSuchKey(_) => Self::NotFound,
-            ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace => Self::BadForm,
+            ManageKeysError::AlreadyMade | ManageKeysError::NothingToReplace | ManageKeysError::KeyIsOver(_) => {
+                Self::BadForm
+            }
             ManageKeysError::OrganisationSuspended(_) => Self::OrganisationSuspended,
             ManageKeysError::TooManyKeys => Self::TooManyKeys,
             ManageKeysError::TooManyToday => Self::TooManyKeysToday,

@@ -26,6 +26,7 @@ fn phrase(reason: RefusalReason) -> &'static str {
         RefusalReason::Revoked => "The key was revoked",
         RefusalReason::Suspended => "The organisation was suspended",
         RefusalReason::Expired => "The key had expired",
+        RefusalReason::Paused => "The key was paused",
         RefusalReason::RateExceeded => "Too many requests",
         RefusalReason::MediaType => "Not UTF-8 JSON",
         RefusalReason::TooLarge => "Too large",

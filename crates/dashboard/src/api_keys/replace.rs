@@ -6,7 +6,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStore, ManageKeysError, Name, Replacement, create_key,
+    KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, ManageKeysError, Name, Replacement,
+    create_key,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -109,7 +110,10 @@ pub(crate) async fn submit(
 
 fn not_replaced(old: &KeyRecord, filter: &Filter) -> HttpResponse {
     let name = &old.name;
-    let notice = format!("“{name}” is no longer active, so nothing can replace it. Create a new key instead.");
+    let notice = match old.status(edge::now()) {
+        KeyStatus::Paused(_) => format!("“{name}” is paused. Resume it before you replace it, or create a new key."),
+        _ => format!("“{name}” is no longer active, so nothing can replace it. Create a new key instead."),
+    };
     filter.back_with_notice(old.id, &notice)
 }
 

@@ -33,8 +33,9 @@ struct UsagePage<'a> {
     shell: Shell,
     /// The list with the search that led here.
     list: String,
-    /// What the forms of the page carry, so that they lead back to it.
+    /// What the forms of the page carry, so that they lead back to it, and the same in an address.
     fields: Vec<(&'static str, String)>,
+    query: String,
     key: KeyRow,
     accepted: String,
     refused: String,
@@ -98,10 +99,12 @@ pub(crate) async fn page(
         grouped(counted.map(|answer| answer.count).sum())
     };
     let (days, most) = days(&answers, since);
+    let (list, filter) = (filter.list(), filter.on_key_page());
     let page = UsagePage {
         shell: Shell::new("keys", &visitor),
-        list: filter.list(),
-        fields: filter.on_key_page().fields(),
+        list,
+        fields: filter.fields(),
+        query: filter.query(),
         key: KeyRow::new(&key, &format, now),
         accepted: total(true),
         refused: total(false),

@@ -1,5 +1,4 @@
-//! Actions and the audit entries that record them: written in the same transaction as the change, never changed
-//! afterwards.
+//! Actions and the audit entries that record them, which are written with the change and never changed.
 
 use std::net::IpAddr;
 
@@ -120,6 +119,10 @@ actions! {
     KeyReplaced = "key_replaced",
     /// A key was revoked.
     KeyRevoked = "key_revoked",
+    /// A key was paused: it is refused until it is resumed.
+    KeyPaused = "key_paused",
+    /// A key was resumed: it is accepted again.
+    KeyResumed = "key_resumed",
     /// A key was renamed: the subject is the old name and the new one.
     KeyRenamed = "key_renamed",
     /// The note about a key was changed.
@@ -244,8 +247,7 @@ impl Origin {
     /// The context of an action of this actor.
     #[must_use]
     pub fn by(self, actor: Actor) -> AuditContext {
-        let Self { entry_id, address, at, .. } = self;
-        AuditContext { entry_id, actor, address, at, confirmed_in: None }
+        AuditContext { entry_id: self.entry_id, actor, address: self.address, at: self.at, confirmed_in: None }
     }
 }
 
@@ -260,8 +262,7 @@ pub struct AuditContext {
     pub address: Option<IpAddr>,
     /// The moment it is done, by the service's clock.
     pub at: OffsetDateTime,
-    /// The session in which the member confirmed who they are, if that was asked for. Nothing is changed once the
-    /// session has ended, or the confirmation is too old.
+    /// The session in which the member confirmed who they are. Nothing is changed once it ended or that is too old.
     pub confirmed_in: Option<TokenDigest>,
 }
 

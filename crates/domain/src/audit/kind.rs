@@ -34,6 +34,8 @@ impl Action {
             Self::KeyCreated
             | Self::KeyReplaced
             | Self::KeyRevoked
+            | Self::KeyPaused
+            | Self::KeyResumed
             | Self::KeyRenamed
             | Self::KeyNoted
             | Self::KeyMarkCleared => ActionKind::Keys,

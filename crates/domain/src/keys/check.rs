@@ -26,6 +26,9 @@ pub enum KeyRefusal {
     /// Its end has passed.
     #[error("The API key has expired")]
     Expired,
+    /// Its organisation paused it.
+    #[error("The API key is paused")]
+    Paused,
 }
 
 /// Whether a key is accepted at this moment.

@@ -7,7 +7,8 @@ use crate::ids::{KeyId, OrganisationId};
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::keys::record::KeyRecord;
 use crate::keys::store::{
-    ACTIVE_KEYS_MAX, AddKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, Replacement, RevokeOutcome,
+    ACTIVE_KEYS_MAX, AddKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, PauseOutcome, Replacement,
+    ResumeOutcome, RevokeOutcome,
 };
 use crate::name::Name;
 use crate::store_error::StoreError;
@@ -71,6 +72,9 @@ pub enum ManageKeysError {
     /// The members of the organisation made [`KEYS_PER_DAY_MAX`] keys within a day, which is the limit.
     #[error("{KEYS_PER_DAY_MAX} keys were made within a day: try again tomorrow")]
     TooManyToday,
+    /// The key was revoked or has expired, so it cannot be paused or resumed.
+    #[error("the key {0} was revoked or has expired")]
+    KeyIsOver(KeyId),
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -125,6 +129,36 @@ pub async fn clear_sent_in_clear(
     match keys.clear_sent_in_clear(key, audit).await? {
         ClearMarkOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
         outcome @ (ClearMarkOutcome::Cleared | ClearMarkOutcome::NotMarked) => Ok(outcome),
+    }
+}
+
+/// Pauses a key at once; pausing it again changes nothing. With an organisation given, only that organisation's keys
+/// can be paused. Returns since when the key is paused.
+pub async fn pause_key(
+    keys: &dyn KeyStore,
+    key: KeyId,
+    within: Option<OrganisationId>,
+    audit: &AuditContext,
+) -> Result<OffsetDateTime, ManageKeysError> {
+    match keys.pause(key, within, audit).await? {
+        PauseOutcome::Paused { at } => Ok(at),
+        PauseOutcome::Over => Err(ManageKeysError::KeyIsOver(key)),
+        PauseOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
+    }
+}
+
+/// Resumes a paused key; on a key that works nothing is changed. With an organisation given, only that organisation's
+/// keys can be resumed.
+pub async fn resume_key(
+    keys: &dyn KeyStore,
+    key: KeyId,
+    within: Option<OrganisationId>,
+    audit: &AuditContext,
+) -> Result<(), ManageKeysError> {
+    match keys.resume(key, within, audit).await? {
+        ResumeOutcome::Resumed | ResumeOutcome::NotPaused => Ok(()),
+        ResumeOutcome::Over => Err(ManageKeysError::KeyIsOver(key)),
+        ResumeOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
     }
 }
 

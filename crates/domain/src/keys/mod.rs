@@ -19,14 +19,17 @@ pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySe
 pub use check::{KeyCheck, KeyHolder, KeyRefusal};
 pub use client::{ClientProgram, KeyClient};
 pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey};
-pub use manage::{IssuedKey, KeyRequest, ManageKeysError, clear_sent_in_clear, create_key, list_keys, revoke_key};
+pub use manage::{
+    IssuedKey, KeyRequest, ManageKeysError, clear_sent_in_clear, create_key, list_keys, pause_key, resume_key,
+    revoke_key,
+};
 pub use organisation::{Organisation, OrganisationRecord};
 pub use record::{KeyRecord, KeyStatus, KeySuccessor};
 pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};
 pub use search::{KEYS_PER_PAGE, KeyOrder, KeyPage, KeyScope, KeySearch};
 pub use store::{
     ACTIVE_KEYS_MAX, AddKeyOutcome, ChangeKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey,
-    Replacement, RevokeOutcome,
+    PauseOutcome, Replacement, ResumeOutcome, RevokeOutcome,
 };
 
 #[cfg(feature = "mocks")]

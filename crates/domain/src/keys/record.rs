@@ -27,6 +27,10 @@ pub struct KeyRecord {
     pub created_by: Option<String>,
     /// Since when it is refused because its organisation is suspended; none: the organisation is not.
     pub suspended_at: Option<OffsetDateTime>,
+    /// Since when it is paused; none: it is not.
+    pub paused_at: Option<OffsetDateTime>,
+    /// The name of the member who paused it; none: an operator did, or it is not paused.
+    pub paused_by: Option<String>,
     /// When it was revoked; none: it was not.
     pub revoked_at: Option<OffsetDateTime>,
     /// The name of the member who revoked it; none: an operator did, or it was not revoked.
@@ -61,6 +65,8 @@ pub enum KeyStatus {
     ActiveUntil(OffsetDateTime),
     /// Refused since its organisation was suspended, until the organisation is resumed.
     Suspended(OffsetDateTime),
+    /// Refused since its organisation paused it, until the organisation resumes it.
+    Paused(OffsetDateTime),
     /// Refused since its end.
     Expired(OffsetDateTime),
     /// Refused since it was revoked.
@@ -79,12 +85,13 @@ impl KeyRecord {
     /// The key's status at that moment.
     #[must_use]
     pub fn status(&self, now: OffsetDateTime) -> KeyStatus {
-        match (self.revoked_at, self.expires_at, self.suspended_at) {
+        match (self.revoked_at, self.expires_at, self.suspended_at, self.paused_at) {
             (Some(at), ..) => KeyStatus::Revoked(at),
-            (None, Some(at), _) if at <= now => KeyStatus::Expired(at),
-            (None, _, Some(at)) => KeyStatus::Suspended(at),
-            (None, Some(at), None) => KeyStatus::ActiveUntil(at),
-            (None, None, None) => KeyStatus::Active,
+            (None, Some(at), ..) if at <= now => KeyStatus::Expired(at),
+            (None, _, Some(at), _) => KeyStatus::Suspended(at),
+            (None, _, None, Some(at)) => KeyStatus::Paused(at),
+            (None, Some(at), None, None) => KeyStatus::ActiveUntil(at),
+            (None, None, None, None) => KeyStatus::Active,
         }
     }
 
@@ -123,6 +130,8 @@ mod tests {
             expires_at,
             created_by: None,
             suspended_at: None,
+            paused_at: None,
+            paused_by: None,
             revoked_at,
             revoked_by: None,
             replaces: None,
@@ -145,6 +154,17 @@ mod tests {
         ] {
             assert_eq!(key(expires_at, revoked_at).status(NOW), status);
         }
+    }
+
+    #[test]
+    fn a_paused_key_expires_all_the_same() {
+        let paused = |expires_at| KeyRecord { paused_at: Some(EARLIER), ..key(expires_at, None) }.status(NOW);
+        assert_eq!(paused(None), KeyStatus::Paused(EARLIER));
+        assert_eq!(paused(Some(LATER)), KeyStatus::Paused(EARLIER));
+        assert_eq!(paused(Some(NOW)), KeyStatus::Expired(NOW));
+        assert!(!paused(None).is_active());
+        let suspended = KeyRecord { suspended_at: Some(NOW), paused_at: Some(EARLIER), ..key(None, None) };
+        assert_eq!(suspended.status(NOW), KeyStatus::Suspended(NOW), "the operator's refusal comes first");
     }
 
     #[test]

@@ -60,6 +60,8 @@ reasons! {
     Suspended = "suspended",
     /// The key had expired.
     Expired = "expired",
+    /// The key was paused.
+    Paused = "paused",
     /// The key's rate limit was exceeded.
     RateExceeded = "rate-exceeded",
     /// The body was not said to be JSON in UTF-8.

@@ -25,10 +25,12 @@ pub struct KeySearch {
 /// The statuses that are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyScope {
-    /// Active keys, and those that were revoked or expired after this moment.
+    /// Keys that work or are paused, and those that were revoked or expired after this moment.
     Current(OffsetDateTime),
-    /// Active keys.
+    /// Keys that neither expired nor were revoked or paused.
     Active,
+    /// Paused keys.
+    Paused,
     /// Keys that expired and were not revoked.
     Expired,
     /// Revoked keys.

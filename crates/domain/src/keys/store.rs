@@ -84,6 +84,33 @@ pub enum RevokeOutcome {
     NotFound,
 }
 
+/// What became of an attempt to pause a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseOutcome {
+    /// The key is paused, by this call or an earlier one.
+    Paused {
+        /// Since when, by the store's clock.
+        at: OffsetDateTime,
+    },
+    /// The key was revoked or has expired.
+    Over,
+    /// There is no such key, or it belongs to another organisation than the one asked for.
+    NotFound,
+}
+
+/// What became of an attempt to resume a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResumeOutcome {
+    /// The key works again.
+    Resumed,
+    /// The key was not paused; nothing was recorded.
+    NotPaused,
+    /// The key was revoked or has expired.
+    Over,
+    /// There is no such key, or it belongs to another organisation than the one asked for.
+    NotFound,
+}
+
 /// What became of an attempt to change what people call a key or know about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKeyOutcome {
@@ -153,6 +180,24 @@ pub trait KeyStore: Send + Sync {
 
     /// Clears the mark that a key was sent in clear, and records the change with it.
     async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError>;
+
+    /// Pauses a key, and records it: once this has returned, no request that starts afterwards creates anything with
+    /// it, until it is resumed. If an organisation is given, only its keys are found.
+    async fn pause(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        audit: &AuditContext,
+    ) -> Result<PauseOutcome, StoreError>;
+
+    /// Resumes a key that was paused and is neither revoked nor expired, and records it. If an organisation is given,
+    /// only its keys are found.
+    async fn resume(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        audit: &AuditContext,
+    ) -> Result<ResumeOutcome, StoreError>;
 
     /// Revokes a key for good, and records the change with it. Once this has returned, no request that starts
     /// afterwards creates anything with it. If an organisation is given, only its keys are found.

@@ -23,7 +23,11 @@ const RECORDABLE: &str =
 const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "second_factor_required, name, suspended_at, closed_at", &["organisations"]),
-    ("UPDATE", "revoked_at, revoked_by, name, note, expiry_announced_at, suspended_at", &["api_keys"]),
+    (
+        "UPDATE",
+        "revoked_at, revoked_by, name, note, expiry_announced_at, suspended_at, paused_at, paused_by",
+        &["api_keys"],
+    ),
     (
         "SELECT, INSERT, UPDATE, DELETE",
         "",

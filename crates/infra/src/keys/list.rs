@@ -112,7 +112,12 @@ pub(super) fn search(
 fn is_within(scope: KeyScope) -> &'static str {
     match scope {
         KeyScope::Current(_) => "coalesce(key.revoked_at, key.expires_at, 'infinity') > $5",
-        KeyScope::Active => "key.revoked_at IS NULL AND coalesce(key.expires_at, 'infinity') > $4",
+        KeyScope::Active => {
+            "key.revoked_at IS NULL AND key.paused_at IS NULL AND coalesce(key.expires_at, 'infinity') > $4"
+        }
+        KeyScope::Paused => {
+            "key.revoked_at IS NULL AND key.paused_at IS NOT NULL AND coalesce(key.expires_at, 'infinity') > $4"
+        }
         KeyScope::Expired => "key.revoked_at IS NULL AND key.expires_at <= $4",
         KeyScope::Revoked => "key.revoked_at IS NOT NULL",
         KeyScope::All => "true",
@@ -178,6 +183,8 @@ struct KeyRow {
     created_at: OffsetDateTime,
     expires_at: Option<OffsetDateTime>,
     suspended_at: Option<OffsetDateTime>,
+    paused_at: Option<OffsetDateTime>,
+    paused_by: Option<String>,
     revoked_at: Option<OffsetDateTime>,
     created_by: Option<String>,
     revoked_by: Option<String>,
@@ -206,6 +213,8 @@ impl From<KeyRow> for KeyRecord {
             expires_at: row.expires_at,
             created_by: row.created_by,
             suspended_at: row.suspended_at,
+            paused_at: row.paused_at,
+            paused_by: row.paused_by,
             revoked_at: row.revoked_at,
             revoked_by: row.revoked_by,
             replaces: row.replaces.map(KeyId::from),

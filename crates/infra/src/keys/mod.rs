@@ -10,6 +10,8 @@ pub(crate) mod description;
 pub(crate) mod directory;
 mod expiring;
 mod list;
+mod named;
+mod pause;
 pub(crate) mod refusals;
 pub(crate) mod store;
 mod usage;

@@ -7,7 +7,7 @@ use diesel::sql_types::{Nullable, Timestamptz};
 use intake_domain::{
     ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome,
     ExpiringKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder, KeyId, KeyNote, KeyPage, KeyRecord, KeySearch, KeyStore, Name,
-    NewKey, OrganisationId, OrganisationRecord, RevokeOutcome, StoreError,
+    NewKey, OrganisationId, OrganisationRecord, PauseOutcome, ResumeOutcome, RevokeOutcome, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -18,6 +18,8 @@ use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::description::{rename, write_note};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::expiring;
+use crate::keys::named::named;
+use crate::keys::pause::{pause, resume};
 use crate::keys::{ids, list};
 use crate::organisations as whole;
 use crate::schema::{api_keys, key_uses};
@@ -129,6 +131,26 @@ impl KeyStore for PostgresKeyStore {
     async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError> {
         let (id, audit) = (*key.as_uuid(), audit.clone());
         self.0.run(move |connection| clear_sent_in_clear(connection, id, &audit)).await
+    }
+
+    async fn pause(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        audit: &AuditContext,
+    ) -> Result<PauseOutcome, StoreError> {
+        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
+        self.0.run(move |connection| pause(connection, id, within, &audit)).await
+    }
+
+    async fn resume(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        audit: &AuditContext,
+    ) -> Result<ResumeOutcome, StoreError> {
+        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
+        self.0.run(move |connection| resume(connection, id, within, &audit)).await
     }
 
     async fn revoke(
@@ -247,22 +269,6 @@ fn revoke(
     })
 }
 
-/// The organisation that the key belongs to, which must be the given one, its name, and how entries about it name it.
-fn named(
-    connection: &mut PgConnection,
-    key: Uuid,
-    within: Option<Uuid>,
-) -> QueryResult<Option<(Uuid, String, AuditedKey)>> {
-    let Some(organisation) =
-        within.map_or_else(|| directory::organisation(connection, key), |within| Ok(Some(within)))?
-    else {
-        return Ok(None);
-    };
-    let own = api_keys::table.find((organisation, key)).select((api_keys::name, api_keys::hint));
-    let found = own.first::<(String, String)>(connection).optional()?;
-    Ok(found.map(|(name, hint)| (organisation, name, AuditedKey { id: key.into(), hint })))
-}
-
 /// How many other keys the members of the organisation made within a day.
 fn others_of_the_day(connection: &mut PgConnection, key: &NewKey) -> QueryResult<i64> {
     let of_members = api_keys::table
@@ -274,12 +280,19 @@ fn others_of_the_day(connection: &mut PgConnection, key: &NewKey) -> QueryResult
 
 fn active_keys(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
     let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
-    of_organisation.filter(is_active(now)).count().get_result(connection)
+    of_organisation.filter(is_active_or_paused(now)).count().get_result(connection)
 }
 
 /// The same as [`intake_domain::KeyStatus::is_active`], as a condition on the stored keys.
 #[diesel::dsl::auto_type]
 fn is_active(now: OffsetDateTime) -> _ {
+    let is_active_or_paused: is_active_or_paused = is_active_or_paused(now);
+    api_keys::paused_at.is_null().and(is_active_or_paused)
+}
+
+/// A paused key can be active again at any moment.
+#[diesel::dsl::auto_type]
+fn is_active_or_paused(now: OffsetDateTime) -> _ {
     let is_within_its_time = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
     api_keys::revoked_at.is_null().and(api_keys::suspended_at.is_null()).and(is_within_its_time)
 }

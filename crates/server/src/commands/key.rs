@@ -1,10 +1,10 @@
-//! `intake key`: makes, replaces, lists and revokes API keys.
+//! `intake key`: makes, replaces, lists, pauses and revokes API keys.
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
     ClearMarkOutcome, IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore,
-    ManageKeysError, Name, OrganisationId, Replacement, clear_sent_in_clear, create_key, list_keys, revoke_key,
-    timestamp,
+    ManageKeysError, Name, OrganisationId, Replacement, clear_sent_in_clear, create_key, list_keys, pause_key,
+    resume_key, revoke_key, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
@@ -50,6 +50,16 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
                 false => format!("Key {key} is not marked as sent in clear."),
             };
             print_result(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
+        }
+        KeyCommand::Pause { key, run, output } => {
+            let paused_at = timestamp(pause_key(keys, key, None, &audit(&run)).await?);
+            let value = json!({ "id": key.to_string(), "pausedAt": paused_at });
+            print_result(&output, &value, &format!("Key {key} was paused at {paused_at}."))
+        }
+        KeyCommand::Resume { key, run, output } => {
+            resume_key(keys, key, None, &audit(&run)).await?;
+            let value = json!({ "id": key.to_string(), "pausedAt": null });
+            print_result(&output, &value, &format!("Key {key} works again."))
         }
         KeyCommand::Revoke { key, run, output } => {
             let revoked_at = timestamp(revoke_key(keys, key, None, &audit(&run)).await?);
@@ -138,6 +148,9 @@ async fn list(
     for (organisation, name) in organisations {
         for key in list_keys(keys, organisation).await? {
             let mut value = value_of(&key);
+            if let (Some(at), Some(members)) = (key.paused_at, value.as_object_mut()) {
+                members.insert("pausedAt".to_owned(), timestamp(at).into());
+            }
             let mut line = line_of(&key, now);
             if let (Some(name), Some(members)) = (&name, value.as_object_mut()) {
                 members.insert("organisationId".to_owned(), organisation.to_string().into());
@@ -168,6 +181,7 @@ fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
     let status = match key.status(now) {
         KeyStatus::Revoked(at) => format!("revoked {}", timestamp(at)),
         KeyStatus::Suspended(at) => format!("suspended {}", timestamp(at)),
+        KeyStatus::Paused(at) => format!("paused {}", timestamp(at)),
         KeyStatus::Expired(at) => format!("expired {}", timestamp(at)),
         KeyStatus::ActiveUntil(at) => format!("active, expires {}", timestamp(at)),
         KeyStatus::Active => "active".to_owned(),

@@ -39,6 +39,8 @@ impl Recorded {
         let RecordedAction::Known(action) = RecordedAction::named(self.action.clone()) else { return None };
         Some(match action {
             Action::KeyRevoked if key_id.is_empty() => format!("intake key list {organisation}"),
+            Action::KeyPaused => format!("intake key pause {key_id}"),
+            Action::KeyResumed => format!("intake key resume {key_id}"),
             Action::KeyRevoked => format!("intake key revoke {key_id}"),
             Action::KeyCreated | Action::KeyReplaced => format!("intake key create {organisation} --name {subject}"),
             Action::KeyMarkCleared if !key_id.is_empty() => format!("intake key clear-sent-in-clear {key_id}"),
@@ -220,9 +222,31 @@ fn text_of(
             let keys = if count == 1 { "key" } else { "keys" };
             format!("Revoked {count} {keys}: make new ones with `intake key create` or on the dashboard.\n")
         }
-        None => "No key was revoked by this command: keys that were revoked after that moment work again.\n".to_owned(),
+        None => "No key was revoked by this command: keys that were revoked or paused after that moment work again.\n"
+            .to_owned(),
     };
     text += "Everyone was signed out, and password reset links no longer work. Passwords and second factors are those of that \
         moment.\n";
     text + "The service starts on this database again."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_pause_is_repeated_by_its_command() {
+        for (action, expected) in [
+            (Action::KeyPaused, Some("intake key pause 1-2")),
+            (Action::KeyResumed, Some("intake key resume 1-2")),
+            (Action::KeyRevoked, Some("intake key revoke 1-2")),
+            (Action::KeyRenamed, None),
+        ] {
+            assert!(!action.is_harmless(), "it is listed");
+            let entry = json!({
+                "id": "018f0000-0000-7000-8000-000000000000", "action": action.as_str(), "subject": "Front desk", "keyId": "1-2",
+            });
+            assert_eq!(recorded(&entry).unwrap().command().as_deref(), expected, "{action:?}");
+        }
+    }
 }

@@ -61,6 +61,26 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         output: Output,
     },
+    /// Pauses a key at once: it is refused until it is resumed, and still expires
+    Pause {
+        /// The key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Resumes a key that is paused
+    Resume {
+        /// The key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Revokes a key at once and for good
     Revoke {
         /// The key's id, as `key list` shows it

@@ -22,7 +22,8 @@ use crate::schema::api_keys;
 static FIELDS: LazyLock<String> = LazyLock::new(|| Field::ALL.map(Field::column).join(", "));
 
 /// What makes a key active.
-const IS_ACTIVE: &str = "revoked_at IS NULL AND suspended_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
+const IS_ACTIVE: &str =
+    "revoked_at IS NULL AND suspended_at IS NULL AND paused_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
 
 /// How the insert looks for the erasure of a patient: as a scalar, because PostgreSQL would turn `NOT EXISTS` into a
 /// join, and plan it while the table is small to read all of it.
@@ -280,17 +281,20 @@ pub(crate) fn check_keys(
             api_keys::revoked_at.is_not_null(),
             has_expired,
             api_keys::suspended_at.is_not_null(),
+            api_keys::paused_at.is_not_null(),
         ))
-        .load::<(Uuid, Uuid, bool, Option<bool>, bool)>(connection)?;
-    let check = |(organisation, key, is_revoked, has_expired, is_suspended): (Uuid, Uuid, bool, Option<bool>, bool)| {
-        let holder = KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
-        let check = match (is_revoked, has_expired, is_suspended) {
-            (true, ..) => KeyCheck::Refused(KeyRefusal::Revoked),
-            (false, Some(true), _) => KeyCheck::Refused(KeyRefusal::Expired),
-            (false, _, true) => KeyCheck::Refused(KeyRefusal::Suspended),
-            (false, _, false) => KeyCheck::Active(holder),
+        .load(connection)?;
+    let check =
+        |(organisation, key, is_revoked, has_expired, is_suspended, is_paused): (Uuid, Uuid, bool, _, bool, bool)| {
+            let holder = KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
+            let check = match (is_revoked, has_expired, is_suspended, is_paused) {
+                (true, ..) => KeyCheck::Refused(KeyRefusal::Revoked),
+                (false, Some(true), ..) => KeyCheck::Refused(KeyRefusal::Expired),
+                (false, _, true, _) => KeyCheck::Refused(KeyRefusal::Suspended),
+                (false, _, false, true) => KeyCheck::Refused(KeyRefusal::Paused),
+                (false, _, false, false) => KeyCheck::Active(holder),
+            };
+            (holder, check)
         };
-        (holder, check)
-    };
     Ok(rows.into_iter().map(check).collect())
 }

@@ -8,6 +8,7 @@ mod expect;
 mod idempotency;
 mod key_life_cycle;
 mod order_of_checks;
+mod paused_keys;
 mod plain_http;
 mod privacy;
 mod rate_limit;

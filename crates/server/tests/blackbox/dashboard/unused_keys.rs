@@ -5,7 +5,7 @@ use intake_test_support::Browser;
 
 use crate::fixtures::TestApp;
 
-/// Keys by name: made and last used so many days ago.
+/// Keys by name: how many days ago each was made and last used.
 const KEYS: [(&str, i32, Option<i32>); 5] = [
     ("Busy", 400, Some(0)),
     ("New", 10, None),

@@ -1,0 +1,66 @@
+//! Pausing a key for a while, and resuming it.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{Nullable, Timestamptz};
+use intake_domain::{Action, AuditContext, PauseOutcome, ResumeOutcome};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::audit::log::{name_of, record_about_key};
+use crate::keys::named::named;
+use crate::schema::api_keys;
+
+/// Refuses all requests with the key from the end of this transaction on.
+pub(super) fn pause(
+    connection: &mut PgConnection,
+    id: Uuid,
+    within: Option<Uuid>,
+    audit: &AuditContext,
+) -> QueryResult<PauseOutcome> {
+    connection.transaction(|connection| {
+        let Some((organisation, name, audited)) = named(connection, id, within)? else {
+            return Ok(PauseOutcome::NotFound);
+        };
+        let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
+        let key = api_keys::table.find((organisation, id));
+        let change = (api_keys::paused_at.eq(now()), api_keys::paused_by.eq(name_of(&audit.actor)));
+        let active = key.filter(api_keys::paused_at.is_null()).filter(is_open());
+        if diesel::update(active).set(change).execute(connection)? > 0 {
+            record_about_key(connection, organisation, Action::KeyPaused, &name, &audited, audit)?;
+        }
+        let paused_at = key.filter(is_open()).select(api_keys::paused_at);
+        let paused_at = paused_at.first::<Option<OffsetDateTime>>(connection).optional()?;
+        Ok(paused_at.flatten().map_or(PauseOutcome::Over, |at| PauseOutcome::Paused { at }))
+    })
+}
+
+/// Accepts requests with the key again.
+pub(super) fn resume(
+    connection: &mut PgConnection,
+    id: Uuid,
+    within: Option<Uuid>,
+    audit: &AuditContext,
+) -> QueryResult<ResumeOutcome> {
+    connection.transaction(|connection| {
+        let Some((organisation, name, audited)) = named(connection, id, within)? else {
+            return Ok(ResumeOutcome::NotFound);
+        };
+        let key = api_keys::table.find((organisation, id)).filter(is_open());
+        let change = (api_keys::paused_at.eq(None::<OffsetDateTime>), api_keys::paused_by.eq(None::<&str>));
+        if diesel::update(key.filter(api_keys::paused_at.is_not_null())).set(change).execute(connection)? > 0 {
+            record_about_key(connection, organisation, Action::KeyResumed, &name, &audited, audit)?;
+            return Ok(ResumeOutcome::Resumed);
+        }
+        let is_open = diesel::select(diesel::dsl::exists(key)).get_result::<bool>(connection)?;
+        Ok(if is_open { ResumeOutcome::NotPaused } else { ResumeOutcome::Over })
+    })
+}
+
+/// Whether the key has neither expired nor been revoked, by the database's clock.
+#[diesel::dsl::auto_type]
+fn is_open() -> _ {
+    let now = diesel::dsl::now.into_sql::<Timestamptz>();
+    let is_within_its_time = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
+    api_keys::revoked_at.is_null().and(is_within_its_time)
+}

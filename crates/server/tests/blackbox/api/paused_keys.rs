@@ -1,0 +1,177 @@
+//! A paused key is refused at once on every instance until it is resumed, and ends at its time all the same.
+
+use diesel::connection::SimpleConnection;
+use intake_domain::KeyId;
+use intake_edge as edge;
+use intake_test_support::{Browser, create_request, patient, wait_for};
+use serde_json::Value;
+use time::Duration;
+
+use crate::assert_unauthorised;
+use crate::fixtures::{TestApp, create_key, service};
+
+fn key_command(app: &TestApp, arguments: &[&str]) -> Result<Value, String> {
+    let all = [&["key"], arguments, &["--json"]].concat();
+    let output = all.iter().fold(service(&app.database), |command, argument| command.argument(argument)).run();
+    if output.status.success() {
+        Ok(serde_json::from_slice(&output.stdout).unwrap())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+fn entries(app: &TestApp, key: KeyId) -> Vec<String> {
+    app.database.texts(&format!(
+        "SELECT concat_ws(' ', action, coalesce(actor, 'operator ' || reason)) FROM audit_entries
+         WHERE key_id = '{key}' AND action <> 'key_created' ORDER BY at"
+    ))
+}
+
+#[test]
+fn a_paused_key_is_refused_at_once_on_every_instance_and_works_again_when_it_is_resumed() {
+    let app = TestApp::start();
+    let second = service(&app.database).start();
+    let (id, key) = app.clinic.key();
+    let retry = [("Idempotency-Key", "once")];
+    let body = patient().to_string();
+    for round in 0..3 {
+        let created = app.service.create_with(&key, &retry, body.as_bytes());
+        assert_eq!((created.status, created.header("idempotent-replayed").is_some()), (201, round > 0));
+        assert_eq!(second.create(&key, &patient()).status, 201);
+        let paused = key_command(&app, &["pause", &id.to_string(), "--reason", "leak"]).unwrap();
+        assert!(paused["id"] == id.to_string() && paused["pausedAt"].is_string(), "{paused}");
+        for instance in [&app.service, &second] {
+            for body in [body.as_bytes(), b"{"] {
+                let refused = instance.create_with(&key, &retry, body);
+                assert_unauthorised(&refused);
+                let challenge = refused.header("www-authenticate").unwrap();
+                assert!(challenge.ends_with("error_description=\"The API key is paused\""), "{challenge}");
+            }
+        }
+        key_command(&app, &["resume", &id.to_string(), "--reason", "no leak"]).unwrap();
+    }
+    assert_eq!(app.patients(), 1 + 3);
+    assert_eq!(entries(&app, id), ["key_paused operator leak", "key_resumed operator no leak"].repeat(3));
+    wait_for("the refusals", || app.database.count("key_refusals WHERE reason = 'paused'") == 12);
+    let metrics = app.service.probe("/metrics").text();
+    assert!(metrics.contains("intake_keys_refused_total{reason=\"paused\"} 6"), "{metrics}");
+}
+
+#[test]
+fn what_is_over_is_neither_paused_nor_resumed_and_doing_it_twice_changes_nothing() {
+    let app = TestApp::start();
+    let (twice, _) = app.clinic.key();
+    let first = key_command(&app, &["pause", &twice.to_string()]).unwrap();
+    assert_eq!(key_command(&app, &["pause", &twice.to_string()]).unwrap(), first);
+    let listed = key_command(&app, &["list", "--organisation", &app.clinic.organisation.to_string()]).unwrap();
+    assert_eq!(listed[0]["pausedAt"], first["pausedAt"]);
+    for _ in 0..2 {
+        assert_eq!(key_command(&app, &["resume", &twice.to_string()]).unwrap()["pausedAt"], Value::Null);
+    }
+    assert_eq!(entries(&app, twice).len(), 2);
+
+    let (revoked, _) = app.clinic.key();
+    let (expiring, key) = app.clinic.key_until(Some(edge::now() + Duration::HOUR));
+    for id in [revoked, expiring] {
+        key_command(&app, &["pause", &id.to_string()]).unwrap();
+    }
+    app.clinic.revoke(revoked);
+    let sooner = format!("UPDATE api_keys SET expires_at = now() WHERE id = '{expiring}'");
+    app.database.connect().batch_execute(&sooner).unwrap();
+    for id in [revoked, expiring] {
+        for command in ["resume", "pause"] {
+            let refused = key_command(&app, &[command, &id.to_string()]).unwrap_err();
+            assert!(refused.contains("was revoked or has expired"), "{refused}");
+        }
+    }
+    assert!(app.service.create(&key, &patient()).header("www-authenticate").unwrap().contains("has expired"));
+    assert_eq!(app.database.count("audit_entries WHERE action = 'key_resumed'"), 1);
+    let unknown = key_command(&app, &["pause", "018f0000-0000-7000-8000-000000000000"]).unwrap_err();
+    assert!(unknown.contains("there is no key"), "{unknown}");
+}
+
+#[test]
+fn a_paused_key_counts_as_one_that_may_be_active_and_cannot_be_replaced() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, _) = app.clinic.key();
+    let at = |page: &str| format!("/settings/api-keys/{id}/{page}");
+    let paused = ada.post(&at("pause"), "");
+    assert!(ada.follow(&paused).contains("is paused. Requests using it are refused until you resume it."));
+    let replacing = ada.get(&at("replace"));
+    assert!(ada.follow(&replacing).contains("is paused. Resume it before you replace it"), "{}", replacing.status);
+    let many = "INSERT INTO api_keys (id, organisation_id, name, digest, hint, created_at)
+        SELECT gen_random_uuid(), organisation_id, n::text, sha256(n::text::bytea), 'aaaa', created_at
+        FROM api_keys, generate_series(1, 499) AS n";
+    app.database.connect().batch_execute(many).unwrap();
+    assert!(app.clinic.try_key(None, None).unwrap_err().contains("500 active keys"));
+    app.clinic.revoke(id);
+    assert!(app.clinic.try_key(None, None).is_ok());
+    for answer in [ada.get(&at("pause")), ada.post(&at("pause"), ""), ada.post(&at("resume"), "")] {
+        let page = ada.follow(&answer);
+        assert!(page.contains("was revoked or has expired, so it can&#39;t be paused or resumed."), "{page}");
+    }
+}
+
+#[test]
+fn a_member_pauses_and_resumes_a_key_on_its_page() {
+    for browser in [Browser::start(), Browser::without_scripts()] {
+        let Some(browser) = browser else { return };
+        let app = TestApp::start();
+        app.join(&browser, "Ada", "ada@clinic.example");
+        let key = create_key(&browser, "Front desk");
+        browser.press("Done");
+        browser.press("Front desk");
+        browser.press("Pause");
+        browser.wait_for("Requests in the last 7 days");
+        browser.press("Pause key");
+        browser.wait_for("“Front desk” is paused. Requests using it are refused until you resume it.");
+        assert!(browser.text().contains("Paused, ") && browser.text().contains(" by Ada"), "{}", browser.text());
+        assert!(!browser.has("Replace") && !browser.has("Pause"));
+        assert_unauthorised(&app.service.create(&key, &patient()));
+        browser.open(&app.url("/settings/api-keys?show=paused"));
+        browser.press("Front desk");
+        browser.press("Resume");
+        browser.wait_for("“Front desk” has been resumed. Requests using it are accepted again.");
+        assert_eq!(app.service.create(&key, &patient()).status, 201);
+        browser.open(&app.url("/settings/api-keys?show=paused"));
+        browser.wait_for("No keys match your search.");
+        browser.press("Activity");
+        browser.wait_for("paused the key Front desk");
+        browser.wait_for("resumed the key Front desk");
+        wait_for("the refusal", || app.database.count("key_refusals WHERE reason = 'paused'") == 1);
+        browser.press("API keys");
+        browser.press("Front desk");
+        browser.wait_for("The key was paused");
+    }
+}
+
+#[test]
+fn no_request_that_starts_after_a_pause_creates_anything_under_load() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    let (is_paused, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let bytes = create_request(&key, &[], patient().to_string().as_bytes());
+    std::thread::scope(|scope| {
+        let over = crate::fixtures::OverWhenDropped(&is_over);
+        for _ in 0..8 {
+            let (client, bytes, is_paused, is_over) = (app.service.client(), &bytes, &is_paused, &is_over);
+            scope.spawn(move || {
+                let mut connection = client.connect();
+                while !is_over.load(Ordering::SeqCst) {
+                    let must_fail = is_paused.load(Ordering::SeqCst);
+                    let status = connection.exchange(bytes).status;
+                    assert!(status == 401 || (status == 201 && !must_fail), "{status} after {must_fail}");
+                }
+            });
+        }
+        wait_for("some patients", || app.patients() > 50);
+        assert_eq!(ada.post(&format!("/settings/api-keys/{id}/pause"), "").status, 303);
+        is_paused.store(true, Ordering::SeqCst);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(over);
+    });
+}
