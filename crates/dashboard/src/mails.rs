@@ -339,7 +339,7 @@ mod tests {
             ("J.R. Smith", "J. R. Smith"),
             ("see https://evil.example/unlock now!", "see https   evil. example unlock now!"),
             ("www.evil.example", "www. evil. example"),
-            ("evil｡example", "evil｡ example"),
+            ("evil｡example", "evil. example"),
             ("a@evil.example", "a at evil. example"),
         ] {
             assert_eq!(without_links(name), expected);

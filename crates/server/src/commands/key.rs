@@ -83,7 +83,7 @@ fn explain(error: ManageKeysError) -> anyhow::Error {
     match error {
         ManageKeysError::OrganisationSuspended(id) => anyhow!("{error}: `intake organisation resume {id}` comes first"),
         ManageKeysError::NothingToReplace => {
-            anyhow!("the key is not active: make another one with `intake key create`")
+            anyhow!("the key is not active: resume it if it is paused, or make another one with `intake key create`")
         }
         _ => error.into(),
     }

@@ -82,6 +82,9 @@ fn what_cannot_be_replaced_is_refused_with_what_to_do() {
     done(&app, &["organisation", "resume", &id]);
     app.clinic.revoke(key);
     let said = refused(&app, &["key", "replace", &key.to_string()]);
-    assert!(said.contains("the key is not active: make another one with `intake key create`"), "{said}");
+    assert!(
+        said.contains("the key is not active: resume it if it is paused, or make another one with `intake key create`"),
+        "{said}"
+    );
     assert_eq!(app.database.count("api_keys"), 1);
 }
