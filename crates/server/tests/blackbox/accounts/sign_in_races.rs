@@ -1,12 +1,12 @@
 //! Twelve sign-ins with the old password, in line for the password hasher while an account changes: none of them is
-//! signed in afterwards. The order of statements is tried more often by infra's test of the same name.
+//! signed in afterwards. `INTAKE_ROUNDS=50 cargo test --test blackbox -- accounts::sign_in_races` tries it more often
+//! than usual; infra's test of the same name always tries the order of the statements that often.
 
 use intake_test_support::{Client, request, wait_for};
 
 use crate::fixtures::{Member, PASSWORD, TestApp, cookie, password_field, post};
 
 const SIGN_INS: usize = 12;
-const ROUNDS: usize = 3;
 const NEW_PASSWORD: &str = "another horse battery staple";
 
 /// Signs in from a network of its own, so that every sign-in has a place in line.
@@ -48,7 +48,8 @@ fn start() -> TestApp {
 }
 
 fn each_round(app: &TestApp, try_round: impl Fn(Member, &str)) {
-    for round in 0..ROUNDS {
+    let asked = std::env::var("INTAKE_ROUNDS").ok();
+    for round in 0..asked.map_or(3, |rounds| rounds.parse::<usize>().unwrap()) {
         let email = format!("m{round}@clinic.example");
         try_round(app.member(&email), &email);
     }
