@@ -25,7 +25,7 @@ const NOISY_CONNECTIONS: usize = 16;
 const NOISY_RATE: f64 = 300.0;
 const SIGN_IN_CONNECTIONS: usize = 64;
 const SIGN_IN_RATE: f64 = 50.0;
-/// Clients that send the key of the held row; each waits for its answer before it sends again.
+/// Clients that send the key of the locked row; each waits for its answer before it sends again.
 const CLIENTS_OF_ONE_KEY: usize = 4;
 const IDEMPOTENCY_KEY: &str = "noisy-neighbour";
 const PROXIED: (&str, &str) = ("X-Forwarded-Proto", "https");

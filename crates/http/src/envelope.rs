@@ -17,13 +17,13 @@ use intake_domain::{AnswerCode, KeyActivity, KeyAnswer, KeyFormat, Refusal, Refu
 use uuid::Uuid;
 use uuid::fmt::Simple;
 
+use crate::answer_note::Note;
 use crate::connection::progress::Progress;
 use crate::metrics;
-use crate::note::Note;
 use crate::patients::{bearer, body};
 use crate::problem::{self, Problem};
 use crate::request_log::Asked;
-use crate::route::Route;
+use crate::route_name::Route;
 use crate::trusted_proxies::TrustedProxies;
 use intake_edge as edge;
 

@@ -2,18 +2,18 @@
 //! cases and their results into answers of one shape; it knows no rules about patients and no SQL.
 
 mod answer_counts;
+mod answer_note;
 mod client_address;
 mod connection;
 mod document;
 mod envelope;
 mod metrics;
-mod note;
 mod openapi;
 mod patients;
 mod problem;
 mod request_log;
 mod request_times;
-mod route;
+mod route_name;
 mod trusted_proxies;
 
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, web};
 use intake_domain::{KeyActivity, KeyFormat, PatientRegister};
 
+pub use answer_note::{Cause, Note};
 pub use connection::admission::{Connections, Slot};
 pub use connection::stream::Connection;
 pub use document::Document;
 pub use envelope::{Immutable, envelope};
 pub use metrics::write_metrics;
-pub use note::{Cause, Note};
 pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};
 pub use patients::body::in_time;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};

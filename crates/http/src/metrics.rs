@@ -7,9 +7,9 @@ use intake_domain::RefusalReason;
 use intake_metrics::{Counter, Kind, MetricsText};
 
 use crate::answer_counts::AnswerCounts;
-use crate::note::Note;
+use crate::answer_note::Note;
 use crate::request_times::RequestTimes;
-use crate::route::Route;
+use crate::route_name::Route;
 
 static ANSWERS: AnswerCounts = AnswerCounts::new();
 static TIMES: RequestTimes = RequestTimes::new();

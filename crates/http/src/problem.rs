@@ -13,7 +13,7 @@ use intake_domain::{
 };
 use serde::Serialize;
 
-use crate::note::{Cause, Note};
+use crate::answer_note::{Cause, Note};
 
 /// What the operations answer to.
 pub(crate) const POST_ONLY: &str = "POST, OPTIONS";

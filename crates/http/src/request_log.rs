@@ -11,7 +11,7 @@ use actix_web::{HttpRequest, web};
 use intake_domain::KeyHolder;
 use tracing::Level;
 
-use crate::route::Route;
+use crate::route_name::Route;
 use crate::trusted_proxies::TrustedProxies;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use intake_metrics::{Histogram, Kind, LATENCIES, MetricsText, Unit};
 
-use crate::route::{API_ROUTES, Route};
+use crate::route_name::{API_ROUTES, Route};
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 

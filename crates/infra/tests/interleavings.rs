@@ -9,7 +9,7 @@ mod in_progress;
 mod queue;
 
 /// Replaces the locks of the standard library.
-mod sync {
+mod locks {
     pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
 }
 

@@ -1,5 +1,5 @@
 //! What tests share: a PostgreSQL with a database for each test, a running service and a client that speaks real HTTPS,
-//! a counter of round trips between service and database, and faults: floods, frozen processes, held rows.
+//! a counter of round trips between service and database, and faults: floods, frozen processes, locked rows.
 #![expect(clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "tests fail by panicking and say why")]
 
 mod backends;

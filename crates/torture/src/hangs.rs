@@ -19,7 +19,7 @@ use crate::traffic::retry_key;
 pub(crate) const RECOVERY: Duration = Duration::from_secs(2);
 /// How long PostgreSQL takes to notice that one of its processes died.
 const NOTICED: Duration = Duration::from_millis(200);
-/// Clients that send the key of the held row at the same time, to either service.
+/// Clients that send the key of the locked row at the same time, to either service.
 const CLIENTS_OF_ONE_KEY: u64 = 3;
 /// The first of their random streams.
 const STREAM: u64 = 7_000;

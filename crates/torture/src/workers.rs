@@ -23,7 +23,7 @@ use crate::traffic::retry_key;
 const WHILE: (u64, u64) = (300, 3_000);
 /// How long floods last, in milliseconds: short, because the other clients must be served between them.
 const FLOOD: (u64, u64) = (200, 1_500);
-/// The random stream of a client that sends the key of a held row.
+/// The random stream of a client that sends the key of a locked row.
 const STREAM: u64 = 8_000;
 
 /// What happens to the server, one fault at a time: two at once would look the same as one.

@@ -11,12 +11,12 @@ use intake_domain::{
     UnknownField, authenticate, create_patient, validate_patient,
 };
 
+use crate::answer_note::Note;
 use crate::client_address::client;
-use crate::note::Note;
 use crate::patients::body::ReceivedBody;
+use crate::patients::ordered_failures::Simulated;
 use crate::patients::prefer::{PREFERENCE_APPLIED, STRICT, is_strict};
 use crate::patients::rate_limit::{Allowance, RateLimiter};
-use crate::patients::simulation::Simulated;
 use crate::patients::{bearer, body, content_type, created};
 use crate::problem::Problem;
 use intake_edge as edge;

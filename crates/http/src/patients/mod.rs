@@ -5,6 +5,6 @@ pub(crate) mod body;
 pub(crate) mod content_type;
 pub(crate) mod create;
 pub(crate) mod created;
+pub(crate) mod ordered_failures;
 pub(crate) mod prefer;
 pub(crate) mod rate_limit;
-pub(crate) mod simulation;

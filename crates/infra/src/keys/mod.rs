@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 mod activity;
 pub(crate) mod answers;
+mod busiest;
 pub(crate) mod clients;
 pub(crate) mod description;
 pub(crate) mod directory;
@@ -14,14 +15,13 @@ mod named;
 mod pause;
 pub(crate) mod refusals;
 pub(crate) mod store;
-mod usage;
 pub(crate) mod use_writer;
 pub(crate) mod uses;
 
 pub use activity::PostgresKeyActivity;
+pub use busiest::{KeyUsage, key_usage};
 pub use directory::KeyDirectory;
 pub use store::PostgresKeyStore;
-pub use usage::{KeyUsage, key_usage};
 pub use use_writer::KeyUseWriter;
 pub use uses::KeyUses;
 

@@ -7,6 +7,6 @@ pub(crate) mod lanes;
 pub(crate) mod register;
 pub(crate) mod rights;
 
-pub use batch::direct::make_direct_writes;
+pub use batch::shard_function::make_direct_writes;
 pub use register::PostgresPatientRegister;
 pub use rights::PostgresPatientRights;

@@ -14,7 +14,7 @@ use intake_domain::{
 use crate::database::url::DatabaseUrl;
 use crate::keys::directory::KeyDirectory;
 use crate::keys::uses::KeyUses;
-use crate::patients::batch::request::{Answer, Task};
+use crate::patients::batch::task::{Answer, Task};
 use crate::patients::group_commit::job::Job;
 use crate::patients::group_commit::lane::Lane;
 use crate::patients::lanes::Lanes;

@@ -28,7 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::serving::certificates::{self, CurrentCertificate};
 use crate::serving::local_ca;
-use crate::serving::sockets::{ADMIN, HTTP, HTTPS, PassedSockets};
+use crate::serving::passed_sockets::{ADMIN, HTTP, HTTPS, PassedSockets};
 use crate::settings::certificate_files::TlsFiles;
 use crate::settings::configuration::Configuration;
 use crate::settings::{ADMIN_ADDR, HTTP_ADDR, HTTPS_ADDR, Setting};

@@ -7,7 +7,7 @@ use diesel::result::Error;
 use intake_domain::{Source, StoreError};
 
 use super::insert::InsertBatch;
-use super::request::Request;
+use super::task::Request;
 use crate::database::grants::missing_grants;
 use crate::diesel_errors::{Failure, failure, without_row_values};
 use crate::metrics::note_error;

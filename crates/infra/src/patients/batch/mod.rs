@@ -1,8 +1,8 @@
 //! One batch over one connection: its statements, and what became of each request.
 
-pub(crate) mod direct;
 pub(crate) mod failure;
 pub(crate) mod insert;
-pub(crate) mod request;
+pub(crate) mod shard_function;
 pub(crate) mod store;
 pub(crate) mod stored_before;
+pub(crate) mod task;

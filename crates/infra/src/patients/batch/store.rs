@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use diesel::prelude::*;
 use intake_domain::{KeyCheck, KeyHolder, KeyRefusal, Registered, StoreError};
 
-use super::direct;
 use super::failure::{Failed, failed};
 use super::insert::{InsertBatch, check_keys};
-use super::request::{Answer, Request, Task};
+use super::shard_function;
 use super::stored_before::StoredBefore;
+use super::task::{Answer, Request, Task};
 use crate::keys::directory::KeyDirectory;
 use crate::keys::uses::KeyUses;
 
@@ -75,7 +75,7 @@ fn answers(
         try_to_write(connection)?;
     }
     let stored = match context.directory.shards.function(batch.organisations()) {
-        Some(shard) => direct::store(&batch, shard, connection)?,
+        Some(shard) => shard_function::store(&batch, shard, connection)?,
         None => None,
     };
     let stored = stored.map_or_else(|| batch.store(connection, is_probed, is_spread), Ok)?;

@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use super::sync::Mutex;
+use super::locks::Mutex;
 
 pub(crate) struct InProgress<W>(Mutex<State<W>>);
 

@@ -6,7 +6,7 @@ use intake_domain::{OrganisationId, StoreError};
 use tokio::sync::oneshot;
 
 use super::queue::InTurn;
-use crate::patients::batch::request::{Answer, Request, Task};
+use crate::patients::batch::task::{Answer, Request, Task};
 
 /// As many as there may be connections, each of which waits for one answer at a time: half a second of work at full
 /// speed.

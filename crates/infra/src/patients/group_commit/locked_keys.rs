@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::patients::batch::request::Request;
+use crate::patients::batch::task::Request;
 
 /// Long enough for the next try of a client whose request has timed out.
 const MEMORY: Duration = Duration::from_secs(10);

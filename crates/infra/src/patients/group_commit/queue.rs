@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::PoisonError;
 
-use super::sync::{Condvar, Mutex, MutexGuard};
+use super::locks::{Condvar, Mutex, MutexGuard};
 
 /// An item whose owner takes turns with others.
 pub(crate) trait InTurn {

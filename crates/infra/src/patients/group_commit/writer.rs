@@ -15,8 +15,8 @@ use crate::database::connect::{CONNECT_TIMEOUT, ConnectError, OpenConnection, RE
 use crate::database::lasting::Lasting;
 use crate::metrics::{BATCH_ROWS, QUEUE_WAIT, RECONNECTS, STATEMENT};
 use crate::patients::batch::failure::{Cause, Failed};
-use crate::patients::batch::request::{Answer, Request};
 use crate::patients::batch::store::{settings, store};
+use crate::patients::batch::task::{Answer, Request};
 
 /// How long a row with an idempotency key, and its whole batch, may wait for another transaction with that key. A usual
 /// commit takes far less; where commits are slow, the limit is twice the usual time of a batch.
