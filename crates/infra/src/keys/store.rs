@@ -189,8 +189,7 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) ->
         return Ok(AddKeyOutcome::TooManyToday);
     }
     let digest = key.digest.as_bytes().as_slice();
-    let ends_after =
-        key.replaces.map(|replacement| PgInterval::from_microseconds(microseconds(replacement.ends_after)));
+    let ends_after = key.replaces.map(|by| PgInterval::from_microseconds(microseconds(by.ends_after)));
     let row = (
         api_keys::id.eq(key.id.as_uuid()),
         api_keys::organisation_id.eq(key.organisation_id.as_uuid()),
@@ -251,9 +250,8 @@ fn revoke(
     let active = key.filter(api_keys::revoked_at.is_null());
     let suspended_at = active.select(api_keys::suspended_at).first::<Option<OffsetDateTime>>(connection).optional()?;
     let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
-    diesel::update(active.filter(api_keys::suspended_at.is_null()))
-        .set(api_keys::suspended_at.eq(now()))
-        .execute(connection)?;
+    let accepted = active.filter(api_keys::suspended_at.is_null());
+    diesel::update(accepted).set(api_keys::suspended_at.eq(now())).execute(connection)?;
     connection.transaction(|connection| {
         // The beginning of this transaction, which is after the end of the key. Citus takes no clock_timestamp() here.
         let change = (
