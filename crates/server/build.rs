@@ -14,9 +14,10 @@ fn main() {
     let commit = commit.unwrap_or_else(|| "unknown".to_owned());
     let features = if std::env::var_os("CARGO_FEATURE_TLS").is_some() { "tls" } else { "" };
     let detail = if features.is_empty() { commit.clone() } else { format!("{commit}, {features}") };
-    println!("cargo::rustc-env=INTAKE_COMMIT={commit}");
-    println!("cargo::rustc-env=INTAKE_FEATURES={features}");
-    println!("cargo::rustc-env=INTAKE_VERSION={} ({detail})", env!("CARGO_PKG_VERSION"));
+    // `cargo run` hands these to the program, which would take INTAKE_ for the beginning of a setting.
+    println!("cargo::rustc-env=BUILD_COMMIT={commit}");
+    println!("cargo::rustc-env=BUILD_FEATURES={features}");
+    println!("cargo::rustc-env=BUILD_VERSION={} ({detail})", env!("CARGO_PKG_VERSION"));
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

@@ -150,3 +150,9 @@ fn cargo_run_knows_which_program_is_meant() {
     let default_programs: Vec<_> = packages.filter_map(|package| package["default_run"].as_str()).collect();
     assert_eq!(default_programs, ["intake"]);
 }
+
+#[test]
+fn cargo_run_sets_no_variable_that_looks_like_a_setting() {
+    let script = include_str!("../build.rs");
+    assert!(script.contains("rustc-env=BUILD_") && !script.contains("rustc-env=INTAKE_"));
+}

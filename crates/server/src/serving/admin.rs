@@ -77,8 +77,8 @@ async fn metrics(
     }
     let build = [
         ("version", env!("CARGO_PKG_VERSION")),
-        ("commit", env!("INTAKE_COMMIT")),
-        ("features", env!("INTAKE_FEATURES")),
+        ("commit", env!("BUILD_COMMIT")),
+        ("features", env!("BUILD_FEATURES")),
     ];
     text.family("intake_build_info", "The program's version, commit and features.", Kind::Gauge).sample(&build, 1);
     clock::write_metrics(&mut text);

@@ -87,7 +87,7 @@ async fn serve_until_stopped(configuration: Arc<Configuration>, sockets: PassedS
     let mut signals = Signals::listen()?;
     let Some(backend) = open(&configuration, &mut signals).await? else { return Ok(()) };
     // A start that fails before says why in the one line that it logs.
-    let [version, commit, features] = [env!("CARGO_PKG_VERSION"), env!("INTAKE_COMMIT"), env!("INTAKE_FEATURES")];
+    let [version, commit, features] = [env!("CARGO_PKG_VERSION"), env!("BUILD_COMMIT"), env!("BUILD_FEATURES")];
     tracing::info!(version, commit, features, "starting");
     let served = start_and_run(&configuration, &backend, sockets, &mut signals).await;
     close(backend, &mut signals).await;

@@ -12,7 +12,7 @@ use crate::settings::key_command::KeyCommand;
 
 /// The front door of a clinic's patient register.
 #[derive(Parser)]
-#[command(name = "intake", version = env!("INTAKE_VERSION"), disable_help_subcommand = true)]
+#[command(name = "intake", version = env!("BUILD_VERSION"), disable_help_subcommand = true)]
 #[command(after_help = "Settings are flags or variables; a flag wins. Without a command, intake serves.")]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
