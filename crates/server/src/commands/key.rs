@@ -16,7 +16,7 @@ use super::output::print_result;
 use super::usage::usage;
 use crate::settings::arguments::{Output, Run};
 use crate::settings::configuration::Configuration;
-use crate::settings::key_command::{End, EndsAfter, KeyCommand};
+use crate::settings::key_command::{End, EndsAfter, KeyArguments, KeyCommand};
 
 const SHOWN_ONCE: &str = "is shown this once and cannot be retrieved later:";
 
@@ -43,7 +43,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
         KeyCommand::List { organisation, output } => {
             list(keys, &PostgresOrganisations::new(database), organisation, &output).await
         }
-        KeyCommand::ClearSentInClear { key, run, output } => {
+        KeyCommand::ClearSentInClear(KeyArguments { key, run, output }) => {
             let was_marked = clear_sent_in_clear(keys, key, &audit(&run)).await? == ClearMarkOutcome::Cleared;
             let text = match was_marked {
                 true => format!("Key {key} is no longer marked as sent in clear."),
@@ -51,17 +51,17 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             };
             print_result(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
         }
-        KeyCommand::Pause { key, run, output } => {
+        KeyCommand::Pause(KeyArguments { key, run, output }) => {
             let paused_at = timestamp(pause_key(keys, key, None, &audit(&run)).await?);
             let value = json!({ "id": key.to_string(), "pausedAt": paused_at });
             print_result(&output, &value, &format!("Key {key} was paused at {paused_at}."))
         }
-        KeyCommand::Resume { key, run, output } => {
+        KeyCommand::Resume(KeyArguments { key, run, output }) => {
             resume_key(keys, key, None, &audit(&run)).await?;
             let value = json!({ "id": key.to_string(), "pausedAt": null });
             print_result(&output, &value, &format!("Key {key} works again."))
         }
-        KeyCommand::Revoke { key, run, output } => {
+        KeyCommand::Revoke(KeyArguments { key, run, output }) => {
             let revoked_at = timestamp(revoke_key(keys, key, None, &audit(&run)).await?);
             let value = json!({ "id": key.to_string(), "revokedAt": revoked_at });
             print_result(&output, &value, &format!("Key {key} was revoked at {revoked_at}."))

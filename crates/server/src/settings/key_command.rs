@@ -52,45 +52,24 @@ pub(crate) enum KeyCommand {
     /// Says which keys send most, and which are refused and why
     Usage(UsageArguments),
     /// Clears a key's mark that it was sent over plain HTTP
-    ClearSentInClear {
-        /// The key's id, as `key list` shows it
-        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
-        key: KeyId,
-        #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
-    },
+    ClearSentInClear(KeyArguments),
     /// Pauses a key at once: it is refused until it is resumed, and still expires
-    Pause {
-        /// The key's id, as `key list` shows it
-        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
-        key: KeyId,
-        #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
-    },
+    Pause(KeyArguments),
     /// Resumes a key that is paused
-    Resume {
-        /// The key's id, as `key list` shows it
-        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
-        key: KeyId,
-        #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
-    },
+    Resume(KeyArguments),
     /// Revokes a key at once and for good
-    Revoke {
-        /// The key's id, as `key list` shows it
-        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
-        key: KeyId,
-        #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
-    },
+    Revoke(KeyArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct KeyArguments {
+    /// The key's id, as `key list` shows it
+    #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+    pub(crate) key: KeyId,
+    #[command(flatten)]
+    pub(crate) run: Run,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// How long a replaced key still works after the first request with the new one: what the dashboard offers.
