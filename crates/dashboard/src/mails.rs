@@ -144,7 +144,7 @@ impl Mails {
         let administrators = self.members(members, organisation).await.into_iter();
         let (new, others): (Vec<_>, Vec<_>) =
             administrators.filter(|member| member.role == Role::Administrator).partition(|member| member.id == id);
-        // None: the member is a key manager.
+        // None: the member is no administrator.
         let Some(MemberRecord { name, email, .. }) = new.first() else { return };
         let organisation_name = without_links(organisation_name);
         let text = format!(
@@ -167,14 +167,16 @@ impl Mails {
         })
     }
 
-    /// Tells the members of organisations whose keys expire soon, of each key once.
+    /// Tells the members who can replace a key that expires soon, of each key once.
     pub async fn tell_of_expiring_keys(
         &self,
         keys: &dyn KeyStore,
         members: &dyn MemberStore,
     ) -> Result<(), StoreError> {
         for key in keys.claim_expiring(edge::now()).await? {
-            self.key_expires(members.members(key.organisation_id).await?, &key);
+            let mut able = members.members(key.organisation_id).await?;
+            able.retain(|member| member.role.manages_keys());
+            self.key_expires(able, &key);
         }
         Ok(())
     }

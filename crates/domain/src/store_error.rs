@@ -14,6 +14,9 @@ pub enum StoreError {
     /// The member's session has ended, or the password has changed, since the member confirmed the change.
     #[error("the session has ended")]
     SessionEnded,
+    /// The member has lost the role that allowed the change, since the member asked for it.
+    #[error("the member's role does not allow it")]
+    RoleTakenAway,
     /// The store could not be reached within the deadline; trying again later may help.
     #[error("the database could not do it in time")]
     Unavailable(#[source] Source),

@@ -287,7 +287,9 @@ impl From<CreatePatientError> for Problem {
             CreatePatientError::Store(StoreError::Unavailable(source)) => Self::Unavailable(source),
             CreatePatientError::Store(StoreError::Unexpected(source)) => Self::Unexpected(source),
             // Of members: no store of patients returns them.
-            CreatePatientError::Store(error @ StoreError::SessionEnded) => Self::Unexpected(error.into()),
+            CreatePatientError::Store(error @ (StoreError::SessionEnded | StoreError::RoleTakenAway)) => {
+                Self::Unexpected(error.into())
+            }
         }
     }
 }

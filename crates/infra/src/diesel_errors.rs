@@ -45,9 +45,16 @@ pub(crate) fn is_unique_violation(error: &Error) -> bool {
 #[error("the session has ended")]
 pub(crate) struct SessionEnded;
 
+/// The member's role does not allow the change: see [`crate::members::permission`].
+#[derive(Debug, thiserror::Error)]
+#[error("the member's role does not allow it")]
+pub(crate) struct RoleTakenAway;
+
 pub(crate) fn store_error(error: Error) -> StoreError {
-    if matches!(&error, Error::QueryBuilderError(cause) if cause.is::<SessionEnded>()) {
-        return StoreError::SessionEnded;
+    match &error {
+        Error::QueryBuilderError(cause) if cause.is::<SessionEnded>() => return StoreError::SessionEnded,
+        Error::QueryBuilderError(cause) if cause.is::<RoleTakenAway>() => return StoreError::RoleTakenAway,
+        _ => {}
     }
     match failure(&error) {
         // Values are validated before they get here, so the database is more likely to be at fault.

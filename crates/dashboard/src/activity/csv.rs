@@ -12,7 +12,7 @@ use intake_edge as edge;
 use crate::activity::entry::{actor, email, member_id, phrase};
 use crate::activity::filter::Filter;
 use crate::page::error::PageError;
-use crate::page::visitor::Administrator;
+use crate::page::visitor::Auditor;
 
 /// Entries in one file: a few megabytes, which are sent within the time that a client has to read an answer. The last
 /// line of a file that leaves some out says so.
@@ -26,7 +26,7 @@ const HEADER: [&str; COLUMNS] =
     ["Time (UTC)", "Who", "Email", "What", "To what", "IP address", "Reason", "Key ID", "Member ID", "Entry ID"];
 
 pub(crate) async fn download(
-    Administrator(visitor): Administrator,
+    Auditor(visitor): Auditor,
     filter: Option<Query<Filter>>,
     log: Data<dyn AuditLog>,
 ) -> Result<HttpResponse, PageError> {

@@ -80,6 +80,7 @@ fn known(action: Action) -> &'static str {
         Action::MemberRemoved => "removed",
         Action::AdministratorMade => "made an administrator of",
         Action::KeyManagerMade => "made a key manager of",
+        Action::AuditorMade => "made an auditor of",
         Action::SecondFactorRequired => "required two-step sign-in for everyone in",
         Action::SecondFactorOptional => "stopped requiring two-step sign-in in",
         Action::NameChanged => "changed their name to",

@@ -14,7 +14,7 @@ use crate::page::day::NO_DAY;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
 use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::Administrator;
+use crate::page::visitor::Auditor;
 
 /// Entries on a page: as many as are still easy to read through.
 const PAGE_SIZE: usize = 50;
@@ -48,7 +48,7 @@ struct AboutKey {
 }
 
 pub(crate) async fn page(
-    Administrator(visitor): Administrator,
+    Auditor(visitor): Auditor,
     filter: Option<Query<Filter>>,
     log: Data<dyn AuditLog>,
     keys: Data<dyn KeyStore>,

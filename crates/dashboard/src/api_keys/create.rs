@@ -13,7 +13,7 @@ use crate::api_keys::expiry::{Expiry, ExpiryFields};
 use crate::mails::KeyChange;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
-use crate::page::visitor::Visitor;
+use crate::page::visitor::KeyManager;
 
 /// Where the new key comes first.
 const LIST: &str = "/settings/api-keys";
@@ -37,7 +37,7 @@ pub(crate) struct NewKeyForm {
     expiry: Expiry,
 }
 
-pub(crate) async fn form(visitor: Visitor) -> Result<HttpResponse, PageError> {
+pub(crate) async fn form(KeyManager(visitor): KeyManager) -> Result<HttpResponse, PageError> {
     // The form carries the id of the key to be made, so that sending it twice makes one key.
     let id = KeyId::new(edge::now(), edge::random()).to_string();
     let shell = Shell::new("keys", &visitor);
@@ -48,7 +48,7 @@ pub(crate) async fn form(visitor: Visitor) -> Result<HttpResponse, PageError> {
 }
 
 pub(crate) async fn create(
-    visitor: Visitor,
+    KeyManager(visitor): KeyManager,
     form: Form<NewKeyForm>,
     keys: Data<dyn KeyStore>,
     format: Data<KeyFormat>,

@@ -30,9 +30,8 @@ pub(crate) async fn first_steps(
     keys: &KeyPage,
     members: &dyn MemberStore,
 ) -> Result<Option<[Step; 4]>, PageError> {
-    // A key manager cannot invite anybody.
-    let is_administrator = visitor.signed_in.member.role == Role::Administrator;
-    if !is_administrator || cookie::values(request.headers(), COOKIE).next().is_some() {
+    // Nobody else can invite people.
+    if !visitor.signed_in.member.role.administers() || cookie::values(request.headers(), COOKIE).next().is_some() {
         return Ok(None);
     }
     let members = members.members(visitor.organisation()).await?;

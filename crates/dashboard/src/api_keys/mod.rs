@@ -7,7 +7,7 @@ use intake_domain::{KeyId, KeyRecord, KeyStore, ManageKeysError};
 
 use crate::api_keys::filter::Filter;
 use crate::page::error::PageError;
-use crate::page::visitor::{Found, Visitor};
+use crate::page::visitor::{Found, KeyManager, Visitor};
 
 pub(crate) mod create;
 pub(crate) mod created;
@@ -24,7 +24,7 @@ pub(crate) mod replace;
 pub(crate) mod revoke;
 pub(crate) mod usage;
 
-/// The key in the path, which the visitor's organisation has, and the search that led to it.
+/// The key in the path, which the visitor's organisation has and the visitor may change, and the search that led to it.
 pub(crate) struct OwnKey {
     pub(crate) visitor: Visitor,
     pub(crate) key: KeyRecord,
@@ -36,14 +36,29 @@ impl FromRequest for OwnKey {
     type Future = Found<Self>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (visitor, request) = (KeyManager::from_request(request, payload), request.clone());
+        Box::pin(async move { OwnKey::asked_for(visitor.await?.0, &request).await })
+    }
+}
+
+/// The same for a visitor who may only look at it.
+pub(crate) struct SeenKey(pub(crate) OwnKey);
+
+impl FromRequest for SeenKey {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (visitor, request) = (Visitor::from_request(request, payload), request.clone());
-        Box::pin(async move {
-            let visitor = visitor.await?;
-            let id = request.match_info().query("key");
-            let key = own_key(&visitor, id, visitor.shared::<dyn KeyStore>()?).await?;
-            let filter = Query::from_query(request.query_string()).map(Query::into_inner).unwrap_or_default();
-            Ok(Self { visitor, key, filter })
-        })
+        Box::pin(async move { OwnKey::asked_for(visitor.await?, &request).await.map(Self) })
+    }
+}
+
+impl OwnKey {
+    async fn asked_for(visitor: Visitor, request: &HttpRequest) -> Result<Self, PageError> {
+        let key = own_key(&visitor, request.match_info().query("key"), visitor.shared::<dyn KeyStore>()?).await?;
+        let filter = Query::from_query(request.query_string()).map(Query::into_inner).unwrap_or_default();
+        Ok(Self { visitor, key, filter })
     }
 }
 

@@ -12,9 +12,9 @@ use intake_edge as edge;
 use time::macros::format_description;
 use time::{Date, Duration, OffsetDateTime};
 
-use crate::api_keys::OwnKey;
 use crate::api_keys::list::KeyRow;
 use crate::api_keys::refusals::RefusalRow;
+use crate::api_keys::{OwnKey, SeenKey};
 use crate::page::error::PageError;
 use crate::page::number::grouped;
 use crate::page::shell::{Shell, render};
@@ -86,7 +86,7 @@ struct Reason {
 }
 
 pub(crate) async fn page(
-    OwnKey { visitor, key, filter }: OwnKey,
+    SeenKey(OwnKey { visitor, key, filter }): SeenKey,
     activity: Data<dyn KeyActivity>,
     format: Data<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {

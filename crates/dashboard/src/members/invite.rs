@@ -101,7 +101,7 @@ pub(crate) async fn again(
 fn assert_may_invite(visitor: &Visitor, role: Role) -> Result<(), PageError> {
     match role {
         Role::Administrator => visitor.confirmed().map(drop),
-        Role::KeyManager => Ok(()),
+        Role::KeyManager | Role::Auditor => Ok(()),
     }
 }
 

@@ -12,9 +12,9 @@ use crate::members::path_of_invitation;
 use crate::page::error::PageError;
 use crate::page::moment::{Moment, exact};
 use crate::page::shell::{Shell, render};
-use crate::page::visitor::{Administrator, Visitor};
+use crate::page::visitor::{Auditor, Visitor};
 
-/// Why a member can be neither removed nor made a key manager.
+/// Why a member can be neither removed nor given another role.
 pub(crate) const LAST_ADMINISTRATOR: &str = "You're the only administrator. Make someone else an administrator first.";
 
 /// Why only the operator of the service can let a member in again.
@@ -60,10 +60,7 @@ pub(crate) struct InviteFields {
     pub(crate) error: Option<String>,
 }
 
-pub(crate) async fn page(
-    Administrator(visitor): Administrator,
-    members: Data<dyn MemberStore>,
-) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(Auditor(visitor): Auditor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
     let fields = visitor.draft().map(|draft| {
         let role = draft.field("role").parse().unwrap_or(Role::Administrator);
         InviteFields { email: draft.field("email"), role, error: None }

@@ -5,7 +5,7 @@ use actix_web::http::StatusCode;
 use askama::Template;
 use intake_domain::MemberRecord;
 
-use crate::members::OwnMember;
+use crate::members::{OwnMember, SeenMember};
 use crate::page::error::PageError;
 use crate::page::moment::{Moment, exact};
 use crate::page::shell::{Shell, render};
@@ -20,7 +20,7 @@ struct MemberPage {
     is_last_administrator: bool,
 }
 
-pub(crate) async fn page(own: OwnMember) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(SeenMember(own): SeenMember) -> Result<HttpResponse, PageError> {
     let is_me = own.is_me();
     let OwnMember { visitor, member, is_last_administrator } = own;
     let (shell, joined_at) = (Shell::new("members", &visitor), exact(member.joined_at));

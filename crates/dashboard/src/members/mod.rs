@@ -6,7 +6,7 @@ use intake_domain::{InvitationStore, MemberId, MemberRecord, MemberStore, OpenIn
 use intake_edge as edge;
 
 use crate::page::error::PageError;
-use crate::page::visitor::{Administrator, Found, Visitor};
+use crate::page::visitor::{Administrator, Auditor, Found, Visitor};
 
 pub(crate) mod invitation;
 pub(crate) mod invite;
@@ -22,6 +22,15 @@ pub(crate) mod withdraw_invitation;
 /// The list of members.
 pub(crate) const MEMBERS: &str = "/settings/members";
 
+/// What a member with this role is.
+pub(crate) fn with_article(role: Role) -> &'static str {
+    match role {
+        Role::Administrator => "an administrator",
+        Role::KeyManager => "a key manager",
+        Role::Auditor => "an auditor",
+    }
+}
+
 /// The member in the path, who belongs to the organisation of the visitor, an administrator.
 pub(crate) struct OwnMember {
     pub(crate) visitor: Visitor,
@@ -36,19 +45,33 @@ impl FromRequest for OwnMember {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (visitor, request) = (Administrator::from_request(request, payload), request.clone());
-        Box::pin(async move {
-            let Administrator(visitor) = visitor.await?;
-            let id: MemberId = request.match_info().query("member").parse().map_err(|_| PageError::NotFound)?;
-            let all = visitor.shared::<dyn MemberStore>()?.members(visitor.organisation()).await?;
-            let administrators = all.iter().filter(|member| member.role == Role::Administrator).count();
-            let member = all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)?;
-            let is_last_administrator = member.role == Role::Administrator && administrators == 1;
-            Ok(Self { visitor, member, is_last_administrator })
-        })
+        Box::pin(async move { OwnMember::asked_for(visitor.await?.0, &request).await })
+    }
+}
+
+/// The same for a visitor who may only look.
+pub(crate) struct SeenMember(pub(crate) OwnMember);
+
+impl FromRequest for SeenMember {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (visitor, request) = (Auditor::from_request(request, payload), request.clone());
+        Box::pin(async move { OwnMember::asked_for(visitor.await?.0, &request).await.map(Self) })
     }
 }
 
 impl OwnMember {
+    async fn asked_for(visitor: Visitor, request: &HttpRequest) -> Result<Self, PageError> {
+        let id: MemberId = request.match_info().query("member").parse().map_err(|_| PageError::NotFound)?;
+        let all = visitor.shared::<dyn MemberStore>()?.members(visitor.organisation()).await?;
+        let administrators = all.iter().filter(|member| member.role.administers()).count();
+        let member = all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)?;
+        let is_last_administrator = member.role.administers() && administrators == 1;
+        Ok(Self { visitor, member, is_last_administrator })
+    }
+
     pub(crate) fn is_me(&self) -> bool {
         self.member.id == self.visitor.signed_in.member.id
     }

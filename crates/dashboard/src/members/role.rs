@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::account::ACCOUNT;
 use crate::mails::Mails;
 use crate::members::list::{LAST_ADMINISTRATOR, refuse};
-use crate::members::{MEMBERS, OwnMember};
+use crate::members::{MEMBERS, OwnMember, with_article};
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
 use crate::page::shell::{Shell, render};
@@ -61,9 +61,9 @@ pub(crate) async fn change(
         mails.new_administrator(members.as_ref(), organisation, name, member.id).await;
     }
     match changed {
-        // A key manager does not get back to the list.
-        RoleOutcome::Changed if member.id == visitor.signed_in.member.id && role == Role::KeyManager => {
-            Ok(redirect_with_notice(ACCOUNT, "You are now a key manager."))
+        // Nobody else gets back to the form.
+        RoleOutcome::Changed if member.id == visitor.signed_in.member.id && !role.administers() => {
+            Ok(redirect_with_notice(ACCOUNT, &format!("You are now {}.", with_article(role))))
         }
         RoleOutcome::Changed => {
             let notice = format!("{} is {} now.", member.name, with_article(role));
@@ -72,12 +72,5 @@ pub(crate) async fn change(
         RoleOutcome::NoSuchMember => Err(PageError::NotFound),
         RoleOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
         RoleOutcome::LastAdministrator => refuse(&visitor, members.as_ref(), LAST_ADMINISTRATOR).await,
-    }
-}
-
-fn with_article(role: Role) -> &'static str {
-    match role {
-        Role::Administrator => "an administrator",
-        Role::KeyManager => "a key manager",
     }
 }

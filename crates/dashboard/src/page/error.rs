@@ -27,8 +27,10 @@ pub(crate) enum PageError {
     SecondFactorFirst,
     /// The member has to confirm who they are. The page that was asked for is shown afterwards.
     ConfirmFirst(Destination),
-    /// The member is a key manager.
+    /// The member is a key manager, or no longer an administrator.
     AdministratorsOnly,
+    /// The member is an auditor, who changes nothing.
+    AuditorsOnlyLook,
     /// There is nothing at this address, or nothing that this reader may see.
     NotFound,
     /// The request to change something came from another site.
@@ -112,6 +114,12 @@ impl PageError {
                 "For administrators only",
                 "Only administrators can see this page. Ask an administrator at your organisation if you need access.",
             ),
+            Self::AuditorsOnlyLook => (
+                StatusCode::FORBIDDEN,
+                "Auditors can't change this",
+                "As an auditor you can see API keys, members and activity, and change your own account. Nothing was \
+                 changed. Ask an administrator at your organisation if you need access.",
+            ),
             Self::NotFound => (StatusCode::NOT_FOUND, "Page not found", "We couldn't find that page."),
             Self::CrossSite => {
                 (StatusCode::FORBIDDEN, "Request blocked", "Another site asked for this change, so it was not made.")
@@ -179,6 +187,7 @@ impl From<StoreError> for PageError {
         match error {
             StoreError::Overloaded => Self::Full,
             StoreError::SessionEnded => Self::SignInFirst(Destination::default()),
+            StoreError::RoleTakenAway => Self::AuditorsOnlyLook,
             StoreError::Unavailable(source) => Self::Unavailable(source),
             StoreError::Unexpected(source) => Self::Unexpected(source),
         }

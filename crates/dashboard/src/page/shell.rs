@@ -22,8 +22,8 @@ pub(crate) struct Shell {
     pub(crate) notice: Option<String>,
     /// Whether the member can switch to another organisation.
     pub(crate) is_in_several: bool,
-    /// Whether the parts of the menu for administrators are shown.
-    pub(crate) is_administrator: bool,
+    /// Decides which parts of the menu and of the page are shown.
+    pub(crate) role: Role,
     /// Whether the menu is hidden, because none of it opens before two-step sign-in is on.
     pub(crate) is_menu_hidden: bool,
 }
@@ -37,7 +37,7 @@ impl Shell {
             form_token: visitor.form_token(),
             notice: visitor.notice().or_else(|| visitor.draft().map(|_| NOT_SAVED.to_owned())),
             is_in_several: visitor.signed_in.is_in_several,
-            is_administrator: visitor.signed_in.member.role == Role::Administrator,
+            role: visitor.signed_in.member.role,
             is_menu_hidden: visitor.signed_in.must_turn_on_second_factor(),
         }
     }

@@ -126,8 +126,14 @@ fn address(request: &HttpRequest) -> Option<IpAddr> {
 /// no one is there.
 pub(crate) struct Onlooker(pub(crate) Visitor);
 
-/// A visitor who may do everything. A key manager is refused.
+/// A visitor who may do everything.
 pub(crate) struct Administrator(pub(crate) Visitor);
+
+/// A visitor who may change keys: an administrator or a key manager.
+pub(crate) struct KeyManager(pub(crate) Visitor);
+
+/// A visitor who may see members and activity: an administrator or an auditor.
+pub(crate) struct Auditor(pub(crate) Visitor);
 
 /// A visitor who may have to turn on two-step sign-in first: for the pages by which they do.
 pub(crate) struct Newcomer(pub(crate) Visitor);
@@ -173,13 +179,27 @@ impl FromRequest for Administrator {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let found = Visitor::from_request(request, payload);
-        Box::pin(async move {
-            let visitor = found.await?;
-            match visitor.signed_in.member.role {
-                Role::Administrator => Ok(Self(visitor)),
-                Role::KeyManager => Err(PageError::AdministratorsOnly),
-            }
-        })
+        Box::pin(async move { found.await?.whose_role(Role::administers).map(Self) })
+    }
+}
+
+impl FromRequest for KeyManager {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let found = Visitor::from_request(request, payload);
+        Box::pin(async move { found.await?.whose_role(Role::manages_keys).map(Self) })
+    }
+}
+
+impl FromRequest for Auditor {
+    type Error = PageError;
+    type Future = Found<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let found = Visitor::from_request(request, payload);
+        Box::pin(async move { found.await?.whose_role(Role::sees_everything).map(Self) })
     }
 }
 
@@ -247,6 +267,15 @@ impl Visitor {
                 (_, Holder::Undecided(_)) => Err(PageError::ChooseFirst(Destination::asked_for(&request))),
             }
         })
+    }
+
+    /// Refuses a member whose role does not allow what is asked for.
+    fn whose_role(self, allows: fn(Role) -> bool) -> Result<Self, PageError> {
+        match self.signed_in.member.role {
+            role if allows(role) => Ok(self),
+            Role::Auditor => Err(PageError::AuditorsOnlyLook),
+            Role::Administrator | Role::KeyManager => Err(PageError::AdministratorsOnly),
+        }
     }
 
     /// Leads a member who lacks the two-step sign-in that the organisation requires to where it is turned on.

@@ -55,6 +55,8 @@ actions! {
     AdministratorMade = "administrator_made",
     /// A member was made a key manager.
     KeyManagerMade = "key_manager_made",
+    /// A member was made an auditor.
+    AuditorMade = "auditor_made",
     /// An operator made the organisation, which is the subject.
     OrganisationCreated = "organisation_created",
     /// An operator gave the organisation another name: the subject is the old name and the new one.
@@ -135,25 +137,6 @@ actions! {
     PatientsExported = "patients_exported",
     /// An operator removed a key's mark that it was sent in clear.
     KeyMarkCleared = "key_mark_cleared",
-}
-
-impl Action {
-    /// Whether it changes neither keys nor who gets in.
-    #[must_use]
-    pub fn is_harmless(self) -> bool {
-        matches!(
-            self,
-            Self::SignedIn
-                | Self::SignedInByRecoveryCode
-                | Self::SignedInByPasskey
-                | Self::SignInFailed
-                | Self::CodeFailed
-                | Self::SignedOut
-                | Self::NameChanged
-                | Self::PatientShown
-                | Self::PatientsExported
-        )
-    }
 }
 
 /// What was done, as it was recorded.

@@ -27,6 +27,23 @@ impl ActionKind {
 }
 
 impl Action {
+    /// Whether it changes neither keys nor who gets in.
+    #[must_use]
+    pub fn is_harmless(self) -> bool {
+        matches!(
+            self,
+            Self::SignedIn
+                | Self::SignedInByRecoveryCode
+                | Self::SignedInByPasskey
+                | Self::SignInFailed
+                | Self::CodeFailed
+                | Self::SignedOut
+                | Self::NameChanged
+                | Self::PatientShown
+                | Self::PatientsExported
+        )
+    }
+
     /// What it has to do with.
     #[must_use]
     pub fn kind(self) -> ActionKind {
@@ -51,6 +68,7 @@ impl Action {
             | Self::MemberRemoved
             | Self::AdministratorMade
             | Self::KeyManagerMade
+            | Self::AuditorMade
             | Self::SecondFactorRequired
             | Self::SecondFactorOptional => ActionKind::Members,
             Self::SignedIn

@@ -10,16 +10,18 @@ pub enum Role {
     Administrator,
     /// Looks after keys alone.
     KeyManager,
+    /// Sees what an administrator sees, and changes nothing but the own account.
+    Auditor,
 }
 
 /// The text names no role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be administrator or key-manager")]
+#[error("must be administrator, key-manager or auditor")]
 pub struct UnknownRole;
 
 impl Role {
     /// Every role, the one that may do most first.
-    pub const ALL: [Self; 2] = [Self::Administrator, Self::KeyManager];
+    pub const ALL: [Self; 3] = [Self::Administrator, Self::KeyManager, Self::Auditor];
 
     /// The name it is stored and sent under.
     #[must_use]
@@ -27,7 +29,26 @@ impl Role {
         match self {
             Self::Administrator => "administrator",
             Self::KeyManager => "key-manager",
+            Self::Auditor => "auditor",
         }
+    }
+
+    /// Whether the member may create, replace, pause, revoke and describe keys.
+    #[must_use]
+    pub fn manages_keys(self) -> bool {
+        matches!(self, Self::Administrator | Self::KeyManager)
+    }
+
+    /// Whether the member may see the other members, and what everybody did.
+    #[must_use]
+    pub fn sees_everything(self) -> bool {
+        matches!(self, Self::Administrator | Self::Auditor)
+    }
+
+    /// Whether the member may change who belongs to the organisation, and how they sign in.
+    #[must_use]
+    pub fn administers(self) -> bool {
+        self == Self::Administrator
     }
 }
 
@@ -45,6 +66,7 @@ impl fmt::Display for Role {
         f.write_str(match self {
             Self::Administrator => "Administrator",
             Self::KeyManager => "Key manager",
+            Self::Auditor => "Auditor",
         })
     }
 }

@@ -6,6 +6,7 @@ use intake_domain::{Action, AuditContext, AuditedKey, ChangeKeyOutcome, KeyNote,
 use uuid::Uuid;
 
 use crate::audit::log::record_about_key;
+use crate::members::permission::assert_manages_keys;
 use crate::schema::api_keys;
 
 /// Gives the key another name. The record keeps both.
@@ -17,6 +18,7 @@ pub(crate) fn rename(
     audit: &AuditContext,
 ) -> QueryResult<ChangeKeyOutcome> {
     connection.transaction(|connection| {
+        assert_manages_keys(connection, organisation, audit)?;
         let Some(Changeable { name: old, audited, .. }) = locked(connection, organisation, key)? else {
             return not_changed(connection, organisation, key);
         };
@@ -41,6 +43,7 @@ pub(crate) fn write_note(
     audit: &AuditContext,
 ) -> QueryResult<ChangeKeyOutcome> {
     connection.transaction(|connection| {
+        assert_manages_keys(connection, organisation, audit)?;
         let Some(Changeable { name, note: old, audited }) = locked(connection, organisation, key)? else {
             return not_changed(connection, organisation, key);
         };

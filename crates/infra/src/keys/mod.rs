@@ -14,6 +14,7 @@ mod list;
 mod named;
 mod pause;
 pub(crate) mod refusals;
+mod revoke;
 pub(crate) mod store;
 pub(crate) mod use_writer;
 pub(crate) mod uses;

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::audit::log::{name_of, record_about_key};
 use crate::keys::named::named;
+use crate::members::permission::assert_manages_keys;
 use crate::schema::api_keys;
 
 /// Refuses all requests with the key from the end of this transaction on.
@@ -22,6 +23,7 @@ pub(super) fn pause(
         let Some((organisation, name, audited)) = named(connection, id, within)? else {
             return Ok(PauseOutcome::NotFound);
         };
+        assert_manages_keys(connection, organisation, audit)?;
         let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
         let key = api_keys::table.find((organisation, id));
         let change = (api_keys::paused_at.eq(now()), api_keys::paused_by.eq(name_of(&audit.actor)));
@@ -46,6 +48,7 @@ pub(super) fn resume(
         let Some((organisation, name, audited)) = named(connection, id, within)? else {
             return Ok(ResumeOutcome::NotFound);
         };
+        assert_manages_keys(connection, organisation, audit)?;
         let key = api_keys::table.find((organisation, id)).filter(is_open());
         let change = (api_keys::paused_at.eq(None::<OffsetDateTime>), api_keys::paused_by.eq(None::<&str>));
         if diesel::update(key.filter(api_keys::paused_at.is_not_null())).set(change).execute(connection)? > 0 {

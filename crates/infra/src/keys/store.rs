@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
-use diesel::sql_types::{Nullable, Timestamptz};
 use intake_domain::{
     ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome,
     ExpiringKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder, KeyId, KeyNote, KeyPage, KeyRecord, KeySearch, KeyStore, Name,
@@ -20,7 +19,9 @@ use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::expiring;
 use crate::keys::named::named;
 use crate::keys::pause::{pause, resume};
+use crate::keys::revoke::revoke;
 use crate::keys::{ids, list};
+use crate::members::permission::assert_manages_keys;
 use crate::organisations as whole;
 use crate::schema::{api_keys, key_uses};
 
@@ -167,6 +168,7 @@ impl KeyStore for PostgresKeyStore {
 }
 
 fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) -> QueryResult<AddKeyOutcome> {
+    assert_manages_keys(connection, *key.organisation_id.as_uuid(), audit)?;
     match whole::locked(connection, *key.organisation_id.as_uuid())? {
         None => return Ok(AddKeyOutcome::NoSuchOrganisation),
         Some(OrganisationRecord { closed_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationClosed),
@@ -232,38 +234,6 @@ fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, audit: &AuditCon
         }
         record_about_key(connection, organisation, Action::KeyMarkCleared, &name, &audited, audit)?;
         Ok(ClearMarkOutcome::Cleared)
-    })
-}
-
-/// First suspends the key, and revokes it when that is committed: so no use is allowed after the moment that is
-/// recorded.
-fn revoke(
-    connection: &mut PgConnection,
-    id: Uuid,
-    within: Option<Uuid>,
-    audit: &AuditContext,
-) -> QueryResult<RevokeOutcome> {
-    let Some((organisation, name, audited)) = named(connection, id, within)? else {
-        return Ok(RevokeOutcome::NotFound);
-    };
-    let key = api_keys::table.find((organisation, id));
-    let active = key.filter(api_keys::revoked_at.is_null());
-    let suspended_at = active.select(api_keys::suspended_at).first::<Option<OffsetDateTime>>(connection).optional()?;
-    let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
-    let accepted = active.filter(api_keys::suspended_at.is_null());
-    diesel::update(accepted).set(api_keys::suspended_at.eq(now())).execute(connection)?;
-    connection.transaction(|connection| {
-        // The beginning of this transaction, which is after the end of the key. Citus takes no clock_timestamp() here.
-        let change = (
-            api_keys::revoked_at.eq(now()),
-            api_keys::revoked_by.eq(name_of(&audit.actor)),
-            api_keys::suspended_at.eq(suspended_at.flatten()),
-        );
-        if diesel::update(active).set(change).execute(connection)? > 0 {
-            record_about_key(connection, organisation, Action::KeyRevoked, &name, &audited, audit)?;
-        }
-        let revoked_at = key.select(api_keys::revoked_at.assume_not_null());
-        Ok(RevokeOutcome::Revoked { at: revoked_at.first(connection)? })
     })
 }
 

@@ -114,11 +114,12 @@ impl MemberStore for PostgresMembers {
             diesel::update(own).set(memberships::role.eq(role.as_str())).execute(connection)?;
             let action = match role {
                 Role::Administrator => Action::AdministratorMade,
-                Role::KeyManager => {
-                    end_all_made_by(connection, organisation, member)?;
-                    Action::KeyManagerMade
-                }
+                Role::KeyManager => Action::KeyManagerMade,
+                Role::Auditor => Action::AuditorMade,
             };
+            if !role.administers() {
+                end_all_made_by(connection, organisation, member)?;
+            }
             record(connection, organisation, action, &changed.email, &audit)?;
             Ok(RoleOutcome::Changed)
         });

@@ -1,10 +1,12 @@
-//! Whether the person who asks for a change is an administrator, decided in the transaction of the change.
+//! Whether the role of the person who asks for a change allows it, decided in the transaction of the change.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use diesel::result::Error;
 use intake_domain::{Actor, AuditContext, Role};
 use uuid::Uuid;
 
+use crate::diesel_errors::RoleTakenAway;
 use crate::schema::memberships;
 
 /// Whether the actor may do this: an operator, or a member who is an administrator and stays one until the end of
@@ -14,6 +16,26 @@ pub(crate) fn may_administer(
     organisation: Uuid,
     audit: &AuditContext,
 ) -> QueryResult<bool> {
+    may(connection, organisation, audit, Role::administers)
+}
+
+/// Fails unless the actor may change keys: an operator, or a member whose role allows that until the end of this
+/// transaction.
+pub(crate) fn assert_manages_keys(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    audit: &AuditContext,
+) -> QueryResult<()> {
+    let may = may(connection, organisation, audit, Role::manages_keys)?;
+    if may { Ok(()) } else { Err(Error::QueryBuilderError(RoleTakenAway.into())) }
+}
+
+fn may(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    audit: &AuditContext,
+    allows: fn(Role) -> bool,
+) -> QueryResult<bool> {
     let id = match &audit.actor {
         Actor::Member { id, .. } => id,
         Actor::Operator(_) => return Ok(true),
@@ -21,5 +43,5 @@ pub(crate) fn may_administer(
     };
     let role = memberships::table.find((organisation, id.as_uuid())).select(memberships::role);
     let role = role.for_share().first::<String>(connection).optional()?;
-    Ok(role.as_deref() == Some(Role::Administrator.as_str()))
+    Ok(role.and_then(|role| role.parse().ok()).is_some_and(allows))
 }

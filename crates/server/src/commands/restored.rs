@@ -46,7 +46,7 @@ impl Recorded {
             Action::KeyMarkCleared if !key_id.is_empty() => format!("intake key clear-sent-in-clear {key_id}"),
             Action::PatientErased => format!("intake patient erase {organisation} --patient {subject}"),
             Action::MemberRemoved => format!("intake member remove {organisation} --email {subject}"),
-            Action::MemberInvited => format!("intake member invite {organisation} --email {subject}"),
+            Action::MemberInvited => format!("intake member invite {organisation} --email {subject} --role ROLE"),
             Action::PasswordResetIssued => format!("intake member reset-password {organisation} --email {subject}"),
             _ => return None,
         })

@@ -235,7 +235,7 @@ pub(crate) enum MemberCommand {
     Invite {
         #[command(flatten)]
         member: MemberArguments,
-        /// What the member may do: administrators look after members and keys, key managers after keys only
+        /// What the member may do: administrators manage members and keys, key managers keys; auditors only look
         #[arg(long, value_name = "ROLE", default_value = Role::Administrator.as_str(), value_parser = Role::from_str)]
         role: Role,
     },

@@ -4,6 +4,7 @@ mod account;
 mod invitations;
 mod memberships;
 mod passkeys;
+mod permissions;
 mod roles;
 mod sessions;
 mod sign_in_line;

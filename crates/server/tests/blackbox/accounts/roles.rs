@@ -1,17 +1,14 @@
-//! Administrators and key managers: what each may do, and that an organisation keeps an administrator; and two-step
-//! sign-in where it is required for everyone.
+//! Roles: who gets which, and that an organisation keeps an administrator; and two-step sign-in where it is required
+//! for everyone.
 
-use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, request};
 
-use crate::dashboard::pages::{PASSKEY_OF_EACH_MEMBER, fill, id_on_page, walled_routes};
+use crate::accounts::permissions::while_the_role_becomes;
+use crate::dashboard::pages::{fill, walled_routes};
 use crate::fixtures::{
     Member, PASSWORD, TestApp, accept, between, confirm_identity, password_field, post, service, unconfirm,
 };
 
-/// What every member may open, whatever comes after it.
-const FOR_EVERYONE: [&str; 5] =
-    ["/settings/api-keys", "/settings/account", "/settings/confirm", "/sign-out", "/choose-organisation"];
 /// What every person who is signed in may open, whatever their organisation requires.
 const LEADS_OUT: [&str; 2] = ["/sign-out", "/choose-organisation"];
 
@@ -28,49 +25,7 @@ fn administrators(app: &TestApp) -> i64 {
 }
 
 #[test]
-fn a_key_manager_gets_to_keys_and_the_own_account_and_nowhere_else() {
-    let app = TestApp::start();
-    let ada = app.member("ada@clinic.example");
-    let grace = key_manager(&app, &ada);
-    let (key, _) = app.clinic.key();
-    drop(app.invite("mary@clinic.example"));
-    app.database.connect().batch_execute(PASSKEY_OF_EACH_MEMBER).unwrap();
-    let keys = ada.get("/settings/api-keys").text();
-    let others = ["/settings/members", "/settings/account"].map(|path| ada.get(path).text()).concat();
-    let mut refused = 0;
-    for (method, path) in walled_routes() {
-        let asked = fill(&path, |name| id_on_page(name, &keys, &others));
-        // A form that would do something, were it not for the role.
-        let form =
-            format!("name=k&note=n&email=e%40e.co&id={key}&ends_after=now&code=0&{}", role_form("administrator"));
-        let ask = || if method == "POST" { grace.post(&asked, &form) } else { grace.get(&asked) };
-        // Which leads to the keys.
-        let is_for_everyone = path == "/settings" || FOR_EVERYONE.iter().any(|start| path.starts_with(start));
-        if !is_for_everyone {
-            let answer = ask();
-            assert_eq!(answer.status, 403, "{method} {path}");
-            assert!(answer.text().contains("For administrators only"), "{method} {path}");
-            refused += 1;
-        } else if method == "GET" {
-            assert_ne!(ask().status, 403, "{method} {path}");
-        }
-    }
-    assert!(refused >= 14, "{refused}");
-    assert_eq!((administrators(&app), app.database.count("members"), app.database.count("password_resets")), (1, 2, 0));
-    assert_eq!(app.database.count("invitations WHERE accepted_by IS NULL"), 1, "none was made and none withdrawn");
-    let page = grace.get("/settings/account").text();
-    assert!(page.contains("<dd>Key manager</dd>"), "{page}");
-    for hidden in ["/settings/members", "/settings/activity"] {
-        assert!(!page.contains(&format!("href=\"{hidden}\"")), "{hidden} is shown");
-        assert!(ada.get("/settings/account").text().contains(&format!("href=\"{hidden}\"")), "{hidden} is not shown");
-    }
-    let id = between(&grace.get("/settings/api-keys/new").text(), "name=\"id\" value=\"", "\"");
-    assert_eq!(grace.post("/settings/api-keys", &format!("id={id}&name=Front+desk&expires=")).status, 200);
-    assert_eq!(grace.post(&format!("/settings/api-keys/{key}/revoke"), "").status, 303);
-}
-
-#[test]
-fn an_operator_and_an_administrator_invite_people_to_either_role() {
+fn an_operator_and_an_administrator_invite_people_to_any_role() {
     let app = TestApp::start();
     let id = app.clinic.organisation.to_string();
     let invite = |email: &str, role: &[&str]| {
@@ -79,14 +34,21 @@ fn an_operator_and_an_administrator_invite_people_to_either_role() {
         command.run()
     };
     assert!(invite("eve@clinic.example", &["--role", "key-manager"]).status.success());
+    assert!(invite("jo@clinic.example", &["--role", "auditor"]).status.success());
     assert!(invite("ada@clinic.example", &[]).status.success());
     let nonsense = invite("mary@clinic.example", &["--role", "owner"]);
     assert_eq!(nonsense.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&nonsense.stderr).contains("must be administrator or key-manager"));
+    assert!(String::from_utf8_lossy(&nonsense.stderr).contains("must be administrator, key-manager or auditor"));
     let invited = |email: &str, role: &str| {
         app.database.count(&format!("invitations WHERE email = '{email}' AND role = '{role}'"))
     };
-    assert_eq!((invited("eve@clinic.example", "key-manager"), invited("ada@clinic.example", "administrator")), (1, 1));
+    for (email, role) in [
+        ("eve@clinic.example", "key-manager"),
+        ("jo@clinic.example", "auditor"),
+        ("ada@clinic.example", "administrator"),
+    ] {
+        assert_eq!(invited(email, role), 1, "{role}");
+    }
     let ada = app.member("ada@clinic.example");
     assert_eq!(ada.post("/settings/members", "email=b%40clinic.example&role=owner").status, 400);
     drop(key_manager(&app, &ada));
@@ -115,14 +77,18 @@ fn the_last_administrator_stays_one_and_who_changes_a_role_confirms_who_they_are
     assert_eq!(ada.confirm_identity(PASSWORD, "").status, 303);
     assert_eq!((administrators(&app), app.database.count("members")), (1, 2));
     assert_eq!(ada.post(&of_grace, &role_form("administrator")).status, 303);
+    assert_eq!(ada.post(&of_grace, &role_form("auditor")).status, 303);
+    assert_eq!(ada.post(&of_grace, &role_form("administrator")).status, 303);
     let demoted = ada.post(&own, &role_form("key-manager"));
     assert_eq!((demoted.status, demoted.header("location")), (303, Some("/settings/account")));
     assert_eq!((ada.get("/settings/members").status, administrators(&app)), (403, 1));
-    for (action, subject) in
-        [("administrator_made", "grace@clinic.example"), ("key_manager_made", "ada@clinic.example")]
-    {
+    for (action, subject, count) in [
+        ("administrator_made", "grace@clinic.example", 2),
+        ("auditor_made", "grace@clinic.example", 1),
+        ("key_manager_made", "ada@clinic.example", 1),
+    ] {
         let noted = format!("audit_entries WHERE action = '{action}' AND actor = 'Ada' AND subject = '{subject}'");
-        assert_eq!(app.database.count(&noted), 1, "{action}");
+        assert_eq!(app.database.count(&noted), count, "{action}");
     }
 }
 
@@ -152,7 +118,6 @@ fn a_change_by_who_was_an_administrator_a_moment_ago_is_refused() {
     let ada = app.member("ada@clinic.example");
     drop(Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace"));
     let (of_grace, remove_grace) = (ada.page_about("Grace", "role"), ada.page_about("Grace", "remove"));
-    let mut connection = app.database.connect();
     let requests: [(&str, &str); 5] = [
         (&of_grace, &role_form("key-manager")),
         (&remove_grace, ""),
@@ -161,27 +126,8 @@ fn a_change_by_who_was_an_administrator_a_moment_ago_is_refused() {
         ("/settings/members/stop-requiring-two-step-sign-in", ""),
     ];
     for (path, form) in requests {
-        // The change waits for the row of its administrator, who is none any more when it goes on.
-        connection
-            .batch_execute(
-                "BEGIN; UPDATE memberships SET role = 'key-manager' FROM members WHERE id = member_id AND name = 'Ada'",
-            )
-            .unwrap();
-        let refused = std::thread::scope(|scope| {
-            let asked = scope.spawn(|| ada.post(path, form));
-            intake_test_support::wait_for("the change to wait", || {
-                app.database.count("pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
-                    == 1
-            });
-            connection.batch_execute("COMMIT").unwrap();
-            asked.join().unwrap()
-        });
+        let refused = while_the_role_becomes("key-manager", "Ada", &app, || ada.post(path, form));
         assert_eq!(refused.status, 403, "{path}: {}", refused.text());
-        connection
-            .batch_execute(
-                "UPDATE memberships SET role = 'administrator' FROM members WHERE id = member_id AND name = 'Ada'",
-            )
-            .unwrap();
     }
     assert_eq!((app.database.count("members"), administrators(&app)), (2, 2));
     assert_eq!(app.database.count("invitations WHERE accepted_by IS NULL"), 0);
@@ -202,7 +148,7 @@ fn what_a_former_administrator_made_for_others_ends() {
     let (invitation, reset) = (grace.invite("second.self@clinic.example"), reset_link(&grace));
     let by_ada = ada.invite("mary@clinic.example");
     assert_eq!([&invitation, &reset, &by_ada].map(|path| open(path)), [200; 3]);
-    assert_eq!(ada.post(&ada.page_about("Grace", "role"), &role_form("key-manager")).status, 303);
+    assert_eq!(ada.post(&ada.page_about("Grace", "role"), &role_form("auditor")).status, 303);
     assert_eq!([&invitation, &reset, &by_ada].map(|path| open(path)), [404, 404, 200]);
     assert_eq!(accept(&app.service.client(), &invitation, "Eve").status, 404);
 

@@ -250,6 +250,16 @@ fn visit_as_key_manager(tour: &Tour<'_>) {
     look("for administrators only");
     tour.open("/settings/account", 200);
     look("the account of a key manager");
+    app.database.connect().batch_execute("UPDATE memberships SET role = 'auditor' WHERE role = 'key-manager'").unwrap();
+    for list in ["/settings/api-keys", "/settings/members"] {
+        tour.open(list, 200);
+        look(&format!("{list} of an auditor"));
+        let row = browser.run("return document.querySelector('tbody th a').getAttribute('href')");
+        tour.open(row.as_str().unwrap(), 200);
+        look(&format!("a row of {list} of an auditor"));
+    }
+    tour.open("/settings/api-keys/new", 403);
+    look("auditors change nothing");
 }
 
 /// Gives each member a passkey that nobody holds.

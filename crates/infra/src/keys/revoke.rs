@@ -1,0 +1,48 @@
+//! Ending a key for good.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{Nullable, Timestamptz};
+use intake_domain::{Action, AuditContext, RevokeOutcome};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::audit::log::{name_of, record_about_key};
+use crate::keys::named::named;
+use crate::members::permission::assert_manages_keys;
+use crate::schema::api_keys;
+
+/// First suspends the key, and revokes it when that is committed: so no use is allowed after the moment that is
+/// recorded.
+pub(super) fn revoke(
+    connection: &mut PgConnection,
+    id: Uuid,
+    within: Option<Uuid>,
+    audit: &AuditContext,
+) -> QueryResult<RevokeOutcome> {
+    let Some((organisation, name, audited)) = named(connection, id, within)? else {
+        return Ok(RevokeOutcome::NotFound);
+    };
+    let key = api_keys::table.find((organisation, id));
+    let active = key.filter(api_keys::revoked_at.is_null());
+    let suspended_at = active.select(api_keys::suspended_at).first::<Option<OffsetDateTime>>(connection).optional()?;
+    let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
+    let accepted = active.filter(api_keys::suspended_at.is_null());
+    connection.transaction(|connection| {
+        assert_manages_keys(connection, organisation, audit)?;
+        diesel::update(accepted).set(api_keys::suspended_at.eq(now())).execute(connection)
+    })?;
+    connection.transaction(|connection| {
+        // The beginning of this transaction, which is after the end of the key. Citus takes no clock_timestamp() here.
+        let change = (
+            api_keys::revoked_at.eq(now()),
+            api_keys::revoked_by.eq(name_of(&audit.actor)),
+            api_keys::suspended_at.eq(suspended_at.flatten()),
+        );
+        if diesel::update(active).set(change).execute(connection)? > 0 {
+            record_about_key(connection, organisation, Action::KeyRevoked, &name, &audited, audit)?;
+        }
+        let revoked_at = key.select(api_keys::revoked_at.assume_not_null());
+        Ok(RevokeOutcome::Revoked { at: revoked_at.first(connection)? })
+    })
+}
