@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_are_told_apart_although_they_borrow_each_others_names() {
+    fn browsers_are_distinguished_although_they_borrow_each_others_names() {
         const WEBKIT: &str = "AppleWebKit/537.36 (KHTML, like Gecko)";
         for (user_agent, shown) in [
             ("Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0", "Firefox on Windows"),

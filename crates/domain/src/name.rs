@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_folded_to_what_readers_tell_them_apart_by() {
+    fn names_are_folded_to_what_readers_distinguish() {
         for same in ["Ada One", "ADA  ONE", "ada-one.", "A\u{200B}da One"] {
             assert_eq!(Name::new(same).unwrap().folded(), "adaone", "{same}");
         }

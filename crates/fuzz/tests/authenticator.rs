@@ -134,7 +134,7 @@ async fn member(clinic: &Clinic, members: &PostgresMembers, sessions: &PostgresS
 }
 
 #[test]
-fn what_an_independent_authenticator_makes_and_signs_is_accepted_and_nothing_else() {
+fn only_what_an_independent_authenticator_signs_is_accepted() {
     let database = TestDatabase::new();
     let pool = Database::new(&database.service, Duration::from_secs(60));
     let clinic = Clinic::open(&database.service, Environment::Development);

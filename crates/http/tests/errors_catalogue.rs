@@ -111,7 +111,7 @@ fn messages_are_found_in_every_file_that_makes_some() {
 }
 
 #[test]
-fn an_entry_stands_for_the_message_with_something_in_its_blanks() {
+fn an_entry_matches_a_message_with_its_blanks_filled() {
     assert!(is_like("must be MIN to MAX characters long", "must be {min} to {max} characters long"));
     assert!(is_like("must be VALUES", "must be {}"));
     assert!(!is_like("must be a string", "must be {}"), "words are no blank");

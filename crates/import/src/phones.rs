@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_only_be_australian_is_rewritten() {
+    fn numbers_that_can_only_be_australian_are_rewritten() {
         for (text, expected) in [
             ("0491 570 006", Some("+61491570006")),
             ("(02) 5550 1234", Some("+61255501234")),

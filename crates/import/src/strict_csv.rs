@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_standard_allows_is_read_exactly() {
+    fn everything_that_the_standard_allows_is_read_exactly() {
         for line_break in ["\n", "\r\n", "\r"] {
             let text = "a,b\n\"a,b\",\"\"\n\"x\"\"y\"\"\",\n , z \n,\n\"\"\nlast".replace('\n', line_break);
             let cells: [&[&str]; 7] =
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_never_closed_is_told_with_its_line() {
+    fn an_unclosed_quote_is_reported_with_its_line() {
         let never_closed = |cell, line| Err(Fault::NeverClosed { cell, line });
         assert_eq!(rows("a,b\nc,\"d\ne,f\n"), [(1, read(&["a", "b"])), (2, never_closed(2, 2))]);
         assert_eq!(rows("\"a\nb\",\"c\nd"), [(1, never_closed(2, 2))]);

@@ -196,7 +196,7 @@ fn each_row_becomes_one_patient_however_often_it_is_run() {
 }
 
 #[test]
-fn columns_dates_and_phone_numbers_are_taken_as_they_are_told_and_never_guessed() {
+fn columns_dates_and_phone_numbers_are_read_as_configured_and_never_guessed() {
     let import = Import::start();
     import.write(
         "old.csv",
@@ -341,7 +341,7 @@ fn keys_are_made_with_a_secret_that_stays_beside_file_and_report() {
 }
 
 #[test]
-fn what_a_restored_register_has_lost_is_sent_again() {
+fn rows_that_a_restored_register_lost_are_sent_again() {
     let import = Import::start();
     import.write("patients.csv", many(900));
     let report = ["--report", "report.csv"];
@@ -504,7 +504,7 @@ fn a_service_that_goes_away_is_waited_for() {
 }
 
 #[test]
-fn what_every_row_would_fail_for_ends_the_run_at_once() {
+fn a_fault_of_every_row_ends_the_run_at_once() {
     let import = Import::start();
     import.write("patients.csv", many(100));
     let (id, key) = import.clinic.key();
@@ -745,7 +745,7 @@ fn many_rows_need_little_memory() {
 }
 
 #[test]
-fn what_intake_export_wrote_moves_into_another_organisation_unchanged() {
+fn an_export_can_be_imported_into_another_organisation_unchanged() {
     let import = Import::start();
     let key = import.clinic.key().1;
     for last_name in ["Lovelace", "'t Hooft", "=1+1", "O'Neill, \"Z\"", "-"] {

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_at_work_and_silent_is_stuck() {
+    fn a_silent_thread_with_work_is_stuck() {
         let pulse = Pulse::named("test of pulses");
         // Other tests have threads, too, so the first that is stuck may be one of theirs.
         let is_stuck = |after| pulse.0.are_missing_at(Instant::now() + after);

@@ -42,7 +42,7 @@ fn nothing_is_asked_of_nodes_that_could_lose_what_they_commit() {
 
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
-fn a_node_that_is_away_keeps_back_only_the_expiry_mails_of_its_own_keys() {
+fn a_node_that_is_away_delays_only_the_expiry_mails_of_its_own_keys() {
     let database = TestDatabase::new();
     let citus = database.citus();
     citus.use_alone();

@@ -239,7 +239,7 @@ async fn a_batch_answers_each_of_its_requests() {
 }
 
 #[tokio::test]
-async fn whoever_is_out_of_time_is_told_that_the_database_is_away() {
+async fn a_request_past_its_deadline_learns_that_the_database_is_away() {
     let nobody = tempfile::tempdir().unwrap();
     let url = DatabaseUrl::on_socket(&nobody.path().to_string_lossy(), "intake_service", "intake");
     let deadline = Duration::from_millis(100);
@@ -261,7 +261,7 @@ async fn whoever_is_out_of_time_is_told_that_the_database_is_away() {
 }
 
 #[tokio::test]
-async fn what_is_known_of_a_keys_use_is_written_at_the_end() {
+async fn the_use_of_a_key_is_written_at_the_end() {
     let clinic = Clinic::open().await;
     let (_, key) = clinic.key(1, None).await;
     let (_, idle) = clinic.key(2, None).await;

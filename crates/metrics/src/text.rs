@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_label_holds_stays_within_its_quotes() {
+    fn every_label_stays_within_its_quotes() {
         let mut text = MetricsText::default();
         text.counter("a_total", "A.", 3);
         text.family("b", "B.", Kind::Gauge).sample(&[("x", "1"), ("y", "a\"b\\c\nd")], 0.5);

@@ -328,7 +328,7 @@ fn a_server_that_cannot_be_verified_is_refused_in_one_line_that_says_what_to_do(
 }
 
 #[test]
-fn a_client_certificate_stands_for_the_password() {
+fn a_client_certificate_replaces_the_password() {
     let server = Server::start();
     let present = |issuer: &Authority, name: &str| {
         let [certificate, key] = issuer.issue(server.folder.path(), name, name);

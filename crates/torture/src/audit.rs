@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_promised_is_good() {
+    fn a_correct_register_passes() {
         assert!(held(&acknowledged(7), &[row(7)]).is_good());
         let erased = Operation { erasure: Erasure::Done, ..acknowledged(7) };
         assert!(held(&erased, &[]).is_good());

@@ -85,11 +85,11 @@ impl Run<'_> {
 
     /// A transaction holds the row of an `Idempotency-Key` that clients send, in turns for less and for more than the
     /// deadline, and then commits or rolls back. No other request may be refused because of it.
-    pub(crate) fn hold_rows(&self, server: &PostgresServer, times: u64) -> anyhow::Result<(u64, Findings)> {
+    pub(crate) fn lock_rows(&self, server: &PostgresServer, times: u64) -> anyhow::Result<(u64, Findings)> {
         // No request may be refused here, so that the deadline must be longer on a busy machine, and the faults with
         // it.
         let deadline = SHORT_DEADLINE * self.slowness;
-        let bed = TestBed::open(server, &self.plan_with("hold_rows", deadline, &[]))?;
+        let bed = TestBed::open(server, &self.plan_with("lock_rows", deadline, &[]))?;
         self.run_fault_in(&bed, Refusals::Wrong, |fault| {
             for time in 0..times {
                 fault.rest();

@@ -82,7 +82,7 @@ pub struct Plan {
     /// How often the process of PostgreSQL that a writer talks to is frozen.
     pub backend_stops: u64,
     /// How often a transaction holds a row that clients send.
-    pub held_rows: u64,
+    pub locked_rows: u64,
     /// How often a service is started with a wrong clock.
     pub wrong_clocks: u64,
     /// How often nobody reads the logs of the services for a while.
@@ -145,7 +145,7 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
     recorder.step("key revoked in use", plan.revocations, |times| run.revoke(&server, times))?;
     recorder.step("PostgreSQL stopped", plan.database_stops, |times| run.stop_database(&server, times))?;
     recorder.step("one backend stopped", plan.backend_stops, |times| run.stop_backend(&server, times))?;
-    recorder.step("row held", plan.held_rows, |times| run.hold_rows(&server, times))?;
+    recorder.step("row locked", plan.locked_rows, |times| run.lock_rows(&server, times))?;
     for kind in FloodKind::ALL {
         recorder.step(kind.title(), plan.flood.as_secs(), |_| run.flood(&server, kind, plan.flood))?;
     }

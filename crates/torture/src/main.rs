@@ -49,7 +49,7 @@ struct Arguments {
     backend_stops: u64,
     /// How often a transaction holds a row that clients send
     #[arg(long, default_value_t = 20)]
-    held_rows: u64,
+    locked_rows: u64,
     /// How often a service is started with a wrong clock (needs libfaketime)
     #[arg(long, default_value_t = 20)]
     wrong_clocks: u64,
@@ -105,7 +105,7 @@ fn main() -> anyhow::Result<ExitCode> {
         power_cuts: arguments.power_cuts,
         database_stops: arguments.database_stops,
         backend_stops: arguments.backend_stops,
-        held_rows: arguments.held_rows,
+        locked_rows: arguments.locked_rows,
         wrong_clocks: arguments.wrong_clocks,
         unread_logs: arguments.unread_logs,
         promotions: arguments.promotions,

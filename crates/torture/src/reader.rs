@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_missed_or_got_twice_or_got_wrongly_is_seen() {
+    fn rows_that_a_reader_missed_or_got_twice_or_got_wrongly_are_found() {
         assert_eq!(misread(&["+a", "+b"], &["b", "a"], &[]), 0);
         assert_eq!(misread(&["+a"], &["a", "b"], &[]), 1);
         assert_eq!(misread(&["+a", "+a"], &["a"], &[]), 1);

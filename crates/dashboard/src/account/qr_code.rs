@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_no_image() {
+    fn a_text_that_is_too_long_has_no_image() {
         assert!(QrImage::of(&"x".repeat(5000)).is_err());
     }
 }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_comes_back_on_the_page_of_the_form_alone() {
+    fn typed_text_returns_only_to_the_page_of_its_form() {
         let body = "form_token=secret&name=R%C3%A9ception+%26+%3D+%25+%2B&lasts=date&password=hidden";
         let cookie = kept("/settings/api-keys", body.to_owned()).unwrap();
         let page =

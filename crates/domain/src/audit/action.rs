@@ -129,7 +129,7 @@ actions! {
     KeyRenamed = "key_renamed",
     /// The note about a key was changed.
     KeyNoted = "key_noted",
-    /// An operator looked at what is held of a patient: the subject is the patient's id.
+    /// An operator looked at what is stored about a patient: the subject is the patient's id.
     PatientShown = "patient_shown",
     /// A patient was erased: the subject is the patient's id.
     PatientErased = "patient_erased",

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_here_for_this_challenge_is_accepted() {
+    fn an_answer_to_this_challenge_is_accepted() {
         let (_, key) = registration().verified(&site(), &challenge()).unwrap();
         assert_eq!(key, PasskeyKey::P256([&[4][..], &[7; 64]].concat()));
         let ed25519 = PasskeyRegistration { public_key: [ED25519_PREFIX, &[9; 32]].concat(), ..registration() };

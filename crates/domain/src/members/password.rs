@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_everybody_tries_first_is_refused() {
+    fn common_passwords_are_refused() {
         for text in ["123456qwerty", "QWERTY123456", "passwordpassword", "aaaaaaaaaaaaa", "abcabcabcabca"] {
             assert_eq!(Password::new(text), Err(PasswordError::Common), "{text}");
         }

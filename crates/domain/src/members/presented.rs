@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_any_password_is_too_long() {
+    fn a_text_longer_than_any_password_is_too_long() {
         for (characters, is_too_long) in [(0, false), (128, false), (129, true), (5_000, true)] {
             assert_eq!(PresentedPassword::new("é".repeat(characters)).is_too_long(), is_too_long, "{characters}");
         }

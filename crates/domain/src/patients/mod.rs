@@ -35,7 +35,7 @@ pub use json::{JsonError, JsonPatient};
 pub use {
     create::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient, validate_patient},
     register::{PatientRegister, Registered, Registration, SafeRetry},
-    rights::{EraseOutcome, Held, HeldPatient, PatientRights},
+    rights::{EraseOutcome, Lookup, PatientRights, StoredRecord},
     safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest},
     stored::StoredPatient,
 };

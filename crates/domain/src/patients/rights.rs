@@ -10,9 +10,9 @@ use crate::ids::{OrganisationId, PatientId};
 use crate::patients::stored::StoredPatient;
 use crate::store_error::StoreError;
 
-/// Everything that is held of a patient. Prints none of it.
+/// Everything that is stored about a patient. Prints none of it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct HeldPatient {
+pub struct StoredRecord {
     /// The details.
     pub patient: StoredPatient,
     /// The caller's name for the creation.
@@ -21,17 +21,17 @@ pub struct HeldPatient {
     pub key_name: Option<String>,
 }
 
-impl fmt::Debug for HeldPatient {
+impl fmt::Debug for StoredRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HeldPatient({}, …)", self.patient.id)
+        write!(f, "StoredRecord({}, …)", self.patient.id)
     }
 }
 
 /// What is held under a patient's id.
 #[derive(Debug)]
-pub enum Held {
+pub enum Lookup {
     /// A patient.
-    Patient(Box<HeldPatient>),
+    Patient(Box<StoredRecord>),
     /// Only that the patient was erased.
     Erased {
         /// When.
@@ -58,7 +58,7 @@ pub enum EraseOutcome {
     NotFound,
 }
 
-/// What is held of a patient, and its end.
+/// What is stored about a patient, and its erasure.
 pub trait PatientRights {
     /// What is held under this id. If it is a patient, an entry that names only its id is recorded before this
     /// returns.
@@ -67,7 +67,7 @@ pub trait PatientRights {
         organisation: OrganisationId,
         patient: PatientId,
         audit: &AuditContext,
-    ) -> Result<Held, StoreError>;
+    ) -> Result<Lookup, StoreError>;
 
     /// Erases the patient for good, and records an entry that names only its id. Once this has returned, no
     /// repetition of the creation with its idempotency key brings the patient back.

@@ -137,7 +137,7 @@ fn a_confirmed_member_changes_the_password_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_name_is_changed_once_keeps_the_rules_and_is_no_one_elses() {
+fn a_name_is_changed_once_obeys_the_rules_and_must_be_free() {
     let audit = origin().by(ada().actor());
     let mut accounts = MockAccountStore::new();
     accounts.expect_change_name().times(1).returning(|member, name, recorded| {

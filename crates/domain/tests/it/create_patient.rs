@@ -137,7 +137,7 @@ fn another_patient_under_the_same_idempotency_key_is_refused() {
 }
 
 #[test]
-fn the_stored_digest_tells_every_field_apart() {
+fn the_stored_digest_depends_on_every_field() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let grace = || draft("Grace");
     let mut drafts: Vec<_> =

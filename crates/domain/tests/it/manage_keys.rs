@@ -83,7 +83,7 @@ fn a_key_for_nobody_is_refused() {
 }
 
 #[test]
-fn revoking_tells_when_the_key_was_first_revoked() {
+fn revoking_again_says_when_the_key_was_revoked() {
     let mut keys = MockKeyStore::new();
     let first = datetime!(2025-01-01 0:00 UTC);
     keys.expect_revoke().times(1).returning(move |_, within, recorded| {

@@ -140,7 +140,7 @@ fn the_name_of_an_account_is_not_changed_where_it_is_taken() {
 }
 
 #[test]
-fn both_faults_of_the_form_are_told_and_nobody_is_asked() {
+fn both_faults_of_the_form_are_shown_without_asking_the_store() {
     match try_to_join((&MockInvitationStore::new(), &MockMemberStore::new()), &MockPasswordHasher::new(), " ", "short")
     {
         Err(JoinError::Invalid { name, password }) => {
@@ -192,7 +192,7 @@ fn an_invitation_is_good_for_72_hours() {
 }
 
 #[test]
-fn who_cannot_be_invited_is_told_why() {
+fn a_refused_invitation_gives_the_reason() {
     let invite = |outcome: InviteOutcome| {
         let mut invitations = MockInvitationStore::new();
         invitations.expect_invite().times(1).returning(move |_, _| Ok(outcome));
@@ -284,7 +284,7 @@ fn a_member_at_home_goes_before_all_strangers_and_nobody_else_does() {
 }
 
 #[test]
-fn whoever_is_in_line_already_is_told_so_and_nothing_is_recorded() {
+fn a_second_attempt_while_one_waits_is_refused_and_not_recorded() {
     let mut hasher = MockPasswordHasher::new();
     hasher.expect_find().returning(|_, _, _| Err(HasherError::AlreadyInLine));
     let members = members_with_ada("203.0.113.9");

@@ -97,7 +97,7 @@ fn another_service_validates_json_lines_and_tables() {
 
 /// What the README promises.
 #[test]
-fn whoever_only_validates_builds_at_most_25_crates_and_nothing_about_access() {
+fn a_crate_that_only_validates_builds_at_most_25_crates_and_nothing_about_access() {
     let tree = ["tree", "--prefix", "none", "--no-dedupe", "--edges", "normal", "--format", "{p}"];
     let tree = text(&cargo(&package("counting"), &tree, ""));
     let crates: BTreeSet<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();

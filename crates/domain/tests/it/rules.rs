@@ -131,7 +131,7 @@ fn control_and_bidirectional_characters_are_refused_in_every_text() {
 }
 
 #[test]
-fn length_is_told_before_characters() {
+fn length_is_checked_before_characters() {
     assert_eq!(fault(Field::Suburb, "\0".repeat(101)), "must be at most 100 characters long");
     assert_eq!(fault(Field::FirstName, "\0".repeat(256)), "must be 1 to 255 characters long");
 }

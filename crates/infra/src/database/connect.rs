@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_role_is_told_its_commits_are_durable() {
+    fn commits_are_durable_despite_settings_of_the_role() {
         let database = TestDatabase::durable();
         for (drifted, expected) in
             [("off", "on"), ("local", "on"), ("remote_write", "on"), ("on", "on"), ("remote_apply", "remote_apply")]

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_again_unchanged() {
+    fn printed_text_is_read_again_unchanged() {
         for text in ["postgres://u:%5C%27%20%3D@h:1/d?options=-c%20a%3Db", r"user='it\'s' dbname=\'x\\"] {
             let once = printed(text);
             assert_eq!(printed(&once), once, "{text}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_libpq_would_refuse_is_refused() {
+    fn an_address_that_libpq_would_refuse_is_refused() {
         for text in [
             "user=u host=",
             r"user=u host=/tmp\",

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_libpq_would_add_counts_too() {
+    fn the_additions_of_libpq_count_too() {
         let leads_off = |url: &str, name: &str| {
             read(url).leads_off_this_machine(|asked| (asked == name).then(|| "10.0.0.5".to_owned()))
         };
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn a_text_that_is_no_address_is_refused() {
         for url in [
             "",
             "intake",
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_found_wherever_it_stands() {
+    fn a_password_is_found_anywhere_in_an_address() {
         for (url, has_password) in [
             ("postgres://u:p@localhost/i", true),
             ("postgres://u:p%40:@localhost/i", true),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_over_and_over_stays_within_its_bound() {
+    fn answers_returned_again_and_again_stay_within_their_bound() {
         let answers = KeyAnswers::default();
         for round in 0..20_u16 {
             for number in 0..u32::try_from(COUNTERS_MAX).unwrap() {

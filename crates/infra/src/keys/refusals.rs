@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_comes_before_what_was_added_since() {
+    fn returned_answers_come_before_later_ones() {
         let mut refusals = LastRefusals::default();
         refusals.add(1, refusal(1));
         refusals.add(1, refusal(2));

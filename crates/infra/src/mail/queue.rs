@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_taken_at_once_when_the_queue_is_closed_and_nothing_is_added() {
+    fn closing_the_queue_ends_the_wait_and_takes_no_more() {
         let (queue, now) = (MailQueue::default(), Instant::now());
         let add = |to: &str| queue.add(Waiting::new(mail(1, to, Some("Many")), Uuid::nil(), Duration::ZERO, now));
         add("a@b.example");

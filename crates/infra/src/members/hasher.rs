@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_one_of_several_hashes_is_found_whatever_their_salts_are() {
+    fn the_right_one_of_several_hashes_is_found_with_any_salts() {
         let hasher = Argon2Hasher::start(DEADLINE).unwrap();
         run(async {
             let hash =

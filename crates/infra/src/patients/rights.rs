@@ -6,7 +6,7 @@ use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Uuid as SqlUuid;
 use intake_domain::{
-    Action, AuditContext, EraseOutcome, Held, HeldPatient, OrganisationId, PatientId, PatientRights, StoreError,
+    Action, AuditContext, EraseOutcome, Lookup, OrganisationId, PatientId, PatientRights, StoreError, StoredRecord,
 };
 use uuid::Uuid;
 
@@ -55,7 +55,7 @@ impl PatientRights for PostgresPatientRights {
         organisation: OrganisationId,
         patient: PatientId,
         audit: &AuditContext,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<Lookup, StoreError> {
         let shown = self.connect()?.transaction(|connection| show(connection, organisation, patient, audit));
         shown.map_err(store_error)
     }
@@ -99,11 +99,11 @@ fn show(
     organisation: OrganisationId,
     patient: PatientId,
     audit: &AuditContext,
-) -> QueryResult<Held> {
+) -> QueryResult<Lookup> {
     let key = (*organisation.as_uuid(), *patient.as_uuid());
     let Some(stored) = page::patient(connection, organisation, patient)? else {
         let erased = erasures::table.find(key).select(erasures::erased_at).first(connection).optional()?;
-        return Ok(erased.map_or(Held::Nothing, |at| Held::Erased { at }));
+        return Ok(erased.map_or(Lookup::Nothing, |at| Lookup::Erased { at }));
     };
     let idempotency_key = patients::table.find(key).select(patients::idempotency_key).first(connection)?;
     let key_name = match stored.key_id {
@@ -115,7 +115,7 @@ fn show(
         None => None,
     };
     record(connection, *organisation.as_uuid(), Action::PatientShown, &patient.to_string(), audit)?;
-    Ok(Held::Patient(Box::new(HeldPatient { patient: stored, idempotency_key, key_name })))
+    Ok(Lookup::Patient(Box::new(StoredRecord { patient: stored, idempotency_key, key_name })))
 }
 
 fn erase(

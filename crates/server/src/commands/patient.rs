@@ -1,8 +1,8 @@
-//! `intake patient`: what the owner of the register does when a person asks to see what is held of them, or to be
+//! `intake patient`: what the owner of the register does when a person asks to see what is stored about them, or to be
 //! erased.
 
 use anyhow::bail;
-use intake_domain::{EraseOutcome, Field, Held, HeldPatient, PatientRights, timestamp};
+use intake_domain::{EraseOutcome, Field, Lookup, PatientRights, StoredRecord, timestamp};
 use intake_infra::PostgresPatientRights;
 use serde_json::{Value, json};
 
@@ -36,9 +36,9 @@ pub(crate) fn patient(command: PatientCommand, configuration: &Configuration) ->
 fn show(rights: &mut dyn PatientRights, arguments: &PatientArguments) -> anyhow::Result<()> {
     let PatientArguments { organisation, patient, run, output } = arguments;
     match rights.show(*organisation, *patient, &audit(run))? {
-        Held::Patient(held) => print_result(output, &value_of(&held)?, &text_of(&held)),
-        Held::Erased { at } => bail!("the patient {patient} was erased at {}; nothing is held", timestamp(at)),
-        Held::Nothing => bail!("the organisation {organisation} has no patient {patient}"),
+        Lookup::Patient(held) => print_result(output, &value_of(&held)?, &text_of(&held)),
+        Lookup::Erased { at } => bail!("the patient {patient} was erased at {}; nothing is stored", timestamp(at)),
+        Lookup::Nothing => bail!("the organisation {organisation} has no patient {patient}"),
     }
 }
 
@@ -54,7 +54,7 @@ fn erase(rights: &mut dyn PatientRights, arguments: &PatientArguments) -> anyhow
     print_result(output, &value, &format!("The patient {patient} {outcome} at {at}.\n\n{OUT_OF_REACH}"))
 }
 
-fn value_of(held: &HeldPatient) -> anyhow::Result<Value> {
+fn value_of(held: &StoredRecord) -> anyhow::Result<Value> {
     let mut value = serde_json::to_value(Returned(&held.patient))?;
     if let Some(members) = value.as_object_mut() {
         members.insert("keyId".to_owned(), json!(held.patient.key_id.map(|id| id.to_string())));
@@ -64,8 +64,8 @@ fn value_of(held: &HeldPatient) -> anyhow::Result<Value> {
     Ok(value)
 }
 
-fn text_of(held: &HeldPatient) -> String {
-    let HeldPatient { patient, idempotency_key, key_name } = held;
+fn text_of(held: &StoredRecord) -> String {
+    let StoredRecord { patient, idempotency_key, key_name } = held;
     let by = match (patient.key_id, key_name) {
         (Some(id), Some(name)) => format!("the API key {id} ({name})"),
         (Some(id), None) => format!("the API key {id}"),

@@ -103,7 +103,7 @@ pub(crate) enum OperatorCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Shows or erases what is held of a patient, as the owner of the database
+    /// Shows or erases what is stored about a patient, as the owner of the database
     #[command(subcommand)]
     Patient(PatientCommand),
 }
@@ -163,7 +163,7 @@ pub(crate) enum Format {
 
 #[derive(Subcommand)]
 pub(crate) enum PatientCommand {
-    /// Prints everything that is held of a patient
+    /// Prints everything that is stored about a patient
     Show(PatientArguments),
     /// Erases a patient for good
     Erase(PatientArguments),

@@ -9,12 +9,12 @@ use crate::tools::{self, run};
 const EXAMPLES: &str = "100";
 
 #[test]
-fn whatever_the_document_takes_is_accepted() {
+fn requests_that_the_document_allows_are_accepted() {
     run_schemathesis("positive");
 }
 
 #[test]
-fn whatever_the_document_refuses_is_refused() {
+fn requests_that_the_document_forbids_are_refused() {
     run_schemathesis("negative");
 }
 

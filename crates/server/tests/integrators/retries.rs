@@ -113,7 +113,7 @@ fn with_each_program(check: impl Fn(&str) + Sync) {
 }
 
 #[test]
-fn what_may_be_repeated_is_repeated_until_it_is_answered() {
+fn safe_requests_are_repeated_until_they_are_answered() {
     with_each_program(|program| {
         let answers = [
             Answer::LostConnection,
@@ -137,7 +137,7 @@ fn what_may_be_repeated_is_repeated_until_it_is_answered() {
 }
 
 #[test]
-fn what_may_not_be_repeated_is_sent_once() {
+fn unsafe_requests_are_sent_once() {
     with_each_program(|program| {
         for status in [307, 401, 422] {
             // After a second try, which would find nobody, it would complain of that.
@@ -150,7 +150,7 @@ fn what_may_not_be_repeated_is_sent_once() {
 }
 
 #[test]
-fn whoever_is_told_to_come_after_the_deadline_gives_up_at_once() {
+fn a_client_gives_up_at_once_when_retry_after_exceeds_its_deadline() {
     with_each_program(|program| {
         let (output, _) = try_against(program, &[Answer::Status(503, 3_600)]);
         assert!(!output.status.success(), "{program}");
@@ -161,7 +161,7 @@ fn whoever_is_told_to_come_after_the_deadline_gives_up_at_once() {
 }
 
 #[test]
-fn a_wrong_setting_is_told_at_once_and_never_with_the_key() {
+fn a_wrong_setting_is_reported_at_once_without_the_key() {
     let app = Integration::start();
     with_each_program(|program| {
         // curl takes a word for a host.

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_organisation_lies_in_the_shard_of_its_hash() {
+    fn every_organisation_is_in_the_shard_of_its_hash() {
         let middle = [(i32::MIN, -1), (0, i32::MAX)];
         for number in 0..100_u128 {
             let organisation = Uuid::from_u128(number).into();

@@ -65,7 +65,7 @@ mod tests {
     const DEADLINE: Duration = Duration::from_secs(1);
 
     #[test]
-    fn who_would_wait_too_long_is_refused_until_others_have_left() {
+    fn a_request_that_would_wait_too_long_is_refused_until_others_have_left() {
         let backlog = Backlog::new(1);
         for _ in 0..100 {
             backlog.note(Duration::from_millis(400));

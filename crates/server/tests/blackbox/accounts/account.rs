@@ -18,7 +18,7 @@ fn change_password(member: &Member, new: &str) -> Response {
 }
 
 #[test]
-fn a_member_who_changes_the_password_stays_signed_in_here_and_nowhere_else() {
+fn changing_the_password_ends_all_other_sessions() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
@@ -36,7 +36,7 @@ fn a_member_who_changes_the_password_stays_signed_in_here_and_nowhere_else() {
 }
 
 #[test]
-fn whoever_confirms_rightly_is_never_kept_waiting() {
+fn a_right_confirmation_never_waits() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let statuses: Vec<_> = (0..12).map(|_| ada.confirm_identity(PASSWORD, "").status).collect();
@@ -61,7 +61,7 @@ fn a_password_is_not_changed_to_a_bad_one() {
 }
 
 #[test]
-fn a_member_changes_the_name_and_the_record_keeps_the_old_one() {
+fn a_member_changes_the_name_and_the_audit_log_keeps_the_old_one() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let blank = ada.post("/settings/account/name", "name=+");
@@ -153,7 +153,7 @@ fn a_change_to_an_address_of_another_organisation_reveals_nothing_and_takes_noth
 }
 
 #[test]
-fn of_two_members_who_want_the_same_email_at_once_one_gets_it() {
+fn one_of_two_members_who_take_an_email_at_once_gets_it() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");

@@ -73,7 +73,7 @@ fn open_invitations_are_listed_until_they_are_accepted_or_withdrawn() {
 }
 
 #[test]
-fn who_is_a_member_already_gets_no_link() {
+fn an_existing_member_gets_no_link() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let elsewhere = app.other_clinic();

@@ -128,7 +128,7 @@ fn the_role_is_that_of_the_chosen_organisation() {
 }
 
 #[test]
-fn who_is_removed_from_one_organisation_stays_in_the_other_and_signs_in_there_at_once() {
+fn a_member_removed_from_one_organisation_can_sign_in_to_the_other_at_once() {
     let setup = Setup::new();
     let (here, there) = (setup.ada_in(&setup.app.clinic), setup.ada_in(&setup.elsewhere));
     let undecided = Undecided::of(setup.app.service.client(), &setup.sign_in(PASSWORD));
@@ -282,7 +282,7 @@ fn without_mail_no_answer_reveals_an_account_elsewhere_and_nobody_is_locked_out(
 }
 
 #[test]
-fn a_guest_whose_name_is_taken_is_told_before_the_second_step() {
+fn a_guest_learns_that_a_name_is_taken_before_the_second_step() {
     let app = TestApp::start();
     let elsewhere = app.other_clinic();
     let eve = app.member_of(&elsewhere, "eve@elsewhere.example");
@@ -318,7 +318,7 @@ fn a_second_factor_that_one_organisation_requires_stays_and_is_met_there_alone()
 }
 
 #[test]
-fn what_is_done_to_an_account_is_recorded_in_each_of_its_organisations() {
+fn changes_to_an_account_are_recorded_in_each_of_its_organisations() {
     let setup = Setup::new();
     let ada = setup.ada_in(&setup.app.clinic);
     let form = format!("{}&new_password={}", password_field(PASSWORD), OTHER_PASSWORD.replace(' ', "+"));

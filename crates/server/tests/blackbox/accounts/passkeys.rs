@@ -266,7 +266,7 @@ fn after_the_password_a_passkey_of_the_same_member_is_needed() {
 }
 
 #[test]
-fn a_passkey_counts_where_two_step_sign_in_is_required_and_an_operator_lets_in_who_lost_it() {
+fn a_passkey_satisfies_the_requirement_and_an_operator_helps_when_it_is_lost() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     drop(Device::of(&app, "ada@clinic.example"));
@@ -285,7 +285,7 @@ fn a_passkey_counts_where_two_step_sign_in_is_required_and_an_operator_lets_in_w
 }
 
 #[test]
-fn whoever_has_a_passkey_confirms_by_it_alone_and_each_signature_confirms_once() {
+fn a_passkey_alone_confirms_and_each_signature_confirms_once() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     drop(Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace"));
@@ -314,7 +314,7 @@ fn whoever_has_a_passkey_confirms_by_it_alone_and_each_signature_confirms_once()
 }
 
 #[test]
-fn a_reset_link_shows_the_passkeys_and_removes_them_if_somebody_made_it_for_the_member() {
+fn a_reset_link_made_by_an_administrator_lists_and_removes_the_passkeys() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");

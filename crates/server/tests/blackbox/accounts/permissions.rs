@@ -250,7 +250,7 @@ pub(crate) fn while_the_role_becomes(
 }
 
 #[test]
-fn a_key_is_not_changed_by_who_became_an_auditor_a_moment_ago() {
+fn a_member_who_just_became_an_auditor_changes_no_key() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let (key, _) = app.clinic.key();

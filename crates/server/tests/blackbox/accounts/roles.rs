@@ -59,7 +59,7 @@ fn an_operator_and_an_administrator_invite_people_to_any_role() {
 }
 
 #[test]
-fn the_last_administrator_stays_one_and_who_changes_a_role_confirms_who_they_are() {
+fn the_last_administrator_stays_and_changing_a_role_needs_confirmation() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     drop(key_manager(&app, &ada));
@@ -113,7 +113,7 @@ fn two_administrators_who_demote_or_remove_each_other_at_once_leave_one() {
 /// What two requests at once hit only by chance: the role is taken away after the page was asked for, and before the
 /// change.
 #[test]
-fn a_change_by_who_was_an_administrator_a_moment_ago_is_refused() {
+fn a_member_who_just_lost_the_administrator_role_can_change_nothing() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     drop(Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace"));
@@ -135,7 +135,7 @@ fn a_change_by_who_was_an_administrator_a_moment_ago_is_refused() {
 }
 
 #[test]
-fn what_a_former_administrator_made_for_others_ends() {
+fn links_of_a_former_administrator_end() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
@@ -172,7 +172,7 @@ const REQUIRE: &str = "/settings/members/require-two-step-sign-in";
 const STOP: &str = "/settings/members/stop-requiring-two-step-sign-in";
 
 #[test]
-fn who_lacks_a_required_second_factor_turns_it_on_and_can_do_nothing_else() {
+fn a_member_without_a_required_second_factor_can_only_turn_it_on() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
@@ -230,7 +230,7 @@ fn who_lacks_a_required_second_factor_turns_it_on_and_can_do_nothing_else() {
 }
 
 #[test]
-fn who_joins_where_it_is_required_turns_it_on_in_a_browser() {
+fn a_guest_turns_on_the_required_two_step_sign_in_in_a_browser() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");

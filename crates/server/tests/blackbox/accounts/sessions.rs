@@ -72,7 +72,7 @@ fn all_others_are_ended_at_once_and_so_is_a_sign_in_that_waits_for_its_code() {
 }
 
 #[test]
-fn nobody_sees_or_ends_the_session_of_somebody_else() {
+fn members_see_and_end_only_their_own_sessions() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
@@ -84,7 +84,7 @@ fn nobody_sees_or_ends_the_session_of_somebody_else() {
 }
 
 #[test]
-fn the_address_is_that_of_the_last_use_and_what_is_over_is_not_listed() {
+fn the_list_shows_the_address_of_the_last_use_and_no_ended_sessions() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let moved = "UPDATE sessions SET address = '203.0.113.9', last_used_at = now() - interval '6 minutes'";

@@ -106,7 +106,7 @@ fn too_many_wrong_passwords_are_slowed_down_without_locking_the_owner_out() {
 }
 
 #[test]
-fn whoever_has_a_network_of_ipv6_has_no_more_guesses_than_others() {
+fn an_ipv6_network_has_no_more_guesses_than_one_address() {
     let app = start();
     let client = app.service.plain_client();
     let is_looked_at = |number: &usize| {
@@ -141,7 +141,7 @@ fn an_account_is_guessed_at_a_hundred_times_from_everywhere_and_its_owner_is_let
 }
 
 #[test]
-fn strangers_who_try_every_account_do_not_keep_the_owner_out_who_is_at_home_beside_them() {
+fn strangers_who_try_every_account_do_not_block_an_owner_on_a_familiar_network() {
     let app = start();
     let client = app.service.plain_client();
     assert_eq!(sign_in(&client, AT_HOME, ADA, PASSWORD).0, 303);
@@ -153,7 +153,7 @@ fn strangers_who_try_every_account_do_not_keep_the_owner_out_who_is_at_home_besi
 }
 
 #[test]
-fn strangers_who_fill_the_line_keep_no_member_out_who_was_there_before() {
+fn strangers_who_fill_the_line_do_not_block_a_familiar_member() {
     let mut app = start();
     assert_eq!(sign_in(&app.service.plain_client(), AT_HOME, ADA, PASSWORD).0, 303);
     // What is known of a member's networks outlives the program.

@@ -303,7 +303,7 @@ fn an_operator_lets_a_member_in_who_lost_everything() {
 }
 
 #[test]
-fn what_is_kept_of_recovery_codes_opens_nothing() {
+fn stored_recovery_codes_open_nothing() {
     let app = TestApp::start();
     let (ada, _) = ada_with_second_factor(&app);
     let shown = ada.confirm("/settings/account/recovery-codes");

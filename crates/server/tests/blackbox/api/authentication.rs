@@ -30,7 +30,7 @@ fn the_scheme_is_read_in_any_case_with_any_number_of_spaces() {
 }
 
 #[test]
-fn whoever_sends_no_key_is_challenged() {
+fn a_request_without_a_key_is_challenged() {
     let app = TestApp::start();
     let bearer = format!("Bearer {}", app.key().expose());
     let cases: [&[(&str, &str)]; 7] = [
@@ -60,7 +60,7 @@ fn a_key_in_the_query_is_no_key() {
 }
 
 #[test]
-fn a_key_that_opens_nothing_is_told_why_in_the_header_alone() {
+fn only_the_header_says_why_a_key_was_refused() {
     let app = TestApp::start();
     let key = app.key().expose();
     let last = if key.ends_with('0') { "1" } else { "0" };

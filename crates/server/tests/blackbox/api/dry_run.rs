@@ -42,7 +42,7 @@ fn a_valid_patient_is_said_to_be_valid_and_not_stored() {
 type Refused<'a> = (&'a ApiKey, &'a [(&'a str, &'a str)], &'a [u8], u16);
 
 #[test]
-fn whatever_a_create_refuses_a_dry_run_refuses_alike() {
+fn a_dry_run_refuses_everything_that_a_create_refuses() {
     let app = TestApp::start();
     let (revoked_id, revoked) = app.clinic.key();
     app.clinic.revoke(revoked_id);

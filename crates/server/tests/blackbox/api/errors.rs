@@ -87,7 +87,7 @@ fn a_query_changes_nothing() {
 }
 
 #[test]
-fn other_methods_are_told_which_are_allowed() {
+fn other_methods_get_405_with_the_allowed_ones() {
     let app = TestApp::start();
     let client = app.service.client();
     for method in ["GET", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"] {
@@ -109,7 +109,7 @@ fn head_is_refused_without_a_body() {
 }
 
 #[test]
-fn options_tells_the_methods_and_no_more() {
+fn options_lists_the_methods_and_no_more() {
     let app = TestApp::start();
     let headers = [("Origin", "https://elsewhere.example"), ("Access-Control-Request-Method", "POST")];
     let response = app.service.client().send(&request("OPTIONS", "/api/v1/patients", &headers, b""));
@@ -119,7 +119,7 @@ fn options_tells_the_methods_and_no_more() {
 }
 
 #[test]
-fn who_accepts_problem_json_gets_it() {
+fn clients_that_accept_problem_json_get_it() {
     let app = TestApp::start();
     for (accept, expected) in [
         ("application/problem+json", "application/problem+json"),
@@ -166,7 +166,7 @@ fn a_database_that_cannot_be_reached_is_503_and_a_try_later_succeeds() {
 }
 
 #[test]
-fn a_failover_to_a_server_that_only_reads_is_ridden_out() {
+fn a_failover_to_a_read_only_server_loses_nothing() {
     let app = TestApp::start();
     let name = app.database.name();
     let set = |value| {
@@ -188,7 +188,7 @@ fn a_failover_to_a_server_that_only_reads_is_ridden_out() {
 }
 
 #[test]
-fn a_full_disk_is_ridden_out() {
+fn a_full_disk_loses_nothing() {
     use diesel::connection::SimpleConnection;
 
     let app = TestApp::on_one_server(|builder| builder.setting("INTAKE_DEADLINE", "2s"));
@@ -215,7 +215,7 @@ fn a_full_disk_is_ridden_out() {
 }
 
 #[test]
-fn an_unexpected_failure_is_500_and_tells_nothing() {
+fn an_unexpected_failure_is_500_and_reveals_nothing() {
     use diesel::connection::SimpleConnection;
 
     let app = TestApp::start();

@@ -14,7 +14,7 @@ fn path_and_method_come_before_the_key() {
 }
 
 #[test]
-fn a_stranger_is_told_401_whatever_the_body_looks_like() {
+fn a_request_without_a_key_gets_401_with_any_body() {
     let app = TestApp::start();
     let (revoked_id, revoked) = app.clinic.key();
     app.clinic.revoke(revoked_id);

@@ -58,7 +58,7 @@ fn a_paused_key_is_refused_at_once_on_every_instance_and_works_again_when_it_is_
 }
 
 #[test]
-fn what_is_over_is_neither_paused_nor_resumed_and_doing_it_twice_changes_nothing() {
+fn ended_keys_are_neither_paused_nor_resumed_and_repeating_changes_nothing() {
     let app = TestApp::start();
     let (twice, _) = app.clinic.key();
     let first = key_command(&app, &["pause", &twice.to_string()]).unwrap();

@@ -6,7 +6,7 @@ use crate::assert_problem;
 use crate::fixtures::{TestApp, service};
 
 #[test]
-fn plain_http_is_told_to_upgrade() {
+fn plain_http_gets_426() {
     let app = TestApp::start();
     for bytes in [
         request("GET", "/", &[], b""),

@@ -13,7 +13,7 @@ use crate::patient_with;
 const CANARY: &str = "Canary-Bird";
 
 #[test]
-fn what_was_sent_is_in_no_log_and_in_no_error() {
+fn no_log_and_no_error_contains_what_was_sent() {
     let service = program().setting("INTAKE_LOG", "trace,intake::requests=trace").start();
     let key = demo_key(&std::fs::read_to_string(service.data_dir().join("demo-key")).unwrap());
     let mut refusals = Vec::new();

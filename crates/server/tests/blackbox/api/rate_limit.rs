@@ -8,7 +8,7 @@ use crate::assert_problem;
 use crate::fixtures::TestApp;
 
 #[test]
-fn a_key_past_its_rate_is_told_when_to_come_back() {
+fn a_key_past_its_rate_learns_when_to_retry() {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "1/3"));
     // A token comes back each second: on a busy machine it may take a few tries to be faster.
     let (mut key, mut burst) = (app.key().clone(), Vec::new());

@@ -29,7 +29,7 @@ fn an_error_is_answered_as_often_as_it_is_ordered() {
 }
 
 #[test]
-fn what_is_checked_before_is_answered_first() {
+fn earlier_checks_answer_first() {
     let app = TestApp::start();
     let ordered = [("Idempotency-Key", "simulate-503-1")];
     let body = patient().to_string();

@@ -154,7 +154,7 @@ fn a_wrong_type_is_refused_at_its_field() {
 
 /// One row for each rule of the interface; all their forms are tried where the rules are.
 #[test]
-fn what_breaks_a_rule_is_refused_at_its_field() {
+fn a_broken_rule_is_reported_at_its_field() {
     let app = TestApp::start();
     let rules = [
         ("length in code points", "lastName", "x".repeat(256), "255"),
@@ -186,7 +186,7 @@ fn what_breaks_a_rule_is_refused_at_its_field() {
 }
 
 #[test]
-fn all_broken_fields_are_told_at_once_in_order() {
+fn all_broken_fields_are_listed_at_once_in_order() {
     let app = TestApp::start();
     let sent = json!({ "country": 1, "email": "x", "phoneNumber": "1", "firstName": "", "state": "x".repeat(51) });
     let paths: Vec<_> = faults(&app.create(&sent)).into_iter().flat_map(|(path, _)| path).collect();

@@ -10,7 +10,7 @@ use crate::commands::organisations::run;
 use crate::fixtures::TestApp;
 
 #[test]
-fn the_record_is_printed_filtered_and_followed() {
+fn the_audit_log_is_printed_filtered_and_followed() {
     let app = TestApp::start();
     let id = app.clinic.organisation.to_string();
     let other = app.other_clinic().organisation.to_string();

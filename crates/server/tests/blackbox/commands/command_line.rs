@@ -168,7 +168,7 @@ fn a_keys_end_is_a_moment_or_a_day() {
 }
 
 #[test]
-fn what_goes_wrong_is_one_line_and_exit_1() {
+fn an_error_is_one_line_and_exit_1() {
     let database = TestDatabase::new();
     let nobody = Uuid::from_u128(7).to_string();
     let intake = |arguments: &[&str]| run(service(&database), arguments);
@@ -237,7 +237,7 @@ fn a_flag_wins_over_its_variable() {
 }
 
 #[test]
-fn migrating_tells_what_was_applied_and_grants_exactly_what_the_service_needs() {
+fn migrating_prints_what_was_applied_and_grants_exactly_what_the_service_needs() {
     let database = TestDatabase::empty_and_durable();
     let role = format!("role of {}", database.name());
     let create_role = format!("CREATE ROLE \"{role}\" LOGIN");
@@ -279,7 +279,7 @@ fn migrating_tells_what_was_applied_and_grants_exactly_what_the_service_needs() 
 }
 
 #[test]
-fn a_fresh_database_is_told_what_was_applied() {
+fn migrating_a_fresh_database_prints_what_was_applied() {
     let database = TestDatabase::empty();
     let applied = json_of(&run(program().database_urls(&database.owner, &database.owner), &["migrate", "--json"]));
     assert_eq!(applied["applied"].as_array().unwrap().len(), migrations());

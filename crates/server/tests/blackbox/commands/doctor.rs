@@ -19,7 +19,7 @@ fn examine(builder: ServiceBuilder) -> (Option<i32>, Vec<(String, bool, String)>
 }
 
 #[test]
-fn what_is_in_order_is_said_to_be() {
+fn parts_without_a_fault_are_listed_as_good() {
     let database = TestDatabase::new();
     let (code, parts, said) = examine(service(&database));
     assert_eq!(parts.iter().map(|(part, ..)| part.as_str()).collect::<Vec<_>>(), PARTS);
@@ -51,7 +51,7 @@ fn a_certificate_that_is_nowhere_is_not_said_to_be_in_order() {
 }
 
 #[test]
-fn each_part_that_is_not_in_order_is_named() {
+fn each_faulty_part_is_named() {
     let database = TestDatabase::new();
     let wrong = |builder: ServiceBuilder| {
         let (code, parts, said) = examine(builder);

@@ -1,4 +1,4 @@
-//! A person's rights: what is held of them is shown, and what was erased is gone and does not come back.
+//! A person's rights: what is stored about them is shown, and what was erased is gone and does not come back.
 
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ fn id_of(created: &Response) -> String {
 }
 
 #[test]
-fn everything_that_is_held_is_shown() {
+fn everything_that_is_stored_is_shown() {
     let app = TestApp::start();
     let (key_id, key) = app.clinic.key();
     let sent = patient_with("suburb", "");
@@ -112,7 +112,7 @@ fn an_erased_patient_is_gone_and_a_repetition_brings_nobody_back() {
 }
 
 #[test]
-fn in_a_batch_the_erased_are_told_apart_from_the_rest() {
+fn in_a_batch_only_erased_patients_get_410() {
     let app = TestApp::start();
     let erased: Vec<_> = (0..16).map(|number| id_of(&send(&app, &format!("key-{number}"), &patient()))).collect();
     for id in erased.iter().step_by(2) {
@@ -209,7 +209,7 @@ fn first_insert_sleeps(app: &TestApp, seconds: u32) {
 /// The statement of the first try is still to come, or in the middle, when its patient was stored by the second and
 /// erased.
 #[test]
-fn a_statement_that_wakes_up_late_stores_nobody_who_was_erased() {
+fn a_statement_that_wakes_up_late_stores_no_erased_patient() {
     for key in [None, Some("late-1")] {
         let app = TestApp::on_one_server(|builder| builder);
         let headers: Vec<_> = key.iter().map(|key| ("Idempotency-Key", *key)).collect();

@@ -115,7 +115,7 @@ fn a_reader_gets_what_the_api_answered_and_later_what_came_since() {
 }
 
 #[test]
-fn whoever_commits_late_is_told_late_and_once() {
+fn a_late_commit_is_exported_late_and_once() {
     let app = TestApp::start();
     let organisation = app.clinic.organisation;
     let held = |key: &str| HeldRow::insert(&app.database.owner, organisation, key, &patient()).unwrap();
@@ -146,7 +146,7 @@ fn whoever_commits_late_is_told_late_and_once() {
 }
 
 #[test]
-fn while_many_write_each_patient_is_told_once() {
+fn while_many_write_each_patient_is_exported_once() {
     let app = TestApp::start();
     let second = service(&app.database).start();
     let is_over = AtomicBool::new(false);
@@ -272,7 +272,7 @@ fn a_token_that_does_not_fit_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn an_erasure_is_told_in_every_format() {
+fn an_erasure_is_exported_in_every_format() {
     let app = TestApp::start();
     let folder = tempfile::tempdir().unwrap();
     let id = id_of(&app, &patient());
@@ -328,7 +328,7 @@ fn a_table_opens_safely_in_a_spreadsheet() {
 }
 
 #[test]
-fn a_file_appears_when_it_is_complete_and_is_nobody_elses_business() {
+fn a_file_appears_when_complete_and_only_its_owner_can_read_it() {
     use std::os::unix::fs::PermissionsExt;
 
     let app = TestApp::start();
@@ -386,7 +386,7 @@ fn a_device_is_never_replaced_and_a_link_is_followed() {
 }
 
 #[test]
-fn everything_that_one_key_created_can_be_told() {
+fn everything_that_one_key_created_can_be_exported() {
     let app = TestApp::start();
     let (leaked_id, leaked) = app.clinic.key();
     let (erased, kept) = (app.service.create(&leaked, &patient()), app.service.create(&leaked, &patient()));
@@ -408,7 +408,7 @@ fn rows_read(app: &TestApp) -> i64 {
 }
 
 #[test]
-fn a_large_difference_is_told_once_and_in_order_and_is_read_a_few_times() {
+fn a_large_difference_is_exported_once_in_order_and_read_a_few_times() {
     let app = TestApp::start();
     // Which would read the rows too, whenever it comes by.
     let no_vacuum = "ALTER TABLE patients SET (autovacuum_enabled = off); ALTER INDEX patients_created_in SET (autosummarize = off)";
@@ -496,7 +496,7 @@ impl Following {
 }
 
 #[test]
-fn whoever_follows_gets_everything_at_once_and_leaves_a_token() {
+fn a_follower_gets_everything_at_once_and_leaves_a_token() {
     let app = TestApp::start();
     let first = id_of(&app, &patient());
     let following = Following::start(&app, &[]);
@@ -526,7 +526,7 @@ fn whoever_follows_gets_everything_at_once_and_leaves_a_token() {
 }
 
 #[test]
-fn whoever_follows_rides_out_a_lost_connection() {
+fn a_follower_survives_a_lost_connection() {
     let app = TestApp::start();
     let following = Following::start(&app, &[]);
     for _ in 0..3 {
@@ -559,7 +559,7 @@ fn a_followed_file_appears_in_the_end() {
 }
 
 #[test]
-fn whoever_follows_reads_what_holds_the_register_and_goes_on_after_it() {
+fn a_follower_names_what_locks_the_register_and_goes_on_afterwards() {
     let app = TestApp::on_one_server(|builder| builder);
     let following = Following::start(&app, &[]);
     let first = app.create(&patient()).json()["data"]["id"].clone();
@@ -655,7 +655,7 @@ fn a_state_file_goes_on_where_the_last_run_ended() {
 }
 
 #[test]
-fn a_token_that_was_told_stays_good_until_another_one_was() {
+fn a_printed_token_stays_valid_until_a_later_one_is_printed() {
     let app = TestApp::start();
     let following = Following::start(&app, &[]);
     let first = id_of(&app, &patient());
@@ -713,7 +713,7 @@ fn an_export_waits_for_a_database_that_is_away_when_it_starts() {
 }
 
 #[test]
-fn exports_are_on_record_with_role_and_number() {
+fn exports_are_in_the_audit_log_with_role_and_number() {
     let app = TestApp::start();
     let reader = ReaderRole::make(&app.database, "recorded", Some(app.clinic.organisation));
     let run = |more: &[&str]| {

@@ -155,7 +155,7 @@ fn everything_but_a_yes_installs_nothing_and_ends_with_the_line_that_says_what_t
 }
 
 #[test]
-fn what_a_failed_installation_says_is_seen_before_the_line_that_says_what_to_do() {
+fn the_output_of_a_failed_installation_precedes_the_advice() {
     for script in ["echo 'no room on the disk' >&2; exit 1", "echo 'no room on the disk'"] {
         let machine = Machine::with_package_manager(script);
         let mut terminal = machine.on_terminal();
@@ -186,7 +186,7 @@ fn a_program_is_never_asked() {
 }
 
 #[test]
-fn nobody_is_asked_who_has_said_where_the_database_is() {
+fn no_question_is_asked_when_the_database_is_configured() {
     let machine = Machine::with_package_manager("");
     for (setting, value) in [("INTAKE_POSTGRES_BIN", "/nowhere"), ("DATABASE_URL", "postgres://127.0.0.1:1/none")] {
         let mut program = machine.command(PROGRAM);

@@ -99,7 +99,7 @@ fn a_reader_reads_the_patients_of_its_organisation_or_of_all_and_nothing_else() 
 }
 
 #[test]
-fn who_inherits_a_reader_role_reads_what_it_does_or_is_refused() {
+fn a_role_that_inherits_a_reader_role_gets_rows_or_an_error() {
     let app = TestApp::start();
     let other = app.other_clinic();
     assert_eq!(app.create(&patient()).status, 201);
@@ -175,7 +175,7 @@ fn a_role_that_could_do_more_becomes_no_reader() {
 }
 
 #[test]
-fn what_a_reader_may_read_is_replaced_by_the_next_grant() {
+fn the_next_grant_replaces_what_a_reader_may_read() {
     let app = TestApp::start();
     assert_eq!(app.create(&patient()).status, 201);
     let reader = ReaderRole::make(&app.database, "reader", None);

@@ -69,7 +69,7 @@ fn a_replacement_lasts_as_long_as_the_old_key_unless_a_time_is_given() {
 }
 
 #[test]
-fn what_cannot_be_replaced_is_refused_with_what_to_do() {
+fn a_key_that_cannot_be_replaced_is_refused_with_advice() {
     let app = TestApp::start();
     let id = app.clinic.organisation.to_string();
     let (key, _) = app.clinic.key();

@@ -167,7 +167,7 @@ fn the_page_says_what_it_was_asked_for() {
 }
 
 #[test]
-fn an_entry_names_the_member_by_id_and_address_whatever_the_member_is_called() {
+fn an_entry_names_the_member_by_id_and_address_not_by_name_alone() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let grace = app.member("grace@clinic.example");
@@ -212,7 +212,7 @@ fn no_member_takes_the_name_of_another_or_of_the_logs_own_words() {
 }
 
 #[test]
-fn of_members_who_take_one_name_at_the_same_moment_one_gets_it() {
+fn one_of_several_members_who_take_a_name_at_once_gets_it() {
     let app = TestApp::start();
     let members: Vec<_> = (0..4).map(|number| app.member(&format!("m{number}@clinic.example"))).collect();
     let change = |member: &Member| member.post("/settings/account/name", "name=Admiral").status;

@@ -7,7 +7,7 @@ use intake_test_support::{Browser, patient, wait_for};
 use crate::fixtures::{TestApp, create_key, shown_key};
 
 #[test]
-fn the_facts_about_a_key_stand_before_it_is_revoked_or_replaced() {
+fn the_facts_about_a_key_are_shown_before_it_is_revoked_or_replaced() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let (id, key) = app.clinic.key();

@@ -64,7 +64,7 @@ fn every_page_carries_the_policy() {
 }
 
 #[test]
-fn whoever_is_not_signed_in_is_led_to_the_sign_in_page_or_refused() {
+fn visitors_are_led_to_the_sign_in_page_or_refused() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let (key, _) = app.clinic.key();
@@ -192,7 +192,7 @@ fn a_form_that_is_sent_twice_makes_one_key() {
 }
 
 #[test]
-fn the_record_can_only_be_added_to() {
+fn the_audit_log_can_only_grow() {
     use diesel::Connection;
     use diesel::connection::SimpleConnection;
 
@@ -230,7 +230,7 @@ fn a_session_ends_when_it_was_idle_or_is_old() {
 }
 
 #[test]
-fn the_record_shows_what_a_newer_program_wrote_into_it() {
+fn the_audit_log_shows_entries_of_a_newer_program() {
     use diesel::connection::SimpleConnection;
 
     let app = TestApp::start();
@@ -259,7 +259,7 @@ fn a_page_that_fails_is_logged_once_with_its_cause() {
 }
 
 #[test]
-fn what_is_over_is_removed_some_time_after_the_start() {
+fn expired_rows_are_removed_some_time_after_the_start() {
     use diesel::connection::SimpleConnection;
 
     let app = TestApp::start();

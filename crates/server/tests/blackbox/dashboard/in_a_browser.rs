@@ -94,7 +94,7 @@ fn a_replaced_key_has_the_time_that_was_chosen() {
 }
 
 #[test]
-fn a_replacement_expires_as_the_old_key_did_unless_somebody_says_otherwise() {
+fn a_replacement_expires_with_the_old_key_unless_another_end_is_chosen() {
     use diesel::connection::SimpleConnection;
 
     let Some(browser) = Browser::start() else { return };
@@ -252,7 +252,7 @@ fn a_wrong_pair_is_refused_whichever_half_is_wrong() {
 }
 
 #[test]
-fn faults_stand_beside_their_fields_and_nothing_typed_is_lost() {
+fn faults_are_shown_beside_their_fields_and_typed_text_stays() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
     browser.open(&app.url(&app.invite("ada@clinic.example")));

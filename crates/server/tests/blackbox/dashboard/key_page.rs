@@ -29,7 +29,7 @@ fn create(app: &TestApp, key: &ApiKey, request_id: &str, body: &[u8]) -> u16 {
 }
 
 #[test]
-fn the_last_refusals_stand_on_the_keys_page_with_reason_and_request_id_and_no_value() {
+fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let (id, key) = app.clinic.key();
@@ -112,7 +112,7 @@ fn a_flood_of_refusals_leaves_the_last_hundred_and_accepted_requests_leave_none(
 }
 
 #[test]
-fn a_key_gets_another_name_and_a_note_and_both_are_on_record() {
+fn a_renamed_key_and_its_note_are_in_the_audit_log() {
     for browser in [Browser::start(), Browser::without_scripts()] {
         let Some(browser) = browser else { return };
         let app = TestApp::start();

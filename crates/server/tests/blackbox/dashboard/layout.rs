@@ -151,7 +151,7 @@ fn nothing_is_cut_off_on_any_screen_with_and_without_scripts() {
 }
 
 #[test]
-fn what_is_cut_off_is_noticed() {
+fn content_that_is_cut_off_is_noticed() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
     app.join(&browser, "Ada", "ada@clinic.example");
@@ -170,7 +170,7 @@ fn what_is_cut_off_is_noticed() {
 }
 
 #[test]
-fn a_status_is_told_by_its_form_as_well_as_its_colour() {
+fn a_status_has_a_form_as_well_as_a_colour() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
     app.join(&browser, "Ada", "ada@clinic.example");

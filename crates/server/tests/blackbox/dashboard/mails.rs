@@ -353,7 +353,7 @@ fn without_a_mail_server_there_is_no_form_for_a_forgotten_password() {
 }
 
 #[test]
-fn an_organisation_makes_only_so_many_invitations() {
+fn invitations_are_limited_per_organisation() {
     let app = TestApp::start();
     let ada = app.member("ada@example.com");
     let invite = |email: &str| ada.post("/settings/members", &format!("email={}", email.replace('@', "%40"))).status;
@@ -370,7 +370,7 @@ fn an_organisation_makes_only_so_many_invitations() {
 }
 
 #[test]
-fn a_member_mails_only_so_many_links_to_new_addresses() {
+fn links_to_new_addresses_are_limited_per_member() {
     let app = app_with(&format!("smtp://127.0.0.1:{}", free_port()));
     let ada = app.member("ada@example.com");
     let ask = |member: &Member, number| {
@@ -392,7 +392,7 @@ fn a_member_mails_only_so_many_links_to_new_addresses() {
 }
 
 #[test]
-fn administrators_mail_a_colleague_only_so_many_reset_links() {
+fn reset_links_to_a_colleague_are_limited() {
     let app = TestApp::start();
     let ada = app.member("ada@example.com");
     drop(app.member("grace@example.com"));
@@ -428,7 +428,7 @@ fn a_sign_in_after_a_long_time_is_reported_and_many_of_a_minute_are_two_mails() 
 }
 
 #[test]
-fn who_can_replace_a_key_is_told_once_that_it_will_expire() {
+fn members_who_can_replace_a_key_get_one_mail_before_it_expires() {
     let Some(server) = MailServer::start() else { return };
     let mut app = app_with(&server.url());
     drop(app.member("ada@example.com"));

@@ -60,7 +60,7 @@ fn every_change_ends_with_a_notice() {
 }
 
 #[test]
-fn members_who_remove_themselves_are_told_so_and_how_they_come_back() {
+fn members_who_remove_themselves_learn_how_to_come_back() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     drop(app.member("grace@clinic.example"));

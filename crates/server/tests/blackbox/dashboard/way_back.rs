@@ -110,7 +110,7 @@ fn signing_in_leads_to_no_other_site() {
 }
 
 #[test]
-fn what_was_done_is_told_where_it_was_begun() {
+fn a_result_is_shown_on_the_page_where_the_action_began() {
     for browser in [Browser::start(), Browser::without_scripts()] {
         let Some(browser) = browser else { return };
         let app = TestApp::start();

@@ -54,7 +54,7 @@ fn faults_keep_the_menu_for_members_and_lead_strangers_to_sign_in() {
 }
 
 #[test]
-fn the_last_administrator_is_told_before_anything_is_asked() {
+fn the_last_administrator_learns_it_before_any_question() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     drop(crate::fixtures::Member::join(

@@ -93,7 +93,7 @@ fn an_older_program_takes_nothing_from_a_newer_schema() {
 }
 
 #[test]
-fn a_revoked_key_stays_revoked_whatever_the_service_is_made_to_say() {
+fn the_services_role_cannot_bring_back_a_revoked_key() {
     let app = TestApp::start();
     let (id, _) = app.clinic.key();
     app.clinic.revoke(id);
@@ -107,7 +107,7 @@ fn a_revoked_key_stays_revoked_whatever_the_service_is_made_to_say() {
 }
 
 #[test]
-fn an_expired_key_stays_expired_whatever_the_service_is_made_to_say() {
+fn the_services_role_cannot_bring_back_an_expired_key() {
     let app = TestApp::start();
     let (ended, _) = app.clinic.key_until(Some(time::OffsetDateTime::UNIX_EPOCH));
     let mut service = PgConnection::establish(app.database.service.expose()).unwrap();
@@ -128,7 +128,7 @@ fn an_expired_key_stays_expired_whatever_the_service_is_made_to_say() {
 }
 
 #[test]
-fn nobody_writes_another_moment_into_the_record() {
+fn an_audit_entry_has_the_time_of_the_database() {
     let app = TestApp::start();
     let mut service = PgConnection::establish(app.database.service.expose()).unwrap();
     let entry = |columns: &str, values: &str| {
@@ -147,7 +147,7 @@ fn nobody_writes_another_moment_into_the_record() {
 }
 
 #[test]
-fn uses_that_cannot_be_written_are_told_of_once_and_so_is_their_end() {
+fn uses_that_cannot_be_written_are_logged_once_and_so_is_their_end() {
     let app = TestApp::start();
     app.database.connect().batch_execute(&format!("REVOKE UPDATE ON key_uses FROM {SERVICE_ROLE}")).unwrap();
     assert_eq!(app.create(&patient()).status, 201);
@@ -162,7 +162,7 @@ fn uses_that_cannot_be_written_are_told_of_once_and_so_is_their_end() {
 }
 
 #[test]
-fn an_entry_is_not_dated_back_by_a_transaction_that_is_held_open() {
+fn an_open_transaction_does_not_date_an_entry_back() {
     let database = TestDatabase::new();
     let late = "BEGIN; SELECT pg_sleep(0.2);
          INSERT INTO audit_entries (organisation_id, id, action, subject)

@@ -22,7 +22,7 @@ fn create(app: &TestApp) -> u16 {
 }
 
 #[test]
-fn a_statement_that_hangs_is_left_behind_and_sent_again() {
+fn a_statement_that_hangs_is_abandoned_and_sent_again() {
     let (proxy, app) = TestApp::behind_a_proxy(|builder| builder);
     assert_eq!(create(&app), 201);
     proxy.hang();
@@ -101,7 +101,7 @@ fn while_everything_hangs_requests_end_at_their_deadline_and_all_is_well_soon_af
 }
 
 #[test]
-fn a_host_that_keeps_silent_holds_up_nobody_who_has_another() {
+fn a_silent_host_delays_nobody_while_another_host_answers() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let database = TestDatabase::new();
     let url = format!(
@@ -152,7 +152,7 @@ fn a_service_that_waits_while_it_starts_can_be_stopped() {
 }
 
 #[test]
-fn whoever_holds_the_data_folder_is_told_of_and_does_not_keep_the_service_from_being_stopped() {
+fn a_process_that_locks_the_data_folder_is_named_and_does_not_block_a_stop() {
     use std::os::unix::fs::PermissionsExt;
 
     let database = TestDatabase::new();

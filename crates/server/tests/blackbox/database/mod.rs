@@ -5,7 +5,7 @@ mod embedded_database;
 mod full_disk;
 mod grants;
 mod hangs;
-mod held_rows;
+mod locked_rows;
 mod migrations;
 mod nodes;
 mod pooler;

@@ -113,7 +113,7 @@ fn a_worker_that_dies_takes_only_its_own_organisations_with_it() {
 
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
-fn a_worker_that_hangs_delays_nobody_elses_requests_of_whatever_kind() {
+fn a_worker_that_hangs_delays_only_requests_of_its_own_organisations() {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     app.database.citus().use_alone();
     let (alive, dead) = (clinic_on(&app, 1), clinic_on(&app, 2));

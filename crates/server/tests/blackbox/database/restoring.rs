@@ -157,7 +157,7 @@ fn export(urls: &Prepared, clinic: &Clinic, since: Option<&str>) -> Result<(usiz
 }
 
 #[test]
-fn a_restore_to_a_moment_brings_revoked_keys_back_until_somebody_looks() {
+fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
     let ground = Ground::start();
     let archive = ground.folder.path().join("archive");
     ground.own_folder(&archive);
@@ -275,7 +275,7 @@ fn a_restore_to_a_moment_brings_revoked_keys_back_until_somebody_looks() {
 }
 
 #[test]
-fn a_promoted_standby_with_everything_on_record_needs_nobody() {
+fn a_promoted_standby_that_has_everything_needs_no_operator() {
     let primary = Ground::start();
     let urls = prepare(&primary.server, "intake").unwrap();
     let clinic = Clinic::open(&urls.service, Environment::Production);
@@ -389,7 +389,7 @@ fn an_earlier_copy_of_the_files_is_noticed_by_a_service_that_was_running_and_a_c
 }
 
 #[test]
-fn what_somebody_has_accepted_is_not_objected_to_again() {
+fn an_accepted_restore_is_not_refused_again() {
     let ground = Ground::start();
     let urls = prepare(&ground.server, "intake").unwrap();
     let clinic = Clinic::open(&urls.service, Environment::Production);

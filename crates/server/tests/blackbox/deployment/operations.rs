@@ -89,7 +89,7 @@ fn the_incidents_of_the_runbook_are_played_by_tests() {
 }
 
 #[test]
-fn every_severity_has_somebody_who_is_told() {
+fn every_severity_has_a_recipient() {
     let text = read("alertmanager.yml");
     let routes = &YamlLoader::load_from_str(&text).unwrap()[0];
     let receivers: Vec<_> = routes["receivers"].as_vec().unwrap().iter().map(|one| one["name"].as_str()).collect();

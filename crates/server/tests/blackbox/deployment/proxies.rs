@@ -333,12 +333,12 @@ fn assert_own_answer(answer: &Response, status: u16, title: &str) {
 }
 
 #[test]
-fn what_haproxy_answers_by_itself_reads_like_an_answer_of_the_service() {
+fn answers_of_haproxy_read_like_those_of_the_service() {
     its_own_answers_read_like_the_service(Kind::Haproxy);
 }
 
 #[test]
-fn what_nginx_answers_by_itself_reads_like_an_answer_of_the_service() {
+fn answers_of_nginx_read_like_those_of_the_service() {
     its_own_answers_read_like_the_service(Kind::Nginx);
 }
 

@@ -41,7 +41,7 @@ fn a_list_of_many_revoked_keys_is_read_a_page_at_a_time() {
 }
 
 #[test]
-fn members_make_only_so_many_keys_a_day() {
+fn new_keys_are_limited_per_day() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let create = || {

@@ -81,7 +81,7 @@ fn answers_that_nobody_reads_do_not_fill_the_memory() {
 }
 
 #[test]
-fn whoever_pipelines_gets_every_answer_in_order() {
+fn pipelined_requests_are_answered_in_order() {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let body = patient().to_string();
     for client in [app.service.client(), app.service.client()] {
@@ -273,7 +273,7 @@ fn bodies_of_9000_strangers_stay_within_their_bound() {
 
 #[test]
 #[ignore = "opens 16,384 connections: a minute or two, 20,000 open files, and all of the machine"]
-fn the_whole_service_has_its_bound_whoever_floods_it() {
+fn the_whole_service_has_a_bound_against_any_flood() {
     open_all_files();
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let style = request("GET", "/assets/style.css", &[], b"").repeat(200);

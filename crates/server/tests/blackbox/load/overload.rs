@@ -29,7 +29,7 @@ fn slow_down(owner: &mut PgConnection, seconds: f32) {
 }
 
 #[test]
-fn who_would_wait_too_long_is_refused_at_once() {
+fn a_request_that_would_wait_too_long_is_refused_at_once() {
     let _alone = alone();
     let app = TestApp::start_with(|builder| {
         let builder = builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1").setting("INTAKE_RATE_LIMIT", "off");

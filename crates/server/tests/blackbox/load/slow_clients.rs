@@ -120,7 +120,7 @@ fn idle_connections_stay() {
 }
 
 #[test]
-fn what_is_no_http_is_refused_in_the_same_words_as_everything_else() {
+fn bytes_that_are_not_http_are_refused_with_a_problem() {
     let app = TestApp::start();
     let body = patient().to_string();
     let twice = [("Content-Length", "5"), ("Content-Length", "6")];

@@ -21,7 +21,7 @@ fn nothing_is_lost_and_nothing_doubled_when_plugs_are_pulled() {
         power_cuts: 3,
         database_stops: 2,
         backend_stops: 1,
-        held_rows: 2,
+        locked_rows: 2,
         wrong_clocks: 2,
         unread_logs: 1,
         promotions: 1,

@@ -82,7 +82,7 @@ fn files_that_are_no_certificate_stop_the_start() {
 }
 
 #[test]
-fn what_is_wrong_with_a_certificate_is_told_in_one_line() {
+fn a_faulty_certificate_is_explained_in_one_line() {
     let (files, database) = (Files::new(), TestDatabase::new());
     files.issue(-30, -1);
     let expired = files.complaint(&database);

@@ -69,7 +69,7 @@ fn skew(service: &Service) -> f64 {
 }
 
 #[test]
-fn a_wrong_clock_is_told_once_and_ends_no_key_early_or_late() {
+fn a_wrong_clock_is_logged_once_and_ends_no_key_early_or_late() {
     for (setting, seconds) in [("+1d", 86_400.0), ("-399d", -34_473_600.0)] {
         let Some(clock) = Clock::set_to(setting) else { return };
         let app = TestApp::start();
@@ -115,7 +115,7 @@ fn instances_with_different_clocks_agree_on_invitations_and_sessions() {
 }
 
 #[test]
-fn a_clock_that_is_corrected_is_told_and_counts_again() {
+fn a_corrected_clock_is_logged_and_counts_again() {
     let Some(clock) = Clock::set_to("+1d") else { return };
     let app = TestApp::start();
     let skewed = clock.start(&app.database);

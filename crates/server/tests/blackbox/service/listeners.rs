@@ -13,7 +13,7 @@ use crate::fixtures::{TestApp, program};
 const CLOSED: Duration = Duration::from_secs(45);
 
 #[test]
-fn probes_tell_that_the_service_lives_and_is_ready() {
+fn probes_say_that_the_service_lives_and_is_ready() {
     let app = TestApp::start();
     for path in ["/livez", "/readyz"] {
         wait_for(path, || app.service.probe(path).status == 200);
@@ -35,7 +35,7 @@ fn answers_are_counted_by_status() {
 }
 
 #[test]
-fn the_chosen_ports_are_told() {
+fn the_chosen_ports_are_printed() {
     let app = TestApp::start();
     let output = app.service.output();
     for address in [app.service.https.unwrap(), app.service.http.unwrap(), app.service.admin] {
@@ -44,7 +44,7 @@ fn the_chosen_ports_are_told() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_by_its_setting() {
+fn a_taken_port_is_named_by_its_setting() {
     let app = TestApp::start();
     for (setting, address) in
         [("INTAKE_HTTPS_ADDR", app.service.https.unwrap()), ("INTAKE_ADMIN_ADDR", app.service.admin)]
@@ -99,7 +99,7 @@ fn one_connection_serves_many_requests() {
 }
 
 #[test]
-fn who_asks_for_another_protocol_is_served_in_this_one() {
+fn a_request_to_upgrade_the_protocol_is_served_without_it() {
     let app = TestApp::start();
     for upgrade in ["websocket", "h2c"] {
         let mut connection = app.service.client().connect();

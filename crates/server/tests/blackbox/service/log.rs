@@ -66,7 +66,7 @@ fn a_service_that_cannot_start_ends_although_nobody_reads_why() {
 }
 
 #[test]
-fn why_a_service_ended_is_a_line_of_its_log_that_no_filter_hides() {
+fn the_log_says_why_a_service_ended_despite_any_filter() {
     for log in ["info", "off", "nonsense=very"] {
         let output = program().setting("INTAKE_DEADLINE", "soon").setting("INTAKE_LOG", log).run();
         assert_eq!(output.status.code(), Some(1));

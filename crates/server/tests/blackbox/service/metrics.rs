@@ -176,7 +176,7 @@ fn refused_keys_are_counted_by_reason_and_limited_ones_apart() {
 }
 
 #[test]
-fn what_waits_is_seen_waiting() {
+fn waiting_requests_are_counted() {
     let app = TestApp::start();
     let mut holder = app.database.connect();
     holder.batch_execute("BEGIN; LOCK TABLE patients").unwrap();

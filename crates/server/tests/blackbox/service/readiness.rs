@@ -32,7 +32,7 @@ fn wait_for_reason(app: &TestApp, expected: &str) {
 }
 
 #[test]
-fn whatever_the_database_lacks_has_a_word_until_it_is_mended() {
+fn readyz_names_what_the_database_lacks_until_it_is_mended() {
     let app = TestApp::start();
     wait_until_ready(&app);
     let newest = "version = (SELECT max(version) FROM __diesel_schema_migrations)";
@@ -66,7 +66,7 @@ fn whatever_the_database_lacks_has_a_word_until_it_is_mended() {
 }
 
 #[test]
-fn a_database_that_is_away_or_only_reads_has_a_word() {
+fn a_database_that_is_away_or_read_only_is_named_by_readyz() {
     let app = TestApp::start();
     let name = app.database.name();
     for (word, harm, mend) in [
@@ -88,7 +88,7 @@ fn a_database_that_is_away_or_only_reads_has_a_word() {
 }
 
 #[test]
-fn a_writer_that_can_store_nothing_has_a_word() {
+fn a_writer_that_can_store_nothing_is_named_by_readyz() {
     let app = TestApp::start();
     let mut holder = app.database.connect();
     holder.batch_execute("BEGIN; LOCK TABLE patients").unwrap();

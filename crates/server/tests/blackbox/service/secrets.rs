@@ -76,7 +76,7 @@ fn advice_names_the_setting_for_a_file_where_a_file_was_given() {
 }
 
 #[test]
-fn a_file_that_everyone_can_read_is_told_in_the_log() {
+fn a_world_readable_file_is_named_in_the_log() {
     let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
     let builder = with_files(&database, folder.path());
     fs::set_permissions(folder.path().join("service"), Permissions::from_mode(0o644)).unwrap();

@@ -75,7 +75,7 @@ fn the_last_use_of_a_key_is_written_before_the_end() {
 }
 
 #[test]
-fn whoever_holds_the_table_of_uses_does_not_hold_up_the_end() {
+fn a_lock_on_the_table_of_uses_does_not_delay_the_end() {
     let mut app = TestApp::start();
     assert_eq!(app.create(&patient()).status, 201);
     let mut holder = app.database.connect();

@@ -102,7 +102,7 @@ fn processes_that_have_open(file: &Path) -> Vec<String> {
 }
 
 #[test]
-fn systemd_is_told_when_the_service_is_ready_reloads_and_stops() {
+fn systemd_learns_when_the_service_is_ready_reloads_and_stops() {
     let supervisor = Supervisor::new();
     let mut app = TestApp::start_with(|builder| builder.setting("NOTIFY_SOCKET", &supervisor.path));
     assert_eq!(supervisor.next(), "READY=1");
@@ -168,7 +168,7 @@ fn a_thread_that_is_stuck_fails_the_probe_and_silences_the_watchdog() {
 }
 
 #[test]
-fn with_sockets_that_are_held_open_a_restart_refuses_nobody() {
+fn a_restart_with_passed_sockets_refuses_nobody() {
     let (database, folder) = (TestDatabase::new(), tempfile::tempdir().unwrap());
     let https = TcpListener::bind("127.0.0.1:0").unwrap();
     let http = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -221,7 +221,7 @@ fn sockets_that_fit_no_listener_are_refused_by_name() {
 }
 
 #[test]
-fn without_a_watchdog_or_systemd_nothing_is_told() {
+fn without_a_watchdog_or_systemd_nothing_is_reported() {
     let supervisor = Supervisor::new();
     supervisor.socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let started = Instant::now();

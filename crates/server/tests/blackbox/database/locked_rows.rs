@@ -29,7 +29,7 @@ fn request(app: &TestApp, idempotency_key: Option<&str>) -> Vec<u8> {
 }
 
 #[test]
-fn a_held_row_holds_up_nobody_but_who_sent_it() {
+fn a_locked_row_delays_only_its_sender() {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "20s").setting("INTAKE_WRITERS", "1"));
     assert_eq!(app.create(&patient()).status, 201);
     let mut holder = hold(&app, "held");
@@ -77,7 +77,7 @@ fn a_held_row_holds_up_nobody_but_who_sent_it() {
 }
 
 #[test]
-fn who_waits_for_a_held_row_is_answered_as_soon_as_it_is_free() {
+fn a_request_for_a_locked_row_is_answered_as_soon_as_the_row_is_free() {
     let app = TestApp::start();
     for is_stored in [false, true] {
         let mut round = 0;
@@ -100,7 +100,7 @@ fn who_waits_for_a_held_row_is_answered_as_soon_as_it_is_free() {
 }
 
 #[test]
-fn many_held_rows_let_the_others_pass_and_all_go_through_in_the_end() {
+fn many_locked_rows_let_the_others_pass_and_are_stored_in_the_end() {
     let app = TestApp::start();
     let mut holders: Vec<_> = (0..20).map(|number| hold(&app, &format!("held-{number}"))).collect();
     let client = app.service.client();
