@@ -44,7 +44,9 @@ CREATE TABLE api_keys (
     suspended_at timestamptz,
     -- Since when the key is refused because a member or an operator paused it.
     paused_at timestamptz,
-    paused_by text
+    paused_by text,
+    -- The networks from which the key is accepted. NULL: from any.
+    allowed_networks cidr[]
 );
 
 CREATE INDEX api_keys_of_organisation ON api_keys (organisation_id, created_at);
@@ -116,6 +118,8 @@ CREATE TABLE key_refusals (
     request_id text NOT NULL,
     status integer NOT NULL,
     reason text NOT NULL,
+    -- The IP address that the request came from.
+    address text,
     PRIMARY KEY (organisation_id, key_id, at, request_id)
 );
 

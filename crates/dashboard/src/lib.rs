@@ -16,8 +16,9 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use intake_domain::{
-    AccountStore, AuditLog, EmailChangeStore, InvitationStore, KeyActivity, KeyFormat, KeyStore, MemberStore,
-    PasskeyStore, PasswordHasher, PasswordResetStore, RelyingParty, SecondFactorStore, SessionStore, Signatures,
+    AccountStore, AllowedNetworksStore, AuditLog, EmailChangeStore, InvitationStore, KeyActivity, KeyFormat, KeyStore,
+    MemberStore, PasskeyStore, PasswordHasher, PasswordResetStore, RelyingParty, SecondFactorStore, SessionStore,
+    Signatures,
 };
 use intake_http::TrustedProxies;
 
@@ -26,7 +27,7 @@ use account::{
     choose_organisation, confirm, email, forgotten_password, name, page as account_page, passkeys, password,
     reset_password, second_factor, sessions, sign_in, sign_in_passkey,
 };
-use api_keys::{create, created, first_steps, list as key_list, note, pause, rename, replace, revoke, usage};
+use api_keys::{create, created, first_steps, list as key_list, networks, note, pause, rename, replace, revoke, usage};
 pub use mails::Mails;
 pub use members::invitation::invitation_path;
 pub use metrics::write_metrics;
@@ -48,6 +49,8 @@ const FORM_MAX: usize = 16 * 1024;
 pub struct Dashboard {
     /// Organisations and their keys.
     pub keys: Arc<dyn KeyStore>,
+    /// The networks from which keys are accepted.
+    pub allowed_networks: Arc<dyn AllowedNetworksStore>,
     /// How requests with the keys were answered.
     pub activity: Arc<dyn KeyActivity>,
     /// Members of organisations.
@@ -91,6 +94,7 @@ impl Dashboard {
         let documentation = Documentation::new(&self.base_url, &self.format);
         let documentation = Data::new(documentation);
         let (keys, activity) = (Data::from(self.keys), Data::from(self.activity));
+        let networks = Data::from(self.allowed_networks);
         let (members, invitations) = (Data::from(self.members), Data::from(self.invitations));
         let (accounts, email_changes) = (Data::from(self.accounts), Data::from(self.email_changes));
         let (resets, factors) = (Data::from(self.password_resets), Data::from(self.second_factors));
@@ -105,6 +109,7 @@ impl Dashboard {
         move |application| {
             let pages = pages()
                 .app_data(keys.clone())
+                .app_data(networks.clone())
                 .app_data(activity.clone())
                 .app_data(members.clone())
                 .app_data(invitations.clone())
@@ -164,6 +169,8 @@ fn pages() -> Scope {
         .route("/settings/api-keys/{key}/first-use", web::get().to(created::first_use))
         .route("/settings/api-keys/{key}/revoke", web::get().to(revoke::confirm))
         .route("/settings/api-keys/{key}/revoke", web::post().to(revoke::revoke))
+        .route("/settings/api-keys/{key}/networks", web::get().to(networks::page))
+        .route("/settings/api-keys/{key}/networks", web::post().to(networks::save))
         .route("/settings/api-keys/{key}/pause", web::get().to(pause::confirm))
         .route("/settings/api-keys/{key}/pause", web::post().to(pause::pause))
         .route("/settings/api-keys/{key}/resume", web::post().to(pause::resume))

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use intake_domain::{
-    Account, EmailAddress, ExpiringKey, KeyStore, Mail, Mailer, Member, MemberId, MemberRecord, MemberStore, Name,
-    OrganisationId, Origin, Role, SignedIn, StoreError, timestamp,
+    Account, AllowedNetworks, EmailAddress, ExpiringKey, KeyStore, Mail, Mailer, Member, MemberId, MemberRecord,
+    MemberStore, Name, OrganisationId, Origin, Role, SignedIn, StoreError, timestamp,
 };
 use intake_edge as edge;
 use time::macros::format_description;
@@ -95,15 +95,21 @@ impl Mails {
     }
 
     /// What a member did to a key, for the other members.
-    pub(crate) async fn key(&self, members: &dyn MemberStore, by: &SignedIn, key: (&str, &str), change: KeyChange) {
+    pub(crate) async fn key(&self, members: &dyn MemberStore, by: &SignedIn, key: (&str, &str), change: KeyChange<'_>) {
         let SignedIn { member, organisation_name, .. } = by;
         let (name, organisation) = (without_links(key.0), without_links(organisation_name));
         let (done, effect) = match change {
-            KeyChange::Created => ("created", ""),
-            KeyChange::Replaced => ("created a replacement for", ""),
-            KeyChange::Paused => ("paused", " Requests using it are refused until the key is resumed."),
-            KeyChange::Resumed => ("resumed", " Requests using it are accepted again."),
-            KeyChange::Revoked => ("revoked", " Requests using it are refused."),
+            KeyChange::Created => ("created", String::new()),
+            KeyChange::Replaced => ("created a replacement for", String::new()),
+            KeyChange::Paused => ("paused", " Requests using it are refused until the key is resumed.".to_owned()),
+            KeyChange::Resumed => ("resumed", " Requests using it are accepted again.".to_owned()),
+            KeyChange::NetworksAllowed(networks) if networks.are_any() => {
+                ("changed the allowed networks of", " Requests using it are accepted from any network.".to_owned())
+            }
+            KeyChange::NetworksAllowed(networks) => {
+                ("changed the allowed networks of", format!(" Requests using it are accepted only from {networks}."))
+            }
+            KeyChange::Revoked => ("revoked", " Requests using it are refused.".to_owned()),
         };
         let text = format!(
             "{} ({}) has {done} the API key “{name}” (…{}) of {organisation}.{effect}",
@@ -116,6 +122,7 @@ impl Mails {
             KeyChange::Replaced => format!("API key “{name}” was replaced"),
             KeyChange::Paused => format!("API key “{name}” was paused"),
             KeyChange::Resumed => format!("API key “{name}” was resumed"),
+            KeyChange::NetworksAllowed(_) => format!("Allowed networks of API key “{name}” were changed"),
             KeyChange::Revoked => format!("API key “{name}” was revoked"),
         };
         let others =
@@ -283,11 +290,12 @@ impl AccountChange {
 
 /// What a member did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyChange {
+pub(crate) enum KeyChange<'a> {
     Created,
     Replaced,
     Paused,
     Resumed,
+    NetworksAllowed(&'a AllowedNetworks),
     Revoked,
 }
 

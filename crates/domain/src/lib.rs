@@ -51,7 +51,7 @@ pub use {
     mail::*,
     members::*,
     name::{Name, NameError},
-    network::Network,
+    network::{Network, NetworkError},
     sessions::*,
     store_error::{Source, StoreError},
     token::{Token, TokenDigest},

@@ -1,7 +1,12 @@
-//! The network an address belongs to: used wherever attempts are counted by where they come from.
+//! The network an address belongs to: used wherever attempts are counted by where they come from, and for the networks
+//! from which a key is accepted.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// Bits before the IPv4 address in an IPv6 address that stands for it.
+const MAPPED: u8 = 96;
 
 /// A network: an address with its last bits left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,15 +31,88 @@ impl Network {
 
     /// All clients whose address is unknown count as one network.
     fn of(address: Option<IpAddr>, v4_length: u8) -> Self {
-        match address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).to_canonical() {
+        let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).to_canonical();
+        Self::around(address, if address.is_ipv4() { v4_length } else { 64 })
+    }
+
+    /// The network of this many bits that the address lies in.
+    #[must_use]
+    pub fn around(address: IpAddr, length: u8) -> Self {
+        match address {
             IpAddr::V4(address) => {
-                let mask = u32::MAX << (32 - v4_length);
-                Self { address: Ipv4Addr::from_bits(address.to_bits() & mask).into(), length: v4_length }
+                let length = length.min(32);
+                let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+                Self { address: Ipv4Addr::from_bits(address.to_bits() & mask).into(), length }
             }
             IpAddr::V6(address) => {
-                let mask = u128::MAX << 64;
-                Self { address: Ipv6Addr::from_bits(address.to_bits() & mask).into(), length: 64 }
+                let length = length.min(128);
+                let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+                Self { address: Ipv6Addr::from_bits(address.to_bits() & mask).into(), length }
             }
+        }
+    }
+
+    /// The first address.
+    #[must_use]
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many bits all of its addresses share.
+    #[must_use]
+    pub fn length(&self) -> u8 {
+        self.length
+    }
+
+    /// Whether the address lies in it.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.address.is_ipv4() && Self::around(address, self.length) == *self
+    }
+
+    /// Whether it is one address.
+    pub(crate) fn is_single(&self) -> bool {
+        self.length == if self.address.is_ipv4() { 32 } else { 128 }
+    }
+}
+
+/// Why a text is no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// It is neither an address nor a network.
+    #[error("“{0}” is neither an address such as 203.0.113.7 nor a network such as 203.0.113.0/24 or 2001:db8::/32")]
+    Malformed(String),
+    /// It is an address within a network, not the network.
+    #[error("“{0}” doesn't begin a network: write {1} for the network, or the address alone")]
+    NotItsBeginning(String, Network),
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    /// Reads an address or a network. IPv4 that is written as IPv6 becomes IPv4.
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let malformed = || NetworkError::Malformed(text.chars().take(60).collect());
+        let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
+        let written: IpAddr = address.parse().map_err(|_| malformed())?;
+        let most = if written.is_ipv4() { 32 } else { 128 };
+        let length = match length {
+            None => most,
+            Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
+                digits.parse().ok().filter(|length| *length <= most).ok_or_else(malformed)?
+            }
+            Some(_) => return Err(malformed()),
+        };
+        let (address, length) = match written.to_canonical() {
+            address if address.is_ipv4() && written.is_ipv6() && length >= MAPPED => (address, length - MAPPED),
+            _ => (written, length),
+        };
+        let network = Self::around(address, length);
+        if network.address == address {
+            Ok(network)
+        } else {
+            Err(NetworkError::NotItsBeginning(text.to_owned(), network))
         }
     }
 }

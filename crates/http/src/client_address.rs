@@ -25,8 +25,8 @@ impl TrustedProxies {
         }
         // The nearest proxy writes last.
         let forwarded = request.headers().get_all(X_FORWARDED_FOR).last().and_then(|value| value.to_str().ok());
-        let nearest = forwarded.and_then(|list| list.rsplit(',').next()?.trim().parse().ok());
-        nearest.or(Some(peer))
+        let nearest = forwarded.and_then(|list| list.rsplit(',').next()?.trim().parse::<IpAddr>().ok());
+        nearest.map(|address| address.to_canonical()).or(Some(peer))
     }
 }
 

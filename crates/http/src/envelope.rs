@@ -18,6 +18,7 @@ use uuid::Uuid;
 use uuid::fmt::Simple;
 
 use crate::answer_note::Note;
+use crate::client_address::client;
 use crate::connection::progress::Progress;
 use crate::metrics;
 use crate::patients::{bearer, body};
@@ -154,13 +155,13 @@ fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Be
     let timed = request.map(|begun| (&begun.route, begun.at.elapsed()));
     metrics::note_answer(note, status, timed);
     let (number, activity) = (status.as_u16(), request.and_then(|begun| begun.activity.as_ref()));
-    if let (Some((key, client)), Some(activity)) = (note.key, activity) {
+    if let (Some((key, sender)), Some(activity)) = (note.key, activity) {
         let (at, code) = (edge::now(), AnswerCode(number));
-        let client = was_accepted(status).then_some(client);
+        let client = was_accepted(status).then_some(sender);
         activity.note_answer(&key, KeyAnswer { at, code, client }, &note.fields);
         if note.refusal.is_some() {
-            let request_id = request_id.to_owned();
-            activity.note_refusal(&key, Refusal { at, code, reason: note.refusal, request_id });
+            let (request_id, address) = (request_id.to_owned(), sender.address);
+            activity.note_refusal(&key, Refusal { at, code, reason: note.refusal, address, request_id });
         }
     }
     if let (Some(asked), Some((route, time))) = (request.and_then(|begun| begun.asked.as_ref()), timed) {
@@ -217,7 +218,8 @@ fn note_key_sent_in_clear(request: &ServiceRequest, request_id: &HeaderValue) {
         let code = AnswerCode(StatusCode::UPGRADE_REQUIRED.as_u16());
         let request_id = request_id.to_str().unwrap_or_default().to_owned();
         let reason = Some(RefusalReason::Unencrypted);
-        activity.note_sent_in_clear(&key.digest(), Refusal { at: edge::now(), code, reason, request_id });
+        let address = client(request.request()).address;
+        activity.note_sent_in_clear(&key.digest(), Refusal { at: edge::now(), code, reason, address, request_id });
     }
 }
 

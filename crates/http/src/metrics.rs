@@ -18,8 +18,18 @@ static KEYS_LIMITED: Counter = Counter::new();
 static SENT_IN_CLEAR: Counter = Counter::new();
 
 /// Why a key was refused.
-const REASONS: [&str; 9] =
-    ["missing", "malformed", "other-environment", "checksum", "unknown", "revoked", "suspended", "expired", "paused"];
+const REASONS: [&str; 10] = [
+    "missing",
+    "malformed",
+    "other-environment",
+    "checksum",
+    "unknown",
+    "revoked",
+    "suspended",
+    "expired",
+    "paused",
+    "elsewhere",
+];
 
 /// Writes all metrics of this crate, except those of [`crate::Connections`].
 pub fn write_metrics(text: &mut MetricsText) {

@@ -153,6 +153,7 @@ impl Problem {
             Self::KeyRefused(KeyRefusal::Suspended) => (Some(Reason::Suspended), Some("suspended"), None),
             Self::KeyRefused(KeyRefusal::Expired) => (Some(Reason::Expired), Some("expired"), None),
             Self::KeyRefused(KeyRefusal::Paused) => (Some(Reason::Paused), Some("paused"), None),
+            Self::KeyRefused(KeyRefusal::Elsewhere) => (Some(Reason::Elsewhere), Some("elsewhere"), None),
             Self::NotHttps => (Some(Reason::Unencrypted), None, None),
             Self::RateExceeded(_) => (Some(Reason::RateExceeded), None, None),
             Self::UnsupportedMediaType => (Some(Reason::MediaType), None, None),

@@ -32,7 +32,7 @@ fn every_message_has_an_entry_and_every_entry_is_a_message() {
 }
 
 /// A client may compare these texts. Within version 1 of the interface one may be added to this list, and none changed.
-const STABLE: [&str; 49] = [
+const STABLE: [&str; 50] = [
     "An unexpected error occurred",
     "E.164 format is required, for example +61491570006",
     "Missing or invalid API key",
@@ -41,6 +41,7 @@ const STABLE: [&str; 49] = [
     "The API key has a wrong checksum",
     "The API key has expired",
     "The API key is malformed",
+    "The API key is not allowed from this address",
     "The API key is paused",
     "The API key is unknown",
     "The API key was revoked",

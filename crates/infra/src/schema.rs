@@ -37,6 +37,7 @@ diesel::table! {
         suspended_at -> Nullable<Timestamptz>,
         paused_at -> Nullable<Timestamptz>,
         paused_by -> Nullable<Text>,
+        allowed_networks -> Nullable<Array<Cidr>>,
     }
 }
 
@@ -218,6 +219,7 @@ diesel::table! {
         request_id -> Text,
         status -> Integer,
         reason -> Text,
+        address -> Nullable<Text>,
     }
 }
 

@@ -146,6 +146,7 @@ fn diesel_knows_the_tables_as_they_are() {
             "int4" => "Integer",
             "int8" => "BigInt",
             "_int8" => "Array<BigInt>",
+            "_cidr" => "Array<Cidr>",
             "date" => "Date",
             "interval" => "Interval",
             "text" => "Text",

@@ -8,10 +8,10 @@ use std::time::Duration;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
-    Actor, AnswerCode, AuditContext, AuditEntryId, Environment, Field, IdempotencyKey, KeyActivity, KeyCheck,
-    KeyFormat, KeyId, KeyRefusal, KeyRequest, KeySecret, KeyStore, Name, Organisation, OrganisationId, PatientDraft,
-    PatientId, PatientRegister, Refusal, RefusalReason, Registered, Registration, RequestDigest, SafeRetry, StoreError,
-    create_key, revoke_key,
+    Actor, AllowedNetworks, AllowedNetworksStore, AnswerCode, AuditContext, AuditEntryId, Caller, Environment, Field,
+    IdempotencyKey, KeyActivity, KeyCheck, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeySecret, KeyStore, Name,
+    Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Refusal, RefusalReason, Registered,
+    Registration, RequestDigest, SafeRetry, StoreError, create_key, revoke_key,
 };
 use intake_infra::{
     Database, DatabaseUrl, KeyDirectory, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore,
@@ -54,6 +54,7 @@ impl Clinic {
             organisation_id: self.organisation,
             name: Name::new("Key").unwrap(),
             expires_at,
+            allowed_networks: AllowedNetworks::default(),
             replaces: None,
             id: KeyId::new(NOW, [number; 10]),
             secret: KeySecret::new([number; 32]),
@@ -99,7 +100,8 @@ fn registration(key: intake_domain::KeyDigest, number: u8, retry: Option<&str>) 
     let patient = draft.validate(NOW).unwrap();
     let digest = RequestDigest::new(id, &patient);
     let retry = retry.map(|key| SafeRetry { key: key.parse::<IdempotencyKey>().unwrap(), digest });
-    Arc::new(Registration { key, id, patient, created_at: NOW, retry })
+    let caller = Caller { key, address: None };
+    Arc::new(Registration { caller, id, patient, created_at: NOW, retry })
 }
 
 #[tokio::test]
@@ -144,9 +146,58 @@ async fn a_key_that_is_not_active_creates_nothing() {
         [(revoked, KeyRefusal::Revoked), (expired, KeyRefusal::Expired), (unknown, KeyRefusal::Unknown)]
     {
         assert_eq!(clinic.register.create(registration(key, 1, None)).await.unwrap(), Registered::Refused(refusal));
-        assert_eq!(clinic.register.check_key(&key).await.unwrap(), KeyCheck::Refused(refusal));
+        assert_eq!(
+            clinic.register.check_key(&Caller { key, address: None }).await.unwrap(),
+            KeyCheck::Refused(refusal)
+        );
     }
     assert_eq!(clinic.patients(), 0);
+}
+
+/// The insert asks PostgreSQL whether the address lies in a network, and all other checks ask the domain.
+#[tokio::test]
+async fn both_forms_of_the_insert_and_the_check_agree_on_where_a_key_is_accepted() {
+    let clinic = Clinic::open().await;
+    let (key_id, key) = clinic.key(1, None).await;
+    let mut number = 0;
+    for (networks, address, is_accepted) in [
+        ("any", None, true),
+        ("203.0.113.0/24, 2001:db8::/32", Some("203.0.113.255"), true),
+        ("203.0.113.0/24, 2001:db8::/32", Some("2001:db8:ffff::1"), true),
+        ("203.0.113.0/24, 2001:db8::/32", Some("203.0.114.0"), false),
+        ("203.0.113.0/24, 2001:db8::/32", Some("2001:db9::"), false),
+        ("203.0.113.0/24, 2001:db8::/32", None, false),
+        ("203.0.113.7", Some("203.0.113.7"), true),
+        ("203.0.113.7", Some("203.0.113.8"), false),
+        ("0.0.0.0/0", Some("203.0.113.8"), true),
+        ("0.0.0.0/0", Some("::1"), false),
+        ("::/0", Some("::1"), true),
+        ("::/0", Some("203.0.113.8"), false),
+    ] {
+        let networks: AllowedNetworks = networks.parse().unwrap();
+        clinic.keys.set_allowed_networks(key_id, None, &networks, &audit(number + 2)).await.unwrap();
+        let stored = clinic.keys.key(clinic.organisation, key_id).await.unwrap().unwrap();
+        assert_eq!(stored.allowed_networks, networks);
+        let caller = Caller { key, address: address.map(|address| address.parse().unwrap()) };
+        let create = |number| {
+            let Ok(registration) = Arc::try_unwrap(registration(key, number, None)) else { panic!("one owner") };
+            clinic.register.create(Arc::new(Registration { caller, ..registration }))
+        };
+        number += 3;
+        let alone = create(number - 2).await.unwrap();
+        let (a, b) = tokio::join!(create(number - 1), create(number));
+        let created = match is_accepted {
+            true => Registered::Created(clinic.organisation),
+            false => Registered::Refused(KeyRefusal::Elsewhere),
+        };
+        assert_eq!(
+            (alone, a.unwrap(), b.unwrap()),
+            (created.clone(), created.clone(), created),
+            "{networks} {caller:?}"
+        );
+        let check = clinic.register.check_key(&caller).await.unwrap();
+        assert_eq!(matches!(check, KeyCheck::Active(_)), is_accepted, "{networks} {caller:?}");
+    }
 }
 
 #[tokio::test]
@@ -155,7 +206,7 @@ async fn a_key_with_time_left_is_active() {
     let (key_id, key) = clinic.key(1, Some(datetime!(2999-01-01 0:00 UTC))).await;
     let created = clinic.register.create(registration(key, 1, None)).await.unwrap();
     assert_eq!(created, Registered::Created(clinic.organisation));
-    match clinic.register.check_key(&key).await.unwrap() {
+    match clinic.register.check_key(&Caller { key, address: None }).await.unwrap() {
         KeyCheck::Active(holder) => {
             assert_eq!((holder.key_id, holder.organisation_id), (key_id, clinic.organisation));
         }
@@ -251,7 +302,7 @@ async fn a_request_past_its_deadline_learns_that_the_database_is_away() {
         let register = Arc::clone(&register);
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_micros(number * 700)).await;
-            register.check_key(&key).await
+            register.check_key(&Caller { key, address: None }).await
         })
     });
     for answer in asked.collect::<Vec<_>>() {
@@ -271,7 +322,7 @@ async fn the_use_of_a_key_is_written_at_the_end() {
     let database = Database::new(&clinic.database.service, DEADLINE);
     let activity = PostgresKeyActivity::new(database, clinic.directory.clone(), clinic.uses.clone());
     let reason = Some(RefusalReason::Unencrypted);
-    let refusal = Refusal { at: NOW, code: AnswerCode(426), reason, request_id: "the-one".to_owned() };
+    let refusal = Refusal { at: NOW, code: AnswerCode(426), reason, address: None, request_id: "the-one".to_owned() };
     activity.note_sent_in_clear(&idle, refusal);
     drop(writer);
     let keys = clinic.keys.keys(clinic.organisation).await.unwrap().expect("the organisation exists");
@@ -295,6 +346,7 @@ async fn a_quiet_organisation_does_not_wait_for_all_requests_of_another() {
         organisation_id: quiet.id,
         name: Name::new("Key").unwrap(),
         expires_at: None,
+        allowed_networks: AllowedNetworks::default(),
         replaces: None,
         id: KeyId::new(NOW, [2; 10]),
         secret: KeySecret::new([2; 32]),

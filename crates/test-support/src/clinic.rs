@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use intake_domain::{
-    Actor, ApiKey, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, Name, Organisation,
-    OrganisationId, Replacement, create_key, revoke_key,
+    Actor, AllowedNetworks, ApiKey, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, Name,
+    Organisation, OrganisationId, Replacement, create_key, revoke_key,
 };
 use intake_infra::{Database, DatabaseUrl, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
@@ -57,6 +57,7 @@ impl Clinic {
             organisation_id: self.organisation,
             name: Name::new("Test key").expect("a name"),
             expires_at,
+            allowed_networks: AllowedNetworks::default(),
             replaces,
             id: Uuid::from_bytes(random()).into(),
             secret: KeySecret::new(random()),

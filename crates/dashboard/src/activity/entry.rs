@@ -109,6 +109,7 @@ fn known(action: Action) -> &'static str {
         Action::KeyRevoked => "revoked the key",
         Action::KeyPaused => "paused the key",
         Action::KeyResumed => "resumed the key",
+        Action::KeyNetworksChanged => "changed the allowed networks of the key",
         Action::KeyRenamed => "renamed the key",
         Action::KeyMarkCleared => "cleared the warning that it was sent unencrypted from the key",
         Action::KeyNoted => "changed the note about the key",

@@ -45,6 +45,8 @@ pub(crate) struct KeyRow {
     pub(crate) unused: Option<String>,
     /// The address that the key was last used from, and what the client called itself.
     pub(crate) client: Option<String>,
+    /// The networks from which the key is accepted, if not from any.
+    pub(crate) networks: Option<String>,
     pub(crate) status: &'static str,
     pub(crate) status_class: &'static str,
     /// Since when, or until when.
@@ -119,6 +121,7 @@ impl KeyRow {
             last_used_at: key.last_used_at.map(relative),
             unused: unused(key, now).filter(|_| !is_over),
             client: Some(client.join(", ")).filter(|client| !client.is_empty()),
+            networks: Some(key.allowed_networks.to_string()).filter(|_| !key.allowed_networks.are_any()),
             status,
             status_class,
             status_at,

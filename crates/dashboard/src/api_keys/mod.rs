@@ -16,6 +16,7 @@ pub(crate) mod facts;
 pub(crate) mod filter;
 pub(crate) mod first_steps;
 pub(crate) mod list;
+pub(crate) mod networks;
 pub(crate) mod note;
 pub(crate) mod pause;
 pub(crate) mod refusals;

@@ -1,5 +1,5 @@
-//! The last refusals of a key's requests, as its page shows them: moment, status, reason and request id, and nothing of
-//! what was sent.
+//! The last refusals of a key's requests, as its page shows them: moment, status, reason, address and request id, and
+//! nothing of what was sent.
 
 use intake_domain::{Refusal, RefusalReason};
 
@@ -10,13 +10,16 @@ pub(crate) struct RefusalRow {
     pub(crate) at: Moment,
     pub(crate) status: u16,
     pub(crate) reason: &'static str,
+    /// Where it came from; empty if that is not known.
+    pub(crate) address: String,
     pub(crate) request_id: String,
 }
 
 impl From<Refusal> for RefusalRow {
     fn from(refusal: Refusal) -> Self {
         let reason = refusal.reason.map_or("another reason", phrase);
-        Self { at: exact(refusal.at), status: refusal.code.0, reason, request_id: refusal.request_id }
+        let address = refusal.address.map(|address| address.to_string()).unwrap_or_default();
+        Self { at: exact(refusal.at), status: refusal.code.0, reason, address, request_id: refusal.request_id }
     }
 }
 
@@ -27,6 +30,7 @@ fn phrase(reason: RefusalReason) -> &'static str {
         RefusalReason::Suspended => "The organisation was suspended",
         RefusalReason::Expired => "The key had expired",
         RefusalReason::Paused => "The key was paused",
+        RefusalReason::Elsewhere => "From an address that the key doesn't allow",
         RefusalReason::RateExceeded => "Too many requests",
         RefusalReason::MediaType => "Not UTF-8 JSON",
         RefusalReason::TooLarge => "Too large",

@@ -74,7 +74,7 @@ pub(crate) fn after(
 
 /// Leads back from a form about a key that has been revoked.
 pub(crate) fn kept_as_revoked(filter: &Filter, key: &KeyRecord) -> HttpResponse {
-    let notice = format!("“{}” has been revoked, so its name and note can't be changed.", key.name);
+    let notice = format!("“{}” has been revoked, so it can't be changed.", key.name);
     filter.back_with_notice(key.id, &notice)
 }
 

@@ -93,6 +93,7 @@ pub(crate) async fn submit(
         organisation_id: visitor.organisation(),
         name: Name::stored(old.name.clone()).map_err(|_| PageError::BadForm)?,
         expires_at,
+        allowed_networks: old.allowed_networks.clone(),
         replaces: Some(Replacement { key: old.id, ends_after }),
         id,
         secret: KeySecret::new(edge::random()),

@@ -85,7 +85,7 @@ pub(crate) fn form_of(path: &str) -> Option<&str> {
         "/settings/members" | "/settings/account/name" | "/settings/account/email" => Some(path),
         _ => {
             let (_, page) = path.strip_prefix("/settings/api-keys/")?.split_once('/')?;
-            matches!(page, "note" | "rename" | "replace").then_some(path)
+            matches!(page, "networks" | "note" | "rename" | "replace").then_some(path)
         }
     }
 }

@@ -93,7 +93,7 @@ impl Visitor {
     }
 
     /// Tells the other members by mail of a key that this one has made.
-    pub(crate) async fn mail_key(&self, key: &IssuedKey, change: KeyChange) -> Result<(), PageError> {
+    pub(crate) async fn mail_key(&self, key: &IssuedKey, change: KeyChange<'_>) -> Result<(), PageError> {
         let (mails, members) = (self.shared::<Mails>()?, self.shared::<dyn MemberStore>()?);
         mails.key(members, &self.signed_in, (key.name.as_str(), key.key.hint()), change).await;
         Ok(())

@@ -125,6 +125,8 @@ actions! {
     KeyPaused = "key_paused",
     /// A key was resumed: it is accepted again.
     KeyResumed = "key_resumed",
+    /// The networks from which a key is accepted were changed: the subject is its name, the old and the new ones.
+    KeyNetworksChanged = "key_networks_changed",
     /// A key was renamed: the subject is the old name and the new one.
     KeyRenamed = "key_renamed",
     /// The note about a key was changed.

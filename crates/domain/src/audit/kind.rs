@@ -53,6 +53,7 @@ impl Action {
             | Self::KeyRevoked
             | Self::KeyPaused
             | Self::KeyResumed
+            | Self::KeyNetworksChanged
             | Self::KeyRenamed
             | Self::KeyNoted
             | Self::KeyMarkCleared => ActionKind::Keys,

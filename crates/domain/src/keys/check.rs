@@ -1,6 +1,18 @@
 //! What the register answers about a key that a request carries.
 
+use std::net::IpAddr;
+
 use crate::ids::{KeyId, OrganisationId};
+use crate::keys::api_key::KeyDigest;
+
+/// Who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// SHA-256 of the API key.
+    pub key: KeyDigest,
+    /// The client's address, if it is known.
+    pub address: Option<IpAddr>,
+}
 
 /// A key and the organisation that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +41,9 @@ pub enum KeyRefusal {
     /// Its organisation paused it.
     #[error("The API key is paused")]
     Paused,
+    /// Its organisation accepts it only from other networks.
+    #[error("The API key is not allowed from this address")]
+    Elsewhere,
 }
 
 /// Whether a key is accepted at this moment.

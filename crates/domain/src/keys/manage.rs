@@ -4,11 +4,13 @@ use time::OffsetDateTime;
 
 use crate::audit::action::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
+use crate::keys::allowed_networks::AllowedNetworks;
+use crate::keys::allowed_networks_store::AllowedNetworksStore;
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::keys::record::KeyRecord;
 use crate::keys::store::{
-    ACTIVE_KEYS_MAX, AddKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, PauseOutcome, Replacement,
-    ResumeOutcome, RevokeOutcome,
+    ACTIVE_KEYS_MAX, AddKeyOutcome, ChangeKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey,
+    PauseOutcome, Replacement, ResumeOutcome, RevokeOutcome,
 };
 use crate::name::Name;
 use crate::store_error::StoreError;
@@ -22,6 +24,8 @@ pub struct KeyRequest {
     pub name: Name,
     /// When the key will expire; none: never.
     pub expires_at: Option<OffsetDateTime>,
+    /// The networks from which it will be accepted. A replacement gets those of the replaced key.
+    pub allowed_networks: AllowedNetworks,
     /// The key that it will replace.
     pub replaces: Option<Replacement>,
     /// The id the key will have: a request that is repeated with the same id makes one key.
@@ -87,7 +91,7 @@ pub async fn create_key(
     request: KeyRequest,
     audit: &AuditContext,
 ) -> Result<IssuedKey, ManageKeysError> {
-    let KeyRequest { organisation_id, name, expires_at, replaces, id, secret } = request;
+    let KeyRequest { organisation_id, name, expires_at, allowed_networks, replaces, id, secret } = request;
     let key = format.mint(*secret.0);
     let record = NewKey {
         id,
@@ -97,6 +101,7 @@ pub async fn create_key(
         hint: key.hint().to_owned(),
         created_at: audit.at,
         expires_at,
+        allowed_networks,
         replaces,
     };
     match keys.add_key(&record, audit).await? {
@@ -159,6 +164,23 @@ pub async fn resume_key(
         ResumeOutcome::Resumed | ResumeOutcome::NotPaused => Ok(()),
         ResumeOutcome::Over => Err(ManageKeysError::KeyIsOver(key)),
         ResumeOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
+    }
+}
+
+/// Accepts a key only from these networks, at once. With an organisation given, only that organisation's keys can be
+/// changed. Returns whether they were others before.
+pub async fn allow_networks(
+    keys: &dyn AllowedNetworksStore,
+    key: KeyId,
+    within: Option<OrganisationId>,
+    networks: &AllowedNetworks,
+    audit: &AuditContext,
+) -> Result<bool, ManageKeysError> {
+    match keys.set_allowed_networks(key, within, networks, audit).await? {
+        ChangeKeyOutcome::Changed => Ok(true),
+        ChangeKeyOutcome::Unchanged => Ok(false),
+        ChangeKeyOutcome::Revoked => Err(ManageKeysError::KeyIsOver(key)),
+        ChangeKeyOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
     }
 }
 

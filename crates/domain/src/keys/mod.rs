@@ -1,6 +1,8 @@
 //! Organisations and their API keys.
 
 pub(crate) mod activity;
+pub(crate) mod allowed_networks;
+pub(crate) mod allowed_networks_store;
 pub(crate) mod answer;
 pub(crate) mod api_key;
 pub(crate) mod check;
@@ -14,14 +16,16 @@ pub(crate) mod search;
 pub(crate) mod store;
 
 pub use activity::KeyActivity;
+pub use allowed_networks::{AllowedNetworks, AllowedNetworksError};
+pub use allowed_networks_store::AllowedNetworksStore;
 pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyAnswer};
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
-pub use check::{KeyCheck, KeyHolder, KeyRefusal};
+pub use check::{Caller, KeyCheck, KeyHolder, KeyRefusal};
 pub use client::{ClientProgram, KeyClient};
 pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey};
 pub use manage::{
-    IssuedKey, KeyRequest, ManageKeysError, clear_sent_in_clear, create_key, list_keys, pause_key, resume_key,
-    revoke_key,
+    IssuedKey, KeyRequest, ManageKeysError, allow_networks, clear_sent_in_clear, create_key, list_keys, pause_key,
+    resume_key, revoke_key,
 };
 pub use organisation::{Organisation, OrganisationRecord};
 pub use record::{KeyRecord, KeyStatus, KeySuccessor};
@@ -33,4 +37,4 @@ pub use store::{
 };
 
 #[cfg(feature = "mocks")]
-pub use {activity::MockKeyActivity, store::MockKeyStore};
+pub use {activity::MockKeyActivity, allowed_networks_store::MockAllowedNetworksStore, store::MockKeyStore};

@@ -3,6 +3,7 @@
 use time::{Duration, OffsetDateTime};
 
 use crate::ids::KeyId;
+use crate::keys::allowed_networks::AllowedNetworks;
 
 /// A stored key, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct KeyRecord {
     pub replaces: Option<KeyId>,
     /// What people have written down about it; empty: nothing.
     pub note: String,
+    /// The networks from which it is accepted.
+    pub allowed_networks: AllowedNetworks,
     /// When it was last seen on a connection that was not encrypted, where anybody may have read it.
     pub sent_in_clear_at: Option<OffsetDateTime>,
     /// The key that replaces it and is not revoked. None as well where all keys of an organisation are listed.
@@ -136,6 +139,7 @@ mod tests {
             revoked_by: None,
             replaces: None,
             note: String::new(),
+            allowed_networks: AllowedNetworks::default(),
             sent_in_clear_at: Some(EARLIER),
             successor: None,
         }

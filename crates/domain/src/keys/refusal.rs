@@ -1,5 +1,8 @@
-//! Requests with a key that were refused: when, with which code, why in a word, and under which request id. Nothing
+//! Requests with a key that were refused: when, from where, with which code, why in a word, and under which
+//! request id. Nothing
 //! of what was sent is among it.
+
+use std::net::IpAddr;
 
 use time::OffsetDateTime;
 
@@ -17,6 +20,8 @@ pub struct Refusal {
     pub code: AnswerCode,
     /// Why it was refused. None: a newer program wrote a reason that this one does not know.
     pub reason: Option<RefusalReason>,
+    /// The address that the request came from, if it is known.
+    pub address: Option<IpAddr>,
     /// The id of the request, which the answer carried.
     pub request_id: String,
 }
@@ -62,6 +67,8 @@ reasons! {
     Expired = "expired",
     /// The key was paused.
     Paused = "paused",
+    /// The key is accepted only from other networks.
+    Elsewhere = "elsewhere",
     /// The key's rate limit was exceeded.
     RateExceeded = "rate-exceeded",
     /// The body was not said to be JSON in UTF-8.

@@ -6,6 +6,7 @@ use time::{Duration, OffsetDateTime};
 use crate::audit::action::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::key_note::KeyNote;
+use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::api_key::KeyDigest;
 use crate::keys::expiring::ExpiringKey;
 use crate::keys::record::KeyRecord;
@@ -30,6 +31,8 @@ pub struct NewKey {
     pub created_at: OffsetDateTime,
     /// When it expires; none: never.
     pub expires_at: Option<OffsetDateTime>,
+    /// The networks from which it is accepted. A replacement gets those of the replaced key.
+    pub allowed_networks: AllowedNetworks,
     /// The key that it replaces, and how.
     pub replaces: Option<Replacement>,
 }

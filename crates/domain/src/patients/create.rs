@@ -5,8 +5,7 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 
 use crate::ids::{OrganisationId, PatientId};
-use crate::keys::api_key::KeyDigest;
-use crate::keys::check::{KeyCheck, KeyHolder, KeyRefusal};
+use crate::keys::check::{Caller, KeyCheck, KeyHolder, KeyRefusal};
 use crate::patients::draft::PatientDraft;
 use crate::patients::field_fault::FieldFaults;
 use crate::patients::patient::Patient;
@@ -17,8 +16,8 @@ use crate::store_error::StoreError;
 /// A request to create a patient, with the id and the moment that the service gives it.
 #[derive(Debug)]
 pub struct PatientRequest<'a> {
-    /// SHA-256 of the caller's API key.
-    pub key: KeyDigest,
+    /// The key, and where the request came from.
+    pub caller: Caller,
     /// The patient as the client sent it.
     pub draft: PatientDraft<'a>,
     /// Present if the caller asked for safe retry.
@@ -95,8 +94,9 @@ pub enum CreatePatientError {
 ///
 /// let now = datetime!(2025-12-03 10:30 UTC);
 /// let key = KeyFormat::new(&"intake".parse()?, Environment::Development).mint([7; 32]).digest();
+/// let caller = Caller { key, address: None };
 /// let draft = PatientDraft::default().with(Field::FirstName, "Ada");
-/// let request = PatientRequest { key, draft, idempotency_key: None, id: PatientId::new(now, [7; 10]), now };
+/// let request = PatientRequest { caller, draft, idempotency_key: None, id: PatientId::new(now, [7; 10]), now };
 /// let error = create_patient(&register, request).now_or_never().expect("mocks answer at once").unwrap_err();
 /// assert!(matches!(error, CreatePatientError::KeyRefused(KeyRefusal::Revoked)));
 /// # Ok::<(), KeyPrefixError>(())
@@ -105,17 +105,17 @@ pub async fn create_patient(
     register: &dyn PatientRegister,
     request: PatientRequest<'_>,
 ) -> Result<CreatedPatient, CreatePatientError> {
-    let PatientRequest { key, draft, idempotency_key, id, now } = request;
+    let PatientRequest { caller, draft, idempotency_key, id, now } = request;
     let patient = match draft.validate(now) {
         Ok(patient) => patient,
         Err(faults) => {
-            authenticate(register, &key).await?;
+            authenticate(register, &caller).await?;
             return Err(CreatePatientError::Invalid(faults));
         }
     };
     let retry = idempotency_key.map(|key| SafeRetry { key, digest: RequestDigest::new(id, &patient) });
     let created_at = in_milliseconds(now);
-    let registration = Arc::new(Registration { key, id, patient, created_at, retry });
+    let registration = Arc::new(Registration { caller, id, patient, created_at, retry });
     match register.create(Arc::clone(&registration)).await? {
         Registered::Created(organisation_id) => {
             Ok(CreatedPatient { registration, id, organisation_id, created_at, replayed: false })
@@ -134,18 +134,18 @@ pub async fn create_patient(
 /// Checks a draft as [`create_patient`] does, and creates nothing.
 pub async fn validate_patient(
     register: &dyn PatientRegister,
-    key: &KeyDigest,
+    caller: &Caller,
     draft: PatientDraft<'_>,
     now: OffsetDateTime,
 ) -> Result<(), CreatePatientError> {
     let validated = draft.validate(now);
-    authenticate(register, key).await?;
+    authenticate(register, caller).await?;
     validated.map(drop).map_err(CreatePatientError::Invalid)
 }
 
 /// Finds the holder of a key, for requests that fail before there is a patient to create.
-pub async fn authenticate(register: &dyn PatientRegister, key: &KeyDigest) -> Result<KeyHolder, CreatePatientError> {
-    match register.check_key(key).await? {
+pub async fn authenticate(register: &dyn PatientRegister, caller: &Caller) -> Result<KeyHolder, CreatePatientError> {
+    match register.check_key(caller).await? {
         KeyCheck::Active(holder) => Ok(holder),
         KeyCheck::Refused(refusal) => Err(CreatePatientError::KeyRefused(refusal)),
     }

@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use crate::ids::{OrganisationId, PatientId};
-use crate::keys::api_key::KeyDigest;
-use crate::keys::check::{KeyCheck, KeyRefusal};
+use crate::keys::check::{Caller, KeyCheck, KeyRefusal};
 use crate::patients::patient::NewPatient;
 use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
 use crate::store_error::StoreError;
@@ -16,8 +15,8 @@ use crate::store_error::StoreError;
 /// is registered again, and still creates one patient.
 #[derive(Debug)]
 pub struct Registration {
-    /// The key: decides the organisation.
-    pub key: KeyDigest,
+    /// The caller, whose key decides the organisation.
+    pub caller: Caller,
     /// The patient's id to be.
     pub id: PatientId,
     /// The valid patient.
@@ -63,11 +62,11 @@ pub enum Registered {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait PatientRegister: Send + Sync {
-    /// Creates the patient if its key is active at that moment, decided in one step with the creation itself. When this
-    /// returns [`Registered::Created`], the patient survives any crash.
+    /// Creates the patient if the caller's key is active at that moment, decided in one step with the creation itself.
+    /// When this returns [`Registered::Created`], the patient survives any crash.
     async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError>;
 
-    /// Whether the key is active at this moment, for a request that creates nothing. Never answered from memory: a
-    /// revoked key is refused at once.
-    async fn check_key(&self, key: &KeyDigest) -> Result<KeyCheck, StoreError>;
+    /// Whether the caller's key is active at this moment, for a request that creates nothing. Never answered from
+    /// memory: a revoked key is refused at once.
+    async fn check_key(&self, caller: &Caller) -> Result<KeyCheck, StoreError>;
 }

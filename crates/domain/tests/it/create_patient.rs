@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use intake_domain::{
-    ApiKey, CreatePatientError, CreatedPatient, Environment, Field, KeyCheck, KeyFormat, KeyHolder, KeyId, KeyRefusal,
-    MockPatientRegister, PatientDraft, PatientId, PatientRequest, Registered, RequestDigest, StoreError,
+    ApiKey, Caller, CreatePatientError, CreatedPatient, Environment, Field, KeyCheck, KeyFormat, KeyHolder, KeyId,
+    KeyRefusal, MockPatientRegister, PatientDraft, PatientId, PatientRequest, Registered, RequestDigest, StoreError,
     create_patient,
 };
 use time::OffsetDateTime;
@@ -16,6 +16,10 @@ const NOW: OffsetDateTime = datetime!(2025-12-03 10:30:00.123456 UTC);
 
 fn key() -> ApiKey {
     KeyFormat::new(&"intake".parse().unwrap(), Environment::Development).mint([5; 32])
+}
+
+fn caller() -> Caller {
+    Caller { key: key().digest(), address: Some([203, 0, 113, 9].into()) }
 }
 
 fn draft(first_name: &str) -> PatientDraft<'_> {
@@ -31,10 +35,9 @@ fn create(
     draft: PatientDraft<'_>,
     retry: Option<&str>,
 ) -> Result<CreatedPatient, CreatePatientError> {
-    let key = key();
     let idempotency_key = retry.map(|key| key.parse().unwrap());
     let request =
-        PatientRequest { key: key.digest(), draft, idempotency_key, id: PatientId::new(NOW, [1; 10]), now: NOW };
+        PatientRequest { caller: caller(), draft, idempotency_key, id: PatientId::new(NOW, [1; 10]), now: NOW };
     run(create_patient(register, request))
 }
 
@@ -42,7 +45,7 @@ fn create(
 fn a_valid_draft_costs_one_step_and_no_lookup() {
     let mut register = MockPatientRegister::new();
     register.expect_create().times(1).returning(|registration| {
-        assert_eq!(registration.key, key().digest());
+        assert_eq!(registration.caller, caller());
         assert_eq!(registration.patient.get(Field::FirstName), Some("Ada"));
         assert!(registration.retry.is_none());
         Ok(Registered::Created(organisation()))
@@ -64,7 +67,7 @@ fn a_faulty_draft_never_reaches_the_register() {
     register
         .expect_check_key()
         .times(1)
-        .withf(|digest| *digest == key().digest())
+        .withf(|asked| *asked == caller())
         .returning(move |_| Ok(KeyCheck::Active(holder)));
     match create(&register, draft(""), None) {
         Err(CreatePatientError::Invalid(faults)) => assert_eq!(faults.as_slice()[0].field, Some(Field::FirstName)),
@@ -74,7 +77,7 @@ fn a_faulty_draft_never_reaches_the_register() {
 
 #[test]
 fn a_stranger_with_a_faulty_draft_learns_only_that_the_key_is_refused() {
-    for refusal in [KeyRefusal::Unknown, KeyRefusal::Revoked, KeyRefusal::Expired] {
+    for refusal in [KeyRefusal::Unknown, KeyRefusal::Revoked, KeyRefusal::Expired, KeyRefusal::Elsewhere] {
         let mut register = MockPatientRegister::new();
         register.expect_check_key().times(1).returning(move |_| Ok(KeyCheck::Refused(refusal)));
         match create(&register, draft(""), None) {

@@ -21,6 +21,7 @@ fn key_request() -> KeyRequest {
         organisation_id: organisation(),
         name: Name::new("Front desk").unwrap(),
         expires_at: Some(datetime!(2026-01-01 0:00 UTC)),
+        allowed_networks: "203.0.113.0/24".parse().unwrap(),
         replaces: None,
         id: KeyId::new(NOW, [2; 10]),
         secret: KeySecret::new([3; 32]),
@@ -36,6 +37,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
         assert_eq!(stored.digest, key.digest());
         assert_eq!(stored.hint, &key.expose()[key.expose().len() - 4..]);
         assert_eq!(stored.expires_at, Some(datetime!(2026-01-01 0:00 UTC)));
+        assert_eq!(stored.allowed_networks.to_string(), "203.0.113.0/24");
         assert_eq!((stored.created_at, stored.id), (NOW, KeyId::new(NOW, [2; 10])));
         assert!(!format!("{stored:?}").contains(key.expose()));
         Ok(AddKeyOutcome::Added)

@@ -7,7 +7,7 @@ use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use intake_domain::{
-    Environment, IdempotencyKey, JsonPatient, KeyDigest, KeyFormat, PatientId, PatientRegister, PatientRequest,
+    Caller, Environment, IdempotencyKey, JsonPatient, KeyFormat, PatientId, PatientRegister, PatientRequest,
     UnknownField, authenticate, create_patient, validate_patient,
 };
 
@@ -56,17 +56,20 @@ async fn answer(
         Ok(key) => key,
         Err(problem) => return refuse(&problem, request, payload).await,
     };
-    let digest = key.digest();
+    let (digest, client) = (key.digest(), client(request));
     let limited = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&digest)));
     let answer = match limited {
         Some((_, Allowance { wait: Some(wait), .. })) => {
             body::discard(request, payload).await;
             Err(Problem::RateExceeded(wait))
         }
-        _ => serve(purpose, request, payload, register.as_ref(), &digest, format.environment()).await,
+        _ => {
+            let caller = Caller { key: digest, address: client.address };
+            serve(purpose, request, payload, register.as_ref(), &caller, format.environment()).await
+        }
     };
     let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
-    Note::add_key(&mut response, (digest, client(request)));
+    Note::add_key(&mut response, (digest, client));
     if let Some((policy, allowance)) = limited {
         add_header(&mut response, RATE_LIMIT_POLICY, policy);
         add_header(&mut response, RATE_LIMIT, &allowance.header());
@@ -93,35 +96,35 @@ async fn serve(
     request: &HttpRequest,
     payload: Payload,
     register: &dyn PatientRegister,
-    key: &KeyDigest,
+    caller: &Caller,
     environment: Environment,
 ) -> Result<HttpResponse, Problem> {
     let headers = request.headers();
     let body = match receive(request, payload).await {
         Ok(body) => body,
-        Err(problem) => return Err(after_authentication(register, key, problem).await),
+        Err(problem) => return Err(after_authentication(register, caller, problem).await),
     };
     let (JsonPatient { draft, unknown }, idempotency_key) = match understand(headers, &body) {
         Ok(understood) => understood,
-        Err(problem) => return Err(after_authentication(register, key, problem).await),
+        Err(problem) => return Err(after_authentication(register, caller, problem).await),
     };
     let now = edge::now();
     if !unknown.is_empty() && is_strict(headers) {
         let unknown = unknown.into_iter().map(UnknownField::new).collect();
         let problem = Problem::UnknownMembers(draft.validate(now).err(), unknown);
-        return Err(after_authentication(register, key, problem).await);
+        return Err(after_authentication(register, caller, problem).await);
     }
     if purpose == Purpose::Validate {
-        validate_patient(register, key, draft, now).await?;
+        validate_patient(register, caller, draft, now).await?;
         return Ok(HttpResponse::Ok().content_type("application/json").body(r#"{"data":null,"meta":{}}"#));
     }
     let simulated = Simulated::of(environment, idempotency_key.as_ref());
     if let Some(problem) = simulated.and_then(Simulated::problem) {
-        validate_patient(register, key, draft, now).await?;
+        validate_patient(register, caller, draft, now).await?;
         return Err(problem);
     }
     let id = PatientId::new(now, edge::random());
-    let patient = PatientRequest { key: *key, draft, idempotency_key, id, now };
+    let patient = PatientRequest { caller: *caller, draft, idempotency_key, id, now };
     let created = create_patient(register, patient).await?;
     if let Some(simulated) = simulated.filter(|_| !created.replayed()) {
         simulated.withhold_answer(request).await;
@@ -158,8 +161,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Proble
 }
 
 /// The problem to answer a failed request with: its own, or only the key's if that is not active.
-async fn after_authentication(register: &dyn PatientRegister, key: &KeyDigest, problem: Problem) -> Problem {
-    match authenticate(register, key).await {
+async fn after_authentication(register: &dyn PatientRegister, caller: &Caller, problem: Problem) -> Problem {
+    match authenticate(register, caller).await {
         Ok(_) => problem,
         Err(refused) => refused.into(),
     }

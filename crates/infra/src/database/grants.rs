@@ -25,7 +25,8 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("UPDATE", "second_factor_required, name, suspended_at, closed_at", &["organisations"]),
     (
         "UPDATE",
-        "revoked_at, revoked_by, name, note, expiry_announced_at, suspended_at, paused_at, paused_by",
+        "revoked_at, revoked_by, name, note, expiry_announced_at, suspended_at, paused_at, paused_by, \
+         allowed_networks",
         &["api_keys"],
     ),
     (

@@ -6,7 +6,7 @@ use intake_domain::{
     AnswerCode, AnswerCount, KeyActivity, KeyAnswer, KeyDigest, KeyHolder, KeyId, OrganisationId, REFUSALS_KEPT,
     Refusal, RefusalReason, StoreError,
 };
-use time::{Date, OffsetDateTime};
+use time::Date;
 
 use crate::database::pool::Database;
 use crate::keys::directory::KeyDirectory;
@@ -81,13 +81,20 @@ impl KeyActivity for PostgresKeyActivity {
                 .filter(key_refusals::organisation_id.eq(organisation).and(key_refusals::key_id.eq(key)))
                 .order((key_refusals::at.desc(), key_refusals::request_id.desc()))
                 .limit(i64::try_from(REFUSALS_KEPT).unwrap_or(i64::MAX));
-            let columns = (key_refusals::at, key_refusals::status, key_refusals::reason, key_refusals::request_id);
-            newest_first.select(columns).load::<(OffsetDateTime, i32, String, String)>(connection)
+            let columns = (
+                key_refusals::at,
+                key_refusals::status,
+                key_refusals::reason,
+                key_refusals::address,
+                key_refusals::request_id,
+            );
+            newest_first.select(columns).load(connection)
         });
-        let refusal = |(at, status, reason, request_id): (OffsetDateTime, i32, String, String)| Refusal {
+        let refusal = |(at, status, reason, address, request_id): (_, _, String, Option<String>, _)| Refusal {
             at,
             code: code(status),
             reason: RefusalReason::named(&reason),
+            address: address.and_then(|address| address.parse().ok()),
             request_id,
         };
         Ok(found.await?.into_iter().map(refusal).collect())

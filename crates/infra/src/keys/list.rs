@@ -9,6 +9,7 @@ use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::audit::log::literal;
+use crate::keys::network_sql::{Stored, read};
 use crate::schema::{api_keys, key_uses, organisations};
 
 /// Characters of a hint.
@@ -190,6 +191,7 @@ struct KeyRow {
     revoked_by: Option<String>,
     replaces: Option<Uuid>,
     note: Option<String>,
+    allowed_networks: Stored,
     #[diesel(select_expression = key_uses::last_used_at.nullable())]
     last_used_at: Option<OffsetDateTime>,
     #[diesel(select_expression = key_uses::last_address.nullable())]
@@ -219,6 +221,7 @@ impl From<KeyRow> for KeyRecord {
             revoked_by: row.revoked_by,
             replaces: row.replaces.map(KeyId::from),
             note: row.note.unwrap_or_default(),
+            allowed_networks: read(row.allowed_networks),
             sent_in_clear_at: row.sent_in_clear_at,
             successor: None,
         }

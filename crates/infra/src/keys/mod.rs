@@ -4,6 +4,7 @@ use intake_domain::KeyHolder;
 use uuid::Uuid;
 
 mod activity;
+mod allowed_networks_store;
 pub(crate) mod answers;
 mod busiest;
 pub(crate) mod clients;
@@ -12,6 +13,7 @@ pub(crate) mod directory;
 mod expiring;
 mod list;
 mod named;
+pub(crate) mod network_sql;
 mod pause;
 pub(crate) mod refusals;
 mod revoke;

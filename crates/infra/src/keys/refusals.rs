@@ -8,7 +8,7 @@ use std::hash::Hash;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_query;
-use diesel::sql_types::{Array, BigInt, Integer, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Array, BigInt, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{KeyHolder, REFUSALS_KEPT, Refusal, RefusalReason};
 
 use crate::keys::ids_of;
@@ -78,17 +78,19 @@ impl<K: Copy + Eq + Hash> LastRefusals<K> {
 pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHolder, Refusal)]) -> QueryResult<()> {
     let (organisations, keys) = ids_of(refusals);
     let (mut moments, mut request_ids, mut statuses, mut reasons) = (vec![], vec![], vec![], vec![]);
+    let mut addresses = vec![];
     for (_, refusal) in refusals {
         moments.push(refusal.at);
         request_ids.push(refusal.request_id.as_str());
         statuses.push(i32::from(refusal.code.0));
         reasons.push(refusal.reason.map_or("", RefusalReason::as_str));
+        addresses.push(refusal.address.map(|address| address.to_string()));
     }
     // Nobody sees more of a key than its last ones.
     connection.transaction(|connection| {
         sql_query(
-            "INSERT INTO key_refusals (organisation_id, key_id, at, request_id, status, reason)
-             SELECT * FROM unnest($1, $2, $3, $4, $5, $6) ORDER BY 1, 2, 3, 4
+            "INSERT INTO key_refusals (organisation_id, key_id, at, request_id, status, reason, address)
+             SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7) ORDER BY 1, 2, 3, 4
              ON CONFLICT DO NOTHING",
         )
         .bind::<Array<SqlUuid>, _>(&organisations)
@@ -97,6 +99,7 @@ pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHold
         .bind::<Array<Text>, _>(request_ids)
         .bind::<Array<Integer>, _>(statuses)
         .bind::<Array<Text>, _>(reasons)
+        .bind::<Array<Nullable<Text>>, _>(addresses)
         .execute(connection)?;
         sql_query(
             "DELETE FROM key_refusals WHERE organisation_id = ANY ($1) AND (organisation_id, key_id, at, request_id) IN (
@@ -127,7 +130,8 @@ mod tests {
 
     fn refusal(number: usize) -> Refusal {
         let at = datetime!(2025-12-03 10:30 UTC);
-        Refusal { at, code: AnswerCode(422), reason: Some(RefusalReason::Invalid), request_id: number.to_string() }
+        let request_id = number.to_string();
+        Refusal { at, code: AnswerCode(422), reason: Some(RefusalReason::Invalid), address: None, request_id }
     }
 
     fn ids_of(taken: &[(u32, Refusal)]) -> Vec<&str> {

@@ -18,6 +18,7 @@ use crate::keys::description::{rename, write_note};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::expiring;
 use crate::keys::named::named;
+use crate::keys::network_sql::stored;
 use crate::keys::pause::{pause, resume};
 use crate::keys::revoke::revoke;
 use crate::keys::{ids, list};
@@ -26,7 +27,7 @@ use crate::organisations as whole;
 use crate::schema::{api_keys, key_uses};
 
 /// The port [`KeyStore`] over PostgreSQL.
-pub struct PostgresKeyStore(Database);
+pub struct PostgresKeyStore(pub(super) Database);
 
 impl PostgresKeyStore {
     /// A store over this pool.
@@ -175,14 +176,14 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) ->
         Some(OrganisationRecord { suspended_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationSuspended),
         Some(_) => {}
     }
-    // What people know about a key holds for its replacement.
-    let mut note = None;
+    // What people know about a key holds for its replacement, and so does where it is accepted from.
+    let (mut note, mut networks) = (None::<String>, stored(&key.allowed_networks));
     if let Some(replacement) = key.replaces {
         let replaced = api_keys::table
             .find((key.organisation_id.as_uuid(), replacement.key.as_uuid()))
             .filter(is_active(audit.at));
-        match replaced.select(api_keys::note).first::<Option<String>>(connection).optional()? {
-            Some(found) => note = found,
+        match replaced.select((api_keys::note, api_keys::allowed_networks)).first(connection).optional()? {
+            Some(found) => (note, networks) = found,
             None => return Ok(AddKeyOutcome::NothingToReplace),
         }
     }
@@ -191,7 +192,7 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) ->
         return Ok(AddKeyOutcome::TooManyToday);
     }
     let digest = key.digest.as_bytes().as_slice();
-    let ends_after = key.replaces.map(|by| PgInterval::from_microseconds(microseconds(by.ends_after)));
+    let ends_after = key.replaces.map(|by| i64::try_from(by.ends_after.whole_microseconds()).unwrap_or(i64::MAX));
     let row = (
         api_keys::id.eq(key.id.as_uuid()),
         api_keys::organisation_id.eq(key.organisation_id.as_uuid()),
@@ -202,8 +203,9 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) ->
         api_keys::created_by.eq(name_of(&audit.actor)),
         api_keys::expires_at.eq(key.expires_at),
         api_keys::replaces.eq(key.replaces.map(|replacement| *replacement.key.as_uuid())),
-        api_keys::replaced_ends_after.eq(ends_after),
+        api_keys::replaced_ends_after.eq(ends_after.map(PgInterval::from_microseconds)),
         api_keys::note.eq(note),
+        api_keys::allowed_networks.eq(networks),
     );
     if diesel::insert_into(api_keys::table).values(row).on_conflict_do_nothing().execute(connection)? > 0 {
         if active_keys(connection, *key.organisation_id.as_uuid(), audit.at)? > i64::from(ACTIVE_KEYS_MAX) {
@@ -263,8 +265,4 @@ fn is_active(now: OffsetDateTime) -> _ {
 fn is_active_or_paused(now: OffsetDateTime) -> _ {
     let is_within_its_time = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
     api_keys::revoked_at.is_null().and(api_keys::suspended_at.is_null()).and(is_within_its_time)
-}
-
-fn microseconds(duration: time::Duration) -> i64 {
-    i64::try_from(duration.whole_microseconds()).unwrap_or(i64::MAX)
 }

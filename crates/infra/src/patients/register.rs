@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use intake_domain::{
-    KeyCheck, KeyDigest, KeyHolder, KeyRefusal, PatientRegister, Registered, Registration, StoreError,
+    Caller, KeyCheck, KeyDigest, KeyHolder, KeyRefusal, PatientRegister, Registered, Registration, StoreError,
 };
 
 use crate::database::url::DatabaseUrl;
@@ -95,7 +95,7 @@ impl Drop for PostgresPatientRegister {
 impl PatientRegister for PostgresPatientRegister {
     async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError> {
         let since = Instant::now();
-        let Some(holder) = self.holder(&registration.key, since).await? else {
+        let Some(holder) = self.holder(&registration.caller.key, since).await? else {
             return Ok(Registered::Refused(KeyRefusal::Unknown));
         };
         let lane = self.lanes.of(holder.organisation_id);
@@ -105,13 +105,13 @@ impl PatientRegister for PostgresPatientRegister {
         }
     }
 
-    async fn check_key(&self, key: &KeyDigest) -> Result<KeyCheck, StoreError> {
+    async fn check_key(&self, caller: &Caller) -> Result<KeyCheck, StoreError> {
         let since = Instant::now();
-        let Some(holder) = self.holder(key, since).await? else {
+        let Some(holder) = self.holder(&caller.key, since).await? else {
             return Ok(KeyCheck::Refused(KeyRefusal::Unknown));
         };
         let lane = self.lanes.of(holder.organisation_id);
-        match self.ask(&lane, Task::Check(holder), since).await? {
+        match self.ask(&lane, Task::Check(holder, caller.address), since).await? {
             Answer::Checked(check) => Ok(check),
             _ => Err(StoreError::Unexpected("a key was not looked up".into())),
         }

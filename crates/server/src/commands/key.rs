@@ -1,10 +1,10 @@
-//! `intake key`: makes, replaces, lists, pauses and revokes API keys.
+//! `intake key`: makes, replaces, lists, limits, pauses and revokes API keys.
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
-    ClearMarkOutcome, IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore,
-    ManageKeysError, Name, OrganisationId, Replacement, clear_sent_in_clear, create_key, list_keys, pause_key,
-    resume_key, revoke_key, timestamp,
+    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus,
+    KeyStore, ManageKeysError, Name, OrganisationId, Replacement, allow_networks, clear_sent_in_clear, create_key,
+    list_keys, pause_key, resume_key, revoke_key, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
@@ -24,11 +24,12 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
     let keys = &PostgresKeyStore::new(database.clone());
     match command {
         KeyCommand::Usage(arguments) => usage(&arguments, &database).await,
-        KeyCommand::Create { organisation, name, expires, run, output } => {
+        KeyCommand::Create { organisation, name, expires, allow, run, output } => {
             let request = KeyRequest {
                 organisation_id: organisation,
                 name: Name::new(name).context("--name")?,
                 expires_at: expires,
+                allowed_networks: allow,
                 replaces: None,
                 id: KeyId::new(edge::now(), edge::random()),
                 secret: KeySecret::new(edge::random()),
@@ -60,6 +61,15 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             resume_key(keys, key, None, &audit(&run)).await?;
             let value = json!({ "id": key.to_string(), "pausedAt": null });
             print_result(&output, &value, &format!("Key {key} works again."))
+        }
+        KeyCommand::Networks { key, allow, run, output } => {
+            if let Some(networks) = &allow {
+                allow_networks(keys, key, None, networks, &audit(&run)).await?;
+            }
+            let (_, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
+            let networks = stored.allowed_networks;
+            let value = json!({ "id": key.to_string(), "allowedNetworks": value_of_networks(&networks) });
+            print_result(&output, &value, &format!("Key {key} is accepted from: {networks}"))
         }
         KeyCommand::Revoke(KeyArguments { key, run, output }) => {
             let revoked_at = timestamp(revoke_key(keys, key, None, &audit(&run)).await?);
@@ -107,6 +117,7 @@ async fn replace(
             Some(End::At(at)) => Some(at),
             None => old.days().map(|days| audit.at + Duration::days(days)),
         },
+        allowed_networks: old.allowed_networks.clone(),
         replaces: Some(Replacement { key: old.id, ends_after: ends_after.duration() }),
         id: KeyId::new(audit.at, edge::random()),
         secret: KeySecret::new(edge::random()),
@@ -151,6 +162,9 @@ async fn list(
             if let (Some(at), Some(members)) = (key.paused_at, value.as_object_mut()) {
                 members.insert("pausedAt".to_owned(), timestamp(at).into());
             }
+            if let (false, Some(members)) = (key.allowed_networks.are_any(), value.as_object_mut()) {
+                members.insert("allowedNetworks".to_owned(), value_of_networks(&key.allowed_networks));
+            }
             let mut line = line_of(&key, now);
             if let (Some(name), Some(members)) = (&name, value.as_object_mut()) {
                 members.insert("organisationId".to_owned(), organisation.to_string().into());
@@ -177,6 +191,11 @@ fn value_of(key: &KeyRecord) -> Value {
     })
 }
 
+/// The networks of a key, `any` if there is no limit.
+fn value_of_networks(networks: &AllowedNetworks) -> Value {
+    networks.to_string().split(", ").collect()
+}
+
 fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
     let status = match key.status(now) {
         KeyStatus::Revoked(at) => format!("revoked {}", timestamp(at)),
@@ -188,5 +207,9 @@ fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
     };
     let used = key.last_used_at.map_or("never used".to_owned(), |at| format!("last used {}", timestamp(at)));
     let warning = if key.must_be_replaced(now) { "  SENT IN CLEAR: replace it" } else { "" };
-    format!("{}  …{}  {}  {status}, {used}{warning}", key.id, key.hint, key.name)
+    let networks = match key.allowed_networks.are_any() {
+        true => String::new(),
+        false => format!(", only from {}", key.allowed_networks),
+    };
+    format!("{}  …{}  {}  {status}, {used}{networks}{warning}", key.id, key.hint, key.name)
 }

@@ -35,12 +35,15 @@ impl Recorded {
     fn command(&self) -> Option<String> {
         let Self { subject, organisation_id, key_id, .. } = self;
         let organisation = format!("--organisation {organisation_id}");
+        // Names can hold anything; a list of networks holds no arrow.
+        let networks = quoted(subject.rsplit(" → ").next().unwrap_or_default());
         let subject = quoted(subject);
         let RecordedAction::Known(action) = RecordedAction::named(self.action.clone()) else { return None };
         Some(match action {
             Action::KeyRevoked if key_id.is_empty() => format!("intake key list {organisation}"),
             Action::KeyPaused => format!("intake key pause {key_id}"),
             Action::KeyResumed => format!("intake key resume {key_id}"),
+            Action::KeyNetworksChanged => format!("intake key networks {key_id} --allow {networks}"),
             Action::KeyRevoked => format!("intake key revoke {key_id}"),
             Action::KeyCreated | Action::KeyReplaced => format!("intake key create {organisation} --name {subject}"),
             Action::KeyMarkCleared if !key_id.is_empty() => format!("intake key clear-sent-in-clear {key_id}"),
@@ -238,13 +241,14 @@ mod tests {
     fn a_lost_pause_is_repeated_by_its_command() {
         for (action, expected) in [
             (Action::KeyPaused, Some("intake key pause 1-2")),
+            (Action::KeyNetworksChanged, Some("intake key networks 1-2 --allow '10.0.0.0/8, ::1'")),
             (Action::KeyResumed, Some("intake key resume 1-2")),
             (Action::KeyRevoked, Some("intake key revoke 1-2")),
             (Action::KeyRenamed, None),
         ] {
             assert!(!action.is_harmless(), "it is listed");
             let entry = json!({
-                "id": "018f0000-0000-7000-8000-000000000000", "action": action.as_str(), "subject": "Front desk", "keyId": "1-2",
+                "id": "018f0000-0000-7000-8000-000000000000", "action": action.as_str(), "subject": "Desk → A: any → 10.0.0.0/8, ::1", "keyId": "1-2",
             });
             assert_eq!(recorded(&entry).unwrap().command().as_deref(), expected, "{action:?}");
         }

@@ -7,8 +7,8 @@ use std::fs;
 
 use anyhow::Context;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRequest, KeySecret, MemberStore, Name, Organisation, OrganisationId, OrganisationRecord, Role,
-    Token, create_key, invite_member,
+    AllowedNetworks, KeyFormat, KeyId, KeyRequest, KeySecret, MemberStore, Name, Organisation, OrganisationId,
+    OrganisationRecord, Role, Token, create_key, invite_member,
 };
 
 use crate::commands::operator::audit;
@@ -55,6 +55,7 @@ pub(crate) async fn ensure_demo(
         organisation_id,
         name: Name::new(KEY)?,
         expires_at: None,
+        allowed_networks: AllowedNetworks::default(),
         replaces: None,
         id: KeyId::new(now, edge::random()),
         secret: KeySecret::new(edge::random()),

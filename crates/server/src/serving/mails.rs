@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use intake_dashboard::Mails;
-use intake_domain::{KeyStore, Mailer, MemberStore};
-use intake_infra::SmtpMailer;
+use intake_domain::Mailer;
+use intake_infra::{PostgresKeyStore, PostgresMembers, SmtpMailer};
 
 use crate::settings::configuration::MailSettings;
 
@@ -18,8 +18,8 @@ const FIRST_EXPIRY_LOOK_AFTER: Duration = Duration::from_secs(2);
 pub(crate) fn start(
     settings: Option<&MailSettings>,
     base: &str,
-    keys: &Arc<dyn KeyStore>,
-    members: &Arc<dyn MemberStore>,
+    keys: &Arc<PostgresKeyStore>,
+    members: &Arc<PostgresMembers>,
 ) -> anyhow::Result<(Mails, Option<Arc<SmtpMailer>>)> {
     let Some(MailSettings { server, from }) = settings else { return Ok((Mails::new(None, base.to_owned()), None)) };
     let mailer = Arc::new(SmtpMailer::start(server, from.clone())?);
@@ -29,7 +29,7 @@ pub(crate) fn start(
 }
 
 /// Tells members of keys that expire soon, for as long as the service runs.
-async fn tell_of_expiring_keys(mails: Mails, keys: Arc<dyn KeyStore>, members: Arc<dyn MemberStore>) {
+async fn tell_of_expiring_keys(mails: Mails, keys: Arc<PostgresKeyStore>, members: Arc<PostgresMembers>) {
     tokio::time::sleep(FIRST_EXPIRY_LOOK_AFTER).await;
     loop {
         if let Err(error) = mails.tell_of_expiring_keys(keys.as_ref(), members.as_ref()).await {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use actix_web::App;
 use actix_web::middleware::from_fn;
 use intake_dashboard::{Dashboard, Mails};
-use intake_domain::{Environment, KeyActivity, KeyStore, MemberStore, OrganisationId};
+use intake_domain::{Environment, KeyActivity, OrganisationId};
 use intake_http::{Api, Connections, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyDirectory, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyActivity,
@@ -155,7 +155,7 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     let (directory, uses) = (KeyDirectory::default(), KeyUses::default());
     let key_use_writer = KeyUseWriter::start(backend.service.clone(), directory.clone(), uses.clone())?;
     let database = Database::new(&backend.service, configuration.deadline);
-    let keys: Arc<dyn KeyStore> = Arc::new(PostgresKeyStore::new(database.clone()));
+    let keys = Arc::new(PostgresKeyStore::new(database.clone()));
     let activity = PostgresKeyActivity::new(database.clone(), directory.clone(), uses.clone());
     let activity: Arc<dyn KeyActivity> = Arc::new(activity);
     let members = Arc::new(PostgresMembers::new(database.clone()));
@@ -167,9 +167,8 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     let Configuration { environment, writers, deadline, .. } = *configuration;
     let register = Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &directory, &uses)?);
     let api = open_api(configuration, Arc::clone(&register), &activity, &base).configure();
-    let (mails, mailer) =
-        mails::start(configuration.mail.as_ref(), &base, &keys, &(Arc::clone(&members) as Arc<dyn MemberStore>))?;
-    let dashboard = open_dashboard(configuration, &database, (keys, activity), &members, mails, &base)?.configure();
+    let (mails, mailer) = mails::start(configuration.mail.as_ref(), &base, &keys, &members)?;
+    let dashboard = open_dashboard(configuration, &database, (&keys, activity), &members, mails, &base)?.configure();
     let application = move || {
         beat_with_this_worker();
         App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard)
@@ -236,13 +235,14 @@ fn open_api(
 fn open_dashboard(
     configuration: &Configuration,
     database: &Database,
-    (keys, activity): (Arc<dyn KeyStore>, Arc<dyn KeyActivity>),
+    (keys, activity): (&Arc<PostgresKeyStore>, Arc<dyn KeyActivity>),
     members: &Arc<PostgresMembers>,
     mails: Mails,
     base: &str,
 ) -> anyhow::Result<Dashboard> {
     Ok(Dashboard {
-        keys,
+        keys: Arc::<PostgresKeyStore>::clone(keys),
+        allowed_networks: Arc::<PostgresKeyStore>::clone(keys),
         activity,
         members: Arc::<PostgresMembers>::clone(members),
         invitations: Arc::<PostgresMembers>::clone(members),

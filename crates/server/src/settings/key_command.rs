@@ -1,7 +1,7 @@
 //! `intake key` and its arguments.
 
 use clap::{Args, Subcommand, ValueEnum};
-use intake_domain::{KeyId, OrganisationId};
+use intake_domain::{AllowedNetworks, KeyId, OrganisationId};
 use time::{Duration, OffsetDateTime};
 
 use crate::settings::arguments::{Output, Run, parse_id, parse_time};
@@ -19,6 +19,9 @@ pub(crate) enum KeyCommand {
         /// When it expires: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
         #[arg(long, value_name = "TIME", value_parser = parse_time)]
         expires: Option<OffsetDateTime>,
+        /// The only networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8 [default: any]
+        #[arg(long, value_name = "NETWORKS", default_value = "any", hide_default_value = true)]
+        allow: AllowedNetworks,
         #[command(flatten)]
         run: Run,
         #[command(flatten)]
@@ -57,6 +60,19 @@ pub(crate) enum KeyCommand {
     Pause(KeyArguments),
     /// Resumes a key that is paused
     Resume(KeyArguments),
+    /// Shows or sets the networks from which a key is accepted
+    Networks {
+        /// The key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        /// The only networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8, or `any`
+        #[arg(long, value_name = "NETWORKS")]
+        allow: Option<AllowedNetworks>,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Revokes a key at once and for good
     Revoke(KeyArguments),
 }

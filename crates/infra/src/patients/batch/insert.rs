@@ -1,29 +1,28 @@
-//! The statements of a batch. The insert stores the patients whose key is active, unless they were erased. The
-//! keys are checked only if the insert did not store every patient. The key's organisation is known
-//! beforehand, so Citus, which keeps the keys of an organisation beside its patients, sends the insert to the node that
-//! holds both.
+//! The insert of a batch. It stores the patients whose key is active and accepted from where the request came, unless
+//! the patients were erased. The key's organisation is known beforehand, so Citus, which keeps the keys of an
+//! organisation beside its patients, sends the insert to the node that holds both.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use diesel::dsl::now;
 use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
-use diesel::sql_types::{Array, Binary, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{ByField, Field, KeyCheck, KeyHolder, KeyRefusal, OrganisationId, Registration};
+use diesel::sql_types::{Array, Binary, Date, Inet, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{ByField, Field, KeyHolder, OrganisationId, Registration};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::keys::ids;
-use crate::schema::api_keys;
+use crate::keys::network_sql::SqlAddress;
 
 /// The columns of the fields, in the order in which both forms bind their values.
 static FIELDS: LazyLock<String> = LazyLock::new(|| Field::ALL.map(Field::column).join(", "));
 
-/// What makes a key active.
-const IS_ACTIVE: &str =
-    "revoked_at IS NULL AND suspended_at IS NULL AND paused_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
+/// What makes a key active: `key_checks.rs` says the same of the keys of requests that were not stored. The address
+/// follows.
+const IS_ACTIVE: &str = "revoked_at IS NULL AND suspended_at IS NULL AND paused_at IS NULL
+    AND (expires_at IS NULL OR expires_at > now()) AND (allowed_networks IS NULL OR ";
+const IS_WITHIN: &str = " <<= ANY (allowed_networks))";
 
 /// How the insert looks for the erasure of a patient: as a scalar, because PostgreSQL would turn `NOT EXISTS` into a
 /// join, and plan it while the table is small to read all of it.
@@ -43,6 +42,8 @@ const TABLES: Tables<'_> = Tables { patients: "patients", api_keys: "api_keys", 
 pub(crate) struct InsertBatch<'a> {
     organisation_ids: Vec<Uuid>,
     key_ids: Vec<Uuid>,
+    /// Where the requests came from.
+    addresses: Vec<Option<SqlAddress>>,
     ids: Vec<Uuid>,
     /// The values of each field; empty for the date of birth, which is sent as a date.
     texts: ByField<Vec<Option<&'a str>>>,
@@ -81,6 +82,8 @@ impl<'a> InsertBatch<'a> {
         out.push_sql(", ");
         out.push_bind_param::<Array<SqlUuid>, _>(&self.key_ids)?;
         out.push_sql(", ");
+        out.push_bind_param::<Array<Nullable<Inet>>, _>(&self.addresses)?;
+        out.push_sql(", ");
         out.push_bind_param::<Array<SqlUuid>, _>(&self.ids)?;
         for field in Field::ALL {
             out.push_sql(", ");
@@ -117,6 +120,7 @@ impl<'a> FromIterator<(&'a Registration, KeyHolder)> for InsertBatch<'a> {
             let retry = registration.retry.as_ref();
             batch.organisation_ids.push(organisation);
             batch.key_ids.push(key);
+            batch.addresses.push(registration.caller.address.map(SqlAddress));
             batch.ids.push(*registration.id.as_uuid());
             for field in Field::ALL {
                 match field {
@@ -172,6 +176,8 @@ impl Insert<'_> {
         out.push_bind_param::<SqlUuid, _>(first(&rows.key_ids)?)?;
         out.push_sql(" AND ");
         out.push_sql(IS_ACTIVE);
+        out.push_bind_param::<Nullable<Inet>, _>(first(&rows.addresses)?)?;
+        out.push_sql(IS_WITHIN);
         // Citus wants the organisation itself beside each table.
         self.walk_erasure(out.reborrow());
         out.push_bind_param::<SqlUuid, _>(first(&rows.organisation_ids)?)?;
@@ -192,7 +198,7 @@ impl Insert<'_> {
         out.push_sql(&FIELDS);
         out.push_sql(", idempotency_key, request_digest, row.created_at, row.created_at FROM unnest(");
         rows.walk_parameters(out.reborrow())?;
-        out.push_sql(") AS row (organisation_id, key_id, id, ");
+        out.push_sql(") AS row (organisation_id, key_id, address, id, ");
         out.push_sql(&FIELDS);
         out.push_sql(
             ", idempotency_key, request_digest, created_at)
@@ -204,6 +210,8 @@ impl Insert<'_> {
             WHERE ",
         );
         out.push_sql(IS_ACTIVE);
+        out.push_sql("row.address");
+        out.push_sql(IS_WITHIN);
         // $1 is the organisations.
         let of_named = if self.is_spread { " AND erasures.organisation_id = ANY ($1)" } else { "" };
         if self.is_spread {
@@ -261,40 +269,4 @@ impl RunQueryDsl<PgConnection> for Insert<'_> {}
 
 fn first<T>(values: &[T]) -> QueryResult<&T> {
     values.first().ok_or(diesel::result::Error::NotFound)
-}
-
-/// The check of each key that exists.
-pub(crate) fn check_keys(
-    connection: &mut PgConnection,
-    keys: impl Iterator<Item = KeyHolder>,
-) -> QueryResult<HashMap<KeyHolder, KeyCheck>> {
-    let (organisations, keys): (Vec<_>, Vec<_>) = keys.map(|holder| ids(&holder)).unzip();
-    if keys.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let has_expired = api_keys::expires_at.le(now.into_sql::<Nullable<Timestamptz>>());
-    let rows = api_keys::table
-        .filter(api_keys::organisation_id.eq_any(organisations).and(api_keys::id.eq_any(keys)))
-        .select((
-            api_keys::organisation_id,
-            api_keys::id,
-            api_keys::revoked_at.is_not_null(),
-            has_expired,
-            api_keys::suspended_at.is_not_null(),
-            api_keys::paused_at.is_not_null(),
-        ))
-        .load(connection)?;
-    let check =
-        |(organisation, key, is_revoked, has_expired, is_suspended, is_paused): (Uuid, Uuid, bool, _, bool, bool)| {
-            let holder = KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
-            let check = match (is_revoked, has_expired, is_suspended, is_paused) {
-                (true, ..) => KeyCheck::Refused(KeyRefusal::Revoked),
-                (false, Some(true), ..) => KeyCheck::Refused(KeyRefusal::Expired),
-                (false, _, true, _) => KeyCheck::Refused(KeyRefusal::Suspended),
-                (false, _, false, true) => KeyCheck::Refused(KeyRefusal::Paused),
-                (false, _, false, false) => KeyCheck::Active(holder),
-            };
-            (holder, check)
-        };
-    Ok(rows.into_iter().map(check).collect())
 }

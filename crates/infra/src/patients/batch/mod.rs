@@ -2,6 +2,7 @@
 
 pub(crate) mod failure;
 pub(crate) mod insert;
+mod key_checks;
 pub(crate) mod shard_function;
 pub(crate) mod store;
 pub(crate) mod stored_before;

@@ -83,7 +83,7 @@ fn make(connection: &mut PgConnection) -> QueryResult<()> {
 /// The types of the parameters of the insert, in their order.
 fn types() -> String {
     let fields = Field::ALL.map(|field| if field == Field::DateOfBirth { "date[]" } else { "text[]" });
-    format!("uuid[], uuid[], uuid[], {}, text[], bytea[], timestamptz[]", fields.join(", "))
+    format!("uuid[], uuid[], inet[], uuid[], {}, text[], bytea[], timestamptz[]", fields.join(", "))
 }
 
 /// The lock on `patients` is that of every insert, which an erasure waits for (`rights.rs`), and any change of the

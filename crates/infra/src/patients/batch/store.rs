@@ -1,13 +1,13 @@
 //! Stores one batch over one connection, and reads the outcome of each request.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use diesel::prelude::*;
-use intake_domain::{KeyCheck, KeyHolder, KeyRefusal, Registered, StoreError};
+use intake_domain::{KeyCheck, KeyHolder, Registered, StoreError};
 
 use super::failure::{Failed, failed};
-use super::insert::{InsertBatch, check_keys};
+use super::insert::InsertBatch;
+use super::key_checks::KeyChecks;
 use super::shard_function;
 use super::stored_before::StoredBefore;
 use super::task::{Answer, Request, Task};
@@ -81,17 +81,17 @@ fn answers(
     let stored = stored.map_or_else(|| batch.store(connection, is_probed, is_spread), Ok)?;
     let are_all_created = stored == rows;
     *is_stored = true;
-    let is_open = |request: &&Request| !are_all_created || matches!(request.task, Task::Check(_));
-    let checks = check_keys(connection, requests.iter().filter(is_open).filter_map(Request::holder))?;
+    let is_open = |request: &&Request| !are_all_created || matches!(request.task, Task::Check(..));
+    let checks = KeyChecks::of(connection, requests.iter().filter(is_open))?;
     let mut found = match are_all_created {
         true => Vec::new(),
         false => found_before(connection, requests, &checks, is_spread)?,
     }
     .into_iter();
-    let check = |holder: &KeyHolder| check_of(&checks, holder);
+    let check = |request: &Request, holder: &KeyHolder| checks.check(holder, request.address());
     let is_use = |request: &&Request| match &request.task {
         Task::Create(..) if are_all_created => true,
-        Task::Create(_, holder) | Task::Check(holder) => matches!(check(holder), KeyCheck::Active(_)),
+        Task::Create(_, holder) | Task::Check(holder, _) => matches!(check(request, holder), KeyCheck::Active(_)),
         Task::Find(_) | Task::Probe => false,
     };
     let uses = requests.iter().filter(is_use).filter_map(|request| Some((request.holder()?, request.since)));
@@ -99,12 +99,12 @@ fn answers(
     let answer = |request: &Request| match &request.task {
         Task::Find(key) => Ok(Answer::Found(context.directory.holder(key))),
         Task::Probe => Ok(Answer::Probed),
-        Task::Check(holder) => Ok(Answer::Checked(check(holder))),
+        Task::Check(holder, _) => Ok(Answer::Checked(check(request, holder))),
         Task::Create(_, holder) if are_all_created => {
             Ok(Answer::Registered(Registered::Created(holder.organisation_id)))
         }
         Task::Create(_, holder) => {
-            outcome(found.next().flatten(), check(holder), request.was_sent).map(Answer::Registered)
+            outcome(found.next().flatten(), check(request, holder), request.was_sent).map(Answer::Registered)
         }
     };
     Ok(requests.iter().map(answer).collect())
@@ -123,22 +123,17 @@ fn try_to_write(connection: &mut PgConnection) -> QueryResult<()> {
     })
 }
 
-/// Check of the holder's key. If the key is missing, the database was restored to a moment before the key was made.
-fn check_of(checks: &HashMap<KeyHolder, KeyCheck>, holder: &KeyHolder) -> KeyCheck {
-    checks.get(holder).copied().unwrap_or(KeyCheck::Refused(KeyRefusal::Unknown))
-}
-
 /// The stored patient for each request, from this run or an earlier one that lost the answer, even if the key is no
 /// longer active.
 fn found_before(
     connection: &mut PgConnection,
     requests: &[Request],
-    checks: &HashMap<KeyHolder, KeyCheck>,
+    checks: &KeyChecks,
     is_spread: bool,
 ) -> QueryResult<Vec<Option<Registered>>> {
     let mut stored_before = StoredBefore::default();
     for (registration, holder) in requests.iter().filter_map(Request::row) {
-        let is_active = matches!(check_of(checks, &holder), KeyCheck::Active(_));
+        let is_active = matches!(checks.check(&holder, registration.caller.address), KeyCheck::Active(_));
         stored_before.ask(holder.organisation_id, registration, is_active);
     }
     stored_before.find(connection, is_spread)

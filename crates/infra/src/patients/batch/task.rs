@@ -1,5 +1,6 @@
 //! What a request asks of the database, and the answer.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,8 +11,8 @@ use intake_domain::{KeyCheck, KeyDigest, KeyHolder, Registered, Registration};
 pub(crate) enum Task {
     /// To create a patient with this holder's key.
     Create(Arc<Registration>, KeyHolder),
-    /// To check the holder's key.
-    Check(KeyHolder),
+    /// To check the holder's key for a request from this address.
+    Check(KeyHolder, Option<IpAddr>),
     /// To look up the holder of a key.
     Find(KeyDigest),
     /// To carry out the statement that would store patients, for none; after a failure, to write something, too, and
@@ -43,13 +44,22 @@ impl Request {
     pub(crate) fn row(&self) -> Option<(&Registration, KeyHolder)> {
         match &self.task {
             Task::Create(registration, holder) => Some((registration, *holder)),
-            Task::Check(_) | Task::Find(_) | Task::Probe => None,
+            Task::Check(..) | Task::Find(_) | Task::Probe => None,
         }
     }
 
     pub(crate) fn holder(&self) -> Option<KeyHolder> {
         match &self.task {
-            Task::Create(_, holder) | Task::Check(holder) => Some(*holder),
+            Task::Create(_, holder) | Task::Check(holder, _) => Some(*holder),
+            Task::Find(_) | Task::Probe => None,
+        }
+    }
+
+    /// The address that it came from.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        match &self.task {
+            Task::Create(registration, _) => registration.caller.address,
+            Task::Check(_, address) => *address,
             Task::Find(_) | Task::Probe => None,
         }
     }

@@ -1,5 +1,6 @@
 //! The interface for integrations: what is accepted, what is refused, and in which order.
 
+mod allowed_networks;
 mod authentication;
 mod body;
 mod dry_run;

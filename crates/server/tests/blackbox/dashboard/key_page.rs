@@ -55,13 +55,13 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
 
     let shown = rows(&ada, id, "Refused requests");
     let expected = [
-        "401 | The key was revoked | revoked",
-        "415 | Not UTF-8 JSON | text",
-        "422 | Unknown fields (strict mode) | strict",
-        "413 | Too large | large",
-        "400 | Malformed JSON or header | torn",
-        "422 | Invalid fields | wrong",
-        "426 | Sent unencrypted | in-clear",
+        "401 | The key was revoked | 127.0.0.1 | revoked",
+        "415 | Not UTF-8 JSON | 127.0.0.1 | text",
+        "422 | Unknown fields (strict mode) | 127.0.0.1 | strict",
+        "413 | Too large | 127.0.0.1 | large",
+        "400 | Malformed JSON or header | 127.0.0.1 | torn",
+        "422 | Invalid fields | 127.0.0.1 | wrong",
+        "426 | Sent unencrypted | 127.0.0.1 | in-clear",
     ];
     for (row, expected) in shown.iter().zip(expected) {
         assert!(row.contains(expected), "{row} is not {expected}");
@@ -190,7 +190,7 @@ fn names_and_notes_have_limits_and_a_revoked_key_keeps_its_own() {
         for answer in [ada.get(&at(what)), ada.post(&at(what), form)] {
             assert_eq!(answer.status, 303, "{what}");
             let page = ada.follow(&answer);
-            assert!(page.contains("has been revoked, so its name and note can&#39;t be changed."), "{page}");
+            assert!(page.contains("has been revoked, so it can&#39;t be changed."), "{page}");
         }
     }
     let mut service = PgConnection::establish(app.database.service.expose()).unwrap();

@@ -303,6 +303,10 @@ pub(crate) fn keys_of_every_kind(app: &TestApp, browser: &Browser) {
     }
     app.database.connect().batch_execute(
         "UPDATE api_keys SET expires_at = now() + interval '300 days' WHERE name LIKE 'Integration%' OR name = 'Front desk';
+         UPDATE api_keys SET allowed_networks = ARRAY['203.0.113.0/24', '2001:db8:1111:2222:3333:4444:5555:0/112']::cidr[]
+            WHERE name LIKE 'Integration%';
+         INSERT INTO key_refusals SELECT organisation_id, id, now(), repeat('r', 128), 401, 'elsewhere', '2001:db8:1111:2222:3333:4444:5555:6666'
+            FROM api_keys WHERE name LIKE 'Integration%';
          UPDATE api_keys SET created_at = now() - interval '9 days', expires_at = now() - interval '1 hour' WHERE name = 'Booking system';
          UPDATE api_keys SET revoked_at = now(), revoked_by = created_by WHERE name = 'Referral import';
          INSERT INTO key_uses SELECT organisation_id, id, now() - interval '3 hours', now() FROM api_keys WHERE name = 'Front desk';",

@@ -1,0 +1,132 @@
+//! The networks from which a key is accepted: the field of the forms, and the page that changes them.
+
+use std::net::IpAddr;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Form};
+use askama::Template;
+use intake_domain::{
+    AllowedNetworks, AllowedNetworksError, AllowedNetworksStore, ChangeKeyOutcome, KeyActivity, MemberStore,
+    RefusalReason,
+};
+use serde::Deserialize;
+
+use crate::api_keys::OwnKey;
+use crate::api_keys::rename::{after, kept_as_revoked};
+use crate::mails::{KeyChange, Mails};
+use crate::page::error::PageError;
+use crate::page::shell::{Shell, render};
+
+/// How many addresses of refused requests are named.
+const REFUSED_MAX: usize = 5;
+/// Enough for the longest list, written in any way.
+const CHARACTERS_MAX: usize = 1_000;
+
+/// The field of a form.
+pub(crate) struct NetworksField {
+    pub(crate) text: String,
+    pub(crate) error: Option<AllowedNetworksError>,
+    pub(crate) characters_max: usize,
+    pub(crate) networks_max: usize,
+}
+
+impl NetworksField {
+    pub(crate) fn new(text: impl Into<String>, error: Option<AllowedNetworksError>) -> Self {
+        let (text, characters_max) = (text.into(), CHARACTERS_MAX);
+        Self { text, error, characters_max, networks_max: AllowedNetworks::MAX }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "api_keys/networks.html")]
+struct NetworksPage<'a> {
+    shell: Shell,
+    action: String,
+    back: String,
+    name: &'a str,
+    networks: NetworksField,
+    /// The address of the last use.
+    last: Option<&'a str>,
+    /// Addresses from which requests were refused because of the list.
+    refused: Vec<String>,
+    /// The list that leaves out the address of the last use, which is saved if it is sent again.
+    despite: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct NetworksForm {
+    form_token: String,
+    networks: String,
+    #[serde(default)]
+    despite: String,
+}
+
+pub(crate) async fn page(own: OwnKey) -> Result<HttpResponse, PageError> {
+    if own.key.revoked_at.is_some() {
+        return Ok(kept_as_revoked(&own.filter, &own.key));
+    }
+    let set = &own.key.allowed_networks;
+    let set = if set.are_any() { String::new() } else { set.to_string().replace(", ", "\n") };
+    let draft = own.visitor.draft().map(|draft| draft.field("networks"));
+    let field = NetworksField::new(draft.unwrap_or(set), None);
+    render(StatusCode::OK, &NetworksPage::new(&own, field, None).await?)
+}
+
+pub(crate) async fn save(
+    own: OwnKey,
+    form: Form<NetworksForm>,
+    keys: Data<dyn AllowedNetworksStore>,
+    (members, mails): (Data<dyn MemberStore>, Data<Mails>),
+) -> Result<HttpResponse, PageError> {
+    let OwnKey { visitor, key, filter } = &own;
+    visitor.assert_own_form(&form.form_token)?;
+    let networks = match form.networks.parse::<AllowedNetworks>() {
+        Ok(networks) => networks,
+        Err(error) => {
+            let field = NetworksField::new(&form.networks, Some(error));
+            return render(StatusCode::UNPROCESSABLE_ENTITY, &NetworksPage::new(&own, field, None).await?);
+        }
+    };
+    let last: Option<IpAddr> = key.last_address.as_ref().and_then(|address| address.parse().ok());
+    let written = networks.to_string();
+    if last.is_some() && !networks.allow(last) && form.despite != written {
+        let page = NetworksPage::new(&own, NetworksField::new(&form.networks, None), Some(written)).await?;
+        return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
+    }
+    let organisation = Some(visitor.organisation());
+    let outcome = keys.set_allowed_networks(key.id, organisation, &networks, &visitor.audit()).await?;
+    if outcome == ChangeKeyOutcome::Changed {
+        let change = KeyChange::NetworksAllowed(&networks);
+        mails.key(members.as_ref(), &visitor.signed_in, (&key.name, &key.hint), change).await;
+    }
+    let notice = match networks.are_any() {
+        true => format!("“{}” is accepted from any network.", key.name),
+        false => format!("“{}” is accepted only from {networks}. Other requests are refused.", key.name),
+    };
+    after(outcome, &notice, filter, key)
+}
+
+impl<'a> NetworksPage<'a> {
+    async fn new(own: &'a OwnKey, networks: NetworksField, despite: Option<String>) -> Result<Self, PageError> {
+        let OwnKey { visitor, key, filter } = own;
+        let refusals = visitor.shared::<dyn KeyActivity>()?.refusals(visitor.organisation(), key.id).await?;
+        let elsewhere = refusals.into_iter().filter(|refusal| refusal.reason == Some(RefusalReason::Elsewhere));
+        let mut refused = Vec::new();
+        for address in elsewhere.filter_map(|refusal| refusal.address.map(|address| address.to_string())) {
+            if !refused.contains(&address) && refused.len() < REFUSED_MAX {
+                refused.push(address);
+            }
+        }
+        Ok(Self {
+            shell: Shell::new("keys", visitor),
+            action: format!("/settings/api-keys/{}/networks{}", key.id, filter.query()),
+            back: filter.back(key.id),
+            name: &key.name,
+            networks,
+            last: key.last_address.as_deref(),
+            refused,
+            despite,
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! The networks from which a key is accepted, over Diesel.
+
+use async_trait::async_trait;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::{
+    Action, AllowedNetworks, AllowedNetworksStore, AuditContext, ChangeKeyOutcome, KeyId, OrganisationId, StoreError,
+};
+use uuid::Uuid;
+
+use crate::audit::log::record_about_key;
+use crate::keys::PostgresKeyStore;
+use crate::keys::named::named;
+use crate::keys::network_sql::{Stored, read, stored};
+use crate::members::permission::assert_manages_keys;
+use crate::schema::api_keys;
+
+#[async_trait]
+impl AllowedNetworksStore for PostgresKeyStore {
+    async fn set_allowed_networks(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        networks: &AllowedNetworks,
+        audit: &AuditContext,
+    ) -> Result<ChangeKeyOutcome, StoreError> {
+        let (id, within) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()));
+        let (networks, audit) = (networks.clone(), audit.clone());
+        self.0
+            .run(move |connection| connection.transaction(|connection| set(connection, id, within, &networks, &audit)))
+            .await
+    }
+}
+
+fn set(
+    connection: &mut PgConnection,
+    id: Uuid,
+    within: Option<Uuid>,
+    networks: &AllowedNetworks,
+    audit: &AuditContext,
+) -> QueryResult<ChangeKeyOutcome> {
+    let Some((organisation, name, audited)) = named(connection, id, within)? else {
+        return Ok(ChangeKeyOutcome::NotFound);
+    };
+    assert_manages_keys(connection, organisation, audit)?;
+    // The database lets nobody change a revoked key, so it is not found for a change.
+    let changeable = api_keys::table.find((organisation, id)).filter(api_keys::revoked_at.is_null());
+    let old = changeable.select(api_keys::allowed_networks).for_update().first::<Stored>(connection).optional()?;
+    let Some(old) = old.map(read) else { return Ok(ChangeKeyOutcome::Revoked) };
+    if old == *networks {
+        return Ok(ChangeKeyOutcome::Unchanged);
+    }
+    let change = api_keys::allowed_networks.eq(stored(networks));
+    diesel::update(api_keys::table.find((organisation, id))).set(change).execute(connection)?;
+    let subject = format!("{name}: {old} → {networks}");
+    record_about_key(connection, organisation, Action::KeyNetworksChanged, &subject, &audited, audit)?;
+    Ok(ChangeKeyOutcome::Changed)
+}
