@@ -1,41 +1,24 @@
-//! A real browser, driven as a person would use it: Chromium by its driver, over the protocol of its driver.
+//! A real browser, driven as a person would use it: Chromium (`chromium.rs`) or Firefox (`firefox.rs`).
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::fmt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use intake_infra::embedded::Packages;
 use serde_json::{Value, json};
 
-use crate::client::{Client, request};
-use crate::left_out::{Prerequisite, leave_out};
+use crate::chromium::Chromium;
+use crate::firefox::Firefox;
 
-/// A browser, and the program that drives it.
-const CHROMIUM: Prerequisite = Prerequisite {
-    subject: "pages",
-    need: "Chromium and its driver",
-    packages: Packages {
-        apt: "apt-get install chromium chromium-driver",
-        dnf: "dnf install chromium chromedriver",
-        brew: "brew install --cask chromium chromedriver",
-    },
-};
 const TIMEOUT: Duration = Duration::from_secs(120);
-const STARTS_MAX: u32 = 5;
 /// The key under which the protocol gives an element.
-const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
-/// Without them a browser looks for updates and services that tests have no business with.
-const ARGUMENTS: &str = "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync \
-    --disable-background-networking --disable-component-update --window-size=1280,900";
-
+pub(crate) const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// A browser with one window, closed when dropped.
-pub struct Browser {
-    driver: Child,
-    client: Client,
-    session: String,
+pub struct Browser(Driven);
+
+enum Driven {
+    Chromium(Chromium),
+    Firefox(Firefox),
 }
 
 /// Something on a page.
@@ -46,34 +29,28 @@ impl Browser {
     /// Starts a browser. None, where there is none: the test is left out then; under CI it fails.
     #[must_use]
     pub fn start() -> Option<Self> {
-        Self::start_with(&json!({}))
+        Self::chromium(&json!({}))
     }
 
     /// Starts a browser that runs no scripts.
     #[must_use]
     pub fn without_scripts() -> Option<Self> {
-        Self::start_with(&json!({ "profile.managed_default_content_settings.javascript": 2 }))
+        Self::chromium(&json!({ "profile.managed_default_content_settings.javascript": 2 }))
     }
 
-    fn start_with(preferences: &Value) -> Option<Self> {
-        let options = json!({ "args": ARGUMENTS.split(' ').collect::<Vec<_>>(), "prefs": preferences });
-        let wishes = json!({ "acceptInsecureCerts": true, "goog:chromeOptions": options });
-        let mut complaints = Vec::new();
-        for _ in 0..STARTS_MAX {
-            let (driver, address) = start_driver()?;
-            let client = Client::plain(address);
-            let mut browser = Self { driver, client, session: String::new() };
-            // The driver gives up a browser that takes long to start.
-            match browser.try_ask("POST", "/session", &json!({ "capabilities": { "alwaysMatch": wishes } })) {
-                Ok(started) => {
-                    let id = started.pointer("/sessionId").and_then(Value::as_str).expect("a session");
-                    browser.session = format!("/session/{id}");
-                    return Some(browser);
-                }
-                Err(complaint) => complaints.push(complaint),
-            }
-        }
-        panic!("the browser does not start: {complaints:?}")
+    /// Starts Chromium, and then Firefox, for tests of what both must do.
+    pub fn each() -> impl Iterator<Item = Self> {
+        [Self::start, Self::firefox].into_iter().filter_map(|start| start())
+    }
+
+    /// Starts Firefox.
+    #[must_use]
+    pub fn firefox() -> Option<Self> {
+        Firefox::start().map(|firefox| Self(Driven::Firefox(firefox)))
+    }
+
+    fn chromium(preferences: &Value) -> Option<Self> {
+        Chromium::start(preferences).map(|chromium| Self(Driven::Chromium(chromium)))
     }
 
     /// Opens a page.
@@ -89,7 +66,7 @@ impl Browser {
     /// Goes one page back.
     pub fn back(&self) {
         // The driver may lose sight of the page that it leaves; what is shown then is looked at anyway.
-        let _ = self.try_ask("POST", &self.path("/back"), &json!({}));
+        let _ = self.try_ask("POST", "/back", &json!({}));
     }
 
     /// Where the browser is.
@@ -153,7 +130,7 @@ impl Browser {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let path = format!("//button[normalize-space()=\"{name}\"] | //a[normalize-space()=\"{name}\"]");
-        let found = self.ask("POST", &self.path("/elements"), &json!({ "using": "xpath", "value": path }));
+        let found = self.ask("POST", "/elements", &json!({ "using": "xpath", "value": path }));
         found.as_array().is_some_and(|found| !found.is_empty())
     }
 
@@ -178,6 +155,24 @@ impl Browser {
     pub fn screenshot(&self) -> Vec<u8> {
         let picture = self.get("/screenshot");
         BASE64_STANDARD.decode(picture.as_str().expect("a picture")).expect("Base64")
+    }
+
+    /// Lays the page out for a screen of this width.
+    pub fn on_a_screen(&self, width: u32) {
+        if let Driven::Firefox(firefox) = &self.0 {
+            return firefox.on_a_screen(width);
+        }
+        let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
+        self.tell("Emulation.setDeviceMetricsOverride", &metrics);
+    }
+
+    /// Shows the page on this medium, with these features chosen.
+    pub fn emulate(&self, medium: &str, features: &[(&str, &str)]) {
+        if let Driven::Firefox(firefox) = &self.0 {
+            return firefox.emulate(medium, features);
+        }
+        let features: Vec<_> = features.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+        self.tell("Emulation.setEmulatedMedia", &json!({ "media": medium, "features": features }));
     }
 
     /// Tells Chromium something in its own protocol.
@@ -214,7 +209,7 @@ impl Browser {
     fn find(&self, using: &str, value: &str) -> Element {
         let started = Instant::now();
         loop {
-            let found = self.try_ask("POST", &self.path("/element"), &json!({ "using": using, "value": value }));
+            let found = self.try_ask("POST", "/element", &json!({ "using": using, "value": value }));
             if let Ok(found) = &found
                 && let Some(id) = found.get(ELEMENT).and_then(Value::as_str)
             {
@@ -232,64 +227,37 @@ impl Browser {
 
     fn text_of(&self, Element(id): &Element) -> String {
         // The element may have gone with its page.
-        let text = self.try_ask("GET", &self.path(&format!("/element/{id}/text")), &Value::Null);
+        let text = self.try_ask("GET", &format!("/element/{id}/text"), &Value::Null);
         text.ok().and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
     }
 
-    fn path(&self, rest: &str) -> String {
-        format!("{}{rest}", self.session)
-    }
-
     fn get(&self, path: &str) -> Value {
-        self.ask("GET", &self.path(path), &Value::Null)
+        self.ask("GET", path, &Value::Null)
     }
 
     #[track_caller]
     fn post(&self, path: &str, body: &Value) -> Value {
-        self.ask("POST", &self.path(path), body)
+        self.ask("POST", path, body)
     }
 
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        self.try_ask(method, path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+        self.try_ask(method, path, body).unwrap_or_else(|error| panic!("{self:?}: {method} {path}: {error}"))
     }
 
     fn try_ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Value> {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let headers = [("Content-Type", "application/json; charset=utf-8")];
-        let answer = self.client.send(&request(method, path, &headers, body.as_bytes()));
-        let value = answer.json().pointer("/value").cloned().unwrap_or_default();
-        if answer.status == 200 { Ok(value) } else { Err(value) }
+        match &self.0 {
+            Driven::Chromium(chromium) => chromium.ask(method, path, body),
+            Driven::Firefox(firefox) => firefox.ask(method, path, body),
+        }
     }
 }
 
-impl Drop for Browser {
-    fn drop(&mut self) {
-        if !self.session.is_empty() {
-            let _ = self.try_ask("DELETE", &self.path(""), &Value::Null);
-        }
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
+impl fmt::Debug for Browser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Driven::Chromium(_) => "Chromium",
+            Driven::Firefox(_) => "Firefox",
+        })
     }
-}
-
-/// Starts the program that drives a browser. It chooses a free port, and ends at once if another program takes that
-/// port before it does: then it is started again.
-fn start_driver() -> Option<(Child, SocketAddr)> {
-    for _ in 0..STARTS_MAX {
-        let driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let Ok(mut driver) = driver else {
-            leave_out(&CHROMIUM);
-            return None;
-        };
-        let output = BufReader::new(driver.stdout.take().expect("piped"));
-        let port = output.lines().map_while(Result::ok).find_map(|line| {
-            line.split_once("successfully on port ").map(|(_, port)| port.trim_end_matches('.').to_owned())
-        });
-        if let Some(port) = port {
-            return Some((driver, format!("127.0.0.1:{port}").parse().expect("an address")));
-        }
-        let _ = driver.wait();
-    }
-    panic!("the driver of the browser does not tell its port");
 }

@@ -4,10 +4,12 @@
 
 mod backends;
 mod browser;
+mod chromium;
 mod citus;
 mod client;
 mod clinic;
 mod database;
+mod firefox;
 pub mod flood;
 mod left_out;
 mod manual;

@@ -25,94 +25,96 @@ fn wrong(secret: &TotpSecret) -> &'static str {
 
 #[test]
 fn a_member_turns_it_on_signs_in_with_it_and_turns_it_off() {
-    let Some(browser) = Browser::start() else { return };
-    let app = TestApp::start();
-    app.join(&browser, "Ada", "ada@clinic.example");
-    let sign_out = || {
-        browser.press("Sign out");
-        browser.wait_for("New here?");
-    };
-    browser.press("Account");
-    browser.press("Turn on two-step sign-in");
-    confirm_identity(&browser);
-    browser.wait_for("Scan this");
-    let shown = || browser.run("return document.querySelector('.setup-key').textContent").as_str().unwrap().to_owned();
-    let text = shown();
-    let secret = TotpSecret::from_base32(&text.replace(' ', "")).unwrap();
-    browser.fill("Code that the app shows", wrong(&secret));
-    browser.press("Turn on");
-    browser.wait_for("Incorrect code.");
-    assert_eq!(shown(), text, "the app that has it need not scan again");
-    let used = code(&secret, 0);
-    browser.fill("Code that the app shows", &used);
-    browser.press("Turn on");
-    browser.wait_for("they won't be shown again");
-    let recovery: Vec<String> = browser.value("Recovery codes").split_whitespace().map(str::to_owned).collect();
-    assert_eq!(recovery.len(), 10);
-    browser.press("Copy");
-    browser.wait_for("Copied.");
-    browser.press("I have saved them");
-    browser.wait_for("You have 10 recovery codes left.");
-    browser.press("Members");
-    browser.wait_for("On");
-    sign_out();
+    for browser in Browser::each() {
+        let app = TestApp::start();
+        app.join(&browser, "Ada", "ada@clinic.example");
+        let sign_out = || {
+            browser.press("Sign out");
+            browser.wait_for("New here?");
+        };
+        browser.press("Account");
+        browser.press("Turn on two-step sign-in");
+        confirm_identity(&browser);
+        browser.wait_for("Scan this");
+        let shown =
+            || browser.run("return document.querySelector('.setup-key').textContent").as_str().unwrap().to_owned();
+        let text = shown();
+        let secret = TotpSecret::from_base32(&text.replace(' ', "")).unwrap();
+        browser.fill("Code that the app shows", wrong(&secret));
+        browser.press("Turn on");
+        browser.wait_for("Incorrect code.");
+        assert_eq!(shown(), text, "the app that has it need not scan again");
+        let used = code(&secret, 0);
+        browser.fill("Code that the app shows", &used);
+        browser.press("Turn on");
+        browser.wait_for("they won't be shown again");
+        let recovery: Vec<String> = browser.value("Recovery codes").split_whitespace().map(str::to_owned).collect();
+        assert_eq!(recovery.len(), 10);
+        browser.press("Copy");
+        browser.wait_for("Copied.");
+        browser.press("I have saved them");
+        browser.wait_for("You have 10 recovery codes left.");
+        browser.press("Members");
+        browser.wait_for("On");
+        sign_out();
 
-    let try_code = |typed: &str| {
-        browser.wait_for("Enter your code");
-        browser.fill("Code", typed);
-        browser.press("Continue");
-    };
-    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    try_code(wrong(&secret));
-    browser.wait_for("Incorrect code, or one that was used before.");
-    try_code(&used);
-    browser.wait_for("Incorrect code, or one that was used before.");
-    try_code(&code(&secret, 1));
-    browser.wait_for("No API keys yet.");
-    sign_out();
-    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    try_code(&recovery[3].to_uppercase());
-    browser.wait_for("No API keys yet.");
-    sign_out();
-    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    try_code(&recovery[3]);
-    browser.wait_for("Incorrect code, or one that was used before.");
-    try_code(&recovery[4]);
-    browser.wait_for("No API keys yet.");
-    browser.press("Account");
-    browser.wait_for("You have 8 recovery codes left.");
-    browser.press("New recovery codes");
-    browser.wait_for("Confirm it's you");
-    browser.fill("Your password", PASSWORD);
-    browser.fill("Code", wrong(&secret));
-    browser.press("Confirm");
-    browser.wait_for("Incorrect code, or one that was used before.");
-    browser.fill("Your password", PASSWORD);
-    browser.fill("Code", &recovery[5]);
-    browser.press("Confirm");
-    browser.press("Show new codes");
-    browser.wait_for("they won't be shown again");
-    assert!(recovery.iter().all(|old| !browser.value("Recovery codes").contains(old.as_str())));
-    browser.press("I have saved them");
-    browser.wait_for("You have 10 recovery codes left.");
+        let try_code = |typed: &str| {
+            browser.wait_for("Enter your code");
+            browser.fill("Code", typed);
+            browser.press("Continue");
+        };
+        app.sign_in(&browser, "ada@clinic.example", PASSWORD);
+        try_code(wrong(&secret));
+        browser.wait_for("Incorrect code, or one that was used before.");
+        try_code(&used);
+        browser.wait_for("Incorrect code, or one that was used before.");
+        try_code(&code(&secret, 1));
+        browser.wait_for("No API keys yet.");
+        sign_out();
+        app.sign_in(&browser, "ada@clinic.example", PASSWORD);
+        try_code(&recovery[3].to_uppercase());
+        browser.wait_for("No API keys yet.");
+        sign_out();
+        app.sign_in(&browser, "ada@clinic.example", PASSWORD);
+        try_code(&recovery[3]);
+        browser.wait_for("Incorrect code, or one that was used before.");
+        try_code(&recovery[4]);
+        browser.wait_for("No API keys yet.");
+        browser.press("Account");
+        browser.wait_for("You have 8 recovery codes left.");
+        browser.press("New recovery codes");
+        browser.wait_for("Confirm it's you");
+        browser.fill("Your password", PASSWORD);
+        browser.fill("Code", wrong(&secret));
+        browser.press("Confirm");
+        browser.wait_for("Incorrect code, or one that was used before.");
+        browser.fill("Your password", PASSWORD);
+        browser.fill("Code", &recovery[5]);
+        browser.press("Confirm");
+        browser.press("Show new codes");
+        browser.wait_for("they won't be shown again");
+        assert!(recovery.iter().all(|old| !browser.value("Recovery codes").contains(old.as_str())));
+        browser.press("I have saved them");
+        browser.wait_for("You have 10 recovery codes left.");
 
-    browser.press("Turn off");
-    browser.wait_for("Turn off two-step sign-in?");
-    browser.press("Turn off");
-    browser.wait_for("Off.");
-    browser.press("Activity");
-    for line in [
-        "turned on two-step sign-in for ada@clinic.example",
-        "entered an incorrect code for ada@clinic.example",
-        "signed in with a recovery code as ada@clinic.example",
-        "created new recovery codes for ada@clinic.example",
-        "turned off two-step sign-in for ada@clinic.example",
-    ] {
-        browser.wait_for(line);
+        browser.press("Turn off");
+        browser.wait_for("Turn off two-step sign-in?");
+        browser.press("Turn off");
+        browser.wait_for("Off.");
+        browser.press("Activity");
+        for line in [
+            "turned on two-step sign-in for ada@clinic.example",
+            "entered an incorrect code for ada@clinic.example",
+            "signed in with a recovery code as ada@clinic.example",
+            "created new recovery codes for ada@clinic.example",
+            "turned off two-step sign-in for ada@clinic.example",
+        ] {
+            browser.wait_for(line);
+        }
+        sign_out();
+        app.sign_in(&browser, "ada@clinic.example", PASSWORD);
+        browser.wait_for("No API keys yet.");
     }
-    sign_out();
-    app.sign_in(&browser, "ada@clinic.example", PASSWORD);
-    browser.wait_for("No API keys yet.");
 }
 
 /// A sign-in that waits for its code: the right password was given, and Ada has a second factor.

@@ -38,28 +38,16 @@ fn no_page_is_wider_than_a_phone() {
 /// Shows the page in light, dark and forced colours.
 fn in_every_scheme(browser: &Browser, look: impl Fn(&str)) {
     for scheme in ["light", "dark"] {
-        emulate(browser, "screen", &[("prefers-color-scheme", scheme)]);
+        browser.emulate("screen", &[("prefers-color-scheme", scheme)]);
         look(scheme);
     }
-    emulate(browser, "screen", &[("forced-colors", "active"), ("prefers-color-scheme", "dark")]);
+    browser.emulate("screen", &[("forced-colors", "active"), ("prefers-color-scheme", "dark")]);
     look("forced");
-    emulate(browser, "screen", &[]);
+    browser.emulate("screen", &[]);
 }
 
 fn page_width(browser: &Browser) -> u64 {
     browser.run("return document.documentElement.scrollWidth").as_u64().unwrap()
-}
-
-/// Shows the page as on a screen of that width.
-fn on_a_screen(browser: &Browser, width: u32) {
-    let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
-    browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
-}
-
-/// Shows the page on this medium, with these features chosen.
-fn emulate(browser: &Browser, medium: &str, features: &[(&str, &str)]) {
-    let features: Vec<_> = features.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
-    browser.tell("Emulation.setEmulatedMedia", &json!({ "media": medium, "features": features }));
 }
 
 fn name_organisation(app: &TestApp, name: &str) {
@@ -118,8 +106,8 @@ const CUT_OFF: &str = "
 
 #[test]
 fn nothing_is_cut_off_on_any_screen_with_and_without_scripts() {
-    for (browser, name) in [(Browser::start(), "with scripts"), (Browser::without_scripts(), "without scripts")] {
-        let Some(browser) = browser else { return };
+    let plain = Browser::without_scripts().map(|browser| (browser, "without scripts"));
+    for (browser, name) in Browser::each().map(|browser| (browser, "with scripts")).chain(plain) {
         let app = TestApp::start();
         app.join(&browser, &"Ada Lovelace ".repeat(8)[..100], &format!("{}@clinic.example", "a".repeat(60)));
         name_organisation(&app, &"Harbour Clinic ".repeat(7)[..100]);
@@ -137,15 +125,19 @@ fn nothing_is_cut_off_on_any_screen_with_and_without_scripts() {
             browser.open(&app.url(&path));
             // 320, 512 and 640 are screens of 640, 1,024 and 1,280 px at 200 %.
             for width in [320, 360, 512, 640, 768, 1_024, 1_280, 1_920] {
-                on_a_screen(&browser, width);
+                browser.on_a_screen(width);
                 for colours in ["none", "active"] {
-                    emulate(&browser, "screen", &[("forced-colors", colours)]);
-                    assert_whole(&browser, width, &format!("{path} at {width} px {name}, forced colours: {colours}"));
+                    browser.emulate("screen", &[("forced-colors", colours)]);
+                    assert_whole(
+                        &browser,
+                        width,
+                        &format!("{path} at {width} px in {browser:?} {name}, forced colours: {colours}"),
+                    );
                 }
             }
-            emulate(&browser, "print", &[]);
-            on_a_screen(&browser, PAPER);
-            assert_whole(&browser, PAPER, &format!("{path} on paper {name}"));
+            browser.emulate("print", &[]);
+            browser.on_a_screen(PAPER);
+            assert_whole(&browser, PAPER, &format!("{path} on paper in {browser:?} {name}"));
         }
     }
 }
@@ -209,7 +201,7 @@ fn pictures() {
         let name = page.replace(['{', '}'], "").trim_start_matches('/').replace(['/', ' '], "-");
         in_every_scheme(&browser, |scheme| {
             for width in [360, 768, 1_280, 1_920] {
-                on_a_screen(&browser, width);
+                browser.on_a_screen(width);
                 let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
                 std::fs::write(file, browser.screenshot()).unwrap();
             }
@@ -247,7 +239,7 @@ fn pictures_of_the_documentation() {
         let metrics = json!({ "width": 1_240, "height": height, "deviceScaleFactor": 1, "mobile": false });
         browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
         for scheme in ["light", "dark"] {
-            emulate(&browser, "screen", &[("prefers-color-scheme", scheme)]);
+            browser.emulate("screen", &[("prefers-color-scheme", scheme)]);
             let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}.png"));
             std::fs::write(file, browser.screenshot()).unwrap();
         }

@@ -73,8 +73,7 @@ fn without_scripts_a_date_can_be_typed_at_once() {
 
 #[test]
 fn typed_text_survives_the_end_of_a_session() {
-    for browser in [Browser::start(), Browser::without_scripts()] {
-        let Some(browser) = browser else { return };
+    for browser in Browser::each().chain(Browser::without_scripts()) {
         let app = TestApp::start();
         app.join(&browser, "Ada", "ada@clinic.example");
         create_key(&browser, "Front desk");
