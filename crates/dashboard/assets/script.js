@@ -43,16 +43,17 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     button.hidden = false;
     button.addEventListener("click", async () => {
         const field = document.getElementById(button.dataset.copy);
-        const message = document.getElementById("copied");
+        const message = document.getElementById(button.dataset.status ?? "copied");
+        const select = () => field.select ? field.select() : getSelection().selectAllChildren(field);
         // Screen readers announce a text only when it changes.
         message.textContent = "";
-        field.select();
+        select();
         let isCopied = true;
         try {
-            await navigator.clipboard.writeText(field.value);
+            await navigator.clipboard.writeText(field.value ?? field.textContent);
         } catch {
             field.focus();
-            field.select();
+            select();
             isCopied = document.execCommand("copy");
         }
         setTimeout(() => { message.textContent = isCopied ? "Copied." : button.dataset.failed; }, 100);

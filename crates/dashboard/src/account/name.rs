@@ -41,6 +41,9 @@ pub(crate) async fn change(
     visitor.assert_own_form(&form.form_token)?;
     let name = form.name.as_str();
     match change_name(accounts.as_ref(), &visitor.signed_in.member, name, &visitor.audit()).await {
+        Ok(()) if name == visitor.signed_in.member.name.as_str() => {
+            Ok(redirect_with_notice(ACCOUNT, "This is the name you already have. Nothing was changed."))
+        }
         Ok(()) => Ok(redirect_with_notice(ACCOUNT, "Your name was changed.")),
         Err(ChangeNameError::Invalid(error)) => {
             let page = NamePage { shell: Shell::new("account", &visitor), name, name_error: Some(error) };

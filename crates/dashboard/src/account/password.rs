@@ -5,7 +5,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    AccountStore, MemberStore, Password, PasswordError, PasswordHasher, PresentedPassword, change_password,
+    AccountStore, ChangePasswordError, MemberStore, Password, PasswordHasher, PresentedPassword, change_password,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -17,12 +17,14 @@ use crate::page::notice::redirect_with_notice;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
+const SAME: &str = "This is the password you already have. Nothing was changed.";
+
 #[derive(Template)]
 #[template(path = "account/password.html")]
 struct PasswordPage {
     shell: Shell,
     email: String,
-    new_password_error: Option<PasswordError>,
+    new_password_error: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -50,12 +52,18 @@ pub(crate) async fn change(
     let new = match Password::new(new.expose()) {
         Ok(new) => new,
         Err(error) => {
-            let page = PasswordPage { new_password_error: Some(error), ..page };
-            return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
+            let error = Some(format!("The new password {error}."));
+            return render(StatusCode::UNPROCESSABLE_ENTITY, &PasswordPage { new_password_error: error, ..page });
         }
     };
     let ports = (accounts.as_ref(), members.as_ref(), hasher.as_ref());
-    change_password(ports, confirmed, &new, edge::random(), &visitor.audit()).await?;
+    match change_password(ports, confirmed, &new, edge::random(), &visitor.audit()).await {
+        Err(ChangePasswordError::Same) => {
+            let error = Some(SAME.to_owned());
+            return render(StatusCode::UNPROCESSABLE_ENTITY, &PasswordPage { new_password_error: error, ..page });
+        }
+        outcome => outcome?,
+    }
     visitor.mail_change(AccountChange::PasswordChanged)?;
     Ok(redirect_with_notice(ACCOUNT, "Your password was changed, and you were signed out everywhere else."))
 }

@@ -8,6 +8,7 @@ use actix_web::web::{Data, Query};
 use csv::{QuoteStyle, Terminator, WriterBuilder};
 use intake_domain::{AuditEntry, AuditLog, EntryPosition, timestamp};
 use intake_edge as edge;
+use time::Date;
 
 use crate::activity::entry::{actor, email, member_id, phrase};
 use crate::activity::filter::Filter;
@@ -44,10 +45,18 @@ pub(crate) async fn download(
             _ => break,
         }
     }
-    let name = format!("attachment; filename=\"activity-{}.csv\"", edge::now().date());
+    let name =
+        format!("attachment; filename=\"{}\"", file_name(&visitor.signed_in.organisation_name, edge::now().date()));
     let mut response = HttpResponse::Ok();
     response.content_type("text/csv; charset=utf-8; header=present").insert_header((CONTENT_DISPOSITION, name));
     Ok(response.body(write(&found).map_err(|error| PageError::Unexpected(error.into()))?))
+}
+
+/// The name of a file that says whose activity is in it, in letters and digits that every system takes.
+fn file_name(organisation: &str, day: Date) -> String {
+    let words = organisation.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words: String = words.map(|word| word.to_ascii_lowercase() + "-").collect();
+    format!("activity-{words}{day}.csv")
 }
 
 fn write(entries: &[AuditEntry]) -> Result<Vec<u8>, csv::Error> {

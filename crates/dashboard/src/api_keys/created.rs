@@ -4,11 +4,11 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
-use intake_domain::{IssuedKey, KeyId, KeyStore, ManageKeysError};
-use intake_http::example_patient;
+use intake_domain::{IssuedKey, KeyFormat, KeyId, KeyStore, ManageKeysError};
 
 use crate::api_keys::filter::Filter;
 use crate::api_keys::own_key;
+use crate::docs::samples::{Sample, samples, settings};
 use crate::page::base_url::{Authority, BaseUrl};
 use crate::page::error::PageError;
 use crate::page::moment::{Moment, exact};
@@ -29,8 +29,9 @@ struct CreatedKeyPage<'a> {
     replaced: Option<Replaced>,
     /// Where to go from here.
     next: &'a str,
-    curl: String,
-    fetch: String,
+    /// What a shell has to know before it runs one of the samples.
+    settings: String,
+    samples: Vec<Sample>,
 }
 
 /// The key that the new one replaces.
@@ -70,9 +71,8 @@ pub(crate) async fn first_use(
 
 impl<'a> CreatedKeyPage<'a> {
     fn new(visitor: &Visitor, made: &'a IssuedKey, next: &'a str) -> Result<Self, PageError> {
-        let url = format!("{}/api/v1/patients/validate", visitor.shared::<BaseUrl>()?.0);
-        let authority = visitor.shared::<Authority>()?.0.as_ref().map(|file| format!(" --cacert {file}"));
-        let (patient, authority) = (example_patient(), authority.unwrap_or_default());
+        let environment = visitor.shared::<KeyFormat>()?.environment();
+        let authority = visitor.shared::<Authority>()?.0.as_deref();
         Ok(Self {
             shell: Shell::new("keys", visitor),
             id: made.id.to_string(),
@@ -81,14 +81,8 @@ impl<'a> CreatedKeyPage<'a> {
             expires_at: made.expires_at.map(exact),
             replaced: None,
             next,
-            curl: format!(
-                "curl {url}{authority} \\\n  -H \"Authorization: Bearer $INTAKE_KEY\" \\\n  -H \"Content-Type: application/json\" \\\n  \
-                 -H \"Idempotency-Key: first-try\" \\\n  -d '{patient}'"
-            ),
-            fetch: format!(
-                "await fetch(\"{url}\", {{\n  method: \"POST\",\n  headers: {{\n    Authorization: `Bearer ${{process.env.INTAKE_KEY}}`,\n    \
-                 \"Content-Type\": \"application/json\",\n    \"Idempotency-Key\": \"first-try\",\n  }},\n  body: JSON.stringify({patient}),\n}});"
-            ),
+            settings: settings(&visitor.shared::<BaseUrl>()?.0, authority),
+            samples: samples(environment),
         })
     }
 }

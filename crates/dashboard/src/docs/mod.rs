@@ -3,6 +3,7 @@
 
 mod markdown;
 mod outline;
+pub(crate) mod samples;
 
 use std::sync::{Arc, OnceLock};
 
@@ -209,6 +210,8 @@ mod tests {
         let (guide, reference) = page.split_once("id=\"api-reference\"").unwrap();
         assert!(reference.contains("https://intake.example/api/v1") && reference.contains("Bearer clinic_live_…"));
         assert!(guide.contains("INTAKE_URL=https://localhost:8443/api/v1") && !guide.contains("intake.example"));
+        // The page of a new key leads there.
+        assert!(guide.contains("id=\"4-send-each-patient-once\""));
     }
 
     #[test]

@@ -207,6 +207,7 @@ impl From<HasherError> for PageError {
 impl From<ChangePasswordError> for PageError {
     fn from(error: ChangePasswordError) -> Self {
         match error {
+            ChangePasswordError::Same => Self::BadForm,
             ChangePasswordError::Hasher(error) => error.into(),
             ChangePasswordError::Store(error) => error.into(),
         }

@@ -16,6 +16,8 @@ const NOT_SAVED: &str = "Nothing has been saved yet. What you typed is still her
 pub(crate) struct Shell {
     pub(crate) page: &'static str,
     pub(crate) member: String,
+    /// On paper, it tells whose account printed the page.
+    pub(crate) email: String,
     pub(crate) organisation: String,
     pub(crate) form_token: String,
     /// What was just done.
@@ -33,6 +35,7 @@ impl Shell {
         Self {
             page,
             member: visitor.signed_in.member.name.to_string(),
+            email: visitor.signed_in.member.email.to_string(),
             organisation: visitor.signed_in.organisation_name.clone(),
             form_token: visitor.form_token(),
             notice: visitor.notice().or_else(|| visitor.draft().map(|_| NOT_SAVED.to_owned())),

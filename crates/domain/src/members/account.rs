@@ -12,7 +12,7 @@ use crate::members::member::{Account, Member, NewMemberLink};
 use crate::members::member_store::MemberStore;
 use crate::members::password::Password;
 use crate::members::presented::PresentedPassword;
-use crate::members::salt::salt_for;
+use crate::members::salt::{salt_for, salt_of};
 use crate::name::{Name, NameError};
 use crate::store_error::StoreError;
 use crate::token::Token;
@@ -51,6 +51,9 @@ pub enum ChangeEmailError {
 /// Why a member's password was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangePasswordError {
+    /// It is the password that the member has.
+    #[error("the password is the same")]
+    Same,
     /// The password was neither hashed nor compared.
     #[error(transparent)]
     Hasher(#[from] HasherError),
@@ -84,8 +87,12 @@ pub async fn change_password(
     salt: [u8; 16],
     audit: &AuditContext,
 ) -> Result<(), ChangePasswordError> {
-    let salt = salt_for(members, &member.member().email, salt).await?;
-    let hash = hasher.hash(Waiter::NewPassword, password, salt).await?;
+    let known = members.credentials(&member.member().email, None).await?;
+    let hash = hasher.hash(Waiter::NewPassword, password, salt_of(&known, salt)).await?;
+    // With one salt, one password has one hash.
+    if known.iter().any(|known| known.account.id == member.member().id && known.password == hash) {
+        return Err(ChangePasswordError::Same);
+    }
     Ok(accounts.change_password(member.member(), &hash, &member.confirm(audit)).await?)
 }
 

@@ -3,7 +3,7 @@
 //! with all of them: the time of a sign-in does not reveal how many there are.
 
 use crate::email_address::EmailAddress;
-use crate::members::member_store::MemberStore;
+use crate::members::member_store::{Credentials, MemberStore};
 use crate::members::password::PasswordHash;
 use crate::store_error::StoreError;
 
@@ -22,6 +22,10 @@ pub(crate) async fn salt_for(
     email: &EmailAddress,
     random: [u8; 16],
 ) -> Result<Salt, StoreError> {
-    let first = members.credentials(email, None).await?.into_iter().next();
-    Ok(first.map_or(Salt::Random(random), |credentials| Salt::Of(credentials.password)))
+    Ok(salt_of(&members.credentials(email, None).await?, random))
+}
+
+/// The same, if these are the accounts with the address.
+pub(crate) fn salt_of(accounts: &[Credentials], random: [u8; 16]) -> Salt {
+    accounts.first().map_or(Salt::Random(random), |first| Salt::Of(first.password.clone()))
 }

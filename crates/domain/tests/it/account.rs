@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use intake_domain::{
-    Action, Actor, ChangeEmailError, ChangeNameError, ConfirmEmailError, ConfirmError, ConfirmOutcome, ConfirmedMember,
-    Credentials, EmailAddress, EmailOutcome, Evidence, Factors, IssueOutcome, IssuePasswordResetError,
-    IssuedPasswordReset, LinkDelivery, MockAccountStore, MockEmailChangeStore, MockMemberStore, MockPasswordHasher,
-    MockPasswordResetStore, MockSessionStore, NameError, NameOutcome, OpenReset, OrganisationId, PASSWORD_RESET_LIFE,
-    PasskeysAtReset, Password, PasswordError, PasswordHash, PasswordResetOutcome, PresentedCode, PresentedPassword,
-    Proof, RecoveryCode, ResetPasswordError, Salt, SignedIn, Token, TotpSecret, Waiter, change_email, change_name,
-    change_password, confirm_by_password, confirm_email_change, issue_password_reset, request_password_reset,
-    reset_password,
+    Action, Actor, ChangeEmailError, ChangeNameError, ChangePasswordError, ConfirmEmailError, ConfirmError,
+    ConfirmOutcome, ConfirmedMember, Credentials, EmailAddress, EmailOutcome, Evidence, Factors, IssueOutcome,
+    IssuePasswordResetError, IssuedPasswordReset, LinkDelivery, MockAccountStore, MockEmailChangeStore,
+    MockMemberStore, MockPasswordHasher, MockPasswordResetStore, MockSessionStore, NameError, NameOutcome, OpenReset,
+    OrganisationId, PASSWORD_RESET_LIFE, PasskeysAtReset, Password, PasswordError, PasswordHash, PasswordResetOutcome,
+    PresentedCode, PresentedPassword, Proof, RecoveryCode, ResetPasswordError, Salt, SignedIn, Token, TotpSecret,
+    Waiter, change_email, change_name, change_password, confirm_by_password, confirm_email_change,
+    issue_password_reset, request_password_reset, reset_password,
 };
 use time::Duration;
 use time::macros::datetime;
@@ -134,6 +134,17 @@ fn a_confirmed_member_changes_the_password_and_the_session_goes_on() {
     confirmed(&signed_in(false), |ada| {
         run(change_password((&accounts, &members(), &hasher), ada, &new, [3; 16], &audit)).unwrap();
     });
+}
+
+#[test]
+fn the_password_that_a_member_has_is_not_changed() {
+    let mut hasher = MockPasswordHasher::new();
+    hasher.expect_hash().times(1).returning(|_, _, _| Ok(hash()));
+    let (new, audit) = (Password::new(NEW_PASSWORD).unwrap(), origin().by(ada().actor()));
+    let refused = confirmed(&signed_in(false), |ada| {
+        run(change_password((&MockAccountStore::new(), &members(), &hasher), ada, &new, [3; 16], &audit))
+    });
+    assert!(matches!(refused, Err(ChangePasswordError::Same)), "{refused:?}");
 }
 
 #[test]

@@ -18,6 +18,18 @@ fn change_password(member: &Member, new: &str) -> Response {
 }
 
 #[test]
+fn the_same_password_or_name_is_no_change() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let elsewhere = Member::signed_in(app.service.client(), &sign_in(&app, PASSWORD));
+    let entries = app.database.count("audit_entries");
+    let same = change_password(&ada, PASSWORD);
+    assert!(same.status == 422 && same.text().contains("This is the password you already have."), "{}", same.text());
+    assert!(ada.follow(&ada.post("/settings/account/name", "name=Ada")).contains("This is the name you already have."));
+    assert_eq!((app.database.count("audit_entries"), elsewhere.get("/settings/account").status), (entries, 200));
+}
+
+#[test]
 fn changing_the_password_ends_all_other_sessions() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
@@ -209,8 +221,8 @@ fn a_reset_link_works_once_ends_every_session_and_leaves_two_step_sign_in_on() {
     assert_eq!(sign_in(&app, NEW_PASSWORD).header("location"), Some("/sign-in/code"), "two steps, as before");
     let activity = grace.get("/settings/activity").text();
     for message in [
-        "<td>Grace <small>grace@clinic.example</small></td><td>created a password reset link for",
-        "<td>Someone</td><td>reset the password of",
+        "<td data-label=\"Who\">Grace <small>grace@clinic.example</small></td><td data-label=\"What\">created a password reset link for",
+        "<td data-label=\"Who\">Someone</td><td data-label=\"What\">reset the password of",
     ] {
         assert!(activity.contains(message), "{activity}");
     }

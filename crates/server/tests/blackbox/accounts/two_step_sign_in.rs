@@ -301,7 +301,11 @@ fn an_operator_lets_a_member_in_who_lost_everything() {
     assert_eq!(response.header("location"), Some("/settings/api-keys"));
     assert_eq!(ada.get("/settings/activity").status, 303, "every session has ended");
     let activity = Member::signed_in(app.service.client(), &response).get("/settings/activity").text();
-    assert!(activity.contains("<td>An operator</td><td>turned off two-step sign-in for"), "{activity}");
+    assert!(
+        activity
+            .contains("<td data-label=\"Who\">An operator</td><td data-label=\"What\">turned off two-step sign-in for"),
+        "{activity}"
+    );
 }
 
 #[test]

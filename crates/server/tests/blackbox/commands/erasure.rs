@@ -64,7 +64,9 @@ fn everything_that_is_stored_is_shown() {
     let recorded = "SELECT concat(action, ' ', actor, subject) FROM audit_entries WHERE action LIKE 'patient%'";
     assert_eq!(app.database.texts(recorded), vec![format!("patient_shown {id}"); 2]);
     let page = app.member("ada@clinic.example").get("/settings/activity?kind=patients").text();
-    let entry = format!("<td>An operator</td><td>viewed patient <strong>{id}</strong></td>");
+    let entry = format!(
+        "<td data-label=\"Who\">An operator</td><td data-label=\"What\">viewed patient <strong>{id}</strong></td>"
+    );
     assert_eq!(page.matches(&entry).count(), 2, "{page}");
 }
 

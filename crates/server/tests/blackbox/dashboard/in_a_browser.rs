@@ -12,69 +12,71 @@ const ENTER: &str = "\u{E007}";
 
 #[test]
 fn a_member_joins_and_makes_uses_and_revokes_a_key() {
-    let Some(browser) = Browser::start() else { return };
-    let app = TestApp::start();
-    app.join(&browser, "Ada Lovelace", "ada@clinic.example");
-    browser.wait_for("No API keys yet.");
+    for browser in Browser::each() {
+        let app = TestApp::start();
+        app.join(&browser, "Ada Lovelace", "ada@clinic.example");
+        browser.wait_for("No API keys yet.");
 
-    let key = create_key(&browser, "Front desk");
-    browser.press("Copy");
-    browser.wait_for("Copied.");
-    browser.wait_for("Waiting for the first request");
-    assert!(browser.text().contains(&format!("curl {}", app.url("/api/v1/patients/validate"))));
-    assert_eq!(app.service.create(&key, &patient()).status, 201);
-    browser.wait_for("First request received.");
+        let key = create_key(&browser, "Front desk");
+        browser.press("Copy");
+        browser.wait_for("Copied.");
+        browser.wait_for("Waiting for the first request");
+        assert!(browser.text().contains(&format!("INTAKE_URL={}", app.url("/api/v1"))));
+        assert_eq!(app.service.create(&key, &patient()).status, 201);
+        browser.wait_for("First request received.");
 
-    browser.press("Done");
-    browser.wait_for("Front desk");
-    let list = browser.text();
-    assert!(list.contains(&format!("intake_demo_…{}", key.hint())), "{list}");
-    assert!(list.contains("by Ada Lovelace") && list.contains("Active"), "{list}");
-    assert!(!list.contains(key.expose()));
-    browser.press("Revoke");
-    browser.wait_for("Revoke “Front desk”?");
-    browser.press("Revoke key");
-    browser.wait_for("Revoked");
-    assert_unauthorised(&app.service.create(&key, &patient()));
-    assert!(!browser.has("Revoke"), "a revoked key cannot be revoked again");
+        browser.press("Done");
+        browser.wait_for("Front desk");
+        let list = browser.text();
+        assert!(list.contains(&format!("intake_demo_…{}", key.hint())), "{list}");
+        assert!(list.contains("by Ada Lovelace") && list.contains("Active"), "{list}");
+        assert!(!list.contains(key.expose()));
+        browser.press("Revoke");
+        browser.wait_for("Revoke “Front desk”?");
+        browser.press("Revoke key");
+        browser.wait_for("Revoked");
+        assert_unauthorised(&app.service.create(&key, &patient()));
+        assert!(!browser.has("Revoke"), "a revoked key cannot be revoked again");
 
-    browser.press("Activity");
-    for line in ["created the key Front desk", "revoked the key Front desk", "joined as ada@clinic.example"] {
-        browser.wait_for(line);
+        browser.press("Activity");
+        for line in ["created the key Front desk", "revoked the key Front desk", "joined as ada@clinic.example"] {
+            browser.wait_for(line);
+        }
+        browser.press("Sign out");
+        browser.wait_for("Sign in");
+        browser.open(&app.url("/settings/api-keys"));
+        browser.wait_for("Email");
+        assert!(browser.url().ends_with("/sign-in"));
     }
-    browser.press("Sign out");
-    browser.wait_for("Sign in");
-    browser.open(&app.url("/settings/api-keys"));
-    browser.wait_for("Email");
-    assert!(browser.url().ends_with("/sign-in"));
 }
 
 #[test]
 fn a_key_is_replaced_without_a_gap() {
-    let Some(browser) = Browser::start() else { return };
-    let app = TestApp::start();
-    app.join(&browser, "Ada", "ada@clinic.example");
-    let old = create_key(&browser, "Front desk");
-    browser.press("Done");
-    browser.press("Replace");
-    browser.wait_for("Replace “Front desk”");
-    let _ = browser.run("document.getElementById('ends-after').value = 'now'");
-    browser.press("Create replacement");
-    browser.wait_for("won't be shown again");
-    let new = shown_key(&browser);
-    browser.press("Done");
-    browser.wait_for("Still works until its replacement is first used");
-    browser.wait_for("Replacement – not used yet");
-    assert!(browser.text().matches("Replace\n").count() <= 1, "the old one has its replacement already");
-    assert_eq!(app.service.create(&old, &patient()).status, 201, "good until the new one is used");
+    for browser in Browser::each() {
+        let app = TestApp::start();
+        app.join(&browser, "Ada", "ada@clinic.example");
+        let old = create_key(&browser, "Front desk");
+        browser.press("Done");
+        browser.press("Replace");
+        browser.wait_for("Replace “Front desk”");
+        let _ = browser.run("document.getElementById('ends-after').value = 'now'");
+        browser.press("Create replacement");
+        browser.wait_for("won't be shown again");
+        let new = shown_key(&browser);
+        browser.press("Done");
+        browser.wait_for("Still works until its replacement is first used");
+        browser.wait_for("Replacement – not used yet");
+        assert!(browser.text().matches("Replace\n").count() <= 1, "the old one has its replacement already");
+        assert_eq!(app.service.create(&old, &patient()).status, 201, "good until the new one is used");
 
-    assert_eq!(app.service.create(&new, &patient()).status, 201);
-    wait_for("the old key's end", || app.service.create(&old, &patient()).status == 401);
-    assert_eq!(app.service.create(&new, &patient()).status, 201);
-    browser.open(&app.url("/settings/api-keys"));
-    browser.wait_for("Expired");
-    browser.press("Activity");
-    browser.wait_for("created a replacement for the key Front desk");
+        assert_eq!(app.service.create(&new, &patient()).status, 201);
+        wait_for("the old key's end", || app.service.create(&old, &patient()).status == 401);
+        assert_eq!(app.service.create(&new, &patient()).status, 201);
+        browser.open(&app.url("/settings/api-keys"));
+        browser.wait_for("Expired");
+        browser.press("Activity");
+        browser.wait_for("created a replacement for the key Front desk");
+    }
 }
 
 #[test]
@@ -293,7 +295,7 @@ fn an_invitation_is_good_once() {
 
 #[test]
 fn members_invite_and_remove_each_other_and_the_last_one_stays() {
-    let Some((ada, grace)) = Browser::start().zip(Browser::start()) else { return };
+    let Some((ada, grace)) = Browser::firefox().zip(Browser::start()) else { return };
     let app = TestApp::start();
     app.join(&ada, "Ada", "ada@clinic.example");
     ada.press("Members");
@@ -327,23 +329,24 @@ fn members_invite_and_remove_each_other_and_the_last_one_stays() {
 
 #[test]
 fn a_key_can_be_made_with_the_keyboard_alone() {
-    let Some(browser) = Browser::start() else { return };
-    let app = TestApp::start();
-    app.join(&browser, "Ada", "ada@clinic.example");
-    let focused = || browser.run("return document.activeElement.textContent.trim() || document.activeElement.name");
-    for _ in 0..20 {
-        if focused() == "Create API key" {
-            break;
+    for browser in Browser::each() {
+        let app = TestApp::start();
+        app.join(&browser, "Ada", "ada@clinic.example");
+        let focused = || browser.run("return document.activeElement.textContent.trim() || document.activeElement.name");
+        for _ in 0..20 {
+            if focused() == "Create API key" {
+                break;
+            }
+            browser.keys(TAB);
         }
-        browser.keys(TAB);
+        assert_eq!(focused(), "Create API key");
+        browser.keys(ENTER);
+        browser.wait_for("Where the key will be used");
+        assert_eq!(focused(), "name", "the first field has the focus");
+        browser.keys(&format!("By keyboard{ENTER}"));
+        browser.wait_for("won't be shown again");
+        assert!(shown_key(&browser).expose().starts_with("intake_demo_"));
     }
-    assert_eq!(focused(), "Create API key");
-    browser.keys(ENTER);
-    browser.wait_for("Where the key will be used");
-    assert_eq!(focused(), "name", "the first field has the focus");
-    browser.keys(&format!("By keyboard{ENTER}"));
-    browser.wait_for("won't be shown again");
-    assert!(shown_key(&browser).expose().starts_with("intake_demo_"));
 }
 
 #[test]
@@ -354,8 +357,8 @@ fn everything_works_without_scripts() {
     let key = create_key(&browser, "Plain");
     assert!(!browser.text().contains("Waiting for the first request"), "nothing waits");
     let copies =
-        browser.run("return [...document.querySelectorAll('[data-copy]')].map((one) => one.getClientRects().length)");
-    assert_eq!(copies, json!([0]), "what does nothing is not shown");
+        browser.run("return [...document.querySelectorAll('[data-copy]')].some((one) => one.getClientRects().length)");
+    assert_eq!(copies, json!(false), "what does nothing is not shown");
     assert_eq!(app.service.create(&key, &patient()).status, 201);
     browser.press("Done");
     browser.press("Revoke");

@@ -14,6 +14,7 @@ mod mails;
 mod moments;
 mod notices;
 pub(crate) mod pages;
+mod samples;
 mod typed_input;
 mod unused_keys;
 mod way_back;

@@ -62,10 +62,42 @@ fn recovery_codes_can_be_downloaded_and_printed_with_and_without_scripts() {
         });
         assert!(browser.text().contains("Your recovery codes"), "the page is still there");
 
-        browser.tell("Emulation.setEmulatedMedia", &json!({ "media": "print" }));
+        browser.emulate("print", &[]);
         let printed = "const codes = document.getElementById('codes');
              const shown = (one) => one.getClientRects().length > 0;
              return [codes.scrollHeight <= codes.clientHeight + 1, [...document.querySelectorAll('button, .button, nav')].some(shown)]";
         wait_for("all of the codes, and no buttons", || browser.run(printed) == json!([true, false]));
     }
+}
+
+#[test]
+fn a_list_is_printed_as_a_table_that_says_who_printed_it() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    create_key(&browser, "Front desk");
+    browser.on_a_screen(718);
+    for path in ["/settings/api-keys", "/settings/activity", "/settings/members"] {
+        browser.open(&app.url(path));
+        browser.emulate("print", &[]);
+        let _ = browser.run("dispatchEvent(new Event('beforeprint'))");
+        let display = browser.run("return getComputedStyle(document.querySelector('tbody tr')).display");
+        assert_eq!(display, "table-row", "{path}");
+        let text = browser.text();
+        assert!(
+            text.contains("Test Clinic · Ada, ada@clinic.example · ") && !text.contains("Revoke"),
+            "{path}: {text}"
+        );
+    }
+}
+
+#[test]
+fn an_entry_on_a_phone_names_its_parts() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    browser.on_a_screen(360);
+    browser.open(&app.url("/settings/activity"));
+    let labels = "return [...document.querySelector('tbody tr').cells].map((cell) => getComputedStyle(cell, '::before').content)";
+    assert_eq!(browser.run(labels), json!(["\"When: \"", "\"Who: \"", "\"What: \"", "\"IP address: \""]));
 }

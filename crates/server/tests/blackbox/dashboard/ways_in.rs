@@ -90,6 +90,6 @@ fn the_sample_names_the_certificate_where_it_is() {
     let form = ada.get("/settings/api-keys/new").text();
     let id = crate::fixtures::between(&form, "name=\"id\" value=\"", "\"");
     let page = ada.post("/settings/api-keys", &format!("id={id}&name=Desk")).text();
-    let file = crate::fixtures::between(&page, "--cacert ", " ");
+    let file = crate::fixtures::between(&page, "export CURL_CA_BUNDLE=", " ");
     assert!(file.starts_with('/') && std::path::Path::new(&file).is_file(), "{file}");
 }
