@@ -18,7 +18,9 @@ CREATE TABLE organisations (
     second_factor_required boolean NOT NULL DEFAULT false,
     -- When an operator suspended the organisation, or closed it for good.
     suspended_at timestamptz,
-    closed_at timestamptz
+    closed_at timestamptz,
+    -- The most days for which a key may be made. NULL: no limit.
+    key_days_max integer
 );
 
 CREATE TABLE api_keys (

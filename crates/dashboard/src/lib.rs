@@ -16,9 +16,9 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use intake_domain::{
-    AccountStore, AllowedNetworksStore, AuditLog, EmailChangeStore, InvitationStore, KeyActivity, KeyFormat, KeyStore,
-    MemberStore, PasskeyStore, PasswordHasher, PasswordResetStore, RelyingParty, SecondFactorStore, SessionStore,
-    Signatures,
+    AccountStore, AllowedNetworksStore, AuditLog, EmailChangeStore, InvitationStore, KeyActivity, KeyAgeStore,
+    KeyFormat, KeyStore, MemberStore, PasskeyStore, PasswordHasher, PasswordResetStore, RelyingParty,
+    SecondFactorStore, SessionStore, Signatures,
 };
 use intake_http::TrustedProxies;
 
@@ -34,8 +34,8 @@ pub use metrics::write_metrics;
 
 use docs::Documentation;
 use members::{
-    invitation, invite, list as member_list, member, remove, reset_password as member_reset, role, two_step_sign_in,
-    withdraw_invitation,
+    invitation, invite, key_age, list as member_list, member, remove, reset_password as member_reset, role,
+    two_step_sign_in, withdraw_invitation,
 };
 use page::base_url::{Authority, BaseUrl};
 use page::error::PageError;
@@ -51,6 +51,8 @@ pub struct Dashboard {
     pub keys: Arc<dyn KeyStore>,
     /// The networks from which keys are accepted.
     pub allowed_networks: Arc<dyn AllowedNetworksStore>,
+    /// The maximum age of keys.
+    pub key_age: Arc<dyn KeyAgeStore>,
     /// How requests with the keys were answered.
     pub activity: Arc<dyn KeyActivity>,
     /// Members of organisations.
@@ -94,7 +96,7 @@ impl Dashboard {
         let documentation = Documentation::new(&self.base_url, &self.format);
         let documentation = Data::new(documentation);
         let (keys, activity) = (Data::from(self.keys), Data::from(self.activity));
-        let networks = Data::from(self.allowed_networks);
+        let (networks, key_age) = (Data::from(self.allowed_networks), Data::from(self.key_age));
         let (members, invitations) = (Data::from(self.members), Data::from(self.invitations));
         let (accounts, email_changes) = (Data::from(self.accounts), Data::from(self.email_changes));
         let (resets, factors) = (Data::from(self.password_resets), Data::from(self.second_factors));
@@ -110,6 +112,7 @@ impl Dashboard {
             let pages = pages()
                 .app_data(keys.clone())
                 .app_data(networks.clone())
+                .app_data(key_age.clone())
                 .app_data(activity.clone())
                 .app_data(members.clone())
                 .app_data(invitations.clone())
@@ -182,6 +185,8 @@ fn pages() -> Scope {
         .route("/settings/api-keys/{key}/replace", web::post().to(replace::submit))
         .route("/settings/members", web::get().to(member_list::page))
         .route("/settings/members", web::post().to(invite::invite))
+        .route("/settings/members/key-age", web::get().to(key_age::page))
+        .route("/settings/members/key-age", web::post().to(key_age::limit))
         .route("/settings/members/require-two-step-sign-in", web::get().to(two_step_sign_in::confirm_require))
         .route("/settings/members/require-two-step-sign-in", web::post().to(two_step_sign_in::require))
         .route(

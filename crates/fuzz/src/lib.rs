@@ -163,6 +163,7 @@ fn sessions() -> Arc<dyn SessionStore> {
             organisation_name,
             has_second_factor: false,
             is_second_factor_required: false,
+            key_age_max: None,
             is_second_factor_required_elsewhere: false,
             is_in_several: false,
             confirmed_at: None,

@@ -15,6 +15,7 @@ diesel::table! {
         second_factor_required -> Bool,
         suspended_at -> Nullable<Timestamptz>,
         closed_at -> Nullable<Timestamptz>,
+        key_days_max -> Nullable<Integer>,
     }
 }
 

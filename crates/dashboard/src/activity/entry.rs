@@ -110,6 +110,7 @@ fn known(action: Action) -> &'static str {
         Action::KeyPaused => "paused the key",
         Action::KeyResumed => "resumed the key",
         Action::KeyNetworksChanged => "changed the allowed networks of the key",
+        Action::KeyAgeLimited => "changed the maximum key age of",
         Action::KeyRenamed => "renamed the key",
         Action::KeyMarkCleared => "cleared the warning that it was sent unencrypted from the key",
         Action::KeyNoted => "changed the note about the key",

@@ -1,7 +1,7 @@
 //! How long a key lasts, as chosen in a form: a number of days, up to a day, or without an end. A day counts to its end
 //! where the visitor is, as far as the visitor's script says where that is.
 
-use intake_domain::KeyRecord;
+use intake_domain::{KeyAge, KeyRecord};
 use serde::Deserialize;
 use time::{Date, Duration, OffsetDateTime, UtcOffset};
 
@@ -10,7 +10,9 @@ use crate::page::draft::Draft;
 use crate::page::moment::here;
 
 /// A year, so that a key which everybody has forgotten ends by itself.
-const USUAL: &str = "365";
+const USUAL: i64 = 365;
+/// What is offered.
+const NUMBERS: [i64; 3] = [30, 90, USUAL];
 
 /// What was chosen.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -29,10 +31,12 @@ pub(crate) struct Expiry {
 /// The part of a form that asks for it.
 pub(crate) struct ExpiryFields {
     /// Value, text, and whether it is chosen.
-    pub(crate) choices: Vec<(&'static str, String, bool)>,
+    pub(crate) choices: Vec<(String, String, bool)>,
     pub(crate) date: String,
     pub(crate) date_type: &'static str,
-    pub(crate) error: Option<&'static str>,
+    /// The longest time that the organisation allows, and the last day that the date control offers.
+    pub(crate) limit: Option<(KeyAge, Date)>,
+    pub(crate) error: Option<String>,
 }
 
 impl Expiry {
@@ -41,12 +45,21 @@ impl Expiry {
         Self { lasts: draft.field("lasts"), expires: draft.field("expires"), utc_offset: String::new() }
     }
 
-    /// When a key made now ends. None: never.
+    /// When a key made now ends, for an organisation that may limit the age of its keys. None: never.
     pub(crate) fn end(
         &self,
         now: OffsetDateTime,
         old: Option<&KeyRecord>,
-    ) -> Result<Option<OffsetDateTime>, &'static str> {
+        age: Option<KeyAge>,
+    ) -> Result<Option<OffsetDateTime>, String> {
+        let end = self.chosen_end(now, old)?;
+        match age {
+            Some(age) if !age.allows(now, end) => Err(format!("Keys of your organisation must expire within {age}.")),
+            _ => Ok(end),
+        }
+    }
+
+    fn chosen_end(&self, now: OffsetDateTime, old: Option<&KeyRecord>) -> Result<Option<OffsetDateTime>, &'static str> {
         let here = here(&self.utc_offset);
         let today = now.to_offset(here).date();
         if !self.expires.is_empty() && !["", "date"].contains(&self.lasts.as_str()) {
@@ -74,21 +87,36 @@ impl Expiry {
         day::parse(&self.expires).ok_or(day::NO_DAY)
     }
 
-    /// The fields of the form, with what was chosen.
-    pub(crate) fn fields(&self, old: Option<&KeyRecord>, error: Option<&'static str>) -> ExpiryFields {
-        let same =
-            old.and_then(KeyRecord::days).map(|days| ("same", format!("Same as the old key ({})", in_days(days))));
-        let usual = [("30", "After 30 days"), ("90", "After 90 days"), ("365", "After 365 days")];
-        let others = [("date", "On a date"), ("never", "Never")];
-        let usual_choice = match (old, &same) {
-            (Some(_), Some(_)) => "same",
-            (Some(_), None) => "never",
-            (None, _) => USUAL,
+    /// The fields of the form, with what was chosen, for an organisation that may limit the age of its keys.
+    pub(crate) fn fields(
+        &self,
+        old: Option<&KeyRecord>,
+        age: Option<KeyAge>,
+        error: Option<String>,
+        now: OffsetDateTime,
+    ) -> ExpiryFields {
+        let is_allowed = |days: i64| age.is_none_or(|age| days <= age.days().into());
+        let same = old.and_then(KeyRecord::days).filter(|days| is_allowed(*days));
+        let mut numbers: Vec<i64> = NUMBERS.into_iter().filter(|days| is_allowed(*days)).collect();
+        numbers.extend(age.map(|age| age.days().into()).filter(|days| !numbers.contains(days)));
+        let usual_choice = match (old, same, age) {
+            (Some(_), Some(_), _) => "same".to_owned(),
+            (Some(_), None, None) => "never".to_owned(),
+            (Some(_), None, Some(age)) => age.days().to_string(),
+            (None, ..) => {
+                numbers.iter().max().map(i64::to_string).filter(|_| !is_allowed(USUAL)).unwrap_or(USUAL.to_string())
+            }
         };
-        let chosen = if self.lasts.is_empty() { usual_choice } else { &self.lasts };
-        let all = same.into_iter().chain(usual.into_iter().chain(others).map(|(value, text)| (value, text.to_owned())));
-        let choices = all.map(|(value, text)| (value, text, value == chosen)).collect();
-        ExpiryFields { choices, date: self.expires.clone(), date_type: day::field_type(&self.expires), error }
+        let chosen = if self.lasts.is_empty() { &usual_choice } else { &self.lasts };
+        let same = same.map(|days| ("same".to_owned(), format!("Same as the old key ({})", in_days(days))));
+        let numbers = numbers.into_iter().map(|days| (days.to_string(), format!("After {}", in_days(days))));
+        let never = age.is_none().then_some(("never", "Never"));
+        let others = [("date", "On a date")].into_iter().chain(never);
+        let others = others.map(|(value, text)| (value.to_owned(), text.to_owned()));
+        let all = same.into_iter().chain(numbers).chain(others);
+        let choices = all.map(|(value, text)| (value.clone(), text, value == *chosen)).collect();
+        let limit = age.map(|age| (age, (now + Duration::days(age.days().into())).date()));
+        ExpiryFields { choices, date: self.expires.clone(), date_type: day::field_type(&self.expires), limit, error }
     }
 }
 
@@ -106,7 +134,7 @@ mod tests {
 
     fn chosen(lasts: &str, expires: &str, utc_offset: &str) -> Result<Option<OffsetDateTime>, &'static str> {
         let expiry = Expiry { lasts: lasts.to_owned(), expires: expires.to_owned(), utc_offset: utc_offset.to_owned() };
-        expiry.end(NOW, None)
+        expiry.chosen_end(NOW, None)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{KeyFormat, KeyRecord, KeyStatus, KeyStore, KeySuccessor, MemberStore};
+use intake_domain::{KeyAge, KeyFormat, KeyRecord, KeyStatus, KeyStore, KeySuccessor, MemberStore};
 use intake_edge as edge;
 use time::{Duration, OffsetDateTime};
 
@@ -60,6 +60,8 @@ pub(crate) struct KeyRow {
     pub(crate) replacement: Option<&'static str>,
     pub(crate) can_be_replaced: bool,
     pub(crate) must_be_replaced: bool,
+    /// The time that the organisation allows, if the key works longer.
+    pub(crate) too_long: Option<KeyAge>,
     /// When the key expires, if that is soon.
     pub(crate) expires_soon_at: Option<Moment>,
     pub(crate) is_over: bool,
@@ -81,7 +83,7 @@ pub(crate) async fn page(
     let found = keys.search(visitor.organisation(), &filter.search_at(now), now).await?;
     let page = KeysPage {
         shell: Shell::new("keys", &visitor),
-        keys: found.keys.iter().map(|key| KeyRow::new(key, &format, now)).collect(),
+        keys: found.keys.iter().map(|key| KeyRow::new(key, &format, visitor.signed_in.key_age_max, now)).collect(),
         total: found.total,
         first_steps: first_steps(&request, &visitor, &found, members.as_ref()).await?,
         base_url: &base.0,
@@ -93,7 +95,7 @@ pub(crate) async fn page(
 }
 
 impl KeyRow {
-    pub(crate) fn new(key: &KeyRecord, format: &KeyFormat, now: OffsetDateTime) -> Self {
+    pub(crate) fn new(key: &KeyRecord, format: &KeyFormat, age: Option<KeyAge>, now: OffsetDateTime) -> Self {
         let (status, status_class, status_at) = match key.status(now) {
             KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(exact(at))),
             KeyStatus::Suspended(at) => ("Suspended", "expired", Some(exact(at))),
@@ -136,6 +138,7 @@ impl KeyRow {
             replacement,
             can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
             must_be_replaced: key.must_be_replaced(now),
+            too_long: age.filter(|age| !is_over && !age.allows(key.created_at, key.expires_at)),
             expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= SOON).map(relative),
             is_over,
         }

@@ -79,6 +79,7 @@ impl From<ManageKeysError> for PageError {
                 Self::BadForm
             }
             ManageKeysError::OrganisationSuspended(_) => Self::OrganisationSuspended,
+            ManageKeysError::TooLong(_) => Self::KeyTooLong,
             ManageKeysError::TooManyKeys => Self::TooManyKeys,
             ManageKeysError::TooManyToday => Self::TooManyKeysToday,
             ManageKeysError::Store(error) => error.into(),

@@ -63,7 +63,8 @@ pub(crate) async fn page(own: OwnKey) -> Result<HttpResponse, PageError> {
     }
     let new_id = KeyId::new(now, edge::random()).to_string();
     let draft = visitor.draft();
-    let expiry = draft.as_ref().map(Expiry::of_draft).unwrap_or_default().fields(Some(old), None);
+    let expiry = draft.as_ref().map(Expiry::of_draft).unwrap_or_default();
+    let expiry = expiry.fields(Some(old), visitor.signed_in.key_age_max, None, now);
     let chosen = draft.map_or_else(|| USUAL_CHOICE.to_owned(), |draft| draft.field("ends_after"));
     render(StatusCode::OK, &ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, &chosen, expiry))
 }
@@ -76,14 +77,14 @@ pub(crate) async fn submit(
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key: old, filter } = &own;
     visitor.assert_own_form(&form.form_token)?;
-    let audit = visitor.audit();
+    let (audit, age) = (visitor.audit(), visitor.signed_in.key_age_max);
     let choice = CHOICES.iter().find(|(value, ..)| *value == form.ends_after);
     let &(chosen, stops, ends_after) = choice.ok_or(PageError::BadForm)?;
     let ReplaceForm { id: new_id, expiry, .. } = form.into_inner();
-    let expires_at = match expiry.end(audit.at, Some(old)) {
+    let expires_at = match expiry.end(audit.at, Some(old), age) {
         Ok(expires_at) => expires_at,
         Err(error) => {
-            let fields = expiry.fields(Some(old), Some(error));
+            let fields = expiry.fields(Some(old), age, Some(error), audit.at);
             let page = ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, chosen, fields);
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }

@@ -105,7 +105,7 @@ pub(crate) async fn page(
         list,
         fields: filter.fields(),
         query: filter.query(),
-        key: KeyRow::new(&key, &format, now),
+        key: KeyRow::new(&key, &format, visitor.signed_in.key_age_max, now),
         accepted: total(true),
         refused: total(false),
         days,

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use askama::Template;
-use intake_domain::{InvitationStore, MemberId, MemberRecord, MemberStore, OpenInvitation, Role};
+use intake_domain::{InvitationStore, KeyAge, MemberId, MemberRecord, MemberStore, OpenInvitation, Role};
 use intake_edge as edge;
 
 use crate::mails::Mails;
@@ -28,6 +28,7 @@ struct MembersPage {
     members: Vec<MemberRow>,
     invitations: Vec<InvitationRow>,
     is_second_factor_required: bool,
+    key_age_max: Option<KeyAge>,
     alert: Option<String>,
     are_mailed: bool,
     invite: InviteFields,
@@ -93,6 +94,7 @@ pub(crate) async fn show_list(
         members: found.into_iter().map(|member| MemberRow::new(member, me)).collect(),
         invitations: open.into_iter().map(InvitationRow::from).collect(),
         is_second_factor_required: visitor.signed_in.is_second_factor_required,
+        key_age_max: visitor.signed_in.key_age_max,
         alert,
         are_mailed: visitor.shared::<Mails>()?.are_sent(),
         invite,

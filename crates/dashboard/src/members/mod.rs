@@ -10,6 +10,7 @@ use crate::page::visitor::{Administrator, Auditor, Found, Visitor};
 
 pub(crate) mod invitation;
 pub(crate) mod invite;
+pub(crate) mod key_age;
 pub(crate) mod list;
 pub(crate) mod member;
 pub(crate) mod remove;

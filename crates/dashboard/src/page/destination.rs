@@ -82,7 +82,9 @@ impl Destination {
 pub(crate) fn form_of(path: &str) -> Option<&str> {
     match path {
         "/settings/api-keys" => Some("/settings/api-keys/new"),
-        "/settings/members" | "/settings/account/name" | "/settings/account/email" => Some(path),
+        "/settings/members" | "/settings/members/key-age" | "/settings/account/name" | "/settings/account/email" => {
+            Some(path)
+        }
         _ => {
             let (_, page) = path.strip_prefix("/settings/api-keys/")?.split_once('/')?;
             matches!(page, "networks" | "note" | "rename" | "replace").then_some(path)

@@ -21,7 +21,7 @@ const LIFE: Duration = Duration::minutes(15);
 /// A longer body holds more than these fields.
 const BODY_MAX: usize = 16 * 1024;
 /// The fields that are kept.
-const FIELDS: [&str; 8] = ["email", "ends_after", "expires", "lasts", "name", "networks", "note", "role"];
+const FIELDS: [&str; 9] = ["days", "email", "ends_after", "expires", "lasts", "name", "networks", "note", "role"];
 
 /// The page shows the draft: its answer removes the cookie.
 struct Shown;

@@ -51,6 +51,8 @@ pub(crate) enum PageError {
     AlreadyInLine,
     /// The link that confirms an address is unknown, has expired, or was used or replaced.
     NoEmailChange,
+    /// The key would work for longer than the organisation allows.
+    KeyTooLong,
     /// The organisation made as many keys within a day as it may.
     TooManyKeysToday,
     /// The service has more work than it accepts.
@@ -154,6 +156,11 @@ impl PageError {
                 "Your organisation is suspended",
                 "All of its keys are refused, and no key can be created, until the operator of this service resumes it. \
                  Nothing is lost. Ask the operator why.",
+            ),
+            Self::KeyTooLong => (
+                StatusCode::CONFLICT,
+                "The key must expire sooner",
+                "Your organisation limits how long keys work. Go back, and choose an earlier date.",
             ),
             Self::TooManyKeys => (
                 StatusCode::CONFLICT,

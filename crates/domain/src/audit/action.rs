@@ -127,6 +127,8 @@ actions! {
     KeyResumed = "key_resumed",
     /// The networks from which a key is accepted were changed: the subject is its name, the old and the new ones.
     KeyNetworksChanged = "key_networks_changed",
+    /// The maximum age of an organisation's keys was changed: the subject is its name, the old and the new age.
+    KeyAgeLimited = "key_age_limited",
     /// A key was renamed: the subject is the old name and the new one.
     KeyRenamed = "key_renamed",
     /// The note about a key was changed.

@@ -54,6 +54,7 @@ impl Action {
             | Self::KeyPaused
             | Self::KeyResumed
             | Self::KeyNetworksChanged
+            | Self::KeyAgeLimited
             | Self::KeyRenamed
             | Self::KeyNoted
             | Self::KeyMarkCleared => ActionKind::Keys,

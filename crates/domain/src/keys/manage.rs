@@ -7,6 +7,7 @@ use crate::ids::{KeyId, OrganisationId};
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::allowed_networks_store::AllowedNetworksStore;
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
+use crate::keys::key_age::KeyAge;
 use crate::keys::record::KeyRecord;
 use crate::keys::store::{
     ACTIVE_KEYS_MAX, AddKeyOutcome, ChangeKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey,
@@ -64,6 +65,9 @@ pub enum ManageKeysError {
     /// No key has this id.
     #[error("there is no key {0}")]
     NoSuchKey(KeyId),
+    /// The key would work for longer than the organisation lets its keys work.
+    #[error("keys of this organisation must expire within {0}")]
+    TooLong(KeyAge),
     /// The request was sent before: its key was shown then, and cannot be shown again.
     #[error("the key was made already")]
     AlreadyMade,
@@ -110,6 +114,7 @@ pub async fn create_key(
         AddKeyOutcome::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
         AddKeyOutcome::OrganisationSuspended => Err(ManageKeysError::OrganisationSuspended(organisation_id)),
         AddKeyOutcome::OrganisationClosed => Err(ManageKeysError::OrganisationClosed(organisation_id)),
+        AddKeyOutcome::TooLong(age) => Err(ManageKeysError::TooLong(age)),
         AddKeyOutcome::NothingToReplace => Err(ManageKeysError::NothingToReplace),
         AddKeyOutcome::TooMany => Err(ManageKeysError::TooManyKeys),
         AddKeyOutcome::TooManyToday => Err(ManageKeysError::TooManyToday),

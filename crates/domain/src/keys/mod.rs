@@ -8,6 +8,7 @@ pub(crate) mod api_key;
 pub(crate) mod check;
 pub(crate) mod client;
 pub(crate) mod expiring;
+pub(crate) mod key_age;
 pub(crate) mod manage;
 pub(crate) mod organisation;
 pub(crate) mod record;
@@ -23,6 +24,7 @@ pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySe
 pub use check::{Caller, KeyCheck, KeyHolder, KeyRefusal};
 pub use client::{ClientProgram, KeyClient};
 pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey};
+pub use key_age::KeyAge;
 pub use manage::{
     IssuedKey, KeyRequest, ManageKeysError, allow_networks, clear_sent_in_clear, create_key, list_keys, pause_key,
     resume_key, revoke_key,

@@ -3,6 +3,7 @@
 use time::OffsetDateTime;
 
 use crate::ids::OrganisationId;
+use crate::keys::key_age::KeyAge;
 use crate::name::Name;
 
 /// A tenant of the service, to be stored.
@@ -25,4 +26,6 @@ pub struct OrganisationRecord {
     pub suspended_at: Option<OffsetDateTime>,
     /// When it was closed, for good; none: it is open.
     pub closed_at: Option<OffsetDateTime>,
+    /// The longest time for which its keys may be made.
+    pub key_age_max: Option<KeyAge>,
 }

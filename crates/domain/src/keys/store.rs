@@ -9,6 +9,7 @@ use crate::key_note::KeyNote;
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::api_key::KeyDigest;
 use crate::keys::expiring::ExpiringKey;
+use crate::keys::key_age::KeyAge;
 use crate::keys::record::KeyRecord;
 use crate::keys::search::{KeyPage, KeySearch};
 use crate::name::Name;
@@ -67,6 +68,8 @@ pub enum AddKeyOutcome {
     OrganisationSuspended,
     /// The organisation is closed.
     OrganisationClosed,
+    /// The key would work for longer than the organisation lets its keys work.
+    TooLong(KeyAge),
     /// The key to be replaced is not an active one of the organisation.
     NothingToReplace,
     /// The organisation has [`ACTIVE_KEYS_MAX`] active keys.

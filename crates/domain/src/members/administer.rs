@@ -3,7 +3,9 @@
 
 use crate::audit::action::AuditContext;
 use crate::ids::MemberId;
+use crate::keys::key_age::KeyAge;
 use crate::members::confirmation::ConfirmedMember;
+use crate::members::key_age_store::{KeyAgeStore, LimitAgeOutcome};
 use crate::members::member_store::{MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};
 use crate::members::role::Role;
 use crate::store_error::StoreError;
@@ -37,4 +39,14 @@ pub async fn require_second_factor(
     audit: &AuditContext,
 ) -> Result<RequireOutcome, StoreError> {
     members.require_second_factor(administrator.organisation(), is_required, &administrator.confirm(audit)).await
+}
+
+/// Decides how long keys of the administrator's organisation may work.
+pub async fn limit_key_age(
+    keys: &dyn KeyAgeStore,
+    administrator: ConfirmedMember<'_>,
+    age: Option<KeyAge>,
+    audit: &AuditContext,
+) -> Result<LimitAgeOutcome, StoreError> {
+    keys.limit_key_age(administrator.organisation(), age, &administrator.confirm(audit)).await
 }

@@ -13,7 +13,8 @@ use crate::members::passkey::{Challenge, PasskeyAssertion, RelyingParty, Signatu
 use crate::members::passkey_store::PasskeyStore;
 use crate::members::password::PasswordHash;
 use crate::members::presented::{PresentedCode, PresentedPassword};
-use crate::sessions::store::{ConfirmOutcome, Evidence, Proof, SessionStore, SignedIn};
+use crate::sessions::holder::SignedIn;
+use crate::sessions::store::{ConfirmOutcome, Evidence, Proof, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
 

@@ -7,6 +7,7 @@ pub(crate) mod confirmation;
 pub(crate) mod email_change_store;
 pub(crate) mod hasher;
 pub(crate) mod invitation_store;
+pub(crate) mod key_age_store;
 pub(crate) mod manage;
 pub(crate) mod manage_passkeys;
 pub(crate) mod manage_second_factor;
@@ -28,7 +29,7 @@ pub use account::{
     change_email, change_name, change_password, confirm_email_change, request_email_change,
 };
 pub use account_store::{AccountStore, EmailOutcome, NameOutcome};
-pub use administer::{change_role, remove_member, require_second_factor};
+pub use administer::{change_role, limit_key_age, remove_member, require_second_factor};
 pub use confirmation::{
     CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, ConfirmedMember, confirm_by_passkey, confirm_by_password,
 };
@@ -40,6 +41,7 @@ pub use invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
     NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX, WithdrawOutcome,
 };
+pub use key_age_store::{KeyAgeStore, LimitAgeOutcome};
 pub use manage::{INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
 pub use manage_passkeys::{
     AddPasskeyError, add_passkey, begin_passkey_sign_in, finish_sign_in_by_passkey, remove_passkey, sign_in_by_passkey,
@@ -71,7 +73,7 @@ pub use second_factor_store::{NewSecondFactor, SecondFactorOutcome, SecondFactor
 #[cfg(feature = "mocks")]
 pub use {
     account_store::MockAccountStore, email_change_store::MockEmailChangeStore, hasher::MockPasswordHasher,
-    invitation_store::MockInvitationStore, member_store::MockMemberStore, passkey::MockSignatures,
-    passkey_store::MockPasskeyStore, password_reset_store::MockPasswordResetStore,
+    invitation_store::MockInvitationStore, key_age_store::MockKeyAgeStore, member_store::MockMemberStore,
+    passkey::MockSignatures, passkey_store::MockPasskeyStore, password_reset_store::MockPasswordResetStore,
     second_factor_store::MockSecondFactorStore,
 };

@@ -12,6 +12,7 @@ use crate::members::member::{Account, Invitation, Member, Membership};
 use crate::members::password::PasswordHash;
 use crate::members::presented::PresentedCode;
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
+use crate::sessions::holder::Holder;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 
@@ -84,48 +85,6 @@ pub enum ChooseOutcome {
     Chosen,
     /// The member does not belong to it, or the session has ended.
     NoSuchOrganisation,
-}
-
-/// Who holds a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holder {
-    /// A member of the organisation that the session is in.
-    Member(SignedIn),
-    /// A person who belongs to several organisations, and has yet to choose one.
-    Undecided(Account),
-}
-
-/// A member who is signed in to an organisation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedIn {
-    /// The member who is signed in.
-    pub member: Member,
-    /// The name of the member's organisation.
-    pub organisation_name: String,
-    /// Whether the member signs in with a code as well as the password.
-    pub has_second_factor: bool,
-    /// Whether the organisation requires that of every member.
-    pub is_second_factor_required: bool,
-    /// When the member last confirmed, in this session, who they are.
-    pub confirmed_at: Option<OffsetDateTime>,
-    /// Whether another organisation of the person requires it.
-    pub is_second_factor_required_elsewhere: bool,
-    /// Whether the person belongs to another organisation, too.
-    pub is_in_several: bool,
-}
-
-impl SignedIn {
-    /// Whether the member must turn on two-step sign-in before anything else.
-    #[must_use]
-    pub fn must_turn_on_second_factor(&self) -> bool {
-        self.is_second_factor_required && !self.has_second_factor
-    }
-
-    /// Whether the member has confirmed who they are within this time.
-    #[must_use]
-    pub fn is_confirmed(&self, within: Duration, now: OffsetDateTime) -> bool {
-        self.confirmed_at.is_some_and(|at| at > now - within)
-    }
 }
 
 /// A sign-in with the right password that waits for its code.

@@ -35,6 +35,7 @@ pub(crate) fn signed_in(is_second_factor_required: bool) -> SignedIn {
         organisation_name,
         has_second_factor: true,
         is_second_factor_required,
+        key_age_max: None,
         is_second_factor_required_elsewhere: false,
         is_in_several: false,
         confirmed_at: Some(NOW),

@@ -22,7 +22,7 @@ const RECORDABLE: &str =
 /// Privileges, the columns they are limited to (all if empty), and the tables.
 const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
-    ("UPDATE", "second_factor_required, name, suspended_at, closed_at", &["organisations"]),
+    ("UPDATE", "second_factor_required, name, suspended_at, closed_at, key_days_max", &["organisations"]),
     (
         "UPDATE",
         "revoked_at, revoked_by, name, note, expiry_announced_at, suspended_at, paused_at, paused_by, \

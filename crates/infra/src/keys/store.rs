@@ -174,6 +174,9 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) ->
         None => return Ok(AddKeyOutcome::NoSuchOrganisation),
         Some(OrganisationRecord { closed_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationClosed),
         Some(OrganisationRecord { suspended_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationSuspended),
+        Some(OrganisationRecord { key_age_max: Some(age), .. }) if !age.allows(key.created_at, key.expires_at) => {
+            return Ok(AddKeyOutcome::TooLong(age));
+        }
         Some(_) => {}
     }
     // What people know about a key holds for its replacement, and so does where it is accepted from.

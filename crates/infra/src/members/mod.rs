@@ -8,6 +8,7 @@ pub(crate) mod fair_line;
 pub(crate) mod hasher;
 mod invitation_store;
 pub(crate) mod joining;
+mod key_age_store;
 mod member_store;
 mod passkey_store;
 mod password_reset_store;

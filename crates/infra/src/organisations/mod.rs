@@ -19,7 +19,7 @@ use crate::database::pool::Database;
 use crate::schema::{api_keys, invitations, members, memberships, organisations};
 
 pub use erase::{EraseOrganisation, erase_organisation};
-pub(crate) use row::OrganisationRow;
+pub(crate) use row::{OrganisationRow, age_of};
 
 /// Organisations over PostgreSQL.
 pub struct PostgresOrganisations(Database);

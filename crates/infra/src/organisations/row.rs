@@ -1,7 +1,7 @@
 //! An organisation as PostgreSQL holds it.
 
 use diesel::prelude::*;
-use intake_domain::OrganisationRecord;
+use intake_domain::{KeyAge, OrganisationRecord};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -15,11 +15,17 @@ pub(crate) struct OrganisationRow {
     pub(super) name: String,
     pub(super) suspended_at: Option<OffsetDateTime>,
     pub(super) closed_at: Option<OffsetDateTime>,
+    pub(super) key_days_max: Option<i32>,
 }
 
 impl From<OrganisationRow> for OrganisationRecord {
     fn from(row: OrganisationRow) -> Self {
-        let OrganisationRow { id, name, suspended_at, closed_at } = row;
-        Self { id: id.into(), name, suspended_at, closed_at }
+        let OrganisationRow { id, name, suspended_at, closed_at, key_days_max } = row;
+        Self { id: id.into(), name, suspended_at, closed_at, key_age_max: age_of(key_days_max) }
     }
+}
+
+/// The age that the column holds.
+pub(crate) fn age_of(days: Option<i32>) -> Option<KeyAge> {
+    days.and_then(|days| u16::try_from(days).ok()).and_then(KeyAge::of_days)
 }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::audit::log::{record, record_in_all};
 use crate::members::row::{AccountRow, has_second_factor, unreadable};
+use crate::organisations::age_of;
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
 use crate::sessions::familiar_networks::remember;
 
@@ -151,6 +152,7 @@ pub(crate) struct MembershipRow {
     #[diesel(select_expression = memberships::role)]
     role: String,
     second_factor_required: bool,
+    key_days_max: Option<i32>,
 }
 
 /// The organisations of a person, by name.
@@ -175,7 +177,7 @@ impl HolderRow {
         let account = Account::try_from(account)?;
         let (chosen, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| Some(one.id) == organisation_id);
         let Some(chosen) = chosen.into_iter().next() else { return Ok(Holder::Undecided(account)) };
-        let is_second_factor_required = chosen.second_factor_required;
+        let (is_second_factor_required, key_age_max) = (chosen.second_factor_required, age_of(chosen.key_days_max));
         let Membership { organisation_id, organisation_name, role } = chosen.try_into()?;
         let Account { id, name, email } = account;
         Ok(Holder::Member(SignedIn {
@@ -183,6 +185,7 @@ impl HolderRow {
             organisation_name,
             has_second_factor,
             is_second_factor_required,
+            key_age_max,
             is_second_factor_required_elsewhere: others.iter().any(|other| other.second_factor_required),
             is_in_several: !others.is_empty(),
             confirmed_at,

@@ -92,6 +92,7 @@ fn value_of_made(made: &IssuedKey) -> Value {
 fn explain(error: ManageKeysError) -> anyhow::Error {
     match error {
         ManageKeysError::OrganisationSuspended(id) => anyhow!("{error}: `intake organisation resume {id}` comes first"),
+        ManageKeysError::TooLong(_) => anyhow!("{error}: give an earlier end with `--expires`"),
         ManageKeysError::NothingToReplace => {
             anyhow!("the key is not active: resume it if it is paused, or make another one with `intake key create`")
         }

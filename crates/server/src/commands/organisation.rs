@@ -97,21 +97,25 @@ fn erase(of: &OrganisationArguments, configuration: &Configuration) -> anyhow::R
 }
 
 fn value_of(organisation: &OrganisationRecord) -> Value {
-    let OrganisationRecord { id, name, suspended_at, closed_at } = organisation;
+    let OrganisationRecord { id, name, suspended_at, closed_at, key_age_max } = organisation;
     let mut value = json!({ "id": id.to_string(), "name": name });
     for (member, at) in [("suspendedAt", suspended_at), ("closedAt", closed_at)] {
         if let (Some(at), Some(members)) = (at, value.as_object_mut()) {
             members.insert(member.to_owned(), timestamp(*at).into());
         }
     }
+    if let (Some(age), Some(members)) = (key_age_max, value.as_object_mut()) {
+        members.insert("keyDaysMax".to_owned(), age.days().into());
+    }
     value
 }
 
 fn line_of(organisation: &OrganisationRecord) -> String {
-    let OrganisationRecord { id, name, suspended_at, closed_at } = organisation;
+    let OrganisationRecord { id, name, suspended_at, closed_at, key_age_max } = organisation;
+    let age = key_age_max.map(|age| format!("  keys expire within {age}")).unwrap_or_default();
     match (closed_at, suspended_at) {
         (Some(at), _) => format!("{id}  {name}  closed {}", timestamp(*at)),
-        (None, Some(at)) => format!("{id}  {name}  suspended {}", timestamp(*at)),
-        (None, None) => format!("{id}  {name}"),
+        (None, Some(at)) => format!("{id}  {name}  suspended {}{age}", timestamp(*at)),
+        (None, None) => format!("{id}  {name}{age}"),
     }
 }

@@ -243,6 +243,7 @@ fn open_dashboard(
     Ok(Dashboard {
         keys: Arc::<PostgresKeyStore>::clone(keys),
         allowed_networks: Arc::<PostgresKeyStore>::clone(keys),
+        key_age: Arc::<PostgresMembers>::clone(members),
         activity,
         members: Arc::<PostgresMembers>::clone(members),
         invitations: Arc::<PostgresMembers>::clone(members),

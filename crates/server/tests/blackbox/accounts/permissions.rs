@@ -64,6 +64,7 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings/members"
         | "/settings/members/invitations/{invitation}/resend"
         | "/settings/members/invitations/{invitation}/withdraw"
+        | "/settings/members/key-age"
         | "/settings/members/require-two-step-sign-in"
         | "/settings/members/stop-requiring-two-step-sign-in"
         | "/settings/members/{member}/remove"

@@ -7,6 +7,7 @@ mod fast_pages;
 mod first_steps;
 mod guard;
 mod in_a_browser;
+mod key_age;
 mod key_clients;
 mod key_page;
 mod layout;

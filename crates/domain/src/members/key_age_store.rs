@@ -1,0 +1,31 @@
+//! The port to the maximum age of an organisation's keys.
+
+use async_trait::async_trait;
+
+use crate::audit::action::AuditContext;
+use crate::ids::OrganisationId;
+use crate::keys::key_age::KeyAge;
+use crate::store_error::StoreError;
+
+/// What became of an attempt to change the maximum age of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitAgeOutcome {
+    /// It is so from now on, or was so before.
+    Decided,
+    /// The member is no administrator.
+    NotAdministrator,
+}
+
+/// The maximum age of an organisation's keys.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait KeyAgeStore: Send + Sync {
+    /// Sets the maximum age of the organisation's keys, none for no limit, and records the old and the new one. Keys
+    /// that exist keep their end.
+    async fn limit_key_age(
+        &self,
+        organisation: OrganisationId,
+        age: Option<KeyAge>,
+        audit: &AuditContext,
+    ) -> Result<LimitAgeOutcome, StoreError>;
+}

@@ -1,0 +1,45 @@
+//! The maximum age of an organisation's keys, over Diesel.
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use intake_domain::{Action, AuditContext, KeyAge, KeyAgeStore, LimitAgeOutcome, OrganisationId, StoreError};
+
+use crate::audit::log::record;
+use crate::members::PostgresMembers;
+use crate::members::confirmation::assert_confirmed;
+use crate::members::permission::may_administer;
+use crate::organisations::age_of;
+use crate::schema::organisations;
+
+#[async_trait]
+impl KeyAgeStore for PostgresMembers {
+    async fn limit_key_age(
+        &self,
+        organisation: OrganisationId,
+        age: Option<KeyAge>,
+        audit: &AuditContext,
+    ) -> Result<LimitAgeOutcome, StoreError> {
+        let (id, audit) = (*organisation.as_uuid(), audit.clone());
+        let done = self.0.transaction_for(id, move |connection| {
+            assert_confirmed(connection, &audit)?;
+            if !may_administer(connection, id, &audit)? {
+                return Ok(LimitAgeOutcome::NotAdministrator);
+            }
+            // A key that is made at this moment holds the row, or waits for it and keeps to the new limit.
+            let row = organisations::table.find(id).select((organisations::name, organisations::key_days_max));
+            let (name, old) = row.for_no_key_update().first::<(String, Option<i32>)>(connection)?;
+            if age_of(old) == age {
+                return Ok(LimitAgeOutcome::Decided);
+            }
+            let days = age.map(|age| i32::from(age.days()));
+            diesel::update(organisations::table.find(id))
+                .set(organisations::key_days_max.eq(days))
+                .execute(connection)?;
+            let words = |age: Option<KeyAge>| age.map_or("no limit".to_owned(), |age| age.to_string());
+            let subject = format!("{name}: {} → {}", words(age_of(old)), words(age));
+            record(connection, id, Action::KeyAgeLimited, &subject, &audit)?;
+            Ok(LimitAgeOutcome::Decided)
+        });
+        done.await
+    }
+}
