@@ -195,18 +195,20 @@ fn assert_whole(browser: &Browser, width: u32, place: &str) {
 #[test]
 fn pictures() {
     let Some(folder) = std::env::var_os("INTAKE_SCREENSHOTS") else { return };
-    let Some(browser) = Browser::start() else { return };
-    let app = TestApp::start();
-    visit_every_page(&app, &browser, "Ada Lovelace", "Reception", &|page| {
-        let name = page.replace(['{', '}'], "").trim_start_matches('/').replace(['/', ' '], "-");
-        in_every_scheme(&browser, |scheme| {
-            for width in [360, 768, 1_280, 1_920] {
-                browser.on_a_screen(width);
-                let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}-{width}.png"));
-                std::fs::write(file, browser.screenshot()).unwrap();
-            }
+    for browser in Browser::each() {
+        let folder = std::path::Path::new(&folder).join(format!("{browser:?}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let app = TestApp::start();
+        visit_every_page(&app, &browser, "Ada Lovelace", "Reception", &|page| {
+            let name = page.replace(['{', '}'], "").trim_start_matches('/').replace(['/', ' '], "-");
+            in_every_scheme(&browser, |scheme| {
+                for width in [360, 768, 1_280, 1_920] {
+                    browser.on_a_screen(width);
+                    std::fs::write(folder.join(format!("{name}-{scheme}-{width}.png")), browser.screenshot()).unwrap();
+                }
+            });
         });
-    });
+    }
 }
 
 /// The pictures of the README: `INTAKE_DOCS_IMAGES=docs/images cargo test pictures_of_the_documentation`, with a full
