@@ -22,6 +22,8 @@ const medium = new Intl.DateTimeFormat(language, {
     timeZoneName: "short",
 });
 const hour = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const lastDay = new Intl.DateTimeFormat(language, { day: "numeric", month: "long", year: "numeric" });
+const zoned = new Intl.DateTimeFormat(language, { timeZoneName: "short" });
 const today = new Date().toDateString();
 
 for (const time of document.querySelectorAll("time")) {
@@ -30,6 +32,12 @@ for (const time of document.querySelectorAll("time")) {
     const [day, ...rest] = medium.format(at).split(", ");
     const exact = at.toDateString() === today ? `today,\u00a0${hour.format(at)}` : `${day}, ${rest.join(", ").replaceAll(" ", "\u00a0")}`;
     time.title = at.toLocaleString(language, { dateStyle: "full", timeStyle: "long" });
+    if (time.dataset.end !== undefined && at.getHours() + at.getMinutes() + at.getSeconds() === 0) {
+        const last = new Date(at.getTime() - 1);
+        const zone = zoned.formatToParts(last).find((part) => part.type === "timeZoneName").value;
+        time.textContent = `the end of ${lastDay.format(last)}, ${zone}`.replaceAll(" ", "\u00a0").replace("of\u00a0", "of ");
+        continue;
+    }
     if (time.dataset.relative === undefined) {
         time.textContent = exact;
         continue;

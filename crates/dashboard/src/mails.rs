@@ -11,6 +11,8 @@ use intake_edge as edge;
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
 
+use crate::page::moment::end_in_words;
+
 /// Sends mails, if there is a mail server.
 #[derive(Clone)]
 pub struct Mails {
@@ -193,9 +195,9 @@ impl Mails {
         let ExpiringKey { name, hint, organisation_name, expires_at, organisation_id, .. } = key;
         let (name, organisation_name) = (without_links(name), without_links(organisation_name));
         let text = format!(
-            "The API key “{name}” (…{hint}) of {organisation_name} expires on {}. After that, requests with it are refused.\n\n\
+            "The API key “{name}” (…{hint}) of {organisation_name} works until {}. After that, requests with it are refused.\n\n\
              Replace it in time: {}/settings/api-keys",
-            moment(*expires_at),
+            end_in_words(*expires_at),
             self.base_url
         );
         self.send_all(*organisation_id, to, &format!("API key “{name}” expires soon"), &text);

@@ -11,7 +11,7 @@ use crate::api_keys::own_key;
 use crate::docs::samples::{Sample, samples, settings};
 use crate::page::base_url::{Authority, BaseUrl};
 use crate::page::error::PageError;
-use crate::page::moment::{Moment, exact};
+use crate::page::moment::{Moment, end};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Onlooker, Visitor};
 
@@ -78,7 +78,7 @@ impl<'a> CreatedKeyPage<'a> {
             id: made.id.to_string(),
             name: made.name.as_str(),
             key: made.key.expose(),
-            expires_at: made.expires_at.map(exact),
+            expires_at: made.expires_at.map(end),
             replaced: None,
             next,
             settings: settings(&visitor.shared::<BaseUrl>()?.0, authority),

@@ -12,7 +12,7 @@ use crate::api_keys::filter::{Filter, Selection};
 use crate::api_keys::first_steps::{Step, first_steps};
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
-use crate::page::moment::{Moment, exact, relative};
+use crate::page::moment::{Moment, end, exact, relative};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Visitor;
 
@@ -101,7 +101,7 @@ impl KeyRow {
             KeyStatus::Suspended(at) => ("Suspended", "expired", Some(exact(at))),
             KeyStatus::Paused(at) => ("Paused", "paused", Some(exact(at))),
             KeyStatus::Expired(at) => ("Expired", "expired", Some(exact(at))),
-            KeyStatus::ActiveUntil(at) => ("Active", "active", Some(exact(at))),
+            KeyStatus::ActiveUntil(at) => ("Active", "active", Some(end(at))),
             KeyStatus::Active => ("Active", "active", None),
         };
         let is_over = matches!(key.status(now), KeyStatus::Revoked(_) | KeyStatus::Expired(_));
@@ -132,7 +132,7 @@ impl KeyRow {
                 KeyStatus::Paused(_) => Some(by(&key.paused_by)),
                 _ => None,
             },
-            paused_until: key.expires_at.filter(|_| key.paused_at.is_some() && !is_over).map(exact),
+            paused_until: key.expires_at.filter(|_| key.paused_at.is_some() && !is_over).map(end),
             is_revoked: key.revoked_at.is_some(),
             is_paused: key.paused_at.is_some(),
             replacement,

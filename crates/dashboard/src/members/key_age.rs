@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::members::MEMBERS;
 use crate::page::error::PageError;
-use crate::page::moment::{Moment, exact};
+use crate::page::moment::{Moment, end};
 use crate::page::notice::redirect_with_notice;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Administrator, Visitor};
@@ -89,7 +89,7 @@ async fn show(
     let longer = longer.into_iter().map(|key| LongerKey {
         id: key.id.to_string(),
         name: key.name,
-        expires_at: key.expires_at.map(exact),
+        expires_at: key.expires_at.map(end),
     });
     let page = KeyAgePage { shell: Shell::new("members", visitor), days, error, age, longer: longer.collect() };
     render(status, &page)

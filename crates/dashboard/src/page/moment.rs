@@ -6,31 +6,61 @@ use std::fmt;
 use askama::filters::HtmlSafe;
 use intake_domain::timestamp;
 use time::macros::format_description;
-use time::{OffsetDateTime, UtcOffset};
+use time::{Duration, OffsetDateTime, Time, UtcOffset};
 
 /// A moment as a page shows it.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment {
     at: OffsetDateTime,
-    /// Whether a script turns it into "5 minutes ago".
-    is_relative: bool,
+    form: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Exact,
+    /// A script turns it into "5 minutes ago".
+    Relative,
+    /// If it is midnight where the reader is, a script turns it into "the end of 23 November 2027".
+    End,
 }
 
 /// The moment, with its day and time.
 pub(crate) fn exact(at: OffsetDateTime) -> Moment {
-    Moment { at, is_relative: false }
+    Moment { at, form: Form::Exact }
 }
 
 /// The moment, which a script turns into "5 minutes ago".
 pub(crate) fn relative(at: OffsetDateTime) -> Moment {
-    Moment { at, is_relative: true }
+    Moment { at, form: Form::Relative }
+}
+
+/// The moment until which something works, which is the end of a day if that fits.
+pub(crate) fn end(at: OffsetDateTime) -> Moment {
+    Moment { at, form: Form::End }
+}
+
+/// An end in words, after "until": the last day in UTC, if the end is the end of a day there.
+pub(crate) fn end_in_words(at: OffsetDateTime) -> String {
+    let at = at.to_offset(UtcOffset::UTC);
+    let day = format_description!("the end of [day padding:none] [month repr:long] [year], UTC");
+    let moment = format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute] UTC");
+    let text = if at.time() == Time::MIDNIGHT { (at - Duration::SECOND).format(day) } else { at.format(moment) };
+    // A moment has everything that the forms ask for.
+    text.unwrap_or_else(|_| timestamp(at))
 }
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let format = format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute] UTC");
-        let text = self.at.to_offset(UtcOffset::UTC).format(format).map_err(|_| fmt::Error)?;
-        let attribute = if self.is_relative { " data-relative" } else { "" };
+        let text = match self.form {
+            Form::End => end_in_words(self.at),
+            Form::Exact | Form::Relative => self.at.to_offset(UtcOffset::UTC).format(format).map_err(|_| fmt::Error)?,
+        };
+        let attribute = match self.form {
+            Form::Exact => "",
+            Form::Relative => " data-relative",
+            Form::End => " data-end",
+        };
         write!(f, "<time datetime=\"{}\"{attribute}>{text}</time>", timestamp(self.at))
     }
 }
@@ -49,6 +79,20 @@ mod tests {
     use time::macros::datetime;
 
     use super::*;
+
+    #[test]
+    fn an_end_at_midnight_is_the_end_of_the_day_before() {
+        assert_eq!(end_in_words(datetime!(2027-11-24 0:00 UTC)), "the end of 23 November 2027, UTC");
+        assert_eq!(end_in_words(datetime!(2028-01-01 0:00 UTC)), "the end of 31 December 2027, UTC");
+        assert_eq!(
+            end_in_words(datetime!(2027-11-24 0:00 +11)),
+            "23 Nov 2027, 13:00 UTC",
+            "a script says it in Sydney"
+        );
+        let end = end(datetime!(2027-11-24 0:00 UTC)).to_string();
+        let expected = "<time datetime=\"2027-11-24T00:00:00.000Z\" data-end>the end of 23 November 2027, UTC</time>";
+        assert_eq!(end, expected);
+    }
 
     #[test]
     fn a_moment_is_shown_in_the_language_of_the_page_with_its_zone() {

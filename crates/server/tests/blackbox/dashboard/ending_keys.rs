@@ -69,7 +69,7 @@ fn a_replacement_has_the_note_and_each_key_leads_to_the_other() {
         browser.reload();
         browser.text().contains("which is in use")
     });
-    assert!(browser.text().contains("expires "), "until when it works: {}", browser.text());
+    assert!(browser.text().contains("Active, until "), "until when it works: {}", browser.text());
     assert_eq!(app.service.create(&old, &patient()).status, 201);
     // A replacement that is revoked replaces nothing.
     browser.press("New key");

@@ -447,7 +447,7 @@ fn members_who_can_replace_a_key_get_one_mail_before_it_expires() {
         app.service.stop();
         app.service = with_mails(service(&app.database), &server.url()).start();
         let mail = server.wait_for_mail("ada@example.com", "API key “Test key” expires soon");
-        assert!(mail.contains("of Test Clinic expires on ") && mail.contains("/settings/api-keys"), "{mail}");
+        assert!(mail.contains("of Test Clinic works until ") && mail.contains("/settings/api-keys"), "{mail}");
     }
     // Time for another mail, if there were one.
     std::thread::sleep(std::time::Duration::from_secs(4));

@@ -29,6 +29,30 @@ fn a_moment_is_in_the_language_of_the_page_with_its_zone() {
 }
 
 #[test]
+fn the_end_of_a_key_is_the_end_of_its_last_day_where_the_reader_is() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    browser.tell("Emulation.setTimezoneOverride", &json!({ "timezoneId": "Australia/Sydney" }));
+    app.join(&browser, "Ada", "ada@clinic.example");
+    create_key(&browser, "Front desk");
+    for (end, shown) in [
+        ("2027-11-23 13:00", "Active, until the end of 23 November 2027, AEDT"),
+        ("2028-06-30 14:00", "Active, until the end of 30 June 2028, AEST"),
+        ("2027-11-24 00:00", "Active, until 24 Nov 2027, 11:00 AEDT"),
+    ] {
+        app.database.connect().batch_execute(&format!("UPDATE api_keys SET expires_at = '{end} UTC'")).unwrap();
+        browser.open(&app.url("/settings/api-keys"));
+        browser.press("Front desk");
+        wait_for(shown, || browser.text().replace('\u{a0}', " ").contains(shown));
+    }
+    let ada = app.member("grace@clinic.example");
+    let page = ada.get("/settings/api-keys").text();
+    assert!(
+        page.contains("until <time datetime=\"2027-11-24T00:00:00.000Z\" data-end>the end of 23 November 2027, UTC")
+    );
+}
+
+#[test]
 fn a_moment_without_scripts_is_in_the_language_of_the_page_and_in_utc() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
