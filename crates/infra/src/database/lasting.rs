@@ -35,6 +35,11 @@ impl<T: Send + 'static> Lasting<T> {
         Self { connection: None, successor: None, due_at: Instant::now(), is_doubted: false, is_refused: false }
     }
 
+    /// Whether there is a connection.
+    pub(crate) fn is_open(&self) -> bool {
+        self.connection.is_some()
+    }
+
     /// The connection that there is.
     pub(crate) fn current(&mut self) -> Option<&mut T> {
         self.connection.as_mut()

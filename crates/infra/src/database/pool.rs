@@ -193,7 +193,12 @@ impl Database {
     fn take_idle(&self) -> Pooled {
         // Where one connection hangs, the others may, too.
         let doubts = self.doubts.load(Ordering::Relaxed) + self.abandoned.total();
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            // One that is open, if there is one: while the database refuses others, the rest are of no use.
+            let open = idle.iter().rposition(|pooled| pooled.connection.is_open());
+            open.or(idle.len().checked_sub(1)).map(|place| idle.remove(place))
+        };
         let mut pooled = idle.unwrap_or_else(|| Pooled { connection: Lasting::new(), doubts });
         if pooled.doubts < doubts {
             pooled.connection.doubt();

@@ -9,7 +9,7 @@ use diesel::prelude::*;
 use intake_domain::{ApiKey, Environment};
 use intake_infra::embedded::EmbeddedPostgres;
 use intake_infra::{DatabaseUrl, Prepared, SERVICE_ROLE, prepare};
-use intake_test_support::{Clinic, Service, WithCount, patient, wait_for};
+use intake_test_support::{Clinic, Service, WithCount, patient, request, wait_for};
 use tempfile::TempDir;
 
 use crate::database::replication::{administer, server};
@@ -158,6 +158,24 @@ fn a_service_is_not_ready_only_when_its_last_connection_is_gone() {
     limit(-1);
     wait_for("readiness", || setup.is_ready());
     assert_eq!(setup.create(), 201);
+}
+
+/// Work that comes at the same time as other work wants connections that it cannot have. Nothing may wait for those
+/// afterwards, while others are idle.
+#[test]
+fn pages_go_on_over_the_connections_that_are_left() {
+    let setup = Setup::start();
+    assert!(setup.create() == 201 && setup.is_ready());
+    administer(&setup.postgres, &format!("ALTER ROLE {SERVICE_ROLE} CONNECTION LIMIT 0"));
+    let look = || setup.service.client().send(&request("GET", &format!("/invitations/{:064}", 0), &[], b"")).status;
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(look);
+        }
+    });
+    for _ in 0..5 {
+        assert_eq!(look(), 404, "{}", setup.service.output());
+    }
 }
 
 #[test]
