@@ -24,7 +24,9 @@ pub use database::{
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use feed::{PostgresPatientFeed, readers};
-pub use keys::{KeyDirectory, KeyUsage, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore, key_usage};
+pub use keys::{
+    KeyDirectory, KeyUsage, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore, key_usage, revoke_all_keys,
+};
 pub use mail::{MailSender, MailSenderError, SmtpMailer, SmtpUrl, SmtpUrlError};
 pub use members::{Argon2Hasher, PostgresMembers, PostgresPasskeyStore, RingSignatures};
 pub use metrics::write_metrics;

@@ -4,18 +4,29 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::Environment;
 
-use crate::database::schema_error::{CheckConnection, SchemaError, failed};
+use crate::database::lock_wait::{LockPatience, with_lock_patience};
+use crate::database::schema_error::{CheckConnection, SchemaError, connect, failed};
+use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::is_unique_violation;
 use crate::schema::environment_stamp;
 
 /// Refuses a database that belongs to the other environment. One without a stamp, or without tables, is accepted.
 pub fn assert_environment(over: &mut CheckConnection, environment: Environment) -> Result<(), SchemaError> {
-    let CheckConnection(connection) = over;
+    expect(environment, find(&mut over.0).map_err(failed)?)
+}
+
+/// The same for a command of the owner, which others may keep waiting.
+pub fn assert_environment_as_owner(owner: &DatabaseUrl, environment: Environment) -> Result<(), SchemaError> {
+    expect(environment, with_lock_patience(owner, &mut connect(owner)?, LockPatience::OF_A_COMMAND, find)?)
+}
+
+fn find(connection: &mut PgConnection) -> QueryResult<Option<String>> {
     let has_stamp = diesel::sql_query("SELECT 1 WHERE to_regclass('environment_stamp') IS NOT NULL");
-    if has_stamp.execute(connection).map_err(failed)? == 0 {
-        return Ok(());
-    }
-    match stamp(connection).map_err(failed)? {
+    if has_stamp.execute(connection)? == 0 { Ok(None) } else { stamp(connection) }
+}
+
+fn expect(environment: Environment, stamped: Option<String>) -> Result<(), SchemaError> {
+    match stamped {
         Some(stamped) if stamped != environment.as_str() => {
             Err(SchemaError::OtherEnvironment { stamped, asked: environment })
         }

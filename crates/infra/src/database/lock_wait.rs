@@ -45,6 +45,12 @@ pub(crate) struct LockPatience {
     pub(crate) pause: Duration,
 }
 
+impl LockPatience {
+    /// Of a command that needs nothing but a table that others hold for a moment.
+    pub(crate) const OF_A_COMMAND: Self =
+        Self { limit: Duration::from_secs(3), tries: 3, pause: Duration::from_secs(1) };
+}
+
 /// What holds a lock, and how to end it.
 #[derive(Debug, thiserror::Error)]
 pub struct LockHolders(Vec<Holder>);

@@ -30,7 +30,7 @@ pub(crate) fn lock(url: &DatabaseUrl, connection: &mut PgConnection) -> Result<(
 
 /// The migrations that [`migrate`](fn@crate::migrate) would apply, in their order. Changes nothing.
 pub fn pending(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
-    missing(&mut connect(url)?).map_err(failed)
+    Ok(with_lock_patience(url, &mut connect(url)?, LockPatience::OF_A_COMMAND, missing)?)
 }
 
 pub(crate) fn missing(connection: &mut PgConnection) -> QueryResult<Vec<String>> {
@@ -47,12 +47,11 @@ pub fn assert_migrated(over: &mut CheckConnection) -> Result<(), SchemaError> {
 
 /// Refuses a schema that is newer than the program, which does not know what it needs.
 pub fn assert_not_newer(url: &DatabaseUrl) -> Result<(), SchemaError> {
-    let mut connection = connect(url)?;
-    if !has_versions(&mut connection).map_err(failed)? {
-        return Ok(());
-    }
+    let applied = with_lock_patience(url, &mut connect(url)?, LockPatience::OF_A_COMMAND, |connection| {
+        if has_versions(connection)? { applied(connection) } else { Ok(Vec::new()) }
+    })?;
     let known = known().map_err(failed)?;
-    match applied(&mut connection).map_err(failed)?.into_iter().filter(|version| !known.contains(version)).max() {
+    match applied.into_iter().filter(|version| !known.contains(version)).max() {
         Some(newest) => Err(SchemaError::Newer(newest)),
         None => Ok(()),
     }

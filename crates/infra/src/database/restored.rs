@@ -1,7 +1,5 @@
 //! Takes a database that was restored or moved for the register from here on, as its owner.
 
-use std::time::Duration;
-
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Uuid as SqlUuid};
@@ -10,7 +8,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database::lock_wait::{LockPatience, with_lock_patience};
-use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::database::schema_error::{SchemaError, connect};
 use crate::database::url::DatabaseUrl;
 use crate::schema::{audit_entries, organisations, patients};
 
@@ -24,13 +22,10 @@ const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifie
 /// What lets people in or gives them another password, and may have ended since the restored moment.
 const SIGNED_IN: [&str; 5] = ["sessions", "waiting_sign_ins", "passkey_challenges", "password_resets", "email_changes"];
 
-/// How long to wait for a table that others use, such as a transaction that the restored database holds prepared.
-const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tries: 3, pause: Duration::from_secs(1) };
-
 /// The time of the newest audit entry: no later change is in this database. None: there are no entries.
 pub fn newest_entry(owner: &DatabaseUrl) -> Result<Option<OffsetDateTime>, SchemaError> {
     let newest = audit_entries::table.select(audit_entries::at).order(audit_entries::at.desc());
-    newest.first(&mut connect(owner)?).optional().map_err(failed)
+    patiently(owner, |connection| newest.first(connection).optional())
 }
 
 /// The newest patient of an organisation.
@@ -45,16 +40,17 @@ pub struct NewestPatient {
 
 /// The newest patient of each organisation, the oldest organisation first: what came later is not in this database.
 pub fn newest_patients(owner: &DatabaseUrl) -> Result<Vec<NewestPatient>, SchemaError> {
-    let mut connection = connect(owner)?;
     let oldest_first = organisations::table.order((organisations::created_at, organisations::id));
-    let all = oldest_first.select((organisations::id, organisations::name)).load::<(Uuid, String)>(&mut connection);
-    let newest = |(organisation, name): (Uuid, String)| {
-        // By their ids, which are in the order of their moments and in an index, unlike those.
-        let newest = patients::table.filter(patients::organisation_id.eq(organisation)).order(patients::id.desc());
-        let created_at = newest.select(patients::created_at).first(&mut connection).optional()?;
-        Ok(NewestPatient { organisation: organisation.into(), name, created_at })
-    };
-    all.and_then(|all| all.into_iter().map(newest).collect()).map_err(failed)
+    patiently(owner, |connection| {
+        let all = oldest_first.select((organisations::id, organisations::name)).load::<(Uuid, String)>(connection)?;
+        let newest = |(organisation, name): (Uuid, String)| {
+            // By their ids, which are in the order of their moments and in an index, unlike those.
+            let newest = patients::table.filter(patients::organisation_id.eq(organisation)).order(patients::id.desc());
+            let created_at = newest.select(patients::created_at).first(connection).optional()?;
+            Ok(NewestPatient { organisation: organisation.into(), name, created_at })
+        };
+        all.into_iter().map(newest).collect()
+    })
 }
 
 /// Those of these audit entries that are not in the database.
@@ -67,8 +63,8 @@ pub fn missing_entries(owner: &DatabaseUrl, entries: &[AuditEntryId]) -> Result<
 
     let query = "SELECT id FROM unnest($1) AS id WHERE id NOT IN (SELECT id FROM audit_entries)";
     let entries: Vec<Uuid> = entries.iter().map(|entry| *entry.as_uuid()).collect();
-    let query = diesel::sql_query(query).bind::<Array<SqlUuid>, _>(&entries);
-    let missing: Vec<Missing> = query.load(&mut connect(owner)?).map_err(failed)?;
+    let missing: Vec<Missing> =
+        patiently(owner, |connection| diesel::sql_query(query).bind::<Array<SqlUuid>, _>(&entries).load(connection))?;
     Ok(missing.into_iter().map(|missing| missing.id.into()).collect())
 }
 
@@ -94,6 +90,10 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
         }
         Ok(())
     };
-    let mut connection = connect(owner)?;
-    Ok(with_lock_patience(owner, &mut connection, PATIENCE, |connection| connection.transaction(accept))?)
+    patiently(owner, |connection| connection.transaction(accept))
+}
+
+/// A restored database may hold a transaction prepared that holds a table, and a restore that still runs holds all.
+fn patiently<T>(owner: &DatabaseUrl, work: impl FnMut(&mut PgConnection) -> QueryResult<T>) -> Result<T, SchemaError> {
+    Ok(with_lock_patience(owner, &mut connect(owner)?, LockPatience::OF_A_COMMAND, work)?)
 }

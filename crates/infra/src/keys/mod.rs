@@ -24,6 +24,7 @@ pub(crate) mod uses;
 pub use activity::PostgresKeyActivity;
 pub use busiest::{KeyUsage, key_usage};
 pub use directory::KeyDirectory;
+pub use revoke::revoke_all_keys;
 pub use store::PostgresKeyStore;
 pub use use_writer::KeyUseWriter;
 pub use uses::KeyUses;

@@ -53,26 +53,27 @@ pub fn erase_organisation(
         Some(OrganisationRow { closed_at: None, .. }) => return Ok(EraseOrganisation::NotClosed),
         Some(_) => {}
     }
-    with_lock_patience(owner, &mut connection, PATIENCE, |connection| {
-        connection.transaction(|connection| connection.batch_execute(WAIT))
-    })?;
     let mut erased = 0;
-    loop {
-        let batch = diesel::sql_query(ERASE).bind::<SqlUuid, _>(id).execute(&mut connection).map_err(failed)?;
-        erased += batch as u64;
-        if batch == 0 {
-            break;
+    with_lock_patience(owner, &mut connection, PATIENCE, |connection| {
+        connection.transaction(|connection| connection.batch_execute(WAIT))?;
+        loop {
+            let batch = diesel::sql_query(ERASE).bind::<SqlUuid, _>(id).execute(connection)?;
+            erased += batch as u64;
+            if batch == 0 {
+                break;
+            }
         }
-    }
-    let recorded = connection.transaction(|connection| {
-        diesel::delete(key_refusals::table.filter(key_refusals::organisation_id.eq(id))).execute(connection)?;
-        diesel::delete(key_answers::table.filter(key_answers::organisation_id.eq(id))).execute(connection)?;
-        let unknown = (key_uses::last_address.eq(None::<&str>), key_uses::last_program.eq(None::<&str>));
-        diesel::update(key_uses::table.filter(key_uses::organisation_id.eq(id))).set(unknown).execute(connection)?;
-        let patients = if erased == 1 { "1 patient".to_owned() } else { format!("{erased} patients") };
-        record(connection, id, Action::OrganisationErased, &patients, audit)
-    });
-    recorded.map_err(failed)?;
+        connection.transaction(|connection| {
+            diesel::delete(key_refusals::table.filter(key_refusals::organisation_id.eq(id))).execute(connection)?;
+            diesel::delete(key_answers::table.filter(key_answers::organisation_id.eq(id))).execute(connection)?;
+            let unknown = (key_uses::last_address.eq(None::<&str>), key_uses::last_program.eq(None::<&str>));
+            diesel::update(key_uses::table.filter(key_uses::organisation_id.eq(id)))
+                .set(unknown)
+                .execute(connection)?;
+            let patients = if erased == 1 { "1 patient".to_owned() } else { format!("{erased} patients") };
+            record(connection, id, Action::OrganisationErased, &patients, audit)
+        })
+    })?;
     // Otherwise values stay in the statistics, and rows in the pages, until autovacuum comes by.
     diesel::sql_query("VACUUM (ANALYZE) patients").execute(&mut connection).map_err(failed)?;
     Ok(EraseOrganisation::Erased(erased))

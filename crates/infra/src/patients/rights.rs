@@ -56,8 +56,11 @@ impl PatientRights for PostgresPatientRights {
         patient: PatientId,
         audit: &AuditContext,
     ) -> Result<Lookup, StoreError> {
-        let shown = self.connect()?.transaction(|connection| show(connection, organisation, patient, audit));
-        shown.map_err(store_error)
+        let mut connection = self.connect()?;
+        let shown = with_lock_patience(&self.0, &mut connection, PATIENCE, |connection| {
+            connection.transaction(|connection| show(connection, organisation, patient, audit))
+        });
+        shown.map_err(unfinished)
     }
 
     fn erase(

@@ -15,7 +15,10 @@ pub(super) fn with_database(
     let backend = Backend::open(configuration)?;
     let database = Database::new(&backend.service, DEADLINE);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    runtime.block_on(work(database)).map_err(|error| match format!("{error:#}") {
+    let done = runtime.block_on(work(database));
+    // A statement that waits for a lock has been given up, and is not waited for.
+    runtime.shutdown_background();
+    done.map_err(|error| match format!("{error:#}") {
         said if said.contains(NO_PASSWORD) => anyhow!(with_advice(&said)),
         _ => error,
     })

@@ -14,12 +14,12 @@ mod restored;
 mod usage;
 
 use intake_domain::OrganisationId;
-use intake_infra::environment::assert_environment;
+use intake_infra::environment::assert_environment_as_owner;
 use intake_infra::grants::{assert_service_role, grant_service_role, missing_for};
 use intake_infra::migrations::{assert_not_newer, pending};
 use intake_infra::readers::{Reader, Scope};
 use intake_infra::spread::{Spread, spread};
-use intake_infra::{CheckConnection, PostgresMembers, make_direct_writes, migrate};
+use intake_infra::{PostgresMembers, make_direct_writes, migrate};
 use serde_json::{Map, Value, json};
 
 use crate::backend::Backend;
@@ -84,7 +84,7 @@ fn bring_up_to_date(
     output: &Output,
 ) -> anyhow::Result<()> {
     let backend = Backend::reach_as_owner(configuration)?;
-    assert_environment(&mut CheckConnection::open(&backend.owner)?, configuration.environment)?;
+    assert_environment_as_owner(&backend.owner, configuration.environment)?;
     assert_not_newer(&backend.owner)?;
     role.map_or(Ok(()), |role| assert_service_role(&backend.owner, role))?;
     reader.map_or(Ok(()), |reader| reader.assert_can_be(&backend.owner))?;
@@ -132,7 +132,7 @@ fn whose(organisation: Option<OrganisationId>) -> String {
 
 fn spread_database(shards: Option<u32>, output: &Output, configuration: &Configuration) -> anyhow::Result<()> {
     let backend = Backend::reach_as_owner(configuration)?;
-    assert_environment(&mut CheckConnection::open(&backend.owner)?, configuration.environment)?;
+    assert_environment_as_owner(&backend.owner, configuration.environment)?;
     let Spread { copied, kept, divided, shards, nodes } = spread(&backend.owner, shards)?;
     make_direct_writes(&backend.owner)?;
     let mut text = if copied.is_empty() && kept.is_empty() && divided.is_empty() {

@@ -5,14 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use intake_domain::{Action, AuditEntryId, RecordedAction, list_keys, revoke_key, timestamp};
-use intake_infra::environment::assert_environment;
+use intake_domain::{Action, AuditEntryId, RecordedAction, timestamp};
+use intake_infra::environment::assert_environment_as_owner;
 use intake_infra::restored::{NewestPatient, accept, missing_entries, newest_entry, newest_patients};
-use intake_infra::{CheckConnection, Database, PostgresKeyStore, PostgresOrganisations};
+use intake_infra::{SchemaError, revoke_all_keys};
 use serde_json::{Value, json};
 
 use crate::backend::{Backend, explain};
-use crate::commands::operator::{DEADLINE, audit};
+use crate::commands::operator::audit as context;
 use crate::commands::output::print_result;
 use crate::settings::arguments::{Output, Run};
 use crate::settings::configuration::Configuration;
@@ -37,7 +37,8 @@ impl Recorded {
         let organisation = format!("--organisation {organisation_id}");
         // Names can hold anything; a list of networks holds no arrow.
         let networks = quoted(subject.rsplit(" → ").next().unwrap_or_default());
-        let subject = quoted(subject);
+        // With the option in one word: a name may begin like another option.
+        let (name, email) = (format!("--name={}", quoted(subject)), format!("--email={}", quoted(subject)));
         let RecordedAction::Known(action) = RecordedAction::named(self.action.clone()) else { return None };
         Some(match action {
             Action::KeyRevoked if key_id.is_empty() => format!("intake key list {organisation}"),
@@ -45,12 +46,18 @@ impl Recorded {
             Action::KeyResumed => format!("intake key resume {key_id}"),
             Action::KeyNetworksChanged => format!("intake key networks {key_id} --allow {networks}"),
             Action::KeyRevoked => format!("intake key revoke {key_id}"),
-            Action::KeyCreated | Action::KeyReplaced => format!("intake key create {organisation} --name {subject}"),
+            Action::KeyCreated | Action::KeyReplaced => format!("intake key create {organisation} {name}"),
             Action::KeyMarkCleared if !key_id.is_empty() => format!("intake key clear-sent-in-clear {key_id}"),
-            Action::PatientErased => format!("intake patient erase {organisation} --patient {subject}"),
-            Action::MemberRemoved => format!("intake member remove {organisation} --email {subject}"),
-            Action::MemberInvited => format!("intake member invite {organisation} --email {subject} --role ROLE"),
-            Action::PasswordResetIssued => format!("intake member reset-password {organisation} --email {subject}"),
+            Action::PatientErased => format!("intake patient erase {organisation} --patient={}", quoted(subject)),
+            Action::MemberRemoved => format!("intake member remove {organisation} {email}"),
+            // Which role it was is not on record, and none is taken without being named.
+            Action::MemberInvited => format!("intake member invite {organisation} {email} --role ROLE"),
+            Action::InvitationWithdrawn => format!("intake member withdraw-invitation {organisation} {email}"),
+            Action::PasswordResetIssued => format!("intake member reset-password {organisation} {email}"),
+            Action::OrganisationSuspended => format!("intake organisation suspend {organisation_id}"),
+            Action::OrganisationResumed => format!("intake organisation resume {organisation_id}"),
+            Action::OrganisationClosed => format!("intake organisation close {organisation_id}"),
+            Action::OrganisationErased => format!("intake organisation erase {organisation_id}"),
             _ => return None,
         })
     }
@@ -84,17 +91,17 @@ pub(crate) fn run(
         );
     }
     let backend = Backend::reach_as_owner(configuration)?;
-    assert_environment(&mut CheckConnection::open(&backend.owner)?, configuration.environment)?;
+    assert_environment_as_owner(&backend.owner, configuration.environment)?;
     let owner = explain(backend.owner_setting);
     let newest = newest_entry(&backend.owner).map_err(&owner)?.map(timestamp);
     let patients = newest_patients(&backend.owner).map_err(&owner)?;
     let copied_until = recorded.as_ref().and_then(|recorded| recorded.iter().map(|entry| entry.at.clone()).max());
     let lost = match recorded {
-        Some(recorded) => Some(lost(&backend, recorded)?),
+        Some(recorded) => Some(lost(&backend, recorded).map_err(&owner)?),
         None => None,
     };
     // Before any service may start again.
-    let revoked = if revokes_keys { revoke_keys(&backend, run)? } else { 0 };
+    let revoked = if revokes_keys { revoke_all_keys(&backend.owner, || context(run)).map_err(&owner)? } else { 0 };
     accept(&backend.owner).map_err(&owner)?;
     let value = json!({
         "newestAuditEntryAt": newest,
@@ -140,7 +147,7 @@ fn recorded(entry: &Value) -> anyhow::Result<Recorded> {
 }
 
 /// What was done and is not in the database, the oldest first.
-fn lost(backend: &Backend, recorded: Vec<Recorded>) -> anyhow::Result<Vec<Recorded>> {
+fn lost(backend: &Backend, recorded: Vec<Recorded>) -> Result<Vec<Recorded>, SchemaError> {
     let ids: Vec<_> = recorded.iter().map(|entry| entry.id).collect();
     let missing = missing_entries(&backend.owner, &ids)?;
     let is_harmless = |entry: &Recorded| matches!(RecordedAction::named(entry.action.clone()), RecordedAction::Known(action) if action.is_harmless());
@@ -148,26 +155,6 @@ fn lost(backend: &Backend, recorded: Vec<Recorded>) -> anyhow::Result<Vec<Record
         recorded.into_iter().filter(|entry| missing.contains(&entry.id) && !is_harmless(entry)).collect();
     lost.sort_by(|one, other| one.at.cmp(&other.at));
     Ok(lost)
-}
-
-/// Revokes every active key; gives how many there were.
-fn revoke_keys(backend: &Backend, run: &Run) -> anyhow::Result<usize> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    let database = Database::new(&backend.owner, DEADLINE);
-    let (keys, organisations) = (PostgresKeyStore::new(database.clone()), PostgresOrganisations::new(database));
-    runtime.block_on(async {
-        let mut revoked = 0;
-        for organisation in organisations.all().await? {
-            for key in list_keys(&keys, organisation.id).await? {
-                // Expired ones too: the end of a key may have been changed.
-                if key.revoked_at.is_none() {
-                    revoke_key(&keys, key.id, None, &audit(run)).await?;
-                    revoked += 1;
-                }
-            }
-        }
-        Ok(revoked)
-    })
 }
 
 fn newest_of(newest: &NewestPatient) -> Value {
@@ -238,17 +225,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_pause_is_repeated_by_its_command() {
+    fn what_was_lost_is_repeated_by_its_command() {
         for (action, expected) in [
             (Action::KeyPaused, Some("intake key pause 1-2")),
             (Action::KeyNetworksChanged, Some("intake key networks 1-2 --allow '10.0.0.0/8, ::1'")),
             (Action::KeyResumed, Some("intake key resume 1-2")),
             (Action::KeyRevoked, Some("intake key revoke 1-2")),
             (Action::KeyRenamed, None),
+            (Action::KeyCreated, Some("intake key create --organisation 7 --name='-x → A: any → 10.0.0.0/8, ::1'")),
+            (Action::OrganisationSuspended, Some("intake organisation suspend 7")),
+            (Action::OrganisationClosed, Some("intake organisation close 7")),
         ] {
             assert!(!action.is_harmless(), "it is listed");
             let entry = json!({
-                "id": "018f0000-0000-7000-8000-000000000000", "action": action.as_str(), "subject": "Desk → A: any → 10.0.0.0/8, ::1", "keyId": "1-2",
+                "id": "018f0000-0000-7000-8000-000000000000", "action": action.as_str(),
+                "subject": "-x → A: any → 10.0.0.0/8, ::1", "keyId": "1-2", "organisationId": "7",
             });
             assert_eq!(recorded(&entry).unwrap().command().as_deref(), expected, "{action:?}");
         }

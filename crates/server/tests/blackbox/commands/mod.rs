@@ -10,3 +10,4 @@ mod install_offer;
 mod organisations;
 mod readers;
 mod replacing;
+mod waits;
