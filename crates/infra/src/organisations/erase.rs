@@ -47,8 +47,10 @@ pub fn erase_organisation(
 ) -> Result<EraseOrganisation, SchemaError> {
     let mut connection = connect(owner)?;
     let id = *organisation.as_uuid();
-    let found = organisations::table.find(id).select(OrganisationRow::as_select()).first(&mut connection).optional();
-    match found.map_err(failed)? {
+    let found = with_lock_patience(owner, &mut connection, PATIENCE, |connection| {
+        organisations::table.find(id).select(OrganisationRow::as_select()).first(connection).optional()
+    })?;
+    match found {
         None => return Ok(EraseOrganisation::NotFound),
         Some(OrganisationRow { closed_at: None, .. }) => return Ok(EraseOrganisation::NotClosed),
         Some(_) => {}
