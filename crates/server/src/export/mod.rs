@@ -28,6 +28,7 @@ use output::Output;
 use progress::Progress;
 use state::State;
 pub(crate) use stop::Stop;
+use stop::has_room;
 
 /// How long one export rides out a database that is away.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: &ExportArguments, configuration: &Configuration) ->
     let token = export.run(since, arguments.follow)?;
     export.output.finish()?;
     export.state.keep(token)?;
-    tell(token);
+    export.tell(token);
     Ok(())
 }
 
@@ -136,7 +137,7 @@ impl Export {
             }
             if self.output.is_stream() {
                 self.state.keep(token)?;
-                tell(token);
+                self.tell(token);
             }
             if !self.wait_for_news(&since)? {
                 return Ok(token);
@@ -176,6 +177,14 @@ impl Export {
         self.feed.record(&self.scope, token, self.unrecorded)?;
         (self.unrecorded, self.recorded_at) = (0, Some(Instant::now()));
         Ok(())
+    }
+
+    /// Tells the token with which the next export goes on. A stream that is followed holds it, too, and does not wait
+    /// for a reader here.
+    fn tell(&self, token: FeedToken) {
+        if !self.output.is_followed() || has_room() {
+            say(&format!("next: {token}"));
+        }
     }
 
     /// Waits until something was committed after the mark. False: a signal came first.
@@ -228,11 +237,6 @@ fn advise(error: FeedError, state: &State) -> anyhow::Error {
         FeedRefusal::OtherKey => "use it with the same --key, or without one if it was made so",
     };
     anyhow!("{refusal}: {advice}")
-}
-
-/// Tells the token with which the next export goes on.
-fn tell(token: FeedToken) {
-    say(&format!("next: {token}"));
 }
 
 #[expect(clippy::print_stderr, reason = "standard output holds patients")]

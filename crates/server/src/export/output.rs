@@ -63,6 +63,11 @@ impl Output {
         Ok(output)
     }
 
+    /// Whether everything is in one stream that goes on.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.is_followed
+    }
+
     /// Whether readers see what is written at once.
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self.patients, Sink::Stream(_))

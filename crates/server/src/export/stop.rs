@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::signals::Signals;
 
 /// Whether the program was asked to stop, and whether it has said that the database is away.
@@ -37,7 +39,7 @@ impl Stop {
     /// Says something on standard error, unless it was said before.
     #[expect(clippy::print_stderr, reason = "standard output holds patients")]
     pub(crate) fn say_once(&self, text: &str) {
-        if !self.has_said.swap(true, Ordering::SeqCst) {
+        if !self.has_said.swap(true, Ordering::SeqCst) && has_room() {
             eprintln!("intake: {text}");
         }
     }
@@ -46,4 +48,12 @@ impl Stop {
     pub(crate) fn forget_what_was_said(&self) {
         self.has_said.store(false, Ordering::SeqCst);
     }
+}
+
+/// Whether standard error takes a line at once. The reader of a stream that goes on may leave it unread.
+pub(super) fn has_room() -> bool {
+    let stderr = std::io::stderr();
+    let mut watched = [PollFd::new(&stderr, PollFlags::OUT)];
+    poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
+        && watched.iter().all(|watched| watched.revents() == PollFlags::OUT)
 }

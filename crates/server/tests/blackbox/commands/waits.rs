@@ -1,10 +1,19 @@
 //! No command waits without a word: it names who holds the table that it needs, and how to end that.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use diesel::connection::SimpleConnection;
 use intake_domain::Environment;
-use intake_test_support::{Clinic, HeldRow, TestDatabase, patient};
+use intake_test_support::processes::send as signal;
+use intake_test_support::{Clinic, HeldRow, TestDatabase, patient, wait_for_end};
 
-use crate::fixtures::service;
+use crate::fixtures::{TestApp, service};
+
+/// What a pipe of Linux holds.
+const PIPE_SIZE: usize = 65_536;
 
 /// Runs the command while another program holds the table, and gives what it complains of.
 fn complaint_while_held(table: &str, command: &str) -> String {
@@ -37,6 +46,7 @@ fn a_command_names_what_it_waited_for() {
         ("organisations", "restored"),
         ("environment_stamp", "restored"),
         ("api_keys", "restored --revoke-keys"),
+        ("organisations", "organisation erase ORGANISATION"),
         ("__diesel_schema_migrations", "migrate"),
         ("__diesel_schema_migrations", "migrate --check"),
         ("audit_entries", "patient show --organisation ORGANISATION --patient PATIENT"),
@@ -55,4 +65,26 @@ fn a_command_names_what_it_waited_for() {
 fn a_command_does_not_wait_for_a_statement_that_it_has_given_up() {
     let said = complaint_while_held("api_keys", "key revoke KEY");
     assert!(said.contains("a statement hangs in the database"), "{said}");
+}
+
+/// A program that reads the stream finds the tokens there, and may never look at what is said beside it.
+#[test]
+fn a_followed_export_does_not_wait_for_a_reader_of_its_messages() {
+    let app = TestApp::start();
+    let (_unread, mut messages) = std::io::pipe().unwrap();
+    messages.write_all(&[b'\n'; PIPE_SIZE]).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_intake"));
+    command.args(["export", "--follow", "--format", "jsonl", "--organisation", &app.clinic.organisation.to_string()]);
+    command.env("DATABASE_URL", app.database.owner.expose()).env("INTAKE_DURABILITY", "none");
+    let mut child = command.stdout(Stdio::piped()).stderr(messages).spawn().unwrap();
+    let (sender, lines) = channel();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    for _ in 0..3 {
+        let created = app.create(&patient()).json()["data"]["id"].as_str().unwrap().to_owned();
+        let is_it = |line: String| line.contains(&created);
+        while !is_it(lines.recv_timeout(Duration::from_secs(60)).expect("the stream goes on")) {}
+    }
+    signal("TERM", &child.id().to_string());
+    assert!(wait_for_end(&mut child).success());
 }
