@@ -8,7 +8,7 @@ use std::time::Duration;
 use diesel::connection::SimpleConnection;
 use intake_domain::Environment;
 use intake_test_support::processes::send as signal;
-use intake_test_support::{Clinic, HeldRow, TestDatabase, patient, wait_for_end};
+use intake_test_support::{Clinic, HeldRow, ServiceBuilder, TestDatabase, patient, wait_for_end};
 
 use crate::fixtures::{TestApp, service};
 
@@ -32,7 +32,7 @@ fn complaint_while_held(table: &str, command: &str) -> String {
         "KEY" => &key,
         word => word,
     });
-    let output = words.fold(service(&database), |all, one| all.argument(one)).run();
+    let output = words.fold(service(&database), ServiceBuilder::argument).run();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{table}, {command}: {said}");
     said
