@@ -46,7 +46,7 @@ pub(crate) struct LockPatience {
 }
 
 impl LockPatience {
-    /// Of a command that needs nothing but a table that others hold for a moment.
+    /// The patience of a command that needs a table which others hold for a moment.
     pub(crate) const OF_A_COMMAND: Self =
         Self { limit: Duration::from_secs(3), tries: 3, pause: Duration::from_secs(1) };
 }
