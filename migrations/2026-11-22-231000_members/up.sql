@@ -1,7 +1,7 @@
 -- The people who manage an organisation's API keys, and how they sign in. All tables are small; on a Citus cluster
 -- only the coordinator has them, because they are looked up by email address or token, not by organisation.
 
--- A person's account, with one password for all organisations that the person belongs to.
+-- A person's account, with at most one password for all organisations that the person belongs to.
 CREATE TABLE members (
     -- Random: an id that holds a time would tell an organisation that the account is older than the membership.
     id uuid PRIMARY KEY,
@@ -10,7 +10,8 @@ CREATE TABLE members (
     -- server, nobody proves an address, and each of several organisations can have an account with it.
     email_folded text NOT NULL,
     name text NOT NULL,
-    password_hash text NOT NULL,
+    -- Null: the person joined by single sign-on, and has no password.
+    password_hash text,
     -- The secret of the member's authenticator app; null if the member signs in without one.
     totp_secret bytea,
     -- The last half minute whose code was used: each code works once.
@@ -64,6 +65,10 @@ CREATE TABLE sessions (
     -- The secret that this session was shown for an authenticator app, until the app is turned on. Kept by session: no
     -- other session, such as a thief's, has seen it.
     offered_totp_secret bytea,
+    -- Whether the member signed in with the provider of single sign-on, not with a password or a passkey.
+    is_by_provider boolean NOT NULL DEFAULT false,
+    -- When the provider last confirmed who the member is: a member with a second factor has to show that, too.
+    provider_confirmed_at timestamptz,
     FOREIGN KEY (organisation_id, member_id) REFERENCES memberships (organisation_id, member_id) ON DELETE CASCADE
 );
 
@@ -75,7 +80,8 @@ CREATE TABLE waiting_sign_ins (
     member_id uuid NOT NULL REFERENCES members (id) ON DELETE CASCADE,
     started_at timestamptz NOT NULL,
     -- The invitation that the sign-in accepts, if any.
-    invitation_digest bytea
+    invitation_digest bytea,
+    is_by_provider boolean NOT NULL DEFAULT false
 );
 
 CREATE INDEX waiting_sign_ins_of_member ON waiting_sign_ins (member_id);

@@ -9,6 +9,7 @@ mod mails;
 mod members;
 mod metrics;
 mod page;
+mod single_sign_on;
 
 use std::sync::Arc;
 
@@ -22,20 +23,21 @@ use intake_domain::{
 };
 use intake_http::TrustedProxies;
 
+pub use account::provider::SingleSignOn;
 pub use account::reset_password::reset_password_path;
 use account::{
     choose_organisation, confirm, email, forgotten_password, name, page as account_page, passkeys, password,
-    reset_password, second_factor, sessions, sign_in, sign_in_passkey,
+    reset_password, second_factor, sessions, sign_in, sign_in_passkey, sign_in_provider,
 };
 use api_keys::{create, created, first_steps, list as key_list, networks, note, pause, rename, replace, revoke, usage};
 pub use mails::Mails;
-pub use members::invitation::invitation_path;
 pub use metrics::write_metrics;
+pub use page::invitation_path::invitation_path;
 
 use docs::Documentation;
 use members::{
-    invitation, invite, key_age, list as member_list, member, remove, reset_password as member_reset, role,
-    two_step_sign_in, withdraw_invitation,
+    invitation, invitation_provider, invite, key_age, list as member_list, member, remove,
+    reset_password as member_reset, role, two_step_sign_in, withdraw_invitation,
 };
 use page::base_url::{Authority, BaseUrl};
 use page::error::PageError;
@@ -77,6 +79,8 @@ pub struct Dashboard {
     pub log: Arc<dyn AuditLog>,
     /// What hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
+    /// The provider of single sign-on, if there is one.
+    pub single_sign_on: Option<SingleSignOn>,
     /// What sends mails, if anything does.
     pub mails: Mails,
     /// What keys look like.
@@ -106,6 +110,7 @@ impl Dashboard {
         let (hasher, format) = (Data::from(self.hasher), Data::new(self.format));
         let (proxies, base_url) = (Data::new(self.proxies), Data::new(BaseUrl(self.base_url)));
         let (mails, authority) = (Data::new(self.mails), Data::new(Authority(self.authority)));
+        let single_sign_on = Data::new(self.single_sign_on);
         let throttle = Data::new(Throttle::new());
         // Of the pages alone: the interface beside them has its own.
         move |application| {
@@ -129,6 +134,7 @@ impl Dashboard {
                 .app_data(format.clone())
                 .app_data(proxies.clone())
                 .app_data(base_url.clone())
+                .app_data(single_sign_on.clone())
                 .app_data(throttle.clone())
                 .app_data(mails.clone())
                 .app_data(authority.clone())
@@ -152,11 +158,14 @@ fn pages() -> Scope {
         .route("/sign-in/passkey", web::get().to(sign_in_passkey::page))
         .route("/sign-in/passkey", web::post().to(sign_in_passkey::begin))
         .route("/sign-in/passkey/use", web::post().to(sign_in_passkey::submit))
+        .route("/sign-in/provider", web::get().to(sign_in_provider::begin))
+        .route("/sign-in/provider/return", web::get().to(single_sign_on::come_back))
         .route("/choose-organisation", web::get().to(choose_organisation::page))
         .route("/choose-organisation", web::post().to(choose_organisation::choose))
         .route("/sign-out", web::post().to(sign_in::sign_out))
         .route("/invitations/{token}", web::get().to(invitation::page))
         .route("/invitations/{token}", web::post().to(invitation::submit))
+        .route("/invitations/{token}/provider", web::get().to(invitation_provider::begin))
         .route("/confirm-email/{token}", web::get().to(email::confirm_page))
         .route("/confirm-email/{token}", web::post().to(email::confirm_new))
         .route("/forgotten-password", web::get().to(forgotten_password::page))
@@ -212,6 +221,7 @@ fn pages() -> Scope {
         .route("/settings/confirm", web::get().to(confirm::page))
         .route("/settings/confirm", web::post().to(confirm::submit))
         .route("/settings/confirm/passkey", web::post().to(confirm::submit_passkey))
+        .route("/settings/confirm/provider", web::get().to(sign_in_provider::begin_confirmation))
         .route("/settings/account", web::get().to(account_page::page))
         .route("/settings/account/name", web::get().to(name::page))
         .route("/settings/account/name", web::post().to(name::change))

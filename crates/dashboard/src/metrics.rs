@@ -10,15 +10,18 @@ pub(crate) enum SignInOutcome {
     CodeNeeded,
     WrongPair,
     WrongCode,
+    /// Single sign-on failed at the provider, or no account has the address.
+    Refused,
     /// Refused without a look at the password or code: there were too many attempts.
     Limited,
 }
 
-const OUTCOMES: [(SignInOutcome, &str); 5] = [
+const OUTCOMES: [(SignInOutcome, &str); 6] = [
     (SignInOutcome::SignedIn, "signed-in"),
     (SignInOutcome::CodeNeeded, "code-needed"),
     (SignInOutcome::WrongPair, "wrong-pair"),
     (SignInOutcome::WrongCode, "wrong-code"),
+    (SignInOutcome::Refused, "refused"),
     (SignInOutcome::Limited, "limited"),
 ];
 

@@ -40,10 +40,13 @@ impl Token {
     /// cannot be computed from it.
     #[must_use]
     pub fn form_token(&self) -> String {
-        let mut hasher = Sha256::new();
-        hasher.update(b"intake form ");
-        hasher.update(self.0.as_bytes());
-        hexadecimal(&hasher.finalize())
+        self.derived("form")
+    }
+
+    /// A value for this purpose. Only the holder of the token can know it, and neither the token nor the value for
+    /// another purpose can be computed from it.
+    pub(crate) fn derived(&self, purpose: &str) -> String {
+        hexadecimal(&Sha256::digest(format!("intake {purpose} {}", *self.0)))
     }
 
     /// The same for the pages of an organisation: a form of one page does not change another organisation, which the

@@ -32,7 +32,7 @@ pub use members::{Argon2Hasher, PostgresMembers, PostgresPasskeyStore, RingSigna
 pub use metrics::write_metrics;
 pub use organisations::{EraseOrganisation, OrganisationOutcome, PostgresOrganisations, erase_organisation};
 pub use patients::{PostgresPatientRegister, PostgresPatientRights, make_direct_writes};
-pub use sessions::PostgresSessionStore;
+pub use sessions::{OpenIdProvider, OpenIdSettings, PostgresSessionStore};
 pub use vital_thread::{Pulse, is_vital_thread, spawn_vital, stuck_thread};
 
 // Named for its features alone: they decide how libpq is built.

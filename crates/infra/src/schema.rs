@@ -57,7 +57,7 @@ diesel::table! {
         email -> Text,
         email_folded -> Text,
         name -> Text,
-        password_hash -> Text,
+        password_hash -> Nullable<Text>,
         totp_secret -> Nullable<Binary>,
         totp_used_step -> Nullable<BigInt>,
         wrong_codes -> Integer,
@@ -103,6 +103,8 @@ diesel::table! {
         confirmed_at -> Nullable<Timestamptz>,
         organisation_id -> Nullable<Uuid>,
         offered_totp_secret -> Nullable<Binary>,
+        is_by_provider -> Bool,
+        provider_confirmed_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -131,6 +133,7 @@ diesel::table! {
         member_id -> Uuid,
         started_at -> Timestamptz,
         invitation_digest -> Nullable<Binary>,
+        is_by_provider -> Bool,
     }
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use intake_domain::{
-    AccountStore, Actor, AuditContext, AuditEntryId, ConfirmOutcome, EmailAddress, Environment, Evidence, Guest,
-    HasherError, Holder, InvitationStore, LinkDelivery, Member, MemberId, MemberStore, Name, NewInvitation, NewMember,
-    NewMemberLink, NewPasskey, NewSecondFactor, NewSession, Operator, PasskeyStore, PasskeysAtReset, Password,
-    PasswordHash, PasswordHasher, PasswordResetStore, PresentedPassword, RequireOutcome, Role, Salt,
+    AccountStore, Actor, AuditContext, AuditEntryId, ConfirmOutcome, EmailAddress, Environment, Evidence, FirstStep,
+    Guest, HasherError, Holder, InvitationStore, LinkDelivery, Member, MemberId, MemberStore, Name, NewInvitation,
+    NewMember, NewMemberLink, NewPasskey, NewSecondFactor, NewSession, Operator, PasskeyStore, PasskeysAtReset,
+    Password, PasswordHash, PasswordHasher, PasswordResetStore, PresentedPassword, RequireOutcome, Role, Salt,
     SecondFactorOutcome, SecondFactorStore, SessionStore, SignIn, SignInError, StoreError, Token, TotpSecret, Visit,
     Waiter, find_candidate, sign_in,
 };
@@ -77,8 +77,14 @@ impl Setup {
             NewInvitation { token: token.digest(), organisation_id, email: email.clone(), role, expires_at };
         self.members.invite(&invitation, &audit(Actor::Operator(Operator::default()))).await.unwrap();
         let member = Member { id, organisation_id, name: name.clone(), email, role };
-        let new = NewMember { id, name, password: PasswordHash::new(OLD.to_owned()) };
-        let first = NewSession { token: session.digest(), member_id: id, started_at: NOW, browser: None };
+        let new = NewMember { id, name, password: Some(PasswordHash::new(OLD.to_owned())) };
+        let first = NewSession {
+            token: session.digest(),
+            member_id: id,
+            started_at: NOW,
+            browser: None,
+            is_by_provider: false,
+        };
         self.members.join(&token.digest(), &Guest::New(new), &first, &audit(member.actor())).await.unwrap();
         self.confirm(&member, &session).await;
         (member, session)
@@ -331,18 +337,30 @@ fn nothing_is_changed_in_a_session_that_has_ended_or_was_not_confirmed() {
         let (member, session) = setup.member(Role::Administrator).await;
         let other = setup.member(Role::Administrator).await.0;
         let stolen = Token::new(random());
-        let second = NewSession { token: stolen.digest(), member_id: member.id, started_at: NOW, browser: None };
+        let second = NewSession {
+            token: stolen.digest(),
+            member_id: member.id,
+            started_at: NOW,
+            browser: None,
+            is_by_provider: false,
+        };
         let old = PasswordHash::new(OLD.to_owned());
-        setup.sessions.begin(&second, &old, &audit(member.actor())).await.unwrap();
+        setup.sessions.begin(&second, &FirstStep::Password(old), &audit(member.actor())).await.unwrap();
         setup.confirm(&member, &stolen).await;
         let change = confirmed(&member, &session);
         setup.members.change_password(&member, &new_password(), &change).await.unwrap();
         // One that has ended, one that was never confirmed, and nobody's.
         let unconfirmed = Token::new(random());
-        let third = NewSession { token: unconfirmed.digest(), member_id: member.id, started_at: NOW, browser: None };
+        let third = NewSession {
+            token: unconfirmed.digest(),
+            member_id: member.id,
+            started_at: NOW,
+            browser: None,
+            is_by_provider: false,
+        };
         let new = new_password();
         setup.members.change_password(&member, &new, &confirmed(&member, &session)).await.unwrap();
-        setup.sessions.begin(&third, &new, &audit(member.actor())).await.unwrap();
+        setup.sessions.begin(&third, &FirstStep::Password(new.clone()), &audit(member.actor())).await.unwrap();
         let entries = setup.database.count("audit_entries");
         for session in [&unconfirmed, &stolen, &Token::new(random())] {
             let by = || confirmed(&member, session);

@@ -14,11 +14,7 @@ const RULES: [(&str, &[&str], &[&str]); 11] = [
     ("intake-domain", &[], &["actix-web", "anyhow", "diesel", "getrandom", "pq-sys", "r2d2", "tokio", "tracing"]),
     ("intake-edge", &[], &["actix-web", "anyhow", "diesel", "tokio", "tracing"]),
     ("intake-metrics", &[], &["actix-web", "anyhow", "diesel", "tokio", "tracing"]),
-    (
-        "intake-infra",
-        &["intake-domain", "intake-metrics"],
-        &["actix-web", "actix-http", "serde_json", "rustls", "clap"],
-    ),
+    ("intake-infra", &["intake-domain", "intake-metrics"], &["actix-web", "actix-http", "serde_json", "clap"]),
     (
         "intake-http",
         &["intake-domain", "intake-edge", "intake-metrics"],

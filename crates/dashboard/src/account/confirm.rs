@@ -7,12 +7,14 @@ use actix_web::web::{Data, Form, Query};
 use askama::Template;
 use intake_domain::{
     CONFIRMATION_PAGE_LIMIT, Challenge, ConfirmError, Factors, MemberStore, PasskeyStore, PasswordHasher,
-    PresentedCode, PresentedPassword, RelyingParty, SessionStore, Signatures, confirm_by_passkey, confirm_by_password,
+    PresentedCode, PresentedPassword, RelyingParty, SessionStore, Signatures, confirm_after_provider,
+    confirm_by_passkey, confirm_by_password,
 };
 use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::account::passkey_prompt::{AssertionForm, PasskeyPrompt};
+use crate::account::provider::SingleSignOn;
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, redirect, render};
@@ -29,6 +31,10 @@ struct ConfirmPage {
     next: Destination,
     /// Whether the password is asked for. A member with a passkey and no app confirms by the passkey.
     has_password: bool,
+    /// What the provider of single sign-on is called, if it can take the place of the password.
+    provider: Option<String>,
+    /// Whether it just has: then the code alone is missing.
+    is_by_provider: bool,
     has_app: bool,
     /// How a passkey confirms, if the member has one.
     prompt: Option<PasskeyPrompt>,
@@ -40,6 +46,8 @@ struct ConfirmPage {
 #[derive(Deserialize)]
 pub(crate) struct ConfirmForm {
     form_token: String,
+    /// Empty, after the provider of single sign-on.
+    #[serde(default)]
     password: String,
     code: Option<String>,
     #[serde(default)]
@@ -76,9 +84,17 @@ pub(crate) async fn submit(
     if let Some(wait) = wait {
         return render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(&too_many_attempts(wait)));
     }
-    let ports = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
-    let typed = (&password, code.as_ref());
-    let refused = match confirm_by_password(ports, &visitor.signed_in, &visitor.token, typed, visitor.origin()).await {
+    let (signed_in, token, origin) = (&visitor.signed_in, &visitor.token, visitor.origin());
+    let confirmed = match &code {
+        Some(code) if page.is_by_provider => {
+            confirm_after_provider(sessions.as_ref(), signed_in, token, code, origin).await
+        }
+        code => {
+            let ports = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
+            confirm_by_password(ports, signed_in, token, (&password, code.as_ref()), origin).await
+        }
+    };
+    let refused = match confirmed {
         Ok(()) => {
             throttle.was_confirmed(&session);
             return Ok(redirect(next.as_str()));
@@ -126,13 +142,20 @@ impl ConfirmPage {
         site: &RelyingParty,
         next: Destination,
     ) -> Result<Self, PageError> {
-        let Factors { secret, has_passkey } = sessions.factors(visitor.signed_in.member.id).await?;
+        let Factors { secret, has_passkey, has_password } = sessions.factors(visitor.signed_in.member.id).await?;
         let challenge = Challenge::of_confirmation(&visitor.token, visitor.signed_in.confirmed_at);
         let prompt = PasskeyPrompt::new("/settings/confirm/passkey", &visitor.token, &challenge, site, next.clone());
+        let needs_more = secret.is_some() || !has_passkey;
+        let earliest = edge::now() - CONFIRMATION_PAGE_LIMIT;
+        let is_by_provider =
+            secret.is_some() && visitor.signed_in.provider_confirmed_at.is_some_and(|at| at > earliest);
+        let provider = visitor.shared::<Option<SingleSignOn>>()?.as_ref().map(|provider| provider.name.clone());
         Ok(Self {
             shell: Shell::new("account", visitor),
             next,
-            has_password: secret.is_some() || !has_passkey,
+            has_password: needs_more && has_password && !is_by_provider,
+            provider: provider.filter(|_| needs_more && !is_by_provider),
+            is_by_provider,
             has_app: secret.is_some(),
             prompt: has_passkey.then_some(PasskeyPrompt { form_token: visitor.form_token(), ..prompt }),
             alert: None,

@@ -9,12 +9,14 @@ pub(crate) mod page;
 pub(crate) mod passkey_prompt;
 pub(crate) mod passkeys;
 pub(crate) mod password;
+pub(crate) mod provider;
 pub(crate) mod qr_code;
 pub(crate) mod reset_password;
 pub(crate) mod second_factor;
 pub(crate) mod sessions;
 pub(crate) mod sign_in;
 pub(crate) mod sign_in_passkey;
+pub(crate) mod sign_in_provider;
 
 /// The page of the member's own account.
 pub(crate) const ACCOUNT: &str = "/settings/account";

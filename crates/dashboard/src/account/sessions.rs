@@ -21,6 +21,8 @@ pub(crate) struct SessionRow {
     pub(crate) started_at: Moment,
     pub(crate) last_used_at: Moment,
     pub(crate) is_this: bool,
+    /// Whether the member signed in by single sign-on.
+    pub(crate) is_by_provider: bool,
 }
 
 /// The visitor's sessions, this one first.
@@ -66,6 +68,7 @@ impl SessionRow {
             started_at: exact(session.started_at),
             last_used_at: relative(session.last_used_at),
             is_this: session.token == *this,
+            is_by_provider: session.is_by_provider,
         }
     }
 }

@@ -16,6 +16,7 @@ use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::account::passkey_prompt::PasskeyPrompt;
+use crate::account::provider::provider_name;
 use crate::mails::{AccountChange, Mails};
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
@@ -44,6 +45,8 @@ struct SignInPage<'a> {
     notice: Option<String>,
     /// Whether a forgotten password is reset by mail.
     are_mails_sent: bool,
+    /// What the provider of single sign-on is called, if there is one.
+    provider: Option<String>,
     next: &'a Destination,
 }
 
@@ -106,7 +109,8 @@ pub(crate) async fn page(
     let ended = || cookie::SESSION.token(request.headers()).map(|_| SESSION_ENDED.to_owned());
     let notice = notice::notice(&request).or_else(ended);
     let are_mails_sent = are_mails_sent(&request);
-    render(StatusCode::OK, &SignInPage { email: "", alert: None, notice, are_mails_sent, next: &next })
+    let provider = provider_name(&request);
+    render(StatusCode::OK, &SignInPage { email: "", alert: None, notice, are_mails_sent, provider, next: &next })
 }
 
 pub(crate) async fn submit(
@@ -126,6 +130,7 @@ pub(crate) async fn submit(
             alert: Some(alert),
             notice: None,
             are_mails_sent: are_mails_sent(&request),
+            provider: provider_name(&request),
             next: &next,
         };
         render(status, &page)

@@ -94,6 +94,7 @@ fn known(action: Action) -> &'static str {
         Action::SignedIn => "signed in as",
         Action::SignedInByRecoveryCode => "signed in with a recovery code as",
         Action::SignedInByPasskey => "signed in with a passkey as",
+        Action::SignedInByProvider => "signed in by single sign-on as",
         Action::PasskeyAdded => "added the passkey",
         Action::PasskeyRemoved => "removed the passkey",
         Action::SignInFailed => "entered an incorrect password for",

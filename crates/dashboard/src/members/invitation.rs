@@ -13,19 +13,15 @@ use intake_domain::{
 use intake_edge as edge;
 use serde::Deserialize;
 
+use crate::account::provider::provider_name;
 use crate::account::sign_in::{code_needed, note_failure_later, signed_in_under};
 use crate::mails::Mails;
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
+use crate::page::invitation_path::invitation_path;
 use crate::page::shell::render;
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::origin;
-
-/// Where a guest accepts an invitation.
-#[must_use]
-pub fn invitation_path(token: &Token) -> String {
-    format!("/invitations/{}", token.expose())
-}
 
 const WRONG_PASSWORD: &str =
     "This email address already has an account here, with another password. Type the password that you sign in with.";
@@ -44,10 +40,12 @@ struct InvitationPage<'a> {
     password_error: Option<PasswordError>,
     alert: Option<String>,
     are_mails_sent: bool,
+    /// What the provider of single sign-on is called, if there is one.
+    provider: Option<String>,
 }
 
 impl<'a> InvitationPage<'a> {
-    fn new(invitation: &'a Invitation, token: &Token, name: &'a str, mails: &Mails) -> Self {
+    fn new(request: &HttpRequest, invitation: &'a Invitation, token: &Token, name: &'a str, mails: &Mails) -> Self {
         Self {
             organisation: &invitation.organisation_name,
             email: invitation.email.as_str(),
@@ -57,6 +55,7 @@ impl<'a> InvitationPage<'a> {
             password_error: None,
             alert: None,
             are_mails_sent: mails.are_sent(),
+            provider: provider_name(request),
         }
     }
 }
@@ -68,12 +67,13 @@ pub(crate) struct JoinForm {
 }
 
 pub(crate) async fn page(
+    request: HttpRequest,
     token: Path<String>,
     invitations: Data<dyn InvitationStore>,
     mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
     let (token, invitation) = opened(&token, invitations.as_ref()).await?;
-    render(StatusCode::OK, &InvitationPage::new(&invitation, &token, "", &mails))
+    render(StatusCode::OK, &InvitationPage::new(&request, &invitation, &token, "", &mails))
 }
 
 pub(crate) async fn submit(
@@ -98,7 +98,7 @@ pub(crate) async fn submit(
         salt: edge::random(),
         session: &session,
     };
-    let page = InvitationPage::new(&invitation, &token, &name, &mails);
+    let page = InvitationPage::new(&request, &invitation, &token, &name, &mails);
     // The password may be that of an account.
     let email = Some(&invitation.email);
     let wait = throttle.wait(email, origin.address).or_else(|| throttle.wait_as_stranger(email, origin.address));

@@ -12,13 +12,13 @@ use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::mails::Mails;
-use crate::members::invitation::invitation_path;
 use crate::members::list::{InviteFields, show_list};
 use crate::members::{MEMBERS, open_invitation, path_of_invitation};
 use crate::page::base_url::BaseUrl;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
+use crate::page::invitation_path::invitation_path;
 use crate::page::moment::{Moment, exact};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Administrator, Visitor};

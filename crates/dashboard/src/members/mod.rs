@@ -9,6 +9,7 @@ use crate::page::error::PageError;
 use crate::page::visitor::{Administrator, Auditor, Found, Visitor};
 
 pub(crate) mod invitation;
+pub(crate) mod invitation_provider;
 pub(crate) mod invite;
 pub(crate) mod key_age;
 pub(crate) mod list;

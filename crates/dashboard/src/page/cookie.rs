@@ -35,7 +35,7 @@ impl TokenCookie {
 }
 
 /// The header that gives a cookie to the browser for a time, or removes it after none.
-fn header(name: &str, value: &str, life: Duration) -> String {
+pub(crate) fn header(name: &str, value: &str, life: Duration) -> String {
     format!("{name}={value}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age={}", life.whole_seconds())
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod error;
 pub(crate) mod fault;
 pub(crate) mod form_token;
 pub(crate) mod guard;
+pub(crate) mod invitation_path;
 pub(crate) mod moment;
 pub(crate) mod notice;
 pub(crate) mod number;

@@ -76,8 +76,7 @@ impl Visitor {
 
     /// What all pages share, as the application holds it.
     pub(crate) fn shared<T: ?Sized + 'static>(&self) -> Result<&T, PageError> {
-        let shared = self.request.app_data::<Data<T>>();
-        shared.map(Data::get_ref).ok_or_else(|| PageError::Unexpected("the application lacks a part".into()))
+        shared(&self.request)
     }
 
     /// Where this request comes from.
@@ -103,6 +102,12 @@ impl Visitor {
     pub(crate) fn audit(&self) -> AuditContext {
         origin(&self.request).by(self.signed_in.member.actor())
     }
+}
+
+/// What all pages share, as the application of a request holds it.
+pub(crate) fn shared<T: ?Sized + 'static>(request: &HttpRequest) -> Result<&T, PageError> {
+    let shared = request.app_data::<Data<T>>();
+    shared.map(Data::get_ref).ok_or_else(|| PageError::Unexpected("the application lacks a part".into()))
 }
 
 /// This moment, where this request comes from, and by which browser.

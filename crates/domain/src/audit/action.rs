@@ -95,6 +95,8 @@ actions! {
     SignedInByRecoveryCode = "signed_in_by_recovery_code",
     /// A member signed in by a passkey, after the password or without it.
     SignedInByPasskey = "signed_in_by_passkey",
+    /// A member signed in with the provider of single sign-on, with a code where they have a second factor.
+    SignedInByProvider = "signed_in_by_provider",
     /// A wrong password was given for a member.
     SignInFailed = "sign_in_failed",
     /// The right password was given for a member, and a wrong code.

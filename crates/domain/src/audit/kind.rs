@@ -35,6 +35,7 @@ impl Action {
             Self::SignedIn
                 | Self::SignedInByRecoveryCode
                 | Self::SignedInByPasskey
+                | Self::SignedInByProvider
                 | Self::SignInFailed
                 | Self::CodeFailed
                 | Self::SignedOut
@@ -76,6 +77,7 @@ impl Action {
             Self::SignedIn
             | Self::SignedInByRecoveryCode
             | Self::SignedInByPasskey
+            | Self::SignedInByProvider
             | Self::SignInFailed
             | Self::CodeFailed
             | Self::SignedOut

@@ -90,7 +90,7 @@ pub async fn change_password(
     let known = members.credentials(&member.member().email, None).await?;
     let hash = hasher.hash(Waiter::NewPassword, password, salt_of(&known, salt)).await?;
     // With one salt, one password has one hash.
-    if known.iter().any(|known| known.account.id == member.member().id && known.password == hash) {
+    if known.iter().any(|known| known.account.id == member.member().id && known.password.as_ref() == Some(&hash)) {
         return Err(ChangePasswordError::Same);
     }
     Ok(accounts.change_password(member.member(), &hash, &member.confirm(audit)).await?)

@@ -13,8 +13,9 @@ use crate::members::passkey::{Challenge, PasskeyAssertion, RelyingParty, Signatu
 use crate::members::passkey_store::PasskeyStore;
 use crate::members::password::PasswordHash;
 use crate::members::presented::{PresentedCode, PresentedPassword};
+use crate::sessions::evidence::{Evidence, Proof};
 use crate::sessions::holder::SignedIn;
-use crate::sessions::store::{ConfirmOutcome, Evidence, Proof, SessionStore};
+use crate::sessions::store::{ConfirmOutcome, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
 
@@ -98,19 +99,41 @@ pub async fn confirm_by_password(
         Some(code) => Some(Proof::of_code(sessions.factors(member.id).await?.secret.as_ref(), code, origin.at)),
         None => None,
     };
-    let audit = origin.by(member.actor());
-    let outcome = sessions.confirm(&session, &Evidence::Password(hash, code), &audit).await?;
+    confirm_with_code(sessions, member, &session, &Evidence::Password(hash, code), origin).await
+}
+
+/// Confirms a member by a code, after the provider of single sign-on.
+pub async fn confirm_after_provider(
+    sessions: &dyn SessionStore,
+    SignedIn { member, .. }: &SignedIn,
+    session: &Token,
+    code: &PresentedCode,
+    origin: Origin,
+) -> Result<(), ConfirmError> {
+    let proof = Proof::of_code(sessions.factors(member.id).await?.secret.as_ref(), code, origin.at);
+    confirm_with_code(sessions, member, &session.digest(), &Evidence::AfterProvider(proof), origin).await
+}
+
+/// Records a wrong code.
+async fn confirm_with_code(
+    sessions: &dyn SessionStore,
+    member: &Member,
+    session: &TokenDigest,
+    evidence: &Evidence,
+    origin: Origin,
+) -> Result<(), ConfirmError> {
+    let outcome = sessions.confirm(session, evidence, &origin.by(member.actor())).await?;
     if outcome == ConfirmOutcome::WrongFactor {
         sessions.note_failure(&member.account(), Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
     }
     confirmed(outcome)
 }
 
-/// The hash of the member's password. None: the member was removed, or has another address.
+/// The hash of the member's password. None: the member has none, was removed, or has another address.
 pub(crate) async fn own_hash(members: &dyn MemberStore, member: &Member) -> Result<Option<PasswordHash>, StoreError> {
     let found = members.credentials(&member.email, None).await?;
     let own = found.into_iter().find(|credentials| credentials.account.id == member.id);
-    Ok(own.map(|credentials| credentials.password))
+    Ok(own.and_then(|credentials| credentials.password))
 }
 
 /// Confirms a member by one of their passkeys, without the password: the device has verified its user.
@@ -132,7 +155,7 @@ pub async fn confirm_by_passkey(
     confirmed(sessions.confirm(&session.digest(), &evidence, &origin.by(member.actor())).await?)
 }
 
-fn confirmed(outcome: ConfirmOutcome) -> Result<(), ConfirmError> {
+pub(crate) fn confirmed(outcome: ConfirmOutcome) -> Result<(), ConfirmError> {
     match outcome {
         ConfirmOutcome::Confirmed => Ok(()),
         ConfirmOutcome::WrongFactor => Err(ConfirmError::WrongFactor),

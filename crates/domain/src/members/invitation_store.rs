@@ -10,6 +10,7 @@ use crate::members::member::{Account, Invitation};
 use crate::members::password::PasswordHash;
 use crate::members::role::Role;
 use crate::name::Name;
+use crate::sessions::evidence::FirstStep;
 use crate::sessions::store::NewSession;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
@@ -89,8 +90,8 @@ pub enum WithdrawOutcome {
 pub enum Guest {
     /// A person without an account, who gets one.
     New(NewMember),
-    /// A person who has an account, and typed its password.
-    Known(Account, PasswordHash),
+    /// A person who has an account and typed its password, or has an account without one and came by single sign-on.
+    Known(Account, FirstStep),
 }
 
 /// A guest about to get an account. Organisation and address come from the invitation.
@@ -100,8 +101,8 @@ pub struct NewMember {
     pub id: MemberId,
     /// The name that other members will see.
     pub name: Name,
-    /// The hash of the password that the guest chose.
-    pub password: PasswordHash,
+    /// The hash of the password that the guest chose. None: the guest came by single sign-on.
+    pub password: Option<PasswordHash>,
 }
 
 /// What became of an attempt to join.

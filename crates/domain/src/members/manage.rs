@@ -15,8 +15,9 @@ use crate::members::member_store::MemberStore;
 use crate::members::password::{Password, PasswordError};
 use crate::members::presented::PresentedPassword;
 use crate::members::role::Role;
-use crate::members::salt::Salt;
+use crate::members::salt::salt_of;
 use crate::name::{Name, NameError};
+use crate::sessions::evidence::FirstStep;
 use crate::sessions::sign_in::SignIn;
 use crate::sessions::store::NewSession;
 use crate::store_error::StoreError;
@@ -151,20 +152,20 @@ pub async fn join(
     let Invitation { email, .. } =
         invitations.invitation(&invitation.digest(), origin.at).await?.ok_or(JoinError::NoInvitation)?;
     let known = members.credentials(&email, None).await?;
-    let salt = known.first().map_or(Salt::Random(salt), |first| Salt::Of(first.password.clone()));
+    let salt = salt_of(&known, salt);
     let hash = hasher.hash(Waiter::Guest(invitation.digest()), &chosen, salt).await?;
-    let (account, guest) = match known.iter().find(|known| known.password == hash) {
-        Some(own) => (own.account.clone(), Guest::Known(own.account.clone(), hash)),
+    let (account, guest) = match known.iter().find(|known| known.password.as_ref() == Some(&hash)) {
+        Some(own) => (own.account.clone(), Guest::Known(own.account.clone(), FirstStep::Password(hash))),
         None if delivery == LinkDelivery::Mailed && !known.is_empty() => {
             return Err(JoinError::WrongPassword(known.into_iter().map(|known| known.account).collect()));
         }
         None => {
-            let guest = NewMember { id, name: name.clone(), password: hash };
+            let guest = NewMember { id, name: name.clone(), password: Some(hash) };
             (Account { id, name, email }, Guest::New(guest))
         }
     };
     let id = account.id;
-    let session = NewSession { token: session.digest(), member_id: id, started_at: origin.at, browser: origin.browser };
+    let session = NewSession::new(id, session, &origin);
     match invitations.join(&invitation.digest(), &guest, &session, &origin.by(account.actor())).await? {
         JoinOutcome::Joined => Ok((id, SignIn::Complete)),
         JoinOutcome::CodeNeeded => Ok((id, SignIn::CodeNeeded)),

@@ -8,8 +8,9 @@ use crate::members::confirmation::ConfirmedMember;
 use crate::members::passkey::{Challenge, PasskeyAssertion, PasskeyRegistration, RelyingParty, Signatures};
 use crate::members::passkey_store::{AddPasskeyOutcome, NewPasskey, PasskeyStore, RemovePasskeyOutcome};
 use crate::name::{Name, NameError};
+use crate::sessions::evidence::Proof;
 use crate::sessions::sign_in::CodeError;
-use crate::sessions::store::{AwaitedMember, CodeOutcome, NewSession, Proof, SessionStore};
+use crate::sessions::store::{AwaitedMember, CodeOutcome, NewSession, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
 
@@ -91,7 +92,7 @@ pub async fn sign_in_by_passkey(
         return Err(CodeError::WrongCode);
     }
     let member_id = holder.account.id;
-    let session = NewSession { token: session.digest(), member_id, started_at: origin.at, browser: origin.browser };
+    let session = NewSession::new(member_id, session, &origin);
     let audit = origin.by(holder.account.actor());
     outcome(passkeys.sign_in(&challenge.digest(), &id, &session, &audit).await?)
 }
@@ -112,8 +113,7 @@ pub async fn finish_sign_in_by_passkey(
     if !assertion.is_signed(site, &Challenge::of(waiting), &holder.key, signatures) {
         return Err(CodeError::WrongCode);
     }
-    let session =
-        NewSession { token: session.digest(), member_id: account.id, started_at: origin.at, browser: origin.browser };
+    let session = NewSession::new(account.id, session, &origin);
     let audit = origin.by(account.actor());
     outcome(sessions.finish(&waiting.digest(), Proof::Passkey(id), &session, &audit).await?)
 }

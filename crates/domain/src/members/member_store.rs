@@ -54,8 +54,8 @@ pub enum RequireOutcome {
 pub struct Credentials {
     /// The account that would be signed in to.
     pub account: Account,
-    /// The hash of the member's password.
-    pub password: PasswordHash,
+    /// The hash of the member's password. None: the member joined by single sign-on, and has none.
+    pub password: Option<PasswordHash>,
     /// Whether the member has signed in from the network that was asked about.
     pub is_familiar: bool,
 }

@@ -31,7 +31,8 @@ pub use account::{
 pub use account_store::{AccountStore, EmailOutcome, NameOutcome};
 pub use administer::{change_role, limit_key_age, remove_member, require_second_factor};
 pub use confirmation::{
-    CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, ConfirmedMember, confirm_by_passkey, confirm_by_password,
+    CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, ConfirmedMember, confirm_after_provider,
+    confirm_by_passkey, confirm_by_password,
 };
 pub use email_change_store::{
     EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailChangeStore, RequestEmailOutcome,

@@ -27,5 +27,6 @@ pub(crate) async fn salt_for(
 
 /// The same, if these are the accounts with the address.
 pub(crate) fn salt_of(accounts: &[Credentials], random: [u8; 16]) -> Salt {
-    accounts.first().map_or(Salt::Random(random), |first| Salt::Of(first.password.clone()))
+    let first = accounts.iter().find_map(|credentials| credentials.password.clone());
+    first.map_or(Salt::Random(random), Salt::Of)
 }

@@ -29,6 +29,8 @@ pub struct SignedIn {
     pub key_age_max: Option<KeyAge>,
     /// When the member last confirmed, in this session, who they are.
     pub confirmed_at: Option<OffsetDateTime>,
+    /// When the provider of single sign-on last confirmed it, which is not enough for a member with a second factor.
+    pub provider_confirmed_at: Option<OffsetDateTime>,
     /// Whether another organisation of the person requires it.
     pub is_second_factor_required_elsewhere: bool,
     /// Whether the person belongs to another organisation, too.

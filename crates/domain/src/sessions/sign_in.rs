@@ -9,7 +9,8 @@ use crate::members::member::Account;
 use crate::members::member_store::{Credentials, MemberStore};
 use crate::members::presented::{PresentedCode, PresentedPassword};
 use crate::network::Network;
-use crate::sessions::store::{AwaitedMember, BeginOutcome, CodeOutcome, NewSession, Proof, SessionStore};
+use crate::sessions::evidence::{FirstStep, Proof};
+use crate::sessions::store::{AwaitedMember, BeginOutcome, CodeOutcome, NewSession, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::Token;
 
@@ -104,17 +105,18 @@ pub async fn sign_in(
     origin: Origin,
 ) -> Result<SignIn, SignInError> {
     let waiter = candidate.waiter();
-    let (accounts, hashes): (Vec<_>, Vec<_>) =
-        candidate.credentials.into_iter().map(|credentials| (credentials.account, credentials.password)).unzip();
-    let right = hasher.find(waiter, password, &hashes).await?;
-    let found = right.and_then(|right| accounts.iter().zip(&hashes).find(|(_, hash)| **hash == right));
-    let Some((account, seen)) = found else { return Err(SignInError::WrongPair(accounts)) };
-    let session =
-        NewSession { token: token.digest(), member_id: account.id, started_at: origin.at, browser: origin.browser };
-    match sessions.begin(&session, seen, &origin.by(account.actor())).await? {
+    let Candidate { credentials, .. } = candidate;
+    let hashes: Vec<_> = credentials.iter().filter_map(|one| one.password.clone()).collect();
+    let Some(right) = hasher.find(waiter, password, &hashes).await? else {
+        return Err(SignInError::WrongPair(credentials.into_iter().map(|one| one.account).collect()));
+    };
+    let found = credentials.into_iter().find(|one| one.password.as_ref() == Some(&right));
+    let Some(Credentials { account, .. }) = found else { return Err(SignInError::WrongPair(Vec::new())) };
+    let session = NewSession::new(account.id, token, &origin);
+    match sessions.begin(&session, &FirstStep::Password(right), &origin.by(account.actor())).await? {
         BeginOutcome::SignedIn => Ok(SignIn::Complete),
         BeginOutcome::CodeNeeded => Ok(SignIn::CodeNeeded),
-        BeginOutcome::PasswordChanged => Err(SignInError::WrongPair(vec![account.clone()])),
+        BeginOutcome::AccountChanged => Err(SignInError::WrongPair(vec![account])),
     }
 }
 
@@ -142,8 +144,7 @@ pub async fn finish_sign_in(
     origin: Origin,
 ) -> Result<(), CodeError> {
     let proof = Proof::of_code(secret.as_ref(), code, origin.at);
-    let session =
-        NewSession { token: session.digest(), member_id: account.id, started_at: origin.at, browser: origin.browser };
+    let session = NewSession::new(account.id, session, &origin);
     match sessions.finish(&waiting.digest(), proof, &session, &origin.by(account.actor())).await? {
         CodeOutcome::SignedIn => Ok(()),
         CodeOutcome::WrongCode => {

@@ -5,16 +5,15 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Action, AuditContext};
+use crate::audit::action::{Action, AuditContext, Origin};
 use crate::browser::Browser;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::{Account, Invitation, Member, Membership};
-use crate::members::password::PasswordHash;
-use crate::members::presented::PresentedCode;
-use crate::members::second_factor::{RecoveryCode, TotpSecret};
+use crate::members::second_factor::TotpSecret;
+use crate::sessions::evidence::{Evidence, FirstStep, Proof};
 use crate::sessions::holder::Holder;
 use crate::store_error::StoreError;
-use crate::token::TokenDigest;
+use crate::token::{Token, TokenDigest};
 
 /// How long a session lasts without being used.
 pub const SESSION_IDLE_LIMIT: Duration = Duration::hours(12);
@@ -41,6 +40,16 @@ pub struct NewSession {
     pub started_at: OffsetDateTime,
     /// The browser, if it named itself.
     pub browser: Option<Browser>,
+    /// Whether the member signed in with the provider of single sign-on, rather than with a password or passkey.
+    pub is_by_provider: bool,
+}
+
+impl NewSession {
+    /// The session of a member who signs in now, without the provider of single sign-on.
+    pub(crate) fn new(member_id: MemberId, token: &Token, origin: &Origin) -> Self {
+        let (started_at, browser) = (origin.at, origin.browser);
+        Self { token: token.digest(), member_id, started_at, browser, is_by_provider: false }
+    }
 }
 
 /// A session as its member sees it.
@@ -56,17 +65,19 @@ pub struct SessionRecord {
     pub started_at: OffsetDateTime,
     /// When it was last used, to within a few minutes.
     pub last_used_at: OffsetDateTime,
+    /// Whether the member signed in with the provider of single sign-on.
+    pub is_by_provider: bool,
 }
 
-/// What became of a sign-in with the right password.
+/// What became of a sign-in whose first step was right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeginOutcome {
     /// The member is signed in.
     SignedIn,
     /// The sign-in waits for the code of the second factor.
     CodeNeeded,
-    /// The password was changed, or the member removed, since the password was compared.
-    PasswordChanged,
+    /// The password or the address was changed, or the member removed, since it was compared.
+    AccountChanged,
 }
 
 /// What became of an attempt to end a session.
@@ -87,7 +98,7 @@ pub enum ChooseOutcome {
     NoSuchOrganisation,
 }
 
-/// A sign-in with the right password that waits for its code.
+/// A sign-in whose first step was right, and which waits for its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitedMember {
     /// The account that would be signed in to.
@@ -107,20 +118,8 @@ pub struct Factors {
     pub secret: Option<TotpSecret>,
     /// Whether the member has a passkey.
     pub has_passkey: bool,
-}
-
-/// How a signed-in member confirms their identity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Evidence {
-    /// The password, which matched this hash, and where the member has a second factor a proof of it.
-    Password(PasswordHash, Option<Proof>),
-    /// A passkey, whose signature was checked.
-    Passkey {
-        /// The digest of the passkey.
-        passkey: TokenDigest,
-        /// When the session was last confirmed, which the challenge was made of.
-        last_confirmed_at: Option<OffsetDateTime>,
-    },
+    /// Whether the member has a password: those who joined by single sign-on have none.
+    pub has_password: bool,
 }
 
 /// What became of an attempt to confirm who the member of a session is.
@@ -132,27 +131,8 @@ pub enum ConfirmOutcome {
     WrongFactor,
     /// The code is not a recovery code, and there were [`WRONG_CODES_MAX`] wrong ones in a row.
     Locked,
-    /// The member has a second factor that was not shown, or the password was changed meanwhile.
+    /// The member has a second factor that was not shown, or the account was changed meanwhile.
     NotEnough,
-}
-
-/// The proof that a member has the second factor. Each works once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proof {
-    /// The app's code for this half minute, counted as in RFC 6238.
-    Step(i64),
-    /// The recovery code of this digest.
-    RecoveryCode(TokenDigest),
-    /// A passkey, whose signature of this sign-in's challenge was checked.
-    Passkey(TokenDigest),
-}
-
-impl Proof {
-    /// What a typed code proves, if it is right: that the member has the app of this secret, or else a recovery code.
-    pub(crate) fn of_code(secret: Option<&TotpSecret>, code: &PresentedCode, now: OffsetDateTime) -> Self {
-        let by_app = secret.and_then(|secret| secret.step_of(code, now)).map(Self::Step);
-        by_app.unwrap_or_else(|| Self::RecoveryCode(RecoveryCode::digest_of(code)))
-    }
 }
 
 /// What became of an attempt to finish a sign-in.
@@ -182,12 +162,12 @@ pub enum Visit {
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// Starts a session, in the person's organisation if there is only one. A member with a second factor gets a
-    /// sign-in that waits for the code instead. Refuses both if the password's hash has changed. Takes a lock of the
+    /// sign-in that waits for the code instead. Refuses both if the first step no longer holds. Takes a lock of the
     /// member, as every change of passwords and second factors does before it ends sessions.
     async fn begin(
         &self,
         session: &NewSession,
-        password: &PasswordHash,
+        first: &FirstStep,
         audit: &AuditContext,
     ) -> Result<BeginOutcome, StoreError>;
 

@@ -31,7 +31,7 @@ fn members() -> MockMemberStore {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(|email, _| {
         assert_eq!(email.folded(), ada().email.folded());
-        Ok(vec![Credentials { account: ada().account(), password: hash(), is_familiar: false }])
+        Ok(vec![Credentials { account: ada().account(), password: Some(hash()), is_familiar: false }])
     });
     members.expect_member().returning(|id, email| {
         let is_ada = id == organisation() && email.folded() == ada().email.folded();
@@ -58,7 +58,9 @@ fn try_to_confirm(
 ) -> (Result<(), ConfirmError>, Vec<Evidence>) {
     let (members, hasher, mut sessions) = (members(), hasher(), MockSessionStore::new());
     let (secret, shown) = (secret.cloned(), Arc::new(Mutex::new(Vec::new())));
-    sessions.expect_factors().returning(move |_| Ok(Factors { secret: secret.clone(), has_passkey: false }));
+    sessions
+        .expect_factors()
+        .returning(move |_| Ok(Factors { secret: secret.clone(), has_passkey: false, has_password: true }));
     let seen = Arc::clone(&shown);
     sessions.expect_confirm().returning(move |token, evidence, recorded| {
         assert_eq!((*token, recorded), (session().digest(), &origin().by(ada().actor())));
@@ -179,7 +181,8 @@ fn try_to_change_email(
     let salt = other.clone().map_or(Salt::Random([3; 16]), Salt::Of);
     members.expect_credentials().returning(move |email, _| {
         let found = if email.folded() == ada().email.folded() { Some(hash()) } else { other.clone() };
-        let credentials = |password| Credentials { account: ada().account(), password, is_familiar: false };
+        let credentials =
+            |password| Credentials { account: ada().account(), password: Some(password), is_familiar: false };
         Ok(found.map(credentials).into_iter().collect())
     });
     hasher.expect_find().returning(|_, presented, stored| {

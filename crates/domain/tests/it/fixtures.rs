@@ -39,6 +39,7 @@ pub(crate) fn signed_in(is_second_factor_required: bool) -> SignedIn {
         is_second_factor_required_elsewhere: false,
         is_in_several: false,
         confirmed_at: Some(NOW),
+        provider_confirmed_at: None,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Joining, signing in and leaving against mocked ports.
 
 use intake_domain::{
-    Action, Actor, BeginOutcome, Credentials, EmailAddress, Guest, HasherError, Invitation, InviteOutcome, JoinError,
-    JoinOutcome, JoinRequest, LinkDelivery, MockInvitationStore, MockMemberStore, MockPasswordHasher, MockSessionStore,
-    NameError, Network, PasswordError, PasswordHash, PresentedPassword, Role, Salt, SignIn, SignInError, Token, Waiter,
-    find_candidate, invite_member, join, note_failed_sign_in, sign_in,
+    Action, Actor, BeginOutcome, Credentials, EmailAddress, FirstStep, Guest, HasherError, Invitation, InviteOutcome,
+    JoinError, JoinOutcome, JoinRequest, LinkDelivery, MockInvitationStore, MockMemberStore, MockPasswordHasher,
+    MockSessionStore, NameError, Network, PasswordError, PasswordHash, PresentedPassword, Role, Salt, SignIn,
+    SignInError, Token, Waiter, find_candidate, invite_member, join, note_failed_sign_in, sign_in,
 };
 use time::macros::datetime;
 
@@ -67,7 +67,7 @@ fn a_guest_becomes_a_member_with_a_session() {
     invitations.expect_join().times(1).returning(|invitation, guest, session, recorded| {
         let Guest::New(member) = guest else { panic!("{guest:?}") };
         assert_eq!(invitation, &Token::new([1; 32]).digest());
-        assert_eq!((member.id, member.name.as_str(), &member.password), (ada().id, "Ada", &hash()));
+        assert_eq!((member.id, member.name.as_str(), &member.password), (ada().id, "Ada", &Some(hash())));
         assert_eq!(
             (session.token, session.member_id, session.started_at, session.browser),
             (Token::new([2; 32]).digest(), ada().id, NOW, origin().browser)
@@ -94,7 +94,10 @@ fn a_guest_with_an_account_joins_by_its_password_and_its_second_factor() {
     for (joined, expected) in [(JoinOutcome::Joined, SignIn::Complete), (JoinOutcome::CodeNeeded, SignIn::CodeNeeded)] {
         let mut invitations = invitations();
         invitations.expect_join().times(1).returning(move |_, guest, session, recorded| {
-            assert_eq!((guest, session.member_id), (&Guest::Known(ada().account(), hash()), ada().id));
+            assert_eq!(
+                (guest, session.member_id),
+                (&Guest::Known(ada().account(), FirstStep::Password(hash())), ada().id)
+            );
             assert_eq!(recorded, &origin().by(ada().actor()), "in the name of the account");
             Ok(joined)
         });
@@ -122,7 +125,7 @@ fn another_password_is_refused_by_a_mailed_link_and_makes_a_separate_account_by_
     assert!(matches!(refused, Err(JoinError::WrongPassword(accounts)) if accounts == [ada().account()]));
 
     invitations.expect_join().times(1).returning(move |_, guest, _, _| {
-        assert!(matches!(guest, Guest::New(member) if member.password == other()), "{guest:?}");
+        assert!(matches!(guest, Guest::New(member) if member.password == Some(other())), "{guest:?}");
         Ok(JoinOutcome::Joined)
     });
     let hasher = hasher_of_adas_salt(other());
@@ -226,7 +229,7 @@ fn members_with_ada(home: &'static str) -> MockMemberStore {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(move |email, from| {
         let is_familiar = from == Some(Network::of_neighbours(Some(home.parse().unwrap())));
-        let ada = || Credentials { account: ada().account(), password: hash(), is_familiar };
+        let ada = || Credentials { account: ada().account(), password: Some(hash()), is_familiar };
         Ok((email.folded() == ADA).then(ada).into_iter().collect())
     });
     members
@@ -246,9 +249,9 @@ fn the_right_pair_starts_a_session_in_the_members_own_name() {
         Ok(Some(hash()))
     });
     let mut sessions = MockSessionStore::new();
-    sessions.expect_begin().times(1).returning(|session, password, recorded| {
+    sessions.expect_begin().times(1).returning(|session, first, recorded| {
         assert_eq!((session.token, session.member_id), (Token::new([2; 32]).digest(), ada().id));
-        assert_eq!((password, &recorded.actor), (&hash(), &ada().actor()));
+        assert_eq!((first, &recorded.actor), (&FirstStep::Password(hash()), &ada().actor()));
         Ok(BeginOutcome::SignedIn)
     });
     let members = members_with_ada("203.0.113.9");
@@ -264,7 +267,7 @@ fn the_right_pair_is_half_of_it_where_there_is_a_second_factor_and_nothing_after
         try_to_sign_in(&members_with_ada("203.0.113.9"), &sessions, &hasher_that_says(true), ADA)
     };
     assert_eq!(try_with(BeginOutcome::CodeNeeded).unwrap(), SignIn::CodeNeeded);
-    let refused = try_with(BeginOutcome::PasswordChanged);
+    let refused = try_with(BeginOutcome::AccountChanged);
     assert!(matches!(refused, Err(SignInError::WrongPair(members)) if members == [ada().account()]));
 }
 

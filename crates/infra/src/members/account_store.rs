@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::audit::log::record_in_all;
 use crate::members::PostgresMembers;
 use crate::members::address::{is_anothers_address, lock_organisation, others_with};
-use crate::members::confirmation::{assert_confirmed, lock_member, session_ended};
+use crate::members::confirmation::{LockedAccount, assert_confirmed, lock_member, session_ended};
 use crate::schema::{email_changes, members, memberships, password_resets, waiting_sign_ins};
 use crate::sessions::row::end_others;
 
@@ -46,7 +46,8 @@ impl AccountStore for PostgresMembers {
         let (seen, new) = (seen.clone(), new.clone());
         let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             assert_confirmed(connection, &audit)?;
-            match lock_member(connection, id)? {
+            let locked = lock_member(connection, id)?;
+            match locked.as_ref().and_then(LockedAccount::password) {
                 Some(hash) if hash == seen.as_str() => {}
                 // By an earlier run that was committed and whose answer was lost.
                 Some(hash) if hash == new.as_str() => return Ok(EmailOutcome::Changed),
@@ -131,7 +132,8 @@ pub(crate) fn put_email(
 /// before: sign-ins that wait for their code, an open reset link, and a change of the address.
 /// Fails if the address was changed while the password was hashed: all accounts with one address have one salt.
 pub(crate) fn put_password(connection: &mut PgConnection, member: Uuid, password: &PasswordHash) -> QueryResult<()> {
-    if lock_member(connection, member)?.is_none_or(|hash| !PasswordHash::new(hash).has_salt_of(password)) {
+    let locked = lock_member(connection, member)?.ok_or_else(session_ended)?;
+    if !locked.has_salt_of(connection, member, password)? {
         return Err(session_ended());
     }
     let own = members::table.find(member);

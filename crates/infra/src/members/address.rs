@@ -19,8 +19,8 @@ pub(crate) fn others_with(
     let lock = diesel::sql_query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))");
     lock.bind::<Text, _>(email_folded).execute(connection)?;
     let others = members::table.filter(members::email_folded.eq(email_folded).and(members::id.ne(member)));
-    let hashes: Vec<String> = others.select(members::password_hash).load(connection)?;
-    Ok(hashes.into_iter().map(PasswordHash::new).collect())
+    let hashes: Vec<Option<String>> = others.select(members::password_hash).load(connection)?;
+    Ok(hashes.into_iter().flatten().map(PasswordHash::new).collect())
 }
 
 /// Locks an organisation until the end of the transaction: nobody else gets a name or an address in it.

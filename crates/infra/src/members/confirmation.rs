@@ -6,20 +6,60 @@
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::result::Error;
-use intake_domain::{Actor, AuditContext, CONFIRMATION_LIMIT, ConfirmOutcome, Evidence, Proof, TokenDigest};
+use intake_domain::{
+    Actor, AuditContext, CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmOutcome, Evidence, FirstStep,
+    PasswordHash, Proof, TokenDigest,
+};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::diesel_errors::SessionEnded;
+use crate::members::address::others_with;
 use crate::members::row::has_second_factor;
 use crate::schema::{members, sessions};
 use crate::sessions::proofs::{ProofOutcome, use_up};
 
-/// Locks a member's row until the end of the transaction, and returns the hash of the password. None: the member was
-/// removed. Every transaction locks it before rows of other tables about the member, so that no two wait for each
-/// other.
-pub(crate) fn lock_member(connection: &mut PgConnection, member: Uuid) -> QueryResult<Option<String>> {
-    members::table.find(member).select(members::password_hash).for_no_key_update().first(connection).optional()
+/// What a first step of a sign-in or a confirmation is compared with, while the member's row is locked.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = members)]
+pub(crate) struct LockedAccount {
+    password_hash: Option<String>,
+    email_folded: String,
+}
+
+impl LockedAccount {
+    /// The hash of the password, if there is one.
+    pub(crate) fn password(&self) -> Option<&str> {
+        self.password_hash.as_deref()
+    }
+
+    /// Whether the account is still the one that was found by this.
+    pub(crate) fn is_found_by(&self, first: &FirstStep) -> bool {
+        match first {
+            FirstStep::Password(hash) => self.password() == Some(hash.as_str()),
+            FirstStep::Provider(email) => self.email_folded == email.folded(),
+        }
+    }
+
+    /// Whether this hash has the salt that all accounts with the address share.
+    pub(crate) fn has_salt_of(
+        &self,
+        connection: &mut PgConnection,
+        member: Uuid,
+        new: &PasswordHash,
+    ) -> QueryResult<bool> {
+        match self.password() {
+            Some(hash) => Ok(PasswordHash::new(hash.to_owned()).has_salt_of(new)),
+            None => Ok(others_with(connection, &self.email_folded, member)?.iter().all(|other| other.has_salt_of(new))),
+        }
+    }
+}
+
+/// Locks a member's row until the end of the transaction. None: the member was removed. Every transaction locks it
+/// before rows of other tables about the member, so that no two wait for each other.
+pub(crate) fn lock_member(connection: &mut PgConnection, member: Uuid) -> QueryResult<Option<LockedAccount>> {
+    let row = members::table.find(member).select(LockedAccount::as_select());
+    row.for_no_key_update().first(connection).optional()
 }
 
 /// Fails unless the session in which the member confirmed goes on, and the confirmation is recent. Locks the
@@ -42,22 +82,40 @@ pub(crate) fn confirm(
     let Actor::Member { id, .. } = &audit.actor else { return Ok(ConfirmOutcome::NotEnough) };
     let id = *id.as_uuid();
     connection.transaction(|connection| {
-        let hash = lock_member(connection, id)?;
+        let locked = lock_member(connection, id)?.ok_or_else(session_ended)?;
         let own = own_session(session, id);
-        let confirmed_at = own.select(sessions::confirmed_at).first::<Option<OffsetDateTime>>(connection).optional()?;
-        let confirmed_at = confirmed_at.ok_or_else(session_ended)?;
+        let moments = own.select((sessions::confirmed_at, sessions::provider_confirmed_at));
+        let moments: Option<(Option<OffsetDateTime>, Option<OffsetDateTime>)> = moments.first(connection).optional()?;
+        let (confirmed_at, provider_confirmed_at) = moments.ok_or_else(session_ended)?;
         if confirmed_at == Some(audit.at) {
             // By an earlier run that was committed and whose answer was lost.
             return Ok(ConfirmOutcome::Confirmed);
         }
         let has_factor = members::table.find(id).select(has_second_factor()).first::<bool>(connection)?;
         let proof = match evidence {
-            Evidence::Password(password, proof) => {
-                if hash.is_none_or(|hash| hash != password.as_str()) || (has_factor && proof.is_none()) {
+            Evidence::Password(hash, proof) => {
+                let is_right = locked.is_found_by(&FirstStep::Password(hash.clone()));
+                if !is_right || (has_factor && proof.is_none()) {
                     return Ok(ConfirmOutcome::NotEnough);
                 }
                 proof.filter(|_| has_factor)
             }
+            Evidence::Provider(email) => {
+                if !locked.is_found_by(&FirstStep::Provider(email.clone())) {
+                    return Ok(ConfirmOutcome::WrongFactor);
+                }
+                if has_factor {
+                    diesel::update(own).set(sessions::provider_confirmed_at.eq(audit.at)).execute(connection)?;
+                    return Ok(ConfirmOutcome::NotEnough);
+                }
+                None
+            }
+            Evidence::AfterProvider(_)
+                if provider_confirmed_at.is_none_or(|at| at <= audit.at - CONFIRMATION_PAGE_LIMIT) =>
+            {
+                return Ok(ConfirmOutcome::NotEnough);
+            }
+            Evidence::AfterProvider(proof) => Some(*proof),
             Evidence::Passkey { last_confirmed_at, .. } if confirmed_at != *last_confirmed_at => {
                 return Ok(ConfirmOutcome::WrongFactor);
             }

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, AuditContext, EmailAddress, Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, Invitation,
-    InvitationStore, InviteOutcome, JoinOutcome, NewInvitation, NewSession, OpenInvitation, OrganisationId, PEOPLE_MAX,
-    StoreError, TokenDigest, WithdrawOutcome,
+    Action, Actor, AuditContext, EmailAddress, FirstStep, Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX,
+    Invitation, InvitationStore, InviteOutcome, JoinOutcome, NewInvitation, NewSession, OpenInvitation, OrganisationId,
+    PEOPLE_MAX, PasswordHash, StoreError, TokenDigest, WithdrawOutcome,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::diesel_errors::is_foreign_key_violation;
 use crate::members::PostgresMembers;
 use crate::members::account_store::is_anothers;
 use crate::members::address::{is_anothers_address, others_with};
-use crate::members::confirmation::lock_member;
+use crate::members::confirmation::{LockedAccount, lock_member};
 use crate::members::joining::{NotJoined, accept, end_all_to, folded, open};
 use crate::members::permission::may_administer;
 use crate::members::row::{has_second_factor, unreadable};
@@ -163,7 +163,9 @@ impl InvitationStore for PostgresMembers {
                             open(connection, &token, audit.at)?.and_then(|(email, ..)| Some((folded(&email)?, email)));
                         let (email_folded, email) = open.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
                         let others = others_with(connection, &email_folded, *member.id.as_uuid())?;
-                        if others.iter().any(|other| !other.has_salt_of(&member.password)) {
+                        let fits =
+                            |other: &PasswordHash| member.password.as_ref().is_none_or(|own| other.has_salt_of(own));
+                        if !others.iter().all(fits) {
                             return Err(NotJoined::Refused(JoinOutcome::AccountChanged));
                         }
                         let row = (
@@ -171,13 +173,18 @@ impl InvitationStore for PostgresMembers {
                             members::email.eq(email),
                             members::email_folded.eq(email_folded),
                             members::name.eq(member.name.as_str()),
-                            members::password_hash.eq(member.password.as_str()),
+                            members::password_hash.eq(member.password.as_ref().map(PasswordHash::as_str)),
                         );
                         diesel::insert_into(members::table).values(row).execute(connection)?;
                     }
-                    Guest::Known(account, password) => {
-                        if lock_member(connection, *account.id.as_uuid())?.is_none_or(|hash| hash != password.as_str())
-                        {
+                    Guest::Known(account, first) => {
+                        let locked = lock_member(connection, *account.id.as_uuid())?;
+                        // Who comes by single sign-on joins with an account without a password.
+                        let is_by_password = matches!(first, FirstStep::Password(_));
+                        let is_found = |locked: &LockedAccount| {
+                            locked.is_found_by(first) && locked.password().is_some() == is_by_password
+                        };
+                        if !locked.is_some_and(|locked| is_found(&locked)) {
                             return Err(NotJoined::Refused(JoinOutcome::AccountChanged));
                         }
                         let has_factor = members::table.find(account.id.as_uuid()).select(has_second_factor());

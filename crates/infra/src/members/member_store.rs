@@ -31,9 +31,9 @@ impl MemberStore for PostgresMembers {
             let columns = (AccountRow::as_select(), members::password_hash, diesel::dsl::exists(familiar));
             member.order(members::id).select(columns).load(connection)
         });
-        let found: Vec<(AccountRow, String, bool)> = found.await?;
+        let found: Vec<(AccountRow, Option<String>, bool)> = found.await?;
         let credentials = found.into_iter().map(|(account, hash, is_familiar)| {
-            let (account, password) = (account.try_into()?, PasswordHash::new(hash));
+            let (account, password) = (account.try_into()?, hash.map(PasswordHash::new));
             Ok(Credentials { account, password, is_familiar })
         });
         credentials.collect()

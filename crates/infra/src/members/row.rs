@@ -61,11 +61,13 @@ pub(crate) struct FactorsRow {
     totp_secret: Option<Vec<u8>>,
     #[diesel(select_expression = has_passkey(), select_expression_type = has_passkey)]
     has_passkey: bool,
+    #[diesel(select_expression = members::password_hash.is_not_null())]
+    has_password: bool,
 }
 
 impl From<FactorsRow> for Factors {
-    fn from(FactorsRow { totp_secret, has_passkey }: FactorsRow) -> Self {
-        Self { secret: totp_secret.and_then(|bytes| TotpSecret::from_bytes(&bytes)), has_passkey }
+    fn from(FactorsRow { totp_secret, has_passkey, has_password }: FactorsRow) -> Self {
+        Self { secret: totp_secret.and_then(|bytes| TotpSecret::from_bytes(&bytes)), has_passkey, has_password }
     }
 }
 

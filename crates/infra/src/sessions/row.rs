@@ -63,6 +63,7 @@ pub(crate) fn insert_session(
         sessions::browser.eq(session.browser.map(|browser| browser.to_string())),
         sessions::address.eq(audit.address.map(|address| address.to_string())),
         sessions::organisation_id.eq(organisation),
+        sessions::is_by_provider.eq(session.is_by_provider),
     );
     diesel::insert_into(sessions::table).values(row).on_conflict_do_nothing().execute(connection)?;
     let of_member = sessions::table.filter(sessions::member_id.eq(session.member_id.as_uuid()));
@@ -106,6 +107,7 @@ pub(crate) fn await_code(
         waiting_sign_ins::member_id.eq(member),
         waiting_sign_ins::started_at.eq(sign_in.started_at),
         waiting_sign_ins::invitation_digest.eq(invitation.map(|token| token.as_bytes().as_slice())),
+        waiting_sign_ins::is_by_provider.eq(sign_in.is_by_provider),
     );
     diesel::insert_into(waiting_sign_ins::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
 }
@@ -119,14 +121,15 @@ pub(crate) struct SessionRow {
     address: Option<String>,
     started_at: OffsetDateTime,
     last_used_at: OffsetDateTime,
+    is_by_provider: bool,
 }
 
 impl SessionRow {
     /// None: what is stored is no digest, so the session is nobody's.
     pub(crate) fn into_record(self) -> Option<SessionRecord> {
-        let Self { token_digest, browser, address, started_at, last_used_at } = self;
+        let Self { token_digest, browser, address, started_at, last_used_at, is_by_provider } = self;
         let token = TokenDigest::from_bytes(&token_digest)?;
-        Some(SessionRecord { token, browser, address, started_at, last_used_at })
+        Some(SessionRecord { token, browser, address, started_at, last_used_at, is_by_provider })
     }
 }
 
@@ -140,6 +143,7 @@ pub(crate) struct HolderRow {
     #[diesel(select_expression = has_second_factor(), select_expression_type = has_second_factor)]
     has_second_factor: bool,
     confirmed_at: Option<OffsetDateTime>,
+    provider_confirmed_at: Option<OffsetDateTime>,
     pub(crate) last_used_at: OffsetDateTime,
 }
 
@@ -173,7 +177,7 @@ impl TryFrom<MembershipRow> for Membership {
 impl HolderRow {
     /// The holder, who belongs to these organisations.
     pub(crate) fn into_holder(self, all: Vec<MembershipRow>) -> Result<Holder, StoreError> {
-        let Self { account, organisation_id, has_second_factor, confirmed_at, last_used_at: _ } = self;
+        let Self { account, organisation_id, has_second_factor, confirmed_at, provider_confirmed_at, .. } = self;
         let account = Account::try_from(account)?;
         let (chosen, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| Some(one.id) == organisation_id);
         let Some(chosen) = chosen.into_iter().next() else { return Ok(Holder::Undecided(account)) };
@@ -189,6 +193,7 @@ impl HolderRow {
             is_second_factor_required_elsewhere: others.iter().any(|other| other.second_factor_required),
             is_in_several: !others.is_empty(),
             confirmed_at,
+            provider_confirmed_at,
         }))
     }
 }

@@ -5,8 +5,8 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
     Account, Action, AuditContext, AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome,
-    EndOutcome, Evidence, Factors, Holder, Invitation, Member, MemberId, Membership, NewSession, OrganisationId,
-    PasswordHash, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError, TokenDigest,
+    EndOutcome, Evidence, Factors, FirstStep, Holder, Invitation, Member, MemberId, Membership, NewSession,
+    OrganisationId, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError, TokenDigest,
     Visit,
 };
 use time::{Duration, OffsetDateTime};
@@ -43,11 +43,11 @@ impl SessionStore for PostgresSessionStore {
     async fn begin(
         &self,
         session: &NewSession,
-        password: &PasswordHash,
+        first: &FirstStep,
         audit: &AuditContext,
     ) -> Result<BeginOutcome, StoreError> {
-        let (session, password, audit) = (session.clone(), password.clone(), audit.clone());
-        self.0.run(move |connection| begin(connection, &session, &password, &audit)).await
+        let (session, first, audit) = (session.clone(), first.clone(), audit.clone());
+        self.0.run(move |connection| begin(connection, &session, &first, &audit)).await
     }
 
     async fn note_failure(&self, account: &Account, action: Action, audit: &AuditContext) -> Result<(), StoreError> {
@@ -86,7 +86,7 @@ impl SessionStore for PostgresSessionStore {
             Ok::<_, StoreError>(Invitation { organisation_id: organisation.into(), email, organisation_name })
         });
         let (account, invitation) = (account.try_into()?, invitation.transpose()?);
-        let Factors { secret, has_passkey } = factors.into();
+        let Factors { secret, has_passkey, .. } = factors.into();
         // Without either, what the sign-in waited for was turned off.
         let is_awaited = secret.is_some() || has_passkey;
         Ok(is_awaited.then_some(AwaitedMember { account, invitation, secret, has_passkey }))
@@ -242,20 +242,21 @@ impl SessionStore for PostgresSessionStore {
 fn begin(
     connection: &mut PgConnection,
     session: &NewSession,
-    password: &PasswordHash,
+    first: &FirstStep,
     audit: &AuditContext,
 ) -> QueryResult<BeginOutcome> {
     connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
-        if lock_member(connection, id)?.is_none_or(|hash| hash != password.as_str()) {
-            return Ok(BeginOutcome::PasswordChanged);
+        if lock_member(connection, id)?.is_none_or(|locked| !locked.is_found_by(first)) {
+            return Ok(BeginOutcome::AccountChanged);
         }
         // A statement of its own: one that waited for the lock sees other tables as they were before.
         if members::table.find(id).select(has_second_factor()).first(connection)? {
             await_code(connection, session, None)?;
             return Ok(BeginOutcome::CodeNeeded);
         }
-        start_session(connection, session, Action::SignedIn, audit)?;
+        let action = if session.is_by_provider { Action::SignedInByProvider } else { Action::SignedIn };
+        start_session(connection, session, action, audit)?;
         Ok(BeginOutcome::SignedIn)
     })
 }

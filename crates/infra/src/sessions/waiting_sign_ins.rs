@@ -24,8 +24,9 @@ pub(crate) fn finish(
             .find(waiting.as_bytes().as_slice())
             .filter(waiting_sign_ins::member_id.eq(id))
             .filter(waiting_sign_ins::started_at.gt(audit.at - CODE_LIMIT));
-        let invitation = own.select(waiting_sign_ins::invitation_digest).first::<Option<Vec<u8>>>(connection);
-        let Some(invitation) = invitation.optional()? else {
+        let columns = (waiting_sign_ins::invitation_digest, waiting_sign_ins::is_by_provider);
+        let found: Option<(Option<Vec<u8>>, bool)> = own.select(columns).first(connection).optional()?;
+        let Some((invitation, is_by_provider)) = found else {
             // Finished by an earlier run whose answer was lost, or in another window.
             return Ok(if is_started(connection, session)? { CodeOutcome::SignedIn } else { CodeOutcome::Over });
         };
@@ -37,10 +38,12 @@ pub(crate) fn finish(
         }
         diesel::delete(own).execute(connection)?;
         let action = match proof {
+            Proof::Step(_) if is_by_provider => Action::SignedInByProvider,
             Proof::Step(_) => Action::SignedIn,
             Proof::RecoveryCode(_) => Action::SignedInByRecoveryCode,
             Proof::Passkey(_) => Action::SignedInByPasskey,
         };
+        let session = &NewSession { is_by_provider, ..session.clone() };
         match invitation.and_then(|digest| TokenDigest::from_bytes(&digest)) {
             None => start_session(connection, session, action, audit)?,
             Some(invitation) => start_where_invited(connection, &invitation, session, action, audit)?,

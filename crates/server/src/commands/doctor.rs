@@ -44,6 +44,7 @@ pub(crate) fn run(output: &Output, configuration: &Configuration) -> anyhow::Res
         ("certificate", certificate(configuration)),
         ("proxies", proxies(configuration)),
         ("mail", mail(configuration)),
+        ("sign-on", single_sign_on(configuration)),
         ("disk", disk(configuration)),
     ];
     let lines = parts.iter().map(|(part, found)| match found {
@@ -162,6 +163,13 @@ fn mail(configuration: &Configuration) -> anyhow::Result<String> {
     let Some(settings) = &configuration.mail else { return Ok("off: links are shown instead".to_owned()) };
     settings.server.greet().context("INTAKE_SMTP_URL")?;
     Ok("the server answers".to_owned())
+}
+
+fn single_sign_on(configuration: &Configuration) -> anyhow::Result<String> {
+    let Some(settings) = &configuration.single_sign_on else { return Ok("off: members sign in here".to_owned()) };
+    let base = configuration.base_url(Some(configuration.https_addr.port()));
+    settings.provider(&base)?.greet().context("INTAKE_OIDC_ISSUER")?;
+    Ok("the provider answers".to_owned())
 }
 
 fn disk(configuration: &Configuration) -> anyhow::Result<String> {

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use actix_web::App;
 use actix_web::middleware::from_fn;
-use intake_dashboard::{Dashboard, Mails};
-use intake_domain::{Environment, KeyActivity, OrganisationId};
+use intake_dashboard::{Dashboard, Mails, SingleSignOn};
+use intake_domain::{Environment, IdentityProvider, KeyActivity, OrganisationId};
 use intake_http::{Api, Connections, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyDirectory, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyActivity,
@@ -240,6 +240,11 @@ fn open_dashboard(
     mails: Mails,
     base: &str,
 ) -> anyhow::Result<Dashboard> {
+    let single_sign_on = configuration.single_sign_on.as_ref().map(|settings| {
+        let provider: Arc<dyn IdentityProvider> = Arc::new(settings.provider(base)?);
+        anyhow::Ok(SingleSignOn { provider, name: settings.name.clone() })
+    });
+    let single_sign_on = single_sign_on.transpose()?;
     Ok(Dashboard {
         keys: Arc::<PostgresKeyStore>::clone(keys),
         allowed_networks: Arc::<PostgresKeyStore>::clone(keys),
@@ -256,6 +261,7 @@ fn open_dashboard(
         sessions: Arc::new(PostgresSessionStore::new(database.clone())),
         log: Arc::new(PostgresAuditLog::new(database.clone())),
         hasher: Arc::new(Argon2Hasher::start(configuration.deadline)?),
+        single_sign_on,
         mails,
         format: configuration.key_format.clone(),
         proxies: configuration.trusted_proxies.clone(),

@@ -17,11 +17,12 @@ use tracing_subscriber::filter::Targets;
 use crate::settings::certificate_files::TlsFiles;
 use crate::settings::data_dir::DataDir;
 use crate::settings::database_addresses::{self, DatabaseUrls};
+use crate::settings::single_sign_on::{self, SingleSignOnSettings};
 use crate::settings::values::{Address, Delay, Link, Log, Proxies, Span, Switched, Writers};
 use crate::settings::{
     ADMIN_ADDR, DATA_DIR, DATABASE_URL_FILE, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX,
-    LOG, MAIL_FROM, MIGRATION_DATABASE_URL_FILE, POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT, SMTP_URL, Settings, TLS_CERT,
-    TLS_KEY, TRUSTED_PROXIES, WRITERS,
+    LOG, MAIL_FROM, MIGRATION_DATABASE_URL_FILE, OIDC_CLIENT_SECRET_FILE, POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT,
+    SMTP_URL, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES, WRITERS,
 };
 
 /// The permission of everyone to read a file.
@@ -54,6 +55,8 @@ pub(crate) struct Configuration {
     pub(crate) public_url: Option<String>,
     /// None: no mails are sent.
     pub(crate) mail: Option<MailSettings>,
+    /// None: members do not sign in by single sign-on.
+    pub(crate) single_sign_on: Option<SingleSignOnSettings>,
     pub(crate) log: Targets,
 }
 
@@ -89,6 +92,7 @@ impl Configuration {
             writers: settings.optional::<Writers>(&WRITERS)?.map(|writers| writers.0),
             public_url: settings.optional::<Link>(&PUBLIC_URL)?.map(|link| link.0),
             mail: mail(settings)?,
+            single_sign_on: single_sign_on::read(settings)?,
             log: settings.get::<Log>(&LOG)?.0,
         };
         if environment == Environment::Production && configuration.database.is_none() {
@@ -164,7 +168,7 @@ impl Configuration {
 /// containers are such files, and nobody else is in there.
 fn files_open_to_all(settings: &Settings<'_>) -> anyhow::Result<Vec<PathBuf>> {
     let mut open = Vec::new();
-    for setting in [&DATABASE_URL_FILE, &MIGRATION_DATABASE_URL_FILE, &TLS_KEY] {
+    for setting in [&DATABASE_URL_FILE, &MIGRATION_DATABASE_URL_FILE, &OIDC_CLIENT_SECRET_FILE, &TLS_KEY] {
         let file: Option<PathBuf> = settings.optional(setting)?;
         let mode = |file: &PathBuf| std::fs::metadata(file).map_or(0, |found| found.permissions().mode());
         open.extend(file.filter(|file| mode(file) & READABLE_BY_ALL != 0));

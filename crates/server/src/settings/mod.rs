@@ -9,6 +9,7 @@ pub(crate) mod data_dir;
 pub(crate) mod database_addresses;
 pub(crate) mod key_command;
 pub(crate) mod private_file;
+pub(crate) mod single_sign_on;
 pub(crate) mod values;
 
 use std::collections::HashMap;
@@ -44,7 +45,7 @@ enum DefaultValue {
 use DefaultValue::{Absent, ByEnvironment, Text};
 
 /// In the order of the help and of docs/operations/settings.md.
-pub(crate) const SETTINGS: [&Setting; 23] = [
+pub(crate) const SETTINGS: [&Setting; 28] = [
     &ENVIRONMENT,
     &DATABASE_URL,
     &DATABASE_URL_FILE,
@@ -64,6 +65,11 @@ pub(crate) const SETTINGS: [&Setting; 23] = [
     &PUBLIC_URL,
     &SMTP_URL,
     &MAIL_FROM,
+    &OIDC_ISSUER,
+    &OIDC_CLIENT_ID,
+    &OIDC_CLIENT_SECRET,
+    &OIDC_CLIENT_SECRET_FILE,
+    &OIDC_NAME,
     &LOG,
     &DURABILITY,
     &WRITERS,
@@ -187,6 +193,37 @@ pub(crate) const MAIL_FROM: Setting = Setting {
     value: "ADDRESS",
     default: Absent("`intake@` and the host of `INTAKE_PUBLIC_URL`"),
     help: "The sender of mails, such as `Patient register <noreply@clinic.example>`",
+};
+pub(crate) const OIDC_ISSUER: Setting = Setting {
+    variable: "INTAKE_OIDC_ISSUER",
+    value: "URL",
+    default: Absent("none: there is no single sign-on"),
+    help: "The address of an OpenID Connect provider, by which members can sign in: as the provider says it itself, and \
+           with `https://`, unless it is on this machine in development",
+};
+pub(crate) const OIDC_CLIENT_ID: Setting = Setting {
+    variable: "INTAKE_OIDC_CLIENT_ID",
+    value: "ID",
+    default: Absent("none"),
+    help: "The name by which the provider knows this service",
+};
+pub(crate) const OIDC_CLIENT_SECRET: Setting = Setting {
+    variable: "INTAKE_OIDC_CLIENT_SECRET",
+    value: "SECRET",
+    default: Absent("none"),
+    help: "The secret by which the provider knows this service",
+};
+pub(crate) const OIDC_CLIENT_SECRET_FILE: Setting = Setting {
+    variable: "INTAKE_OIDC_CLIENT_SECRET_FILE",
+    value: "FILE",
+    default: Absent("none"),
+    help: "A file that holds the secret, instead of `INTAKE_OIDC_CLIENT_SECRET`; read at the start",
+};
+pub(crate) const OIDC_NAME: Setting = Setting {
+    variable: "INTAKE_OIDC_NAME",
+    value: "NAME",
+    default: Text("single sign-on"),
+    help: "What members call the provider, as in \"Sign in with Harbour Login\"",
 };
 pub(crate) const LOG: Setting = Setting {
     variable: "INTAKE_LOG",

@@ -97,7 +97,7 @@ impl TestApp {
         self.invite_into(&self.clinic, email)
     }
 
-    fn invite_into(&self, clinic: &Clinic, email: &str) -> String {
+    pub(crate) fn invite_into(&self, clinic: &Clinic, email: &str) -> String {
         self.link_for("invite", clinic, email)
     }
 

@@ -9,4 +9,5 @@ mod roles;
 mod sessions;
 mod sign_in_line;
 mod sign_in_races;
+pub(crate) mod single_sign_on;
 mod two_step_sign_in;

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::fixtures::service;
 
-const PARTS: [&str; 8] = ["settings", "database", "grants", "clock", "certificate", "proxies", "mail", "disk"];
+const PARTS: [&str; 9] =
+    ["settings", "database", "grants", "clock", "certificate", "proxies", "mail", "sign-on", "disk"];
 
 fn examine(builder: ServiceBuilder) -> (Option<i32>, Vec<(String, bool, String)>, String) {
     let output = builder.argument("doctor").argument("--json").run();

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use intake_test_support::{Browser, patient};
 
-use crate::fixtures::{PASSWORD, TestApp, accept_invitation, between, confirm_identity, create_key};
+use crate::accounts::single_sign_on::made_up_provider::{MadeUpProvider, Round};
+use crate::fixtures::{PASSWORD, TestApp, accept_invitation, between, confirm_identity, create_key, unconfirm};
 
 /// The folder of the sources that declare the routes.
 const DECLARED_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dashboard/src");
@@ -104,6 +105,11 @@ fn needs(path: &str) -> Option<Needs> {
         | "/llms.txt"
         // It exists only where mails are sent.
         | "/forgotten-password"
+        // Ways to the provider of single sign-on, and back.
+        | "/sign-in/provider"
+        | "/sign-in/provider/return"
+        | "/invitations/{token}/provider"
+        | "/settings/confirm/provider"
         | "/settings"
         | "/settings/activity.csv"
         | "/settings/api-keys/{key}/first-use" => None,
@@ -228,6 +234,9 @@ pub(crate) fn visit_every_page(app: &TestApp, browser: &Browser, member: &str, k
     browser.wait_for("Enter your code");
     tour.look_at(Needs::ARightPassword, no_id);
     visit_as_key_manager(&tour);
+    browser.press("Sign out");
+    browser.wait_for("New here?");
+    visit_single_sign_on(browser, look);
     for (_, path) in routes().iter().filter(|(method, _)| *method == "GET") {
         assert!(needs(path).is_none_or(|needs| tour.seen.contains(&needs)), "{path} is not on the tour");
     }
@@ -260,6 +269,50 @@ fn visit_as_key_manager(tour: &Tour<'_>) {
     }
     tour.open("/settings/api-keys/new", 403);
     look("auditors change nothing");
+}
+
+/// Shows what single sign-on adds to the pages of a service that has it.
+fn visit_single_sign_on(browser: &Browser, look: &dyn Fn(&str)) {
+    let provider = MadeUpProvider::start();
+    let app = provider.with_service();
+    let come_back = |from: &str, email: &str, words: &str| {
+        browser.open(&app.url(from));
+        let left = browser.url();
+        assert!(left.starts_with(&provider.issuer()), "{left}");
+        let parameter =
+            |name: &str| left.split(['?', '&']).find_map(|pair| pair.strip_prefix(name)).unwrap().to_owned();
+        let [state, nonce] = ["state=", "nonce="].map(parameter);
+        let round = Round { cookie: String::new(), address: String::new(), state, nonce };
+        provider.plan().claims = provider.truth(email, &round);
+        browser.open(&app.url(&format!("/sign-in/provider/return?code=a-code&state={}", round.state)));
+        browser.wait_for(words);
+    };
+    browser.open(&app.url("/sign-in"));
+    browser.wait_for("Sign in with Harbour Login");
+    look("signing in by single sign-on");
+    come_back("/sign-in/provider", "ann@clinic.example", "No account for ann@clinic.example");
+    look("an unknown address of the provider");
+    let invitation = app.invite("ann@clinic.example");
+    browser.open(&app.url(&invitation));
+    browser.wait_for("Join with Harbour Login");
+    look("joining by single sign-on");
+    come_back(&format!("{invitation}/provider"), "ann@clinic.example", "No API keys yet.");
+    browser.open(&app.url("/settings/confirm"));
+    browser.wait_for("Confirm with Harbour Login");
+    look("confirming by single sign-on");
+    come_back("/settings/confirm/provider?next=/settings/account/second-factor", "ann@clinic.example", "Scan this");
+    app.turn_on_second_factor(browser, || ());
+    unconfirm(&app);
+    come_back("/settings/confirm/provider", "ann@clinic.example", "Enter your code as well");
+    look("confirming by single sign-on with a second factor");
+    browser.open(&app.url("/settings/account"));
+    browser.wait_for("by single sign-on");
+    look("a session by single sign-on");
+    browser.press("Sign out");
+    browser.wait_for("New here?");
+    drop(app.member_of(&app.other_clinic(), "ann@clinic.example"));
+    come_back("/sign-in/provider", "ann@clinic.example", "Choose an organisation");
+    look("several accounts with an address");
 }
 
 /// Gives each member a passkey that nobody holds.

@@ -1,0 +1,64 @@
+//! The way back from the provider of single sign-on, whatever the browser went there for.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+
+use crate::account::provider::{Errand, SingleSignOn, end_round, explain, refuse, round_of, single_sign_on};
+use crate::account::sign_in_provider::{confirm, sign_in};
+use crate::members::invitation_provider::join;
+use crate::metrics::{SignInOutcome, note_sign_in};
+use crate::page::destination::Destination;
+use crate::page::error::PageError;
+use crate::page::throttle::{Throttle, too_many_attempts};
+use crate::page::visitor::origin;
+
+#[derive(Deserialize)]
+pub(crate) struct ReturnQuery {
+    #[serde(default)]
+    state: String,
+    /// Missing if the provider has refused.
+    code: Option<String>,
+}
+
+/// Anyone can make up a way back, and each asks the provider, so it counts as the attempt of a stranger until it was
+/// none.
+pub(crate) async fn come_back(
+    request: HttpRequest,
+    query: Option<Query<ReturnQuery>>,
+    throttle: Data<Throttle>,
+) -> Result<HttpResponse, PageError> {
+    let SingleSignOn { provider, name } = single_sign_on(&request)?;
+    let ReturnQuery { state, code } = query.ok_or(PageError::NotFound)?.into_inner();
+    let Some((round, errand)) = round_of(&request, &state) else {
+        let start = Errand::SignIn { next: Destination::default(), organisation: None, is_anew: false };
+        let text =
+            "It was begun in another browser or took longer than ten minutes, so nothing was changed. Start again.";
+        return explain(StatusCode::BAD_REQUEST, "This sign-in is over", text, &start);
+    };
+    let origin = origin(&request);
+    if let Some(wait) = throttle.wait_as_stranger(None, origin.address) {
+        note_sign_in(SignInOutcome::Limited);
+        return explain(StatusCode::TOO_MANY_REQUESTS, "One moment", &too_many_attempts(wait), &errand);
+    }
+    let Some(code) = code else {
+        note_sign_in(SignInOutcome::Refused);
+        let text = format!("You didn't sign in at {name}, or may not use it for this service. Nothing was changed.");
+        return explain(StatusCode::FORBIDDEN, "That didn't work", &text, &errand).map(end_round);
+    };
+    let identity = match provider.finish(&round, &code, origin.at).await {
+        Ok(identity) => identity,
+        Err(error) => {
+            note_sign_in(SignInOutcome::Refused);
+            return refuse(&error, name, &errand).map(end_round);
+        }
+    };
+    throttle.was_no_stranger(None, origin.address);
+    let done = match &errand {
+        Errand::SignIn { next, organisation, .. } => sign_in(&request, &identity, next, *organisation).await,
+        Errand::Join { invitation } => join(&request, &identity, invitation, &errand).await,
+        Errand::Confirm { next } => confirm(&request, &identity, next, &errand).await,
+    };
+    done.map(end_round)
+}

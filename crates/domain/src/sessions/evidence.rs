@@ -1,0 +1,57 @@
+//! What proves who someone is: the first step of a sign-in, the proof of a second factor, and what confirms a member
+//! who is signed in.
+
+use time::OffsetDateTime;
+
+use crate::email_address::EmailAddress;
+use crate::members::password::PasswordHash;
+use crate::members::presented::PresentedCode;
+use crate::members::second_factor::{RecoveryCode, TotpSecret};
+use crate::token::TokenDigest;
+
+/// The first step of a sign-in, by which an account was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FirstStep {
+    /// The password, which matched this hash.
+    Password(PasswordHash),
+    /// The provider of single sign-on, which has verified this address.
+    Provider(EmailAddress),
+}
+
+/// How a signed-in member confirms their identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The password, which matched this hash, and where the member has a second factor a proof of it.
+    Password(PasswordHash, Option<Proof>),
+    /// The provider of single sign-on, at which the owner of this address has just signed in anew. Enough for a member
+    /// without a second factor; for others it is kept until the proof comes.
+    Provider(EmailAddress),
+    /// The proof of a second factor, after the provider.
+    AfterProvider(Proof),
+    /// A passkey, whose signature was checked.
+    Passkey {
+        /// The digest of the passkey.
+        passkey: TokenDigest,
+        /// When the session was last confirmed, which the challenge was made of.
+        last_confirmed_at: Option<OffsetDateTime>,
+    },
+}
+
+/// The proof that a member has the second factor. Each works once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The app's code for this half minute, counted as in RFC 6238.
+    Step(i64),
+    /// The recovery code of this digest.
+    RecoveryCode(TokenDigest),
+    /// A passkey, whose signature of this sign-in's challenge was checked.
+    Passkey(TokenDigest),
+}
+
+impl Proof {
+    /// What a typed code proves, if it is right: that the member has the app of this secret, or else a recovery code.
+    pub(crate) fn of_code(secret: Option<&TotpSecret>, code: &PresentedCode, now: OffsetDateTime) -> Self {
+        let by_app = secret.and_then(|secret| secret.step_of(code, now)).map(Self::Step);
+        by_app.unwrap_or_else(|| Self::RecoveryCode(RecoveryCode::digest_of(code)))
+    }
+}

@@ -1,0 +1,264 @@
+//! A provider of single sign-on that a test makes up: it says what the test wants, and can lie, or take its time.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use intake_edge as edge;
+use intake_test_support::{Response, ServiceBuilder, request};
+use ring::hmac;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use serde_json::{Value, json};
+
+use crate::fixtures::TestApp;
+
+pub(crate) const CLIENT: &str = "intake";
+pub(crate) const SECRET: &str = "the client's secret";
+
+/// How an answer leaves.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Pace {
+    AtOnce,
+    /// The head, and then nothing for a long time.
+    Hangs,
+    /// A byte now and then, without an end.
+    Trickles,
+    /// A body without an end, as fast as it is taken.
+    Floods,
+    /// To somewhere else.
+    Redirects,
+}
+
+/// What the provider does, as a test wants it. As it is, it tells the truth.
+pub(crate) struct Plan {
+    pub(crate) claims: Value,
+    /// `ES256`, or what it says instead.
+    pub(crate) algorithm: &'static str,
+    /// Which of its keys signs.
+    pub(crate) signs_with: usize,
+    /// Which of its keys it names as its own.
+    pub(crate) publishes: usize,
+    pub(crate) issuer: Option<&'static str>,
+    pub(crate) document: Pace,
+    pub(crate) tokens: Pace,
+    /// The address and whether it is verified, where the provider says it only when it is asked again.
+    pub(crate) told_later: Option<Value>,
+    /// The requests that came in.
+    pub(crate) asked: Vec<String>,
+}
+
+pub(crate) struct MadeUpProvider {
+    pub(crate) port: u16,
+    plan: Arc<Mutex<Plan>>,
+}
+
+/// A browser's way to the provider and back.
+pub(crate) struct Round {
+    pub(crate) cookie: String,
+    pub(crate) address: String,
+    pub(crate) state: String,
+    pub(crate) nonce: String,
+}
+
+impl MadeUpProvider {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let plan = Plan {
+            claims: json!({}),
+            algorithm: "ES256",
+            signs_with: 0,
+            publishes: 0,
+            issuer: None,
+            document: Pace::AtOnce,
+            tokens: Pace::AtOnce,
+            told_later: None,
+            asked: Vec::new(),
+        };
+        let plan = Arc::new(Mutex::new(plan));
+        let shared = Arc::clone(&plan);
+        thread::spawn(move || {
+            let keys = Arc::new([key(), key()]);
+            for stream in listener.incoming() {
+                let (Ok(stream), plan, keys) = (stream, Arc::clone(&shared), Arc::clone(&keys)) else { return };
+                thread::spawn(move || answer(stream, port, &plan, &keys[..]));
+            }
+        });
+        Self { port, plan }
+    }
+
+    pub(crate) fn issuer(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap()
+    }
+
+    /// A service whose members sign in by it.
+    pub(crate) fn with_service(&self) -> TestApp {
+        TestApp::start_with(|builder| self.settings(builder))
+    }
+
+    pub(crate) fn settings(&self, builder: ServiceBuilder) -> ServiceBuilder {
+        let builder = builder.setting("INTAKE_OIDC_ISSUER", self.issuer()).setting("INTAKE_OIDC_CLIENT_ID", CLIENT);
+        builder.setting("INTAKE_OIDC_CLIENT_SECRET", SECRET).setting("INTAKE_OIDC_NAME", "Harbour Login")
+    }
+
+    /// What a truthful provider says of this person in this round.
+    pub(crate) fn truth(&self, email: &str, round: &Round) -> Value {
+        let now = edge::now().unix_timestamp();
+        json!({
+            "iss": self.issuer(), "aud": CLIENT, "sub": email, "exp": now + 300, "iat": now, "nonce": round.nonce,
+            "email": email, "email_verified": true, "name": "Ann Chovy", "auth_time": now,
+        })
+    }
+
+    /// Goes to the provider and back as this person.
+    pub(crate) fn sign_in(&self, app: &TestApp, email: &str) -> Response {
+        self.go(app, "/sign-in/provider", "", email)
+    }
+
+    /// The same from this page, with more cookies.
+    pub(crate) fn go(&self, app: &TestApp, from: &str, cookies: &str, email: &str) -> Response {
+        let round = begin(app, from, cookies);
+        let truth = self.truth(email, &round);
+        self.plan().claims = truth;
+        come_back(app, &round, cookies)
+    }
+}
+
+/// Leaves for the provider from this page.
+pub(crate) fn begin(app: &TestApp, from: &str, cookies: &str) -> Round {
+    let left = app.service.client().send(&request("GET", from, &[("Cookie", cookies)], b""));
+    assert_eq!(left.status, 303, "{}", left.text());
+    let address = left.header("location").unwrap().to_owned();
+    let parameter = |name: &str| {
+        let found = address.split(['?', '&']).find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+        found.unwrap_or_else(|| panic!("{name} in {address}")).to_owned()
+    };
+    let cookie = left.all("set-cookie").first().unwrap().split(';').next().unwrap().to_owned();
+    Round { cookie, state: parameter("state"), nonce: parameter("nonce"), address }
+}
+
+/// Comes back from the provider with a code.
+pub(crate) fn come_back(app: &TestApp, round: &Round, cookies: &str) -> Response {
+    let path = format!("/sign-in/provider/return?code=the-code&state={}", round.state);
+    let cookies = format!("{}; {cookies}", round.cookie);
+    app.service.client().send(&request("GET", &path, &[("Cookie", &cookies), ("Accept", "text/html")], b""))
+}
+
+fn key() -> EcdsaKeyPair {
+    let random = SystemRandom::new();
+    let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
+    EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random).unwrap()
+}
+
+fn answer(mut stream: TcpStream, port: u16, plan: &Mutex<Plan>, keys: &[EcdsaKeyPair]) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let Some((line, body)) = read(&mut reader) else { return };
+        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        let (pace, text) = {
+            let mut plan = plan.lock().unwrap();
+            plan.asked.push(format!("{line}{body}"));
+            match path.as_str() {
+                "/.well-known/openid-configuration" => (plan.document, document(&plan, port)),
+                "/keys" => (Pace::AtOnce, published(&keys[plan.publishes], plan.publishes)),
+                "/token" => (plan.tokens, token_answer(&plan, &keys[plan.signs_with])),
+                "/person" => (Pace::AtOnce, plan.told_later.clone().unwrap_or_default().to_string()),
+                _ => (Pace::AtOnce, "{}".to_owned()),
+            }
+        };
+        if send(&mut stream, pace, &text).is_err() || pace != Pace::AtOnce {
+            return;
+        }
+    }
+}
+
+/// The first line of a request, and its body.
+fn read(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        if header.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((line, String::from_utf8(body).unwrap()))
+}
+
+fn send(stream: &mut TcpStream, pace: Pace, text: &str) -> std::io::Result<()> {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
+    match pace {
+        Pace::AtOnce => write!(stream, "{head}Content-Length: {}\r\n\r\n{text}", text.len()),
+        Pace::Redirects => {
+            write!(stream, "HTTP/1.1 307 Elsewhere\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
+        }
+        Pace::Hangs => {
+            write!(stream, "{head}Content-Length: 10\r\n\r\n")?;
+            thread::sleep(Duration::from_secs(60));
+            Ok(())
+        }
+        Pace::Trickles => {
+            write!(stream, "{head}Content-Length: 100000\r\n\r\n{{")?;
+            (0..600).try_for_each(|_| {
+                thread::sleep(Duration::from_millis(100));
+                stream.write_all(b" ")
+            })
+        }
+        Pace::Floods => {
+            write!(stream, "{head}\r\n{{\"a\":\"")?;
+            (0..100_000).try_for_each(|_| stream.write_all(&[b'x'; 4_096]))
+        }
+    }
+}
+
+fn document(plan: &Plan, port: u16) -> String {
+    let issuer = format!("http://127.0.0.1:{port}");
+    let document = json!({
+        "issuer": plan.issuer.unwrap_or(&issuer), "authorization_endpoint": format!("{issuer}/authorize"),
+        "token_endpoint": format!("{issuer}/token"), "jwks_uri": format!("{issuer}/keys"),
+        "userinfo_endpoint": format!("{issuer}/person"), "response_types_supported": ["code"],
+        "subject_types_supported": ["public"],
+        // A lie in itself: none of the first two is to be believed.
+        "id_token_signing_alg_values_supported": ["none", "HS256", "ES256"],
+    });
+    document.to_string()
+}
+
+fn published(key: &EcdsaKeyPair, number: usize) -> String {
+    let point = key.public_key().as_ref();
+    let [x, y] = [&point[1..33], &point[33..]].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part));
+    let key =
+        json!({ "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": number.to_string(), "x": x, "y": y });
+    json!({ "keys": [key] }).to_string()
+}
+
+fn token_answer(plan: &Plan, key: &EcdsaKeyPair) -> String {
+    let header = json!({ "alg": plan.algorithm, "kid": plan.signs_with.to_string(), "typ": "JWT" });
+    let [header, claims] = [&header, &plan.claims].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part.to_string()));
+    let signed = format!("{header}.{claims}");
+    let signature = match plan.algorithm {
+        "none" => Vec::new(),
+        "HS256" => {
+            hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), signed.as_bytes()).as_ref().to_vec()
+        }
+        _ => key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap().as_ref().to_vec(),
+    };
+    let token = format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature));
+    json!({ "access_token": "access", "token_type": "Bearer", "expires_in": 60, "id_token": token }).to_string()
+}
