@@ -169,7 +169,7 @@ fn a_member_limits_a_key_on_its_page_and_is_warned_of_a_lock_out() {
 }
 
 #[test]
-fn only_the_keys_own_organisation_changes_its_networks_and_others_get_a_mail() {
+fn only_the_keys_own_organisation_changes_its_networks() {
     let app = behind_a_proxy();
     let (ada, other) = (app.member("ada@clinic.example"), app.other_clinic());
     let (id, _) = other.key();

@@ -152,14 +152,17 @@ fn members_get_their_links_and_news_of_keys_by_mail() {
     let mail = server.wait_for_mail("grace@example.com", "Choose a new password");
     assert!(mail.contains("Ada sent you a link") && mail.contains("/reset-password/"), "{mail}");
 
-    // Keys that are revoked within a minute are one mail to the others.
+    // Keys that are limited or revoked within a minute are one mail to the others.
     for _ in 0..3 {
         let (id, _) = app.clinic.key();
+        let limited = ada.post(&format!("/settings/api-keys/{id}/networks"), "networks=203.0.113.0/24");
+        assert_eq!(limited.status, 303);
         assert_eq!(ada.post(&format!("/settings/api-keys/{id}/revoke"), "").status, 303);
     }
     let mail = server.wait_for_mail("grace@example.com", "API keys of Test Clinic were changed");
-    let line = "Ada (ada@example.com) has revoked the API key “Test key”";
-    assert_eq!(mail.matches(line).count(), 3, "{mail}");
+    for line in ["has revoked the API key “Test key”", "Requests using it are accepted only from 203.0.113.0/24."] {
+        assert_eq!(mail.matches(line).count(), 3, "{line}: {mail}");
+    }
     let all = server.mails();
     assert!(!all.iter().any(|mail| mail.contains("revoked") && mail.contains("\nTo: ada@")), "who did it knows");
     let logged = app.service.output();
