@@ -11,11 +11,12 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{
-    AddKeyOutcome, ChangeKeyOutcome, ChooseOutcome, EndOutcome, Environment, Factors, Holder, InvitationStore,
-    InviteOutcome, KeyActivity, KeyFormat, KeyStore, Member, MemberStore, MockAccountStore, MockAuditLog,
-    MockEmailChangeStore, MockInvitationStore, MockKeyActivity, MockKeyStore, MockMemberStore, MockPasskeyStore,
-    MockPasswordHasher, MockPasswordResetStore, MockPatientRegister, MockSecondFactorStore, MockSessionStore,
-    MockSignatures, Name, PasskeyStore, PasswordHasher, Role, SecondFactorStore, SessionStore, SignedIn, Token,
+    AddKeyOutcome, AllowedNetworksStore, ChangeKeyOutcome, ChooseOutcome, EndOutcome, Environment, Factors, Holder,
+    InvitationStore, InviteOutcome, KeyActivity, KeyFormat, KeyStore, Member, MemberStore, MockAccountStore,
+    MockAllowedNetworksStore, MockAuditLog, MockEmailChangeStore, MockInvitationStore, MockKeyActivity,
+    MockKeyAgeStore, MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPasswordResetStore,
+    MockPatientRegister, MockSecondFactorStore, MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher,
+    Role, SecondFactorStore, SessionStore, SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
@@ -50,6 +51,8 @@ impl Application {
         };
         let dashboard = Dashboard {
             keys: keys(),
+            allowed_networks: allowed_networks(),
+            key_age: Arc::new(MockKeyAgeStore::new()),
             activity: activity(),
             members: members(),
             invitations: invitations(),
@@ -62,6 +65,7 @@ impl Application {
             sessions: sessions(),
             log: Arc::new(MockAuditLog::new()),
             hasher: hasher(),
+            single_sign_on: None,
             mails: Mails::new(None, "https://localhost".to_owned()),
             format,
             proxies,
@@ -99,6 +103,12 @@ fn keys() -> Arc<dyn KeyStore> {
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));
     Arc::new(keys)
+}
+
+fn allowed_networks() -> Arc<dyn AllowedNetworksStore> {
+    let mut networks = MockAllowedNetworksStore::new();
+    networks.expect_set_allowed_networks().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
+    Arc::new(networks)
 }
 
 fn activity() -> Arc<dyn KeyActivity> {
@@ -146,7 +156,7 @@ fn sessions() -> Arc<dyn SessionStore> {
     sessions.expect_end_one().returning(|_, _, _| Ok(EndOutcome::NoSuchSession));
     sessions.expect_memberships().returning(|_| Ok(Vec::new()));
     sessions.expect_choose().returning(|_, _, _| Ok(ChooseOutcome::NoSuchOrganisation));
-    sessions.expect_factors().returning(|_| Ok(Factors { secret: None, has_passkey: false }));
+    sessions.expect_factors().returning(|_| Ok(Factors { secret: None, has_passkey: false, has_password: true }));
     sessions.expect_end_others().returning(|_, _, _| Ok(()));
     sessions.expect_holder().returning(|token, _, _| {
         let member = Member {
@@ -167,6 +177,7 @@ fn sessions() -> Arc<dyn SessionStore> {
             is_second_factor_required_elsewhere: false,
             is_in_several: false,
             confirmed_at: None,
+            provider_confirmed_at: None,
         };
         Ok(is_known.then_some(Holder::Member(signed_in)))
     });

@@ -126,7 +126,8 @@ async fn member(clinic: &Clinic, members: &PostgresMembers, sessions: &PostgresS
     members.invite(&invitation, &origin().by(Actor::Operator(Operator::default()))).await.unwrap();
     let password = PasswordHash::new("password".to_owned());
     let new = NewMember { id, name, password: Some(password.clone()) };
-    let first = NewSession { token: session.digest(), member_id: id, started_at: NOW, browser: None, is_by_provider: false };
+    let first =
+        NewSession { token: session.digest(), member_id: id, started_at: NOW, browser: None, is_by_provider: false };
     let audit = origin().by(member.actor());
     members.join(&token.digest(), &Guest::New(new), &first, &audit).await.unwrap();
     sessions.confirm(&session.digest(), &Evidence::Password(password, None), &audit).await.unwrap();

@@ -35,6 +35,7 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings"
         | "/settings/confirm"
         | "/settings/confirm/passkey"
+        | "/settings/confirm/provider"
         | "/settings/account"
         | "/settings/account/email"
         | "/settings/account/name"
