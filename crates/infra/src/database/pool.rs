@@ -22,7 +22,7 @@ use crate::database::connect::{OpenConnection, RETRY_PAUSE};
 use crate::database::grants::missing_grants;
 use crate::database::lasting::Lasting;
 use crate::database::url::DatabaseUrl;
-use crate::diesel_errors::{Failure, failure, store_error};
+use crate::diesel_errors::{Failure, failure, is_unique_violation, store_error};
 use crate::metrics::{RECONNECTS, note_error};
 
 /// Lookups are short: a few connections carry thousands of them a second.
@@ -62,6 +62,8 @@ enum Tried<T> {
     Failed(StoreError),
     /// Trying again changes nothing.
     Refused(StoreError),
+    /// The row is there already: perhaps by an earlier try that hung, and was committed meanwhile.
+    AlreadyThere(StoreError),
     Hangs,
 }
 
@@ -108,7 +110,8 @@ impl Database {
             let error = match self.try_once(&work, until).await? {
                 Tried::Done(value) => return Ok(value),
                 Tried::Refused(error) => return Err(error),
-                Tried::Failed(error) => error,
+                Tried::AlreadyThere(error) if failed_before.is_none() => return Err(error),
+                Tried::AlreadyThere(error) | Tried::Failed(error) => error,
                 // The deadline cuts off the last try, which says less than the one before it.
                 Tried::Hangs => {
                     failed_before.take().unwrap_or_else(|| unavailable("a statement hangs in the database"))
@@ -168,7 +171,7 @@ impl Database {
             // A connection that was abandoned is closed.
             if let Some(_permit) = working.end() {
                 database.put_back(pooled);
-                if matches!(tried, Tried::Done(_) | Tried::Refused(_)) {
+                if !matches!(tried, Tried::Failed(_)) {
                     database.abandoned.succeeded();
                 }
             }
@@ -230,6 +233,7 @@ fn try_work<T>(
     let is_in_doubt = Transactions::is_broken_transaction_manager(&mut **connection);
     let tried = match done {
         Ok(value) => Tried::Done(value),
+        Err(error) if is_unique_violation(&error) => Tried::AlreadyThere(store_error(error)),
         Err(error) if failure(&error) == Failure::Refused => Tried::Refused(store_error(error)),
         Err(error) => {
             RECONNECTS.add_one();

@@ -1,8 +1,13 @@
 //! Invitations: seen and withdrawn by members, and no way back in for a removed member.
 
+use std::thread;
+
+use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, request};
 
-use crate::fixtures::{Member, PASSWORD, TestApp, accept, between, confirm_identity, password_field, service};
+use crate::fixtures::{
+    Member, PASSWORD, TestApp, accept, between, confirm_identity, password_field, service, wait_for_lock_waits,
+};
 
 fn open(app: &TestApp, invitation: &str) -> u16 {
     app.service.client().send(&request("GET", invitation, &[], b"")).status
@@ -37,6 +42,22 @@ fn a_removed_member_does_not_come_back_by_an_invitation_made_before() {
     }
     let again = ada.invite("countess@clinic.example");
     assert_eq!(join(&app, &again, "Grace"), 303, "who is invited again is welcome");
+}
+
+#[test]
+fn a_join_that_hangs_and_is_sent_again_succeeds_once() {
+    let app = TestApp::start();
+    let invitation = app.invite("ada@clinic.example");
+    let mut holder = app.database.connect();
+    holder.batch_execute("BEGIN; LOCK TABLE audit_entries IN SHARE MODE").unwrap();
+    thread::scope(|scope| {
+        let joined = scope.spawn(|| join(&app, &invitation, "Ada"));
+        // The first try waits for the table, and the second one for the first one's row.
+        wait_for_lock_waits(&app.database, 2);
+        holder.batch_execute("ROLLBACK").unwrap();
+        assert_eq!(joined.join().unwrap(), 303);
+    });
+    assert_eq!(app.database.count("members"), 1);
 }
 
 #[test]
