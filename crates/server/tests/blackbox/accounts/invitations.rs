@@ -126,7 +126,7 @@ fn an_existing_member_gets_no_link() {
 fn an_invitation_that_is_sent_from_several_windows_at_once_makes_one_member() {
     let app = TestApp::start();
     let invitation = app.invite("ada@clinic.example");
-    let mut statuses = std::thread::scope(|scope| {
+    let mut statuses = thread::scope(|scope| {
         let windows: Vec<_> = (0..6).map(|_| scope.spawn(|| join(&app, &invitation, "Ada"))).collect();
         windows.into_iter().map(|window| window.join().unwrap()).collect::<Vec<_>>()
     });
