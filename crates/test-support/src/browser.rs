@@ -13,6 +13,7 @@ use crate::firefox::Firefox;
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The key under which the protocol gives an element.
 pub(crate) const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
 /// A browser with one window, closed when dropped.
 pub struct Browser(Driven);
 

@@ -10,7 +10,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{CODE_LIMIT, IdentityProvider, OrganisationId, ProviderError, ProviderRound, Token};
 use intake_edge as edge;
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 
 use crate::page::compression::is_from_elsewhere;
 use crate::page::cookie;
@@ -147,14 +147,13 @@ impl Errand {
 
     /// Nobody but the browser's user can change a cookie, and what it asks for is no secret.
     fn to_cookie(&self, round: &ProviderRound) -> String {
-        let next = |next: &Destination| utf8_percent_encode(next.as_str(), NON_ALPHANUMERIC).to_string();
         let errand = match self {
             Self::SignIn { next: page, organisation, .. } => {
                 let organisation = organisation.map(|id| id.to_string()).unwrap_or_default();
-                format!("sign-in.{organisation}.{}", next(page))
+                format!("sign-in.{organisation}.{}", page.encoded())
             }
             Self::Join { invitation } => format!("join.{}.", invitation.expose()),
-            Self::Confirm { next: page } => format!("confirm..{}", next(page)),
+            Self::Confirm { next: page } => format!("confirm..{}", page.encoded()),
         };
         format!("{}.{errand}", round.token().expose())
     }

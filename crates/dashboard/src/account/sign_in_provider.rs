@@ -9,7 +9,6 @@ use intake_domain::{
     sign_in_by_provider,
 };
 use intake_edge as edge;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use crate::account::provider::{Errand, explain, leave};
@@ -69,7 +68,7 @@ pub(crate) async fn sign_in(
             Ok(code_needed(next, &token))
         }
         ProviderSignIn::SeveralAccounts(organisations) => {
-            let next = utf8_percent_encode(next.as_str(), NON_ALPHANUMERIC);
+            let next = next.encoded();
             let link = |id| format!("/sign-in/provider?organisation={id}&next={next}");
             let organisations =
                 organisations.into_iter().map(|one| (one.organisation_name, link(one.organisation_id))).collect();

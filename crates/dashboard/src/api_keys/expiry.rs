@@ -95,17 +95,16 @@ impl Expiry {
         error: Option<String>,
         now: OffsetDateTime,
     ) -> ExpiryFields {
-        let is_allowed = |days: i64| age.is_none_or(|age| days <= age.days().into());
+        let longest = age.map(|age| i64::from(age.days()));
+        let is_allowed = |days: i64| longest.is_none_or(|longest| days <= longest);
         let same = old.and_then(KeyRecord::days).filter(|days| is_allowed(*days));
         let mut numbers: Vec<i64> = NUMBERS.into_iter().filter(|days| is_allowed(*days)).collect();
-        numbers.extend(age.map(|age| age.days().into()).filter(|days| !numbers.contains(days)));
-        let usual_choice = match (old, same, age) {
+        numbers.extend(longest.filter(|days| !numbers.contains(days)));
+        let usual_choice = match (old, same, longest) {
             (Some(_), Some(_), _) => "same".to_owned(),
             (Some(_), None, None) => "never".to_owned(),
-            (Some(_), None, Some(age)) => age.days().to_string(),
-            (None, ..) => {
-                numbers.iter().max().map(i64::to_string).filter(|_| !is_allowed(USUAL)).unwrap_or(USUAL.to_string())
-            }
+            (Some(_), None, Some(longest)) => longest.to_string(),
+            (None, _, longest) => longest.map_or(USUAL, |longest| longest.min(USUAL)).to_string(),
         };
         let chosen = if self.lasts.is_empty() { &usual_choice } else { &self.lasts };
         let same = same.map(|days| ("same".to_owned(), format!("Same as the old key ({})", in_days(days))));

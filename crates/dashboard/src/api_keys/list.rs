@@ -104,7 +104,7 @@ impl KeyRow {
             KeyStatus::ActiveUntil(at) => ("Active", "active", Some(end(at))),
             KeyStatus::Active => ("Active", "active", None),
         };
-        let is_over = matches!(key.status(now), KeyStatus::Revoked(_) | KeyStatus::Expired(_));
+        let is_over = key.is_over(now);
         let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "an operator".to_owned());
         let replacement = match (key.successor, key.replaces) {
             _ if is_over => None,
@@ -138,7 +138,7 @@ impl KeyRow {
             replacement,
             can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
             must_be_replaced: key.must_be_replaced(now),
-            too_long: age.filter(|age| !is_over && !age.allows(key.created_at, key.expires_at)),
+            too_long: age.filter(|age| key.exceeds(*age, now)),
             expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= SOON).map(relative),
             is_over,
         }

@@ -6,8 +6,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, ManageKeysError, Name, Replacement,
-    create_key,
+    AllowedNetworks, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, ManageKeysError, Name,
+    Replacement, create_key,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -94,7 +94,7 @@ pub(crate) async fn submit(
         organisation_id: visitor.organisation(),
         name: Name::stored(old.name.clone()).map_err(|_| PageError::BadForm)?,
         expires_at,
-        allowed_networks: old.allowed_networks.clone(),
+        allowed_networks: AllowedNetworks::default(),
         replaces: Some(Replacement { key: old.id, ends_after }),
         id,
         secret: KeySecret::new(edge::random()),

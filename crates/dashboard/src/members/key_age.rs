@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{KeyAge, KeyAgeStore, KeyRecord, KeyStatus, KeyStore, LimitAgeOutcome, limit_key_age, list_keys};
+use intake_domain::{KeyAge, KeyAgeStore, KeyRecord, KeyStore, LimitAgeOutcome, limit_key_age, list_keys};
 use intake_edge as edge;
 use serde::Deserialize;
 
@@ -99,9 +99,6 @@ async fn show(
 async fn longer_than(visitor: &Visitor, age: KeyAge) -> Result<Vec<KeyRecord>, PageError> {
     let (keys, now) = (visitor.shared::<dyn KeyStore>()?, edge::now());
     let mut all = list_keys(keys, visitor.organisation()).await?;
-    all.retain(|key| {
-        let is_over = matches!(key.status(now), KeyStatus::Revoked(_) | KeyStatus::Expired(_));
-        !is_over && !age.allows(key.created_at, key.expires_at)
-    });
+    all.retain(|key| key.exceeds(age, now));
     Ok(all)
 }

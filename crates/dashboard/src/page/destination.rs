@@ -70,11 +70,12 @@ impl Destination {
 
     /// A page on the way to this one, such as `/sign-in`, which keeps it in mind.
     pub(crate) fn after(&self, page: &str) -> String {
-        if self.0 == HOME {
-            page.to_owned()
-        } else {
-            format!("{page}?next={}", utf8_percent_encode(&self.0, NON_ALPHANUMERIC))
-        }
+        if self.0 == HOME { page.to_owned() } else { format!("{page}?next={}", self.encoded()) }
+    }
+
+    /// The address as a part of another one.
+    pub(crate) fn encoded(&self) -> String {
+        utf8_percent_encode(&self.0, NON_ALPHANUMERIC).to_string()
     }
 }
 

@@ -41,20 +41,25 @@ pub(crate) fn end(at: OffsetDateTime) -> Moment {
 
 /// An end in words, after "until": the last day in UTC, if the end is the end of a day there.
 pub(crate) fn end_in_words(at: OffsetDateTime) -> String {
-    let at = at.to_offset(UtcOffset::UTC);
+    let utc = at.to_offset(UtcOffset::UTC);
+    if utc.time() != Time::MIDNIGHT {
+        return in_utc(at);
+    }
     let day = format_description!("the end of [day padding:none] [month repr:long] [year], UTC");
-    let moment = format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute] UTC");
-    let text = if at.time() == Time::MIDNIGHT { (at - Duration::SECOND).format(day) } else { at.format(moment) };
     // A moment has everything that the forms ask for.
-    text.unwrap_or_else(|_| timestamp(at))
+    (utc - Duration::SECOND).format(day).unwrap_or_else(|_| timestamp(at))
+}
+
+fn in_utc(at: OffsetDateTime) -> String {
+    let form = format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute] UTC");
+    at.to_offset(UtcOffset::UTC).format(form).unwrap_or_else(|_| timestamp(at))
 }
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let format = format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute] UTC");
         let text = match self.form {
             Form::End => end_in_words(self.at),
-            Form::Exact | Form::Relative => self.at.to_offset(UtcOffset::UTC).format(format).map_err(|_| fmt::Error)?,
+            Form::Exact | Form::Relative => in_utc(self.at),
         };
         let attribute = match self.form {
             Form::Exact => "",

@@ -183,8 +183,7 @@ impl FromRequest for Administrator {
     type Future = Found<Self>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let found = Visitor::from_request(request, payload);
-        Box::pin(async move { found.await?.whose_role(Role::administers).map(Self) })
+        with_role(request, payload, Role::administers, Self)
     }
 }
 
@@ -193,8 +192,7 @@ impl FromRequest for KeyManager {
     type Future = Found<Self>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let found = Visitor::from_request(request, payload);
-        Box::pin(async move { found.await?.whose_role(Role::manages_keys).map(Self) })
+        with_role(request, payload, Role::manages_keys, Self)
     }
 }
 
@@ -203,8 +201,7 @@ impl FromRequest for Auditor {
     type Future = Found<Self>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let found = Visitor::from_request(request, payload);
-        Box::pin(async move { found.await?.whose_role(Role::sees_everything).map(Self) })
+        with_role(request, payload, Role::sees_everything, Self)
     }
 }
 
@@ -243,6 +240,17 @@ impl FromRequest for Person {
             Ok(Self { account, organisation, token, request })
         })
     }
+}
+
+/// The visitor, if the role allows what is asked for.
+fn with_role<T: 'static>(
+    request: &HttpRequest,
+    payload: &mut Payload,
+    allows: fn(Role) -> bool,
+    wrap: fn(Visitor) -> T,
+) -> Found<T> {
+    let found = Visitor::from_request(request, payload);
+    Box::pin(async move { found.await?.whose_role(allows).map(wrap) })
 }
 
 /// The token of the request's session, and who holds it.

@@ -4,6 +4,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::ids::KeyId;
 use crate::keys::allowed_networks::AllowedNetworks;
+use crate::keys::key_age::KeyAge;
 
 /// A stored key, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +97,18 @@ impl KeyRecord {
             (None, Some(at), None, None) => KeyStatus::ActiveUntil(at),
             (None, None, None, None) => KeyStatus::Active,
         }
+    }
+
+    /// Whether the key was revoked or has expired.
+    #[must_use]
+    pub fn is_over(&self, now: OffsetDateTime) -> bool {
+        matches!(self.status(now), KeyStatus::Revoked(_) | KeyStatus::Expired(_))
+    }
+
+    /// Whether the key is not over, and works longer than this.
+    #[must_use]
+    pub fn exceeds(&self, age: KeyAge, now: OffsetDateTime) -> bool {
+        !self.is_over(now) && !age.allows(self.created_at, self.expires_at)
     }
 
     /// How many whole days the key was made for. None: it never expires.

@@ -1,6 +1,5 @@
-//! Requests with a key that were refused: when, from where, with which code, why in a word, and under which
-//! request id. Nothing
-//! of what was sent is among it.
+//! Requests with a key that were refused: when, from where, with which code, why in a word, and under which request id.
+//! Nothing of what was sent is among it.
 
 use std::net::IpAddr;
 

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 
 use crate::database::clock;
 use crate::database::cluster::nodes;
-use crate::database::connect::{ConnectError, connect as connect_durably};
+use crate::database::connect::connect as connect_durably;
 use crate::database::durability::Durability;
 use crate::database::grants::READABLE;
 use crate::database::schema_error::{CheckConnection, SchemaError, failed};
@@ -39,8 +39,7 @@ pub fn assert_durable(url: &DatabaseUrl) -> Result<(), SchemaError> {
     match connect_durably(url, "") {
         Ok(mut connection) if url.durability() == Durability::Full => assert_nodes_durable(&mut connection),
         Ok(_) => Ok(()),
-        Err(ConnectError::NotDurable(names)) => Err(SchemaError::NotDurable(names)),
-        Err(error) => Err(SchemaError::Failed(error.into())),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -6,7 +6,7 @@ use diesel::result::{DatabaseErrorKind, Error};
 use intake_domain::{Environment, OrganisationId};
 
 use crate::database::clock;
-use crate::database::connect::establish;
+use crate::database::connect::{ConnectError, establish};
 use crate::database::lock_wait::{LockHolders, Undone};
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
@@ -133,6 +133,15 @@ pub(crate) fn connect(url: &DatabaseUrl) -> Result<PgConnection, SchemaError> {
     let mut connection = establish(url).map_err(SchemaError::Unreachable)?;
     clock::look(&mut connection).map_err(failed)?;
     Ok(connection)
+}
+
+impl From<ConnectError> for SchemaError {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::NotDurable(names) => Self::NotDurable(names),
+            error => Self::Failed(error.into()),
+        }
+    }
 }
 
 impl From<Undone<Error>> for SchemaError {

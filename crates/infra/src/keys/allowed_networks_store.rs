@@ -26,9 +26,7 @@ impl AllowedNetworksStore for PostgresKeyStore {
     ) -> Result<ChangeKeyOutcome, StoreError> {
         let (id, within) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()));
         let (networks, audit) = (networks.clone(), audit.clone());
-        self.0
-            .run(move |connection| connection.transaction(|connection| set(connection, id, within, &networks, &audit)))
-            .await
+        self.0.transaction(move |connection| set(connection, id, within, &networks, &audit)).await
     }
 }
 

@@ -58,10 +58,11 @@ fn write(out: &mut Output<'_, '_, Pg>, address: IpAddr, bits: u8, is_network: bo
 impl FromSql<Cidr, Pg> for SqlNetwork {
     fn from_sql(bytes: <Pg as Backend>::RawValue<'_>) -> diesel::deserialize::Result<Self> {
         let (&[_, bits, _, _], address) = bytes.as_bytes().split_first_chunk().ok_or("a network without an address")?;
-        let address = <[u8; 4]>::try_from(address).map(IpAddr::from);
-        let address =
-            address.or_else(|_| <[u8; 16]>::try_from(bytes.as_bytes().get(4..).unwrap_or_default()).map(IpAddr::from));
-        Ok(Self(Network::around(address?, bits)))
+        let address = match <[u8; 4]>::try_from(address) {
+            Ok(address) => IpAddr::from(address),
+            Err(_) => IpAddr::from(<[u8; 16]>::try_from(address)?),
+        };
+        Ok(Self(Network::around(address, bits)))
     }
 }
 

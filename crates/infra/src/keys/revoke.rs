@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::{name_of, record_about_key};
-use crate::database::connect::{ConnectError, connect};
+use crate::database::connect::connect;
 use crate::database::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::schema_error::SchemaError;
 use crate::database::url::DatabaseUrl;
@@ -19,12 +19,9 @@ use crate::schema::api_keys;
 /// Revokes every key that is not revoked, as the owner of the database, after a restore. Gives how many there were.
 /// Each needs an audit context of its own.
 pub fn revoke_all_keys(owner: &DatabaseUrl, audit: impl Fn() -> AuditContext) -> Result<usize, SchemaError> {
-    let mut connection = connect(owner, "").map_err(|error| match error {
-        ConnectError::NotDurable(names) => SchemaError::NotDurable(names),
-        error => SchemaError::Failed(error.into()),
-    })?;
+    let mut connection = connect(owner, "")?;
     let mut revoked = 0;
-    with_lock_patience(owner, &mut connection, LockPatience::OF_A_COMMAND, |connection| {
+    Ok(with_lock_patience(owner, &mut connection, LockPatience::OF_A_COMMAND, |connection| {
         // Expired ones too: the end of a key may have been changed.
         let keys = api_keys::table.filter(api_keys::revoked_at.is_null()).select(api_keys::id);
         for key in keys.load(connection)? {
@@ -32,8 +29,7 @@ pub fn revoke_all_keys(owner: &DatabaseUrl, audit: impl Fn() -> AuditContext) ->
             revoked += 1;
         }
         Ok(revoked)
-    })
-    .map_err(SchemaError::from)
+    })?)
 }
 
 /// First suspends the key, and revokes it when that is committed: so no use is allowed after the moment that is

@@ -7,8 +7,8 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::result::Error;
 use intake_domain::{
-    Actor, AuditContext, CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmOutcome, Evidence, FirstStep,
-    PasswordHash, Proof, TokenDigest,
+    Actor, AuditContext, CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmOutcome, EmailAddress, Evidence,
+    FirstStep, PasswordHash, Proof, TokenDigest,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -37,8 +37,12 @@ impl LockedAccount {
     pub(crate) fn is_found_by(&self, first: &FirstStep) -> bool {
         match first {
             FirstStep::Password(hash) => self.password() == Some(hash.as_str()),
-            FirstStep::Provider(email) => self.email_folded == email.folded(),
+            FirstStep::Provider(email) => self.has_address(email),
         }
+    }
+
+    fn has_address(&self, email: &EmailAddress) -> bool {
+        self.email_folded == email.folded()
     }
 
     /// Whether this hash has the salt that all accounts with the address share.
@@ -94,14 +98,13 @@ pub(crate) fn confirm(
         let has_factor = members::table.find(id).select(has_second_factor()).first::<bool>(connection)?;
         let proof = match evidence {
             Evidence::Password(hash, proof) => {
-                let is_right = locked.is_found_by(&FirstStep::Password(hash.clone()));
-                if !is_right || (has_factor && proof.is_none()) {
+                if locked.password() != Some(hash.as_str()) || (has_factor && proof.is_none()) {
                     return Ok(ConfirmOutcome::NotEnough);
                 }
                 proof.filter(|_| has_factor)
             }
             Evidence::Provider(email) => {
-                if !locked.is_found_by(&FirstStep::Provider(email.clone())) {
+                if !locked.has_address(email) {
                     return Ok(ConfirmOutcome::WrongFactor);
                 }
                 if has_factor {

@@ -283,12 +283,6 @@ fn identity(
 }
 
 /// An error with its causes, for the log: not those that quote an answer, which may hold anything.
-fn chain(error: impl std::error::Error) -> anyhow::Error {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    anyhow!(text)
+fn chain(error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
+    anyhow!("{:#}", anyhow::Error::new(error))
 }

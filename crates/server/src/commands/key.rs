@@ -118,7 +118,7 @@ async fn replace(
             Some(End::At(at)) => Some(at),
             None => old.days().map(|days| audit.at + Duration::days(days)),
         },
-        allowed_networks: old.allowed_networks.clone(),
+        allowed_networks: AllowedNetworks::default(),
         replaces: Some(Replacement { key: old.id, ends_after: ends_after.duration() }),
         id: KeyId::new(audit.at, edge::random()),
         secret: KeySecret::new(edge::random()),
