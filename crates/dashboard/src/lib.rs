@@ -110,7 +110,8 @@ impl Dashboard {
         let (hasher, format) = (Data::from(self.hasher), Data::new(self.format));
         let (proxies, base_url) = (Data::new(self.proxies), Data::new(BaseUrl(self.base_url)));
         let (mails, authority) = (Data::new(self.mails), Data::new(Authority(self.authority)));
-        let single_sign_on = Data::new(self.single_sign_on);
+        let passwords = self.single_sign_on.as_ref().map(|provider| provider.passwords).unwrap_or_default();
+        let (single_sign_on, passwords) = (Data::new(self.single_sign_on), Data::new(passwords));
         let throttle = Data::new(Throttle::new());
         // Of the pages alone: the interface beside them has its own.
         move |application| {
@@ -135,6 +136,7 @@ impl Dashboard {
                 .app_data(proxies.clone())
                 .app_data(base_url.clone())
                 .app_data(single_sign_on.clone())
+                .app_data(passwords.clone())
                 .app_data(throttle.clone())
                 .app_data(mails.clone())
                 .app_data(authority.clone())

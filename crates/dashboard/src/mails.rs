@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use intake_domain::{
     Account, AllowedNetworks, EmailAddress, ExpiringKey, KeyStore, Mail, Mailer, Member, MemberId, MemberRecord,
-    MemberStore, Name, OrganisationId, Origin, Role, SignedIn, StoreError, timestamp,
+    MemberStore, Name, OrganisationId, Origin, Passwords, Role, SignedIn, StoreError, timestamp,
 };
 use intake_edge as edge;
 use time::macros::format_description;
@@ -18,13 +18,14 @@ use crate::page::moment::end_in_words;
 pub struct Mails {
     mailer: Option<Arc<dyn Mailer>>,
     base_url: String,
+    passwords: Passwords,
 }
 
 impl Mails {
     /// Mails that name the service by this address.
     #[must_use]
-    pub fn new(mailer: Option<Arc<dyn Mailer>>, base_url: String) -> Self {
-        Self { mailer, base_url }
+    pub fn new(mailer: Option<Arc<dyn Mailer>>, base_url: String, passwords: Passwords) -> Self {
+        Self { mailer, base_url, passwords }
     }
 
     /// Whether there is a mail server.
@@ -37,10 +38,11 @@ impl Mails {
         let organisation = without_links(&by.organisation_name);
         let text = format!(
             "You have been invited to manage the API keys of an organisation in the patient register at {}.\n\n\
-             Open this link to choose a name and a password:\n\n{link}\n\n\
+             Open this link to {}:\n\n{link}\n\n\
              It works once, until {}. If you did not expect this, ignore it.\n\n\
              Organisation: {organisation}\nInvited by: {} ({})",
             self.base_url,
+            if self.passwords.are_on() { "choose a name and a password" } else { "join" },
             moment(until),
             without_links(by.member.name.as_str()),
             by.member.email
@@ -80,7 +82,7 @@ impl Mails {
 
     /// A change of a member's own account, which the member may not have made.
     pub(crate) fn account(&self, account: &Account, to: &EmailAddress, change: AccountChange, origin: Origin) {
-        let (subject, what) = change.subject_and_text();
+        let (subject, what) = change.subject_and_text(self.passwords);
         let address = origin.address.map_or("unknown".to_owned(), |address| address.to_string());
         let browser = origin.browser.map_or("unknown".to_owned(), |browser| browser.to_string());
         let text = format!(
@@ -88,11 +90,11 @@ impl Mails {
             account.email,
             moment(origin.at)
         );
-        let footer = format!(
-            "If this was not you, choose a new password at once at {}/forgotten-password, and tell an administrator of your \
-             organisation.",
-            self.base_url
-        );
+        let help = match self.passwords {
+            Passwords::On => format!("choose a new password at once at {}/forgotten-password, and tell", self.base_url),
+            Passwords::Off => "tell".to_owned(),
+        };
+        let footer = format!("If this was not you, {help} an administrator of your organisation.");
         self.hand_in(to.as_str(), |to| urgent(turn_of(account), to, subject, text, footer));
     }
 
@@ -245,7 +247,7 @@ pub(crate) enum AccountChange {
 }
 
 impl AccountChange {
-    fn subject_and_text(self) -> (&'static str, &'static str) {
+    fn subject_and_text(self, passwords: Passwords) -> (&'static str, &'static str) {
         match self {
             Self::PasswordChanged => ("Your password was changed", "The password of your account was changed."),
             Self::PasswordReset => {
@@ -254,6 +256,11 @@ impl AccountChange {
             Self::PasswordAndPasskeysReset => (
                 "Your password was changed",
                 "The password of your account was changed by a reset link, and all its passkeys were removed.",
+            ),
+            Self::EmailChangeRequested if !passwords.are_on() => (
+                "Your email address is to be changed",
+                "Someone who is signed in to your account asked to change its email address. The change takes effect when the link \
+                 sent to the new address is opened.",
             ),
             Self::EmailChangeRequested => (
                 "Your email address is to be changed",
@@ -264,6 +271,9 @@ impl AccountChange {
                 "Your email address was changed",
                 "The email address of your account was changed. The account below is the new address, which you sign in with.",
             ),
+            Self::PasskeyAdded if !passwords.are_on() => {
+                ("A passkey was added", "A passkey was added to your account, for two-step sign-in.")
+            }
             Self::PasskeyAdded => {
                 ("A passkey was added", "A passkey was added to your account. It can sign in by itself.")
             }

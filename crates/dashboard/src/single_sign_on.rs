@@ -29,7 +29,7 @@ pub(crate) async fn come_back(
     query: Option<Query<ReturnQuery>>,
     throttle: Data<Throttle>,
 ) -> Result<HttpResponse, PageError> {
-    let SingleSignOn { provider, name } = single_sign_on(&request)?;
+    let SingleSignOn { provider, name, .. } = single_sign_on(&request)?;
     let ReturnQuery { state, code } = query.ok_or(PageError::NotFound)?.into_inner();
     let Some((round, errand)) = round_of(&request, &state) else {
         let start = Errand::SignIn { next: Destination::default(), organisation: None, is_anew: false };

@@ -15,7 +15,7 @@ use intake_domain::{
     InvitationStore, InviteOutcome, KeyActivity, KeyFormat, KeyStore, Member, MemberStore, MockAccountStore,
     MockAllowedNetworksStore, MockAuditLog, MockEmailChangeStore, MockInvitationStore, MockKeyActivity,
     MockKeyAgeStore, MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPasswordResetStore,
-    MockPatientRegister, MockSecondFactorStore, MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher,
+    MockPatientRegister, MockSecondFactorStore, MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher, Passwords,
     Role, SecondFactorStore, SessionStore, SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
@@ -66,7 +66,7 @@ impl Application {
             log: Arc::new(MockAuditLog::new()),
             hasher: hasher(),
             single_sign_on: None,
-            mails: Mails::new(None, "https://localhost".to_owned()),
+            mails: Mails::new(None, "https://localhost".to_owned(), Passwords::On),
             format,
             proxies,
             base_url: "https://localhost".to_owned(),

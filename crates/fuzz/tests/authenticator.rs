@@ -10,7 +10,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use intake_domain::{
     Actor, AuditEntryId, Challenge, CodeError, ConfirmedMember, Environment, Evidence, Guest, Holder, InvitationStore,
     Member, MemberId, Name, NewInvitation, NewMember, NewSession, Operator, Origin, PasskeyAssertion,
-    PasskeyRegistration, PasswordHash, RelyingParty, Role, SessionStore, Token, Visit, add_passkey,
+    PasskeyRegistration, PasswordHash, Passwords, RelyingParty, Role, SessionStore, Token, Visit, add_passkey,
     begin_passkey_sign_in, sign_in_by_passkey,
 };
 use intake_infra::{Database, PostgresMembers, PostgresPasskeyStore, PostgresSessionStore, RingSignatures};
@@ -140,7 +140,7 @@ fn only_what_an_independent_authenticator_signs_is_accepted() {
     let pool = Database::new(&database.service, Duration::from_secs(60));
     let clinic = Clinic::open(&database.service, Environment::Development);
     let (members, passkeys) = (PostgresMembers::new(pool.clone()), PostgresPasskeyStore::new(pool.clone()));
-    let sessions = PostgresSessionStore::new(pool);
+    let sessions = PostgresSessionStore::new(pool, Passwords::On);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let session = runtime.block_on(member(&clinic, &members, &sessions));
     let site = RelyingParty::of(ADDRESS);

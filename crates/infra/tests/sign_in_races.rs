@@ -11,9 +11,9 @@ use intake_domain::{
     AccountStore, Actor, AuditContext, AuditEntryId, ConfirmOutcome, EmailAddress, Environment, Evidence, FirstStep,
     Guest, HasherError, Holder, InvitationStore, LinkDelivery, Member, MemberId, MemberStore, Name, NewInvitation,
     NewMember, NewMemberLink, NewPasskey, NewSecondFactor, NewSession, Operator, PasskeyStore, PasskeysAtReset,
-    Password, PasswordHash, PasswordHasher, PasswordResetStore, PresentedPassword, RequireOutcome, Role, Salt,
-    SecondFactorOutcome, SecondFactorStore, SessionStore, SignIn, SignInError, StoreError, Token, TotpSecret, Visit,
-    Waiter, find_candidate, sign_in,
+    Password, PasswordHash, PasswordHasher, PasswordResetStore, Passwords, PresentedPassword, RequireOutcome, Role,
+    Salt, SecondFactorOutcome, SecondFactorStore, SessionStore, SignIn, SignInError, StoreError, Token, TotpSecret,
+    Visit, Waiter, find_candidate, sign_in,
 };
 use intake_infra::{Database, PostgresMembers, PostgresPasskeyStore, PostgresSessionStore};
 use intake_test_support::{Clinic, TestDatabase, random};
@@ -64,7 +64,7 @@ impl Setup {
         let clinic = Clinic::open(&database.service, Environment::Development);
         let members = PostgresMembers::new(pool.clone());
         let passkeys = PostgresPasskeyStore::new(pool.clone());
-        Self { database, clinic, members, passkeys, sessions: Arc::new(PostgresSessionStore::new(pool)) }
+        Self { database, clinic, members, passkeys, sessions: Arc::new(PostgresSessionStore::new(pool, Passwords::On)) }
     }
 
     /// A member whose password is [`OLD`], with the session in which they joined.

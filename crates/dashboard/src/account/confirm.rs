@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Query};
 use askama::Template;
 use intake_domain::{
-    CONFIRMATION_PAGE_LIMIT, Challenge, ConfirmError, Factors, MemberStore, PasskeyStore, PasswordHasher,
+    CONFIRMATION_PAGE_LIMIT, Challenge, ConfirmError, Factors, MemberStore, PasskeyStore, PasswordHasher, Passwords,
     PresentedCode, PresentedPassword, RelyingParty, SessionStore, Signatures, confirm_after_provider,
     confirm_by_passkey, confirm_by_password,
 };
@@ -17,12 +17,10 @@ use crate::account::passkey_prompt::{AssertionForm, PasskeyPrompt};
 use crate::account::provider::SingleSignOn;
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
+use crate::page::passwords::codes_locked;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Newcomer, Visitor};
-
-const LOCKED: &str = "Codes of your app no longer work, after 100 wrong codes in a row. Use a recovery code or a passkey, or ask an \
-    administrator for a password reset link.";
 
 #[derive(Template)]
 #[template(path = "account/confirm.html")]
@@ -85,10 +83,12 @@ pub(crate) async fn submit(
         return render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(&too_many_attempts(wait)));
     }
     let (signed_in, token, origin) = (&visitor.signed_in, &visitor.token, visitor.origin());
+    let passwords = *visitor.shared::<Passwords>()?;
     let confirmed = match &code {
         Some(code) if page.is_by_provider => {
             confirm_after_provider(sessions.as_ref(), signed_in, token, code, origin).await
         }
+        _ if !passwords.are_on() => return Err(PageError::PasswordsOff),
         code => {
             let ports = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
             confirm_by_password(ports, signed_in, token, (&password, code.as_ref()), origin).await
@@ -104,7 +104,7 @@ pub(crate) async fn submit(
             ConfirmPage { code_error: Some("Incorrect code, or one that was used before."), ..page }
         }
         Err(ConfirmError::NotEnough) => page.with_alert("Your account has changed meanwhile. Try again."),
-        Err(ConfirmError::Locked) => page.with_alert(LOCKED),
+        Err(ConfirmError::Locked) => page.with_alert(&codes_locked(passwords)),
         Err(ConfirmError::Hasher(error)) => return Err(error.into()),
         Err(ConfirmError::Store(error)) => return Err(error.into()),
     };
@@ -153,7 +153,7 @@ impl ConfirmPage {
         Ok(Self {
             shell: Shell::new("account", visitor),
             next,
-            has_password: needs_more && has_password && !is_by_provider,
+            has_password: needs_more && has_password && visitor.shared::<Passwords>()?.are_on() && !is_by_provider,
             provider: provider.filter(|_| needs_more && !is_by_provider),
             is_by_provider,
             has_app: secret.is_some(),

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
     Account, AccountStore, ChangeEmailError, ConfirmEmailError, EmailAddress, EmailChangeStore, MemberStore,
-    PasswordHasher, PresentedPassword, RequestEmailError, Token, change_email, confirm_email_change,
+    PasswordHasher, Passwords, PresentedPassword, RequestEmailError, Token, change_email, confirm_email_change,
     request_email_change,
 };
 use intake_edge as edge;
@@ -59,6 +59,7 @@ pub(crate) struct EmailForm {
 }
 
 pub(crate) async fn page(visitor: Visitor) -> Result<HttpResponse, PageError> {
+    assert_provable(&visitor)?;
     visitor.assert_confirmed()?;
     let typed = visitor.draft().map(|draft| draft.field("email")).unwrap_or_default();
     render(StatusCode::OK, &EmailPage::new(&visitor, typed)?)
@@ -73,6 +74,7 @@ pub(crate) async fn change(
     let EmailForm { form_token, email: typed, password } = form.into_inner();
     let password = PresentedPassword::new(password);
     visitor.assert_own_form(&form_token)?;
+    assert_provable(&visitor)?;
     let confirmed = visitor.confirmed()?;
     let page = EmailPage::new(&visitor, typed)?;
     let email: EmailAddress = match page.typed.parse() {
@@ -126,6 +128,12 @@ pub(crate) async fn change(
         Err(ChangeEmailError::Hasher(error)) => Err(error.into()),
         Err(ChangeEmailError::Store(error)) => Err(error.into()),
     }
+}
+
+/// Without mails the password is asked for, so there has to be one.
+fn assert_provable(visitor: &Visitor) -> Result<(), PageError> {
+    let is_provable = visitor.shared::<Passwords>()?.are_on() || visitor.shared::<Mails>()?.are_sent();
+    if is_provable { Ok(()) } else { Err(PageError::NoOtherEmail) }
 }
 
 /// What the link that was mailed to a new address opens. Its reader need not be signed in there.

@@ -13,6 +13,7 @@ use crate::account::reset_password::reset_password_path;
 use crate::mails::{Mails, turn_of};
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
+use crate::page::passwords::PasswordsOn;
 use crate::page::shell::render;
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::origin;
@@ -31,13 +32,14 @@ pub(crate) struct ForgottenForm {
     email: String,
 }
 
-pub(crate) async fn page(mails: Data<Mails>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(_: PasswordsOn, mails: Data<Mails>) -> Result<HttpResponse, PageError> {
     assert_mails(&mails)?;
     render(StatusCode::OK, &ForgottenPage::new(String::new()))
 }
 
 pub(crate) async fn submit(
     request: HttpRequest,
+    _: PasswordsOn,
     form: Form<ForgottenForm>,
     (members, resets): (Data<dyn MemberStore>, Data<dyn PasswordResetStore>),
     (mails, base, throttle): (Data<Mails>, Data<BaseUrl>, Data<Throttle>),

@@ -4,10 +4,11 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use askama::Template;
-use intake_domain::{PasskeyStore, Role, SecondFactorStore, SessionStore};
+use intake_domain::{PasskeyStore, Passwords, Role, SecondFactorStore, SessionStore};
 
 use crate::account::passkeys::PasskeyRow;
 use crate::account::sessions::{self, SessionRow};
+use crate::mails::Mails;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
@@ -19,6 +20,10 @@ struct AccountPage {
     email: String,
     role: Role,
     is_second_factor_required: bool,
+    /// Whether members sign in with passwords.
+    has_passwords: bool,
+    /// Whether anything can prove another address.
+    may_change_email: bool,
     codes_left: Option<u32>,
     passkeys: Vec<PasskeyRow>,
     sessions: Vec<SessionRow>,
@@ -32,12 +37,14 @@ pub(crate) async fn page(
 ) -> Result<HttpResponse, PageError> {
     let member = &visitor.signed_in.member;
     let codes_left = factors.recovery_codes_left(member.id).await?;
-    let email = member.email.to_string();
+    let (email, has_passwords) = (member.email.to_string(), visitor.shared::<Passwords>()?.are_on());
     let page = AccountPage {
         shell: Shell::new("account", &visitor),
         email,
         role: member.role,
         is_second_factor_required: visitor.signed_in.is_second_factor_required,
+        has_passwords,
+        may_change_email: has_passwords || visitor.shared::<Mails>()?.are_sent(),
         codes_left,
         passkeys: passkeys.passkeys(member.id).await?.into_iter().map(PasskeyRow::from).collect(),
         sessions: sessions::rows(&visitor, sessions.as_ref()).await?,

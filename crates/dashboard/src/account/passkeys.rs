@@ -5,8 +5,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
-    AddPasskeyError, Challenge, PASSKEYS_MAX, PasskeyRecord, PasskeyRegistration, PasskeyStore, RelyingParty,
-    RemovePasskeyOutcome, TokenDigest, add_passkey, remove_passkey,
+    AddPasskeyError, Challenge, PASSKEYS_MAX, PasskeyRecord, PasskeyRegistration, PasskeyStore, Passwords,
+    RelyingParty, RemovePasskeyOutcome, TokenDigest, add_passkey, remove_passkey,
 };
 use serde::Deserialize;
 
@@ -21,6 +21,7 @@ use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Newcomer, Visitor};
 
 const ADDED: &str = "The passkey was added. You can sign in with it. You were signed out everywhere else.";
+const ADDED_AS_FACTOR: &str = "The passkey was added, and you were signed out everywhere else.";
 const REMOVED: &str = "The passkey was removed, and you were signed out everywhere else.";
 
 /// A passkey, as the account's page lists it.
@@ -44,6 +45,8 @@ struct NewPasskeyPage {
     name: String,
     name_error: Option<String>,
     alert: Option<String>,
+    /// Whether the passkey will sign in by itself.
+    has_passwords: bool,
 }
 
 #[derive(Deserialize)]
@@ -84,7 +87,7 @@ pub(crate) async fn add(
     match added.await {
         Ok(()) => {
             visitor.mail_change(AccountChange::PasskeyAdded)?;
-            Ok(redirect_with_notice(ACCOUNT, ADDED))
+            Ok(redirect_with_notice(ACCOUNT, if page.has_passwords { ADDED } else { ADDED_AS_FACTOR }))
         }
         Err(AddPasskeyError::Name(error)) => {
             let name_error = Some(format!("The name {error}."));
@@ -155,7 +158,7 @@ impl NewPasskeyPage {
         site: &RelyingParty,
         name: String,
     ) -> Result<Self, PageError> {
-        let member = &visitor.signed_in.member;
+        let (member, has_passwords) = (&visitor.signed_in.member, visitor.shared::<Passwords>()?.are_on());
         let known = passkeys.passkeys(member.id).await?;
         let known: Vec<_> = known.iter().map(PasskeyRecord::credential_as_base64url).collect();
         Ok(Self {
@@ -168,6 +171,7 @@ impl NewPasskeyPage {
             name,
             name_error: None,
             alert: None,
+            has_passwords,
         })
     }
 }

@@ -14,6 +14,7 @@ use crate::account::ACCOUNT;
 use crate::mails::AccountChange;
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
+use crate::page::passwords::PasswordsOn;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
@@ -33,12 +34,13 @@ pub(crate) struct ChangePasswordForm {
     new_password: String,
 }
 
-pub(crate) async fn page(visitor: Visitor) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(_: PasswordsOn, visitor: Visitor) -> Result<HttpResponse, PageError> {
     visitor.assert_confirmed()?;
     render(StatusCode::OK, &PasswordPage::new(&visitor))
 }
 
 pub(crate) async fn change(
+    _: PasswordsOn,
     visitor: Visitor,
     form: Form<ChangePasswordForm>,
     (accounts, members): (Data<dyn AccountStore>, Data<dyn MemberStore>),

@@ -8,7 +8,7 @@ use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{CODE_LIMIT, IdentityProvider, OrganisationId, ProviderError, ProviderRound, Token};
+use intake_domain::{CODE_LIMIT, IdentityProvider, OrganisationId, Passwords, ProviderError, ProviderRound, Token};
 use intake_edge as edge;
 use percent_encoding::percent_decode_str;
 
@@ -28,6 +28,8 @@ pub struct SingleSignOn {
     pub provider: Arc<dyn IdentityProvider>,
     /// What members call it.
     pub name: String,
+    /// Whether members sign in with passwords, too.
+    pub passwords: Passwords,
 }
 
 /// What a browser goes to the provider for.
@@ -65,7 +67,7 @@ pub(crate) fn provider_name(request: &HttpRequest) -> Option<String> {
 /// Sends the browser to the provider. Only a page of this site does: by a link of another one, nobody signs in or
 /// joins.
 pub(crate) async fn leave(request: &HttpRequest, errand: &Errand) -> Result<HttpResponse, PageError> {
-    let SingleSignOn { provider, name } = single_sign_on(request)?;
+    let SingleSignOn { provider, name, .. } = single_sign_on(request)?;
     if is_from_elsewhere(request.headers()) == Some(true) {
         return Ok(redirect(&errand.page()));
     }

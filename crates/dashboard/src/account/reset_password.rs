@@ -16,6 +16,7 @@ use crate::account::passkeys::PasskeyRow;
 use crate::mails::{AccountChange, Mails};
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
+use crate::page::passwords::PasswordsOn;
 use crate::page::shell::render;
 use crate::page::visitor::origin;
 
@@ -43,6 +44,7 @@ pub(crate) struct ResetForm {
 }
 
 pub(crate) async fn page(
+    _: PasswordsOn,
     token: Path<String>,
     resets: Data<dyn PasswordResetStore>,
     passkeys: Data<dyn PasskeyStore>,
@@ -53,6 +55,7 @@ pub(crate) async fn page(
 
 pub(crate) async fn submit(
     request: HttpRequest,
+    _: PasswordsOn,
     token: Path<String>,
     form: Form<ResetForm>,
     (resets, passkeys): (Data<dyn PasswordResetStore>, Data<dyn PasskeyStore>),

@@ -148,7 +148,7 @@ fn turn_off_page(visitor: &Visitor) -> ConfirmPage<'static> {
     ConfirmPage {
         shell: Shell::new("account", visitor),
         title: "Turn off two-step sign-in?".to_owned(),
-        text: "You will sign in with your password alone, and your recovery codes will stop working.",
+        text: "You will sign in without a code, and your recovery codes will stop working.",
         action: "/settings/account/second-factor/turn-off".to_owned(),
         button: "Turn off",
         is_danger: false,

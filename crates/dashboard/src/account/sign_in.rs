@@ -22,6 +22,7 @@ use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
+use crate::page::passwords::{PasswordsOn, codes_locked, has_passwords, passwords};
 use crate::page::shell::{redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Person, origin};
@@ -34,9 +35,6 @@ const SESSION_ENDED: &str = "Your session has expired. Please sign in again.";
 
 pub(crate) const SIGNED_OUT: &str = "You have signed out.";
 
-const CODES_LOCKED: &str = "Codes of your app no longer work, after 100 wrong codes in a row. Use a recovery code or a passkey. Or ask \
-    an administrator for a password reset link: once you have used it, codes work again.";
-
 #[derive(Template)]
 #[template(path = "account/sign_in.html")]
 struct SignInPage<'a> {
@@ -47,6 +45,8 @@ struct SignInPage<'a> {
     are_mails_sent: bool,
     /// What the provider of single sign-on is called, if there is one.
     provider: Option<String>,
+    /// Whether members sign in with a password or a passkey, too.
+    has_passwords: bool,
     next: &'a Destination,
 }
 
@@ -109,12 +109,14 @@ pub(crate) async fn page(
     let ended = || cookie::SESSION.token(request.headers()).map(|_| SESSION_ENDED.to_owned());
     let notice = notice::notice(&request).or_else(ended);
     let are_mails_sent = are_mails_sent(&request);
-    let provider = provider_name(&request);
-    render(StatusCode::OK, &SignInPage { email: "", alert: None, notice, are_mails_sent, provider, next: &next })
+    let (provider, has_passwords) = (provider_name(&request), has_passwords(&request));
+    let page = SignInPage { email: "", alert: None, notice, are_mails_sent, provider, has_passwords, next: &next };
+    render(StatusCode::OK, &page)
 }
 
 pub(crate) async fn submit(
     request: HttpRequest,
+    _: PasswordsOn,
     form: Form<SignInForm>,
     members: Data<dyn MemberStore>,
     sessions: Data<dyn SessionStore>,
@@ -131,6 +133,7 @@ pub(crate) async fn submit(
             notice: None,
             are_mails_sent: are_mails_sent(&request),
             provider: provider_name(&request),
+            has_passwords: true,
             next: &next,
         };
         render(status, &page)
@@ -233,7 +236,7 @@ pub(crate) async fn submit_code(
         }
         Err(CodeError::Locked) => {
             note_sign_in(SignInOutcome::Limited);
-            render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(CODES_LOCKED.to_owned()))
+            render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(codes_locked(passwords(&request))))
         }
         Err(CodeError::Over) => Err(PageError::SignInFirst(next)),
         Err(CodeError::Store(error)) => Err(error.into()),

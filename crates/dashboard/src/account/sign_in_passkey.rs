@@ -17,6 +17,7 @@ use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::cookie;
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
+use crate::page::passwords::PasswordsOn;
 use crate::page::shell::render;
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::origin;
@@ -32,6 +33,7 @@ struct PasskeyPage {
 /// Gives the browser a challenge of its own. Nobody is known yet, so this counts as the attempt of a stranger.
 pub(crate) async fn begin(
     request: HttpRequest,
+    _: PasswordsOn,
     passkeys: Data<dyn PasskeyStore>,
     site: Data<RelyingParty>,
     throttle: Data<Throttle>,
@@ -49,13 +51,18 @@ pub(crate) async fn begin(
     Ok(response.insert_header((SET_COOKIE, cookie::PASSKEY.set(&token))).finish())
 }
 
-pub(crate) async fn page(request: HttpRequest, site: Data<RelyingParty>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(
+    request: HttpRequest,
+    _: PasswordsOn,
+    site: Data<RelyingParty>,
+) -> Result<HttpResponse, PageError> {
     let token = cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
     render(StatusCode::OK, &PasskeyPage { prompt: PasskeyPrompt::alone(&token, &site) })
 }
 
 pub(crate) async fn submit(
     request: HttpRequest,
+    _: PasswordsOn,
     form: Form<AssertionForm>,
     passkeys: Data<dyn PasskeyStore>,
     signatures: Data<dyn Signatures>,

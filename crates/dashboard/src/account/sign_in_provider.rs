@@ -16,6 +16,7 @@ use crate::account::sign_in::{code_needed, signed_in_at};
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
+use crate::page::passwords::has_passwords;
 use crate::page::shell::{redirect, render};
 use crate::page::visitor::{Newcomer, origin, shared};
 
@@ -100,9 +101,11 @@ pub(crate) async fn confirm(
         Err(ConfirmError::Store(error)) => Err(error.into()),
         Err(_) => {
             let text = match identity.authenticated_at {
-                None => "The provider doesn't say when you proved who you are, so it can't confirm it here. Use a password or a \
-                    passkey, and tell the people who run this service."
-                    .to_owned(),
+                None => format!(
+                    "The provider doesn't say when you proved who you are, so it can't confirm it here. Use {}, and tell \
+                     the people who run this service.",
+                    if has_passwords(request) { "a password or a passkey" } else { "a passkey" }
+                ),
                 Some(_) => format!(
                     "You have to sign in there anew, as {}. It was someone else, or too long ago.",
                     visitor.signed_in.member.email

@@ -19,6 +19,7 @@ use crate::mails::Mails;
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::invitation_path::invitation_path;
+use crate::page::passwords::{PasswordsOn, has_passwords};
 use crate::page::shell::render;
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::origin;
@@ -42,6 +43,8 @@ struct InvitationPage<'a> {
     are_mails_sent: bool,
     /// What the provider of single sign-on is called, if there is one.
     provider: Option<String>,
+    /// Whether a guest can join with a password.
+    has_passwords: bool,
 }
 
 impl<'a> InvitationPage<'a> {
@@ -56,6 +59,7 @@ impl<'a> InvitationPage<'a> {
             alert: None,
             are_mails_sent: mails.are_sent(),
             provider: provider_name(request),
+            has_passwords: has_passwords(request),
         }
     }
 }
@@ -78,6 +82,7 @@ pub(crate) async fn page(
 
 pub(crate) async fn submit(
     request: HttpRequest,
+    _: PasswordsOn,
     token: Path<String>,
     form: Form<JoinForm>,
     (invitations, members): (Data<dyn InvitationStore>, Data<dyn MemberStore>),

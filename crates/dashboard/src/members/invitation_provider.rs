@@ -14,6 +14,7 @@ use crate::mails::Mails;
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
+use crate::page::passwords::passwords;
 use crate::page::visitor::{origin, shared};
 
 pub(crate) async fn begin(request: HttpRequest, token: Path<String>) -> Result<HttpResponse, PageError> {
@@ -31,7 +32,8 @@ pub(crate) async fn join(
     let (origin, email) = (origin(request), &identity.email);
     let invitation = invitations.invitation(&token.digest(), origin.at).await?.ok_or(PageError::NoInvitation)?;
     let (id, session) = (MemberId::random(edge::random()), Token::new(edge::random()));
-    let joined = join_by_provider((invitations, members), identity, token, (id, &session), origin).await;
+    let known = (identity, passwords(request));
+    let joined = join_by_provider((invitations, members), known, token, (id, &session), origin).await;
     let refuse = |title: &str, text: &str| {
         note_sign_in(SignInOutcome::Refused);
         explain(StatusCode::FORBIDDEN, title, text, errand)

@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::MemberRecord;
+use intake_domain::{MemberRecord, Passwords};
 
 use crate::members::{OwnMember, SeenMember};
 use crate::page::error::PageError;
@@ -18,11 +18,14 @@ struct MemberPage {
     joined_at: Moment,
     is_me: bool,
     is_last_administrator: bool,
+    /// Whether members sign in with passwords.
+    has_passwords: bool,
 }
 
 pub(crate) async fn page(SeenMember(own): SeenMember) -> Result<HttpResponse, PageError> {
     let is_me = own.is_me();
     let OwnMember { visitor, member, is_last_administrator } = own;
     let (shell, joined_at) = (Shell::new("members", &visitor), exact(member.joined_at));
-    render(StatusCode::OK, &MemberPage { shell, member, joined_at, is_me, is_last_administrator })
+    let has_passwords = visitor.shared::<Passwords>()?.are_on();
+    render(StatusCode::OK, &MemberPage { shell, member, joined_at, is_me, is_last_administrator, has_passwords })
 }

@@ -20,6 +20,7 @@ use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
 use crate::page::moment::{Moment, exact};
+use crate::page::passwords::PasswordsOn;
 use crate::page::shell::{Shell, redirect, render};
 
 const TOO_MANY: &str = "This member got five links within a day, which is the limit. Try again tomorrow.";
@@ -35,7 +36,7 @@ struct ResetLinkPage {
     expires_at: Moment,
 }
 
-pub(crate) async fn ask(own: OwnMember) -> Result<HttpResponse, PageError> {
+pub(crate) async fn ask(_: PasswordsOn, own: OwnMember) -> Result<HttpResponse, PageError> {
     if own.is_me() {
         return Ok(redirect("/settings/account/password"));
     }
@@ -44,6 +45,7 @@ pub(crate) async fn ask(own: OwnMember) -> Result<HttpResponse, PageError> {
 }
 
 pub(crate) async fn create(
+    _: PasswordsOn,
     own: OwnMember,
     form: Form<FormToken>,
     (members, resets): (Data<dyn MemberStore>, Data<dyn PasswordResetStore>),

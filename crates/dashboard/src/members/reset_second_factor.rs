@@ -64,8 +64,8 @@ fn confirm_page(OwnMember { visitor, member, .. }: &OwnMember) -> ConfirmPage<'s
     ConfirmPage {
         shell: Shell::new("members", visitor),
         title: format!("Reset {}'s two-step sign-in?", member.name),
-        text: "Their authenticator app, recovery codes and passkeys are removed, and their sessions end. They sign in with their \
-               password alone until they set it up again. Make sure that it is really they who ask for it.",
+        text: "Their authenticator app, recovery codes and passkeys are removed, and their sessions end. They sign in \
+               without it until they set it up again. Make sure that it is really they who ask for it.",
         action: format!("/settings/members/{}/reset-second-factor", member.id),
         button: "Reset two-step sign-in",
         is_danger: true,

@@ -49,6 +49,10 @@ pub(crate) enum PageError {
     TooManyKeys,
     /// Another password of the same person is being checked.
     AlreadyInLine,
+    /// Members sign in by single sign-on alone.
+    PasswordsOff,
+    /// Nothing could prove a new address: there are neither mails nor passwords.
+    NoOtherEmail,
     /// The link that confirms an address is unknown, has expired, or was used or replaced.
     NoEmailChange,
     /// The key would work for longer than the organisation allows.
@@ -97,7 +101,9 @@ impl PageError {
     fn page(&self) -> String {
         let (_, title, text) = self.status_title_text();
         let (link, link_text) = match self {
-            Self::NoInvitation | Self::NoPasswordReset | Self::NoEmailChange => ("/sign-in", "Sign in"),
+            Self::NoInvitation | Self::NoPasswordReset | Self::NoEmailChange | Self::PasswordsOff => {
+                ("/sign-in", "Sign in")
+            }
             _ => ("/settings/api-keys", "Go to API keys"),
         };
         Message { title, text, link, link_text }.render().unwrap_or_default()
@@ -150,6 +156,17 @@ impl PageError {
                 StatusCode::NOT_FOUND,
                 "This link no longer works",
                 "It was used or replaced, it has expired, or the link is incomplete. Change your email again.",
+            ),
+            Self::PasswordsOff => (
+                StatusCode::FORBIDDEN,
+                "Passwords are turned off",
+                "Everyone signs in by single sign-on here, not with a password or a passkey alone. Nothing was changed.",
+            ),
+            Self::NoOtherEmail => (
+                StatusCode::FORBIDDEN,
+                "Your email can't be changed here",
+                "This service sends no mails, so it can't check a new address. Ask an administrator at your organisation \
+                 to invite the new address, and to remove this account.",
             ),
             Self::OrganisationSuspended => (
                 StatusCode::CONFLICT,

@@ -17,6 +17,7 @@ pub(crate) mod invitation_path;
 pub(crate) mod moment;
 pub(crate) mod notice;
 pub(crate) mod number;
+pub(crate) mod passwords;
 pub(crate) mod shell;
 pub(crate) mod throttle;
 pub(crate) mod visitor;

@@ -16,6 +16,9 @@ pub enum FirstStep {
     Password(PasswordHash),
     /// The provider of single sign-on, which has verified this address.
     Provider(EmailAddress),
+    /// The same where passwords are turned off. An account with a password that accepts an invitation loses it: someone
+    /// else may know it, and would get into the organisation when passwords are turned on again.
+    ProviderAlone(EmailAddress),
 }
 
 /// How a signed-in member confirms their identity.

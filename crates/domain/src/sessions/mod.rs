@@ -3,6 +3,7 @@
 pub(crate) mod evidence;
 pub(crate) mod holder;
 pub(crate) mod identity_provider;
+pub(crate) mod passwords;
 pub(crate) mod sign_in;
 pub(crate) mod sign_in_by_provider;
 pub(crate) mod store;
@@ -10,6 +11,7 @@ pub(crate) mod store;
 pub use evidence::{Evidence, FirstStep, Proof};
 pub use holder::{Holder, SignedIn};
 pub use identity_provider::{Identity, IdentityProvider, ProviderError, ProviderRound};
+pub use passwords::Passwords;
 pub use sign_in::{
     Candidate, CodeError, SignIn, SignInError, find_candidate, finish_sign_in, note_failed_sign_in, sign_in,
 };

@@ -15,6 +15,7 @@ use crate::name::Name;
 use crate::sessions::evidence::{Evidence, FirstStep};
 use crate::sessions::holder::SignedIn;
 use crate::sessions::identity_provider::Identity;
+use crate::sessions::passwords::Passwords;
 use crate::sessions::sign_in::SignIn;
 use crate::sessions::store::{BeginOutcome, NewSession, SessionStore};
 use crate::store_error::StoreError;
@@ -91,10 +92,11 @@ pub async fn sign_in_by_provider(
 
 /// Makes the guest of an invitation a member and signs them in. A guest without an account gets one without a password,
 /// under the name that the provider tells, or the address if that name cannot be had. An account with a password is not
-/// joined with: where nobody proves an address, its password may be someone else's, who would get in, too.
+/// joined with: where nobody proves an address, its password may be someone else's, who would get in, too. Where
+/// passwords are turned off, it is, and loses its password.
 pub async fn join_by_provider(
     (invitations, members): (&dyn InvitationStore, &dyn MemberStore),
-    Identity { email, name, .. }: &Identity,
+    (Identity { email, name, .. }, passwords): (&Identity, Passwords),
     invitation: &Token,
     (id, session): (MemberId, &Token),
     origin: Origin,
@@ -105,9 +107,13 @@ pub async fn join_by_provider(
         return Err(ProviderJoinError::OtherAddress(open.email));
     }
     let known = members.credentials(email, None).await?;
-    let own = known.iter().find(|known| known.password.is_none());
+    let (first, any) = match passwords {
+        Passwords::On => (FirstStep::Provider(email.clone()), None),
+        Passwords::Off => (FirstStep::ProviderAlone(email.clone()), known.first()),
+    };
+    let own = known.iter().find(|known| known.password.is_none()).or(any);
     let guests = match own {
-        Some(own) => vec![(own.account.clone(), Guest::Known(own.account.clone(), FirstStep::Provider(email.clone())))],
+        Some(own) => vec![(own.account.clone(), Guest::Known(own.account.clone(), first))],
         None if !known.is_empty() => return Err(ProviderJoinError::PasswordNeeded),
         None => {
             let names = [name.as_deref().map(str::trim), Some(email.as_str())].into_iter().flatten();

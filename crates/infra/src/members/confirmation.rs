@@ -37,7 +37,7 @@ impl LockedAccount {
     pub(crate) fn is_found_by(&self, first: &FirstStep) -> bool {
         match first {
             FirstStep::Password(hash) => self.password() == Some(hash.as_str()),
-            FirstStep::Provider(email) => self.has_address(email),
+            FirstStep::Provider(email) | FirstStep::ProviderAlone(email) => self.has_address(email),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::members::joining::{NotJoined, accept, end_all_to, folded, open};
 use crate::members::permission::may_administer;
 use crate::members::row::{has_second_factor, unreadable};
 use crate::organisations as whole;
-use crate::schema::{audit_entries, invitations, members, memberships};
+use crate::schema::{audit_entries, invitations, members, memberships, password_resets};
 use crate::sessions::row::{await_code, insert_session, is_started};
 
 #[async_trait]
@@ -180,12 +180,17 @@ impl InvitationStore for PostgresMembers {
                     Guest::Known(account, first) => {
                         let locked = lock_member(connection, *account.id.as_uuid())?;
                         // Who comes by single sign-on joins with an account without a password.
-                        let is_by_password = matches!(first, FirstStep::Password(_));
-                        let is_found = |locked: &LockedAccount| {
-                            locked.is_found_by(first) && locked.password().is_some() == is_by_password
+                        let has_right_password = |locked: &LockedAccount| match first {
+                            FirstStep::Password(_) => locked.password().is_some(),
+                            FirstStep::Provider(_) => locked.password().is_none(),
+                            FirstStep::ProviderAlone(_) => true,
                         };
+                        let is_found = |locked: &LockedAccount| locked.is_found_by(first) && has_right_password(locked);
                         if !locked.is_some_and(|locked| is_found(&locked)) {
                             return Err(NotJoined::Refused(JoinOutcome::AccountChanged));
+                        }
+                        if let FirstStep::ProviderAlone(_) = first {
+                            remove_password(connection, *account.id.as_uuid())?;
                         }
                         let has_factor = members::table.find(account.id.as_uuid()).select(has_second_factor());
                         if has_factor.first::<bool>(connection)? {
@@ -213,6 +218,13 @@ impl InvitationStore for PostgresMembers {
         });
         done.await
     }
+}
+
+/// Removes the password of a locked account, and its reset link, by which there would be one again.
+fn remove_password(connection: &mut PgConnection, member: Uuid) -> QueryResult<()> {
+    let none = members::password_hash.eq(None::<String>);
+    diesel::update(members::table.find(member)).set(none).execute(connection)?;
+    diesel::delete(password_resets::table.find(member)).execute(connection).map(drop)
 }
 
 /// Whether the administrators made too many invitations lately. They are counted where nobody can remove them: in the

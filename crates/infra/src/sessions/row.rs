@@ -145,6 +145,7 @@ pub(crate) struct HolderRow {
     confirmed_at: Option<OffsetDateTime>,
     provider_confirmed_at: Option<OffsetDateTime>,
     pub(crate) last_used_at: OffsetDateTime,
+    pub(crate) is_by_provider: bool,
 }
 
 /// An organisation that a person belongs to, as stored.

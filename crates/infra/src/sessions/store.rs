@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use diesel::sql_types::Bool;
 use intake_domain::{
     Account, Action, AuditContext, AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome,
     EndOutcome, Evidence, Factors, FirstStep, Holder, Invitation, Member, MemberId, Membership, NewSession,
-    OrganisationId, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError, TokenDigest,
-    Visit,
+    OrganisationId, Passwords, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError,
+    TokenDigest, Visit,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -28,13 +29,14 @@ use crate::sessions::waiting_sign_ins::finish;
 const USE_PRECISION: Duration = Duration::minutes(5);
 
 /// The port [`SessionStore`] over PostgreSQL.
-pub struct PostgresSessionStore(Database);
+pub struct PostgresSessionStore(Database, Passwords);
 
 impl PostgresSessionStore {
-    /// A store over this pool.
+    /// A store over this pool. Where passwords are turned off, sessions and sign-ins that began by a password or a
+    /// passkey alone are over.
     #[must_use]
-    pub fn new(database: Database) -> Self {
-        Self(database)
+    pub fn new(database: Database, passwords: Passwords) -> Self {
+        Self(database, passwords)
     }
 }
 
@@ -66,10 +68,12 @@ impl SessionStore for PostgresSessionStore {
     }
 
     async fn awaited(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<AwaitedMember>, StoreError> {
-        let digest = *token.as_bytes();
+        let (digest, passwords) = (*token.as_bytes(), self.1);
         let found = self.0.run(move |connection| {
             let waiting = waiting_sign_ins::table.find(digest.as_slice()).inner_join(members::table);
-            let alive = waiting.filter(waiting_sign_ins::started_at.gt(now - CODE_LIMIT));
+            let alive = waiting
+                .filter(waiting_sign_ins::started_at.gt(now - CODE_LIMIT))
+                .filter(waiting_sign_ins::is_by_provider.or(passwords.are_on().into_sql::<Bool>()));
             let columns = (AccountRow::as_select(), FactorsRow::as_select(), waiting_sign_ins::invitation_digest);
             let found: Option<(AccountRow, FactorsRow, Option<Vec<u8>>)> =
                 alive.select(columns).first(connection).optional()?;
@@ -127,7 +131,7 @@ impl SessionStore for PostgresSessionStore {
         visit: Visit,
         now: OffsetDateTime,
     ) -> Result<Option<Holder>, StoreError> {
-        let digest = *token.as_bytes();
+        let (digest, passwords) = (*token.as_bytes(), self.1);
         let found = self.0.run(move |connection| {
             let session = sessions::table.find(digest.as_slice());
             let organisations = memberships::table.inner_join(organisations::table);
@@ -139,6 +143,10 @@ impl SessionStore for PostgresSessionStore {
             let rows: Vec<(HolderRow, Option<MembershipRow>)> = alive.select(columns).load(connection)?;
             let (holders, memberships): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
             let Some(found) = holders.into_iter().next() else { return Ok(None) };
+            if !found.is_by_provider && !passwords.are_on() {
+                diesel::delete(session).execute(connection)?;
+                return Ok(None);
+            }
             let is_due = found.last_used_at < now - USE_PRECISION;
             if let Visit::Person(address) = visit
                 && is_due
@@ -194,10 +202,11 @@ impl SessionStore for PostgresSessionStore {
     }
 
     async fn sessions(&self, member: MemberId, now: OffsetDateTime) -> Result<Vec<SessionRecord>, StoreError> {
-        let member = *member.as_uuid();
+        let (member, passwords) = (*member.as_uuid(), self.1);
         let found = self.0.run(move |connection| {
             let alive = sessions::table
                 .filter(sessions::member_id.eq(member))
+                .filter(sessions::is_by_provider.or(passwords.are_on().into_sql::<Bool>()))
                 .filter(sessions::started_at.gt(now - SESSION_LIMIT))
                 .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
             let recent_first = alive.order((sessions::last_used_at.desc(), sessions::token_digest));

@@ -168,8 +168,13 @@ fn mail(configuration: &Configuration) -> anyhow::Result<String> {
 fn single_sign_on(configuration: &Configuration) -> anyhow::Result<String> {
     let Some(settings) = &configuration.single_sign_on else { return Ok("off: members sign in here".to_owned()) };
     let base = configuration.base_url(Some(configuration.https_addr.port()));
-    settings.provider(&base)?.greet().context("INTAKE_OIDC_ISSUER")?;
-    Ok("the provider answers".to_owned())
+    let greeted = settings.provider(&base)?.greet();
+    if settings.passwords.are_on() {
+        greeted.context("INTAKE_OIDC_ISSUER")?;
+        return Ok("the provider answers".to_owned());
+    }
+    greeted.context("INTAKE_OIDC_ISSUER: nobody can sign in, unless INTAKE_PASSWORDS is on again")?;
+    Ok("the provider answers; passwords are off".to_owned())
 }
 
 fn disk(configuration: &Configuration) -> anyhow::Result<String> {

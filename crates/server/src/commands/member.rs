@@ -1,6 +1,6 @@
 //! `intake member`: invites people to a dashboard or withdraws that, lets them in again, lists and removes them.
 
-use anyhow::{anyhow, bail};
+use anyhow::{anyhow, bail, ensure};
 use intake_domain::{
     EmailAddress, InvitationStore, LinkDelivery, MemberStore, OrganisationId, RemoveOutcome, ResetSecondFactorError,
     Token, WithdrawOutcome, invite_member, issue_password_reset, reset_second_factor, timestamp,
@@ -31,6 +31,10 @@ pub(crate) async fn member(
         MemberCommand::WithdrawInvitation(arguments) => withdraw_invitation(members, &arguments).await,
         MemberCommand::Remove(arguments) => remove(members, &arguments).await,
         MemberCommand::ResetPassword(MemberArguments { organisation, email, run, output }) => {
+            ensure!(
+                configuration.passwords().are_on(),
+                "INTAKE_PASSWORDS is off: members sign in by single sign-on alone, and the link would be refused"
+            );
             let link = (Token::new(edge::random()), LinkDelivery::Shown);
             let made = issue_password_reset((members, members), organisation, &email, link, &audit(&run)).await?;
             print_link(&output, &made.email, &configuration.password_reset_link(&made.token), made.expires_at)
@@ -42,8 +46,8 @@ pub(crate) async fn member(
                 Err(error) => return Err(error.into()),
             };
             let text = match was_on {
-                true => format!("{email} now signs in with a password alone."),
-                false => format!("{email} already signs in with a password alone."),
+                true => format!("{email} now signs in without two-step sign-in."),
+                false => format!("{email} already signs in without two-step sign-in."),
             };
             print_result(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
         }
@@ -53,7 +57,7 @@ pub(crate) async fn member(
 async fn list(members: &dyn MemberStore, organisation: OrganisationId, output: &Output) -> anyhow::Result<()> {
     let all = members.members(organisation).await?;
     let lines = all.iter().map(|member| {
-        let second_factor = if member.has_second_factor { "two-step sign-in" } else { "password alone" };
+        let second_factor = if member.has_second_factor { "two-step sign-in" } else { "no two-step sign-in" };
         let (role, joined_at) = (member.role.as_str(), timestamp(member.joined_at));
         format!("{}  {}  {role}, {second_factor}, joined {joined_at}", member.email, member.name)
     });

@@ -16,7 +16,7 @@ pub(crate) fn greet(
     base: &str,
     admin_addr: SocketAddr,
     has_demo: bool,
-    invitation: Option<String>,
+    first_member: Option<String>,
 ) -> anyhow::Result<()> {
     let mut text = format!(
         "\nintake is ready.\n\n  API        {base}/api/v1\n  Dashboard  {base}/\n  Docs       {base}/docs\n  Probes     http://{admin_addr}/readyz\n"
@@ -26,11 +26,8 @@ pub(crate) fn greet(
         text += &curl_line(data_dir, base);
         text += "\n";
     }
-    if let Some(link) = invitation {
-        text +=
-            "\nTo become the first member of the Demo Clinic, open this link in a browser (valid for 72 hours):\n\n";
-        text += &link;
-        text += "\n";
+    if let Some(way) = first_member {
+        text += &format!("\nTo become the first member of the Demo Clinic, {way}\n");
     }
     // The service does not wait until the greeting is read.
     std::thread::Builder::new().name("greeting".into()).spawn(move || output::print(&text))?;

@@ -8,7 +8,7 @@ use std::fs;
 use anyhow::Context;
 use intake_domain::{
     AllowedNetworks, KeyFormat, KeyId, KeyRequest, KeySecret, MemberStore, Name, Organisation, OrganisationId,
-    OrganisationRecord, Role, Token, create_key, invite_member,
+    OrganisationRecord, Passwords, Role, Token, create_key, invite_member,
 };
 
 use crate::commands::operator::audit;
@@ -65,18 +65,27 @@ pub(crate) async fn ensure_demo(
     Ok(organisation_id)
 }
 
-/// Makes an invitation link for the first member. None: there is a member already.
+/// How someone becomes the first member: by an invitation that is made for them. Where only single sign-on lets people
+/// in, its provider knows them by an address that they have to give. None: there is a member already.
 pub(crate) async fn invite_first_member(
     members: &PostgresMembers,
     clinic: OrganisationId,
     base: &str,
+    passwords: Passwords,
 ) -> anyhow::Result<Option<String>> {
     if !members.members(clinic).await?.is_empty() {
         return Ok(None);
+    }
+    if !passwords.are_on() {
+        return Ok(Some(format!(
+            "invite yourself by your address at the provider of single sign-on, and open the printed link:\n\n\
+             intake member invite --organisation {clinic} --email ADDRESS"
+        )));
     }
     let token = Token::new(edge::random());
     let made =
         invite_member(members, clinic, FIRST_MEMBER.parse()?, Role::Administrator, token, &audit(&Run::default()))
             .await?;
-    Ok(Some(format!("{base}{}", invitation_path(&made.token))))
+    let link = format!("{base}{}", invitation_path(&made.token));
+    Ok(Some(format!("open this link in a browser (valid for 72 hours):\n\n{link}")))
 }

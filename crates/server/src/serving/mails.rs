@@ -7,7 +7,7 @@ use intake_dashboard::Mails;
 use intake_domain::Mailer;
 use intake_infra::{PostgresKeyStore, PostgresMembers, SmtpMailer};
 
-use crate::settings::configuration::MailSettings;
+use crate::settings::configuration::{Configuration, MailSettings};
 
 /// Between two looks for keys that expire soon, which nobody needs to know to the minute.
 const EXPIRY_LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -16,14 +16,15 @@ const FIRST_EXPIRY_LOOK_AFTER: Duration = Duration::from_secs(2);
 
 /// Starts what sends mails, and is to be finished before the program ends. Without a mail server nothing is sent.
 pub(crate) fn start(
-    settings: Option<&MailSettings>,
+    configuration: &Configuration,
     base: &str,
     keys: &Arc<PostgresKeyStore>,
     members: &Arc<PostgresMembers>,
 ) -> anyhow::Result<(Mails, Option<Arc<SmtpMailer>>)> {
-    let Some(MailSettings { server, from }) = settings else { return Ok((Mails::new(None, base.to_owned()), None)) };
+    let new = |mailer| Mails::new(mailer, base.to_owned(), configuration.passwords());
+    let Some(MailSettings { server, from }) = &configuration.mail else { return Ok((new(None), None)) };
     let mailer = Arc::new(SmtpMailer::start(server, from.clone())?);
-    let mails = Mails::new(Some(Arc::clone(&mailer) as Arc<dyn Mailer>), base.to_owned());
+    let mails = new(Some(Arc::clone(&mailer) as Arc<dyn Mailer>));
     actix_web::rt::spawn(tell_of_expiring_keys(mails.clone(), Arc::clone(keys), Arc::clone(members)));
     Ok((mails, Some(mailer)))
 }

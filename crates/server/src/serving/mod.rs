@@ -167,7 +167,7 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     let Configuration { environment, writers, deadline, .. } = *configuration;
     let register = Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &directory, &uses)?);
     let api = open_api(configuration, Arc::clone(&register), &activity, &base).configure();
-    let (mails, mailer) = mails::start(configuration.mail.as_ref(), &base, &keys, &members)?;
+    let (mails, mailer) = mails::start(configuration, &base, &keys, &members)?;
     let dashboard = open_dashboard(configuration, &database, (&keys, activity), &members, mails, &base)?.configure();
     let application = move || {
         beat_with_this_worker();
@@ -242,7 +242,7 @@ fn open_dashboard(
 ) -> anyhow::Result<Dashboard> {
     let single_sign_on = configuration.single_sign_on.as_ref().map(|settings| {
         let provider: Arc<dyn IdentityProvider> = Arc::new(settings.provider(base)?);
-        anyhow::Ok(SingleSignOn { provider, name: settings.name.clone() })
+        anyhow::Ok(SingleSignOn { provider, name: settings.name.clone(), passwords: settings.passwords })
     });
     let single_sign_on = single_sign_on.transpose()?;
     Ok(Dashboard {
@@ -258,7 +258,7 @@ fn open_dashboard(
         second_factors: Arc::<PostgresMembers>::clone(members),
         passkeys: Arc::new(PostgresPasskeyStore::new(database.clone())),
         signatures: Arc::new(RingSignatures),
-        sessions: Arc::new(PostgresSessionStore::new(database.clone())),
+        sessions: Arc::new(PostgresSessionStore::new(database.clone(), configuration.passwords())),
         log: Arc::new(PostgresAuditLog::new(database.clone())),
         hasher: Arc::new(Argon2Hasher::start(configuration.deadline)?),
         single_sign_on,
@@ -270,7 +270,7 @@ fn open_dashboard(
     })
 }
 
-/// Prints the greeting, with an invitation for the first member of the demo clinic.
+/// Prints the greeting, with how someone becomes the first member of the demo clinic.
 async fn greet(
     configuration: &Configuration,
     clinic: Option<OrganisationId>,
@@ -278,11 +278,11 @@ async fn greet(
     base: &str,
     admin_addr: SocketAddr,
 ) -> anyhow::Result<()> {
-    let invitation = match clinic {
-        Some(clinic) => first_run::invite_first_member(members, clinic, base).await?,
+    let first_member = match clinic {
+        Some(clinic) => first_run::invite_first_member(members, clinic, base, configuration.passwords()).await?,
         None => None,
     };
-    greeting::greet(&configuration.data_dir, base, admin_addr, clinic.is_some(), invitation)
+    greeting::greet(&configuration.data_dir, base, admin_addr, clinic.is_some(), first_member)
 }
 
 /// A worker whose loop no longer comes round serves nobody.

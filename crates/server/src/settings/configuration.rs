@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use intake_dashboard::{invitation_path, reset_password_path};
-use intake_domain::{Environment, KeyFormat, KeyPrefix, Token};
+use intake_domain::{Environment, KeyFormat, KeyPrefix, Passwords, Token};
 use intake_http::{RateLimit, TrustedProxies};
 use intake_infra::{Durability, MailSender, SmtpUrl};
 use tracing_subscriber::filter::Targets;
@@ -105,6 +105,11 @@ impl Configuration {
     pub(crate) fn base_url(&self, https_port: Option<u16>) -> String {
         let port = https_port.map(|port| format!(":{port}")).unwrap_or_default();
         self.public_url.clone().unwrap_or_else(|| format!("https://localhost{port}"))
+    }
+
+    /// Whether members sign in with passwords.
+    pub(crate) fn passwords(&self) -> Passwords {
+        self.single_sign_on.as_ref().map(|settings| settings.passwords).unwrap_or_default()
     }
 
     /// The link of an invitation, as far as a command can know the address of the service.

@@ -45,7 +45,7 @@ enum DefaultValue {
 use DefaultValue::{Absent, ByEnvironment, Text};
 
 /// In the order of the help and of docs/operations/settings.md.
-pub(crate) const SETTINGS: [&Setting; 28] = [
+pub(crate) const SETTINGS: [&Setting; 29] = [
     &ENVIRONMENT,
     &DATABASE_URL,
     &DATABASE_URL_FILE,
@@ -70,6 +70,7 @@ pub(crate) const SETTINGS: [&Setting; 28] = [
     &OIDC_CLIENT_SECRET,
     &OIDC_CLIENT_SECRET_FILE,
     &OIDC_NAME,
+    &PASSWORDS,
     &LOG,
     &DURABILITY,
     &WRITERS,
@@ -224,6 +225,12 @@ pub(crate) const OIDC_NAME: Setting = Setting {
     value: "NAME",
     default: Text("single sign-on"),
     help: "What members call the provider, as in \"Sign in with Harbour Login\"",
+};
+pub(crate) const PASSWORDS: Setting = Setting {
+    variable: "INTAKE_PASSWORDS",
+    value: "SWITCH",
+    default: Text("on"),
+    help: "`off`: members sign in by single sign-on alone, and neither with passwords nor with passkeys alone",
 };
 pub(crate) const LOG: Setting = Setting {
     variable: "INTAKE_LOG",

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
-use intake_domain::Environment;
+use intake_domain::{Environment, Passwords};
 use intake_infra::{OpenIdProvider, OpenIdSettings};
 
 use crate::settings::values::Link;
 use crate::settings::{
-    ENVIRONMENT, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_CLIENT_SECRET_FILE, OIDC_ISSUER, OIDC_NAME, PUBLIC_URL,
-    Setting, Settings,
+    ENVIRONMENT, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_CLIENT_SECRET_FILE, OIDC_ISSUER, OIDC_NAME, PASSWORDS,
+    PUBLIC_URL, Setting, Settings,
 };
 
 /// Where the provider sends browsers back to, behind the service's own address.
@@ -29,6 +29,7 @@ pub(crate) struct SingleSignOnSettings {
     client_secret: String,
     /// What members call it.
     pub(crate) name: String,
+    pub(crate) passwords: Passwords,
 }
 
 impl SingleSignOnSettings {
@@ -49,10 +50,15 @@ pub(crate) fn read(settings: &Settings<'_>) -> anyhow::Result<Option<SingleSignO
     let client_id: Option<String> = settings.optional(&OIDC_CLIENT_ID)?;
     let secret = secret(settings)?;
     let ButtonName(name) = settings.get(&OIDC_NAME)?;
+    let Switch(passwords) = settings.get(&PASSWORDS)?;
     let has_address = settings.optional::<Link>(&PUBLIC_URL)?.is_some();
     let environment: Environment = settings.get(&ENVIRONMENT)?;
     let (issuer, client_id, client_secret) = match (issuer, client_id, secret) {
-        (None, None, None) => return Ok(None),
+        (None, None, None) => {
+            let nobody = "INTAKE_PASSWORDS is off, and there is no single sign-on, so nobody could sign in: set INTAKE_OIDC_ISSUER";
+            ensure!(passwords.are_on(), nobody);
+            return Ok(None);
+        }
         (Some(issuer), Some(client_id), Some(secret)) => (issuer, client_id, secret),
         (None, ..) => bail!("{}", missing(&OIDC_ISSUER)),
         (_, None, _) => bail!("{}", missing(&OIDC_CLIENT_ID)),
@@ -65,7 +71,7 @@ pub(crate) fn read(settings: &Settings<'_>) -> anyhow::Result<Option<SingleSignO
             "INTAKE_PUBLIC_URL must be set for single sign-on in production: browsers come back there"
         );
     }
-    Ok(Some(SingleSignOnSettings { issuer, client_id, client_secret, name }))
+    Ok(Some(SingleSignOnSettings { issuer, client_id, client_secret, name, passwords }))
 }
 
 fn missing(setting: &Setting) -> String {
@@ -137,6 +143,21 @@ impl FromStr for ButtonName {
             Ok(Self(text.to_owned()))
         } else {
             Err(format!("must be a name of at most {NAME_MAX} characters"))
+        }
+    }
+}
+
+/// Whether members sign in with passwords, too.
+struct Switch(Passwords);
+
+impl FromStr for Switch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "on" => Ok(Self(Passwords::On)),
+            "off" => Ok(Self(Passwords::Off)),
+            _ => Err("must be on or off"),
         }
     }
 }
@@ -224,6 +245,18 @@ mod tests {
         let flag = Flags::from([(&OIDC_CLIENT_SECRET, "s3cret")]);
         let refusal = read_with(&flag, &ALL[..2]).err().unwrap();
         assert!(refusal.starts_with("--oidc-client-secret") && !refusal.contains("s3cret"), "{refusal}");
+    }
+
+    #[test]
+    fn passwords_can_be_turned_off_only_where_there_is_something_else() {
+        let off = [("INTAKE_PASSWORDS", "off")];
+        let refusal = read_with(&Flags::default(), &off).err().unwrap();
+        assert!(refusal.contains("nobody could sign in") && refusal.contains("INTAKE_OIDC_ISSUER"), "{refusal}");
+        let read = |more: &[(&str, &str)]| read_with(&Flags::default(), &[&ALL[..], more].concat()).unwrap().unwrap();
+        assert_eq!((read(&[]).passwords, read(&off).passwords), (Passwords::On, Passwords::Off));
+        for bad in ["no", "OFF", "false"] {
+            assert!(complaint(&[("INTAKE_PASSWORDS", bad)]).starts_with("INTAKE_PASSWORDS"), "{bad}");
+        }
     }
 
     #[test]

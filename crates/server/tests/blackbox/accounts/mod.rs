@@ -4,6 +4,7 @@ mod account;
 mod invitations;
 mod memberships;
 mod passkeys;
+mod passwords_off;
 mod permissions;
 mod roles;
 mod sessions;

@@ -14,7 +14,7 @@ use crate::fixtures::{
 };
 
 const PRESENT: u8 = 0b001;
-const PRESENT_AND_VERIFIED: u8 = 0b101;
+pub(crate) const PRESENT_AND_VERIFIED: u8 = 0b101;
 
 fn sign_out(browser: &Browser) {
     browser.press("Sign out");
@@ -101,14 +101,14 @@ fn the_page_says_what_passkeys_need_where_scripts_are_turned_off() {
 }
 
 /// A device without a browser, which signs anything.
-struct Device {
+pub(crate) struct Device {
     pair: EcdsaKeyPair,
     credential: Vec<u8>,
 }
 
 impl Device {
     /// A device whose passkey the member with this address has.
-    fn of(app: &TestApp, email: &str) -> Self {
+    pub(crate) fn of(app: &TestApp, email: &str) -> Self {
         let random = SystemRandom::new();
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).unwrap();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, document.as_ref(), &random).unwrap();
@@ -124,7 +124,7 @@ impl Device {
     }
 
     /// The form of a use of the passkey.
-    fn sign(&self, page: &str, origin: &str, flags: u8) -> String {
+    pub(crate) fn sign(&self, page: &str, origin: &str, flags: u8) -> String {
         let challenge = between(page, "data-challenge=\"", "\"");
         let client_data =
             format!(r#"{{"type":"webauthn.get","challenge":"{challenge}","origin":"{origin}","crossOrigin":false}}"#);

@@ -13,7 +13,7 @@ use crate::fixtures::{Member, PASSWORD, TestApp, cookie, form_token, post, uncon
 use made_up_provider::{MadeUpProvider, begin, come_back};
 
 #[track_caller]
-fn assert_signed_in(answer: &Response) {
+pub(crate) fn assert_signed_in(answer: &Response) {
     assert_eq!((answer.status, answer.header("location")), (303, Some("/settings/api-keys")), "{}", answer.text());
     assert!(answer.all("set-cookie").iter().any(|cookie| cookie.contains("__Host-intake-session=")));
 }
