@@ -117,9 +117,9 @@ actions! {
     PasskeyAdded = "passkey_added",
     /// A member removed a passkey: the subject is its name.
     PasskeyRemoved = "passkey_removed",
-    /// A key was made.
+    /// A key was made: the subject is its name, and the networks from which it is accepted, if they are limited.
     KeyCreated = "key_created",
-    /// A key was made to replace another.
+    /// A key was made to replace another: the subject is as for a new key.
     KeyReplaced = "key_replaced",
     /// A key was revoked.
     KeyRevoked = "key_revoked",

@@ -8,6 +8,8 @@ use crate::network::{Network, NetworkError};
 
 /// The word for no limit.
 const ANY: &str = "any";
+/// In the audit log, between the name of a new key and its networks.
+const ONLY_FROM: &str = ": only from ";
 
 /// The networks from which a key is accepted. An empty list is no limit: the key is accepted from any address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +29,21 @@ impl AllowedNetworks {
     #[must_use]
     pub fn allow(&self, address: Option<IpAddr>) -> bool {
         self.are_any() || address.is_some_and(|address| self.0.iter().any(|network| network.contains(address)))
+    }
+
+    /// What the audit log says of a new key with this name: the name, and the networks if there are any. So that both
+    /// can be told apart again, they also follow a name that looks as if they did.
+    #[must_use]
+    pub fn after_name(&self, name: &str) -> String {
+        let is_clear = self.are_any() && !name.contains(ONLY_FROM);
+        if is_clear { name.to_owned() } else { format!("{name}{ONLY_FROM}{self}") }
+    }
+
+    /// The name and the networks that [`Self::after_name`] has joined.
+    #[must_use]
+    pub fn split_name(text: &str) -> (&str, Self) {
+        let parts = text.rsplit_once(ONLY_FROM).and_then(|(name, networks)| Some((name, networks.parse().ok()?)));
+        parts.unwrap_or_else(|| (text, Self::default()))
     }
 
     /// The networks, none for any.
@@ -91,6 +108,19 @@ mod tests {
 
     fn read(text: &str) -> Result<String, String> {
         text.parse::<AllowedNetworks>().map(|read| read.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_name_and_networks_are_joined_and_told_apart_again() {
+        let networks: AllowedNetworks = "203.0.113.7, 2001:db8::/32".parse().unwrap();
+        assert_eq!(networks.after_name("Front desk"), "Front desk: only from 203.0.113.7, 2001:db8::/32");
+        for name in ["Front desk", "a: b", "a: only from 10.0.0.0/8", ": only from ", "x: only from any"] {
+            for networks in [AllowedNetworks::default(), networks.clone()] {
+                let joined = networks.after_name(name);
+                assert_eq!(AllowedNetworks::split_name(&joined), (name, networks), "{joined}");
+            }
+        }
+        assert_eq!(AllowedNetworks::default().after_name("Front desk"), "Front desk");
     }
 
     #[test]

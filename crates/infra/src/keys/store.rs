@@ -18,7 +18,7 @@ use crate::keys::description::{rename, write_note};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::expiring;
 use crate::keys::named::named;
-use crate::keys::network_sql::stored;
+use crate::keys::network_sql::{read, stored};
 use crate::keys::pause::{pause, resume};
 use crate::keys::revoke::revoke;
 use crate::keys::{ids, list};
@@ -194,6 +194,7 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) ->
     {
         return Ok(AddKeyOutcome::TooManyToday);
     }
+    let subject = read(networks.clone()).after_name(key.name.as_str());
     let digest = key.digest.as_bytes().as_slice();
     let ends_after = key.replaces.map(|by| i64::try_from(by.ends_after.whole_microseconds()).unwrap_or(i64::MAX));
     let row = (
@@ -217,7 +218,7 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) ->
         directory::write(connection, key)?;
         let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
         let audited = AuditedKey { id: key.id, hint: key.hint.clone() };
-        record_about_key(connection, *key.organisation_id.as_uuid(), action, key.name.as_str(), &audited, audit)?;
+        record_about_key(connection, *key.organisation_id.as_uuid(), action, &subject, &audited, audit)?;
         return Ok(AddKeyOutcome::Added);
     }
     // The row is this very key if an earlier run of this work was committed and its answer lost.

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use intake_domain::{Action, AuditEntryId, RecordedAction, timestamp};
+use intake_domain::{Action, AllowedNetworks, AuditEntryId, RecordedAction, timestamp};
 use intake_infra::environment::assert_environment_as_owner;
 use intake_infra::restored::{NewestPatient, accept, missing_entries, newest_entry, newest_patients};
 use intake_infra::{SchemaError, revoke_all_keys};
@@ -38,7 +38,8 @@ impl Recorded {
         // Names can hold anything; a list of networks holds no arrow.
         let networks = quoted(subject.rsplit(" → ").next().unwrap_or_default());
         // With the option in one word: a name may begin like another option.
-        let (name, email) = (format!("--name={}", quoted(subject)), format!("--email={}", quoted(subject)));
+        let email = format!("--email={}", quoted(subject));
+        let (key_name, allowed) = AllowedNetworks::split_name(subject);
         let RecordedAction::Known(action) = RecordedAction::named(self.action.clone()) else { return None };
         Some(match action {
             Action::KeyRevoked if key_id.is_empty() => format!("intake key list {organisation}"),
@@ -46,7 +47,13 @@ impl Recorded {
             Action::KeyResumed => format!("intake key resume {key_id}"),
             Action::KeyNetworksChanged => format!("intake key networks {key_id} --allow {networks}"),
             Action::KeyRevoked => format!("intake key revoke {key_id}"),
-            Action::KeyCreated | Action::KeyReplaced => format!("intake key create {organisation} {name}"),
+            Action::KeyCreated | Action::KeyReplaced if allowed.are_any() => {
+                format!("intake key create {organisation} --name={}", quoted(key_name))
+            }
+            Action::KeyCreated | Action::KeyReplaced => {
+                let (name, allowed) = (quoted(key_name), quoted(&allowed.to_string()));
+                format!("intake key create {organisation} --name={name} --allow {allowed}")
+            }
             Action::KeyMarkCleared if !key_id.is_empty() => format!("intake key clear-sent-in-clear {key_id}"),
             Action::PatientErased => format!("intake patient erase {organisation} --patient={}", quoted(subject)),
             Action::MemberRemoved => format!("intake member remove {organisation} {email}"),
@@ -243,5 +250,11 @@ mod tests {
             });
             assert_eq!(recorded(&entry).unwrap().command().as_deref(), expected, "{action:?}");
         }
+        let entry = json!({
+            "id": "018f0000-0000-7000-8000-000000000000", "action": Action::KeyCreated.as_str(),
+            "subject": "Desk: only from 10.0.0.0/8, ::1", "keyId": "1-2", "organisationId": "7",
+        });
+        let expected = "intake key create --organisation 7 --name='Desk' --allow '10.0.0.0/8, ::1'";
+        assert_eq!(recorded(&entry).unwrap().command().as_deref(), Some(expected));
     }
 }

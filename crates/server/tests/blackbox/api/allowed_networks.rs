@@ -5,6 +5,7 @@ use intake_test_support::{Browser, Response, Service, create_request, patient, w
 use serde_json::{Value, json};
 
 use crate::assert_unauthorised;
+use crate::commands::organisations::done;
 use crate::fixtures::{TestApp, service};
 
 const ELSEWHERE: &str = "error_description=\"The API key is not allowed from this address\"";
@@ -165,7 +166,19 @@ fn a_member_limits_a_key_on_its_page_and_is_warned_of_a_lock_out() {
         assert_eq!(send_from(&app.service, &key, "198.51.100.7", &body).status, 201);
         browser.press("Activity");
         browser.wait_for("changed the allowed networks of the key Front desk: 203.0.113.0/24 → 198.51.100.0/24");
+        browser.wait_for("created the key Front desk: only from 203.0.113.0/24");
     }
+}
+
+#[test]
+fn the_log_names_the_networks_of_a_new_key_and_of_its_replacement() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let create = ["key", "create", "--organisation", &id, "--name", "Front desk", "--allow", "203.0.113.7"];
+    let made = done(&app, &create);
+    done(&app, &["key", "replace", made["id"].as_str().unwrap()]);
+    let csv = app.member("ada@clinic.example").get("/settings/activity.csv").text();
+    assert_eq!(csv.matches("\"Front desk: only from 203.0.113.7\"").count(), 2, "{csv}");
 }
 
 #[test]

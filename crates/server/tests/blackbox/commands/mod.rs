@@ -7,7 +7,7 @@ mod erasure;
 mod export;
 mod first_run;
 mod install_offer;
-mod organisations;
+pub(crate) mod organisations;
 mod readers;
 mod replacing;
 mod waits;
