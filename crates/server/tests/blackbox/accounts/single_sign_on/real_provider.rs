@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use intake_infra::embedded::Packages;
-use intake_test_support::{Browser, Prerequisite, free_port, leave_out};
+use intake_test_support::{Browser, Prerequisite, ServiceBuilder, free_port, leave_out};
 
 use crate::fixtures::{PASSWORD, TestApp, unconfirm};
 
@@ -67,6 +67,12 @@ fn allow(browser: &Browser) {
     let _ = browser.run("document.querySelector('button').click()");
 }
 
+fn settings(builder: ServiceBuilder, port: u16) -> ServiceBuilder {
+    let issuer = format!("http://127.0.0.1:{port}");
+    let builder = builder.setting("INTAKE_OIDC_ISSUER", &issuer).setting("INTAKE_OIDC_CLIENT_ID", "intake");
+    builder.setting("INTAKE_OIDC_CLIENT_SECRET", SECRET).setting("INTAKE_OIDC_NAME", "Harbour Login")
+}
+
 #[test]
 fn members_join_sign_in_and_confirm_by_a_certified_provider() {
     let Some(browser) = Browser::start() else { return };
@@ -75,11 +81,7 @@ fn members_join_sign_in_and_confirm_by_a_certified_provider() {
         return;
     }
     let port = free_port();
-    let issuer = format!("http://127.0.0.1:{port}");
-    let app = TestApp::start_with(|builder| {
-        let builder = builder.setting("INTAKE_OIDC_ISSUER", &issuer).setting("INTAKE_OIDC_CLIENT_ID", "intake");
-        builder.setting("INTAKE_OIDC_CLIENT_SECRET", SECRET).setting("INTAKE_OIDC_NAME", "Harbour Login")
-    });
+    let app = TestApp::start_with(|builder| settings(builder, port));
     // The provider is away when the service starts.
     browser.open(&app.url("/sign-in"));
     browser.press("Sign in with Harbour Login");
@@ -130,4 +132,35 @@ fn members_join_sign_in_and_confirm_by_a_certified_provider() {
     drop(provider);
     app.sign_in(&browser, "ann@clinic.example", PASSWORD);
     browser.wait_for("No API keys yet.");
+}
+
+#[test]
+fn where_passwords_are_off_a_certified_provider_lets_members_in() {
+    let Some(browser) = Browser::start() else { return };
+    if !Path::new(PACKAGES).join("node_modules/oidc-provider").exists() {
+        leave_out(&PROVIDER);
+        return;
+    }
+    let port = free_port();
+    let app = TestApp::start_with(|builder| settings(builder, port).setting("INTAKE_PASSWORDS", "off"));
+    let _provider = RealProvider::start(port, &app);
+    browser.open(&app.url(&app.invite("ann@clinic.example")));
+    assert!(!browser.has("Password"));
+    browser.press("Join with Harbour Login");
+    sign_in_there(&browser, "ann@clinic.example");
+    allow(&browser);
+    browser.wait_for("No API keys yet.");
+    browser.press("Sign out");
+    browser.wait_for("You have signed out.");
+    assert!(!browser.has("Password") && !browser.has("Use a passkey instead"));
+    browser.press("Sign in with Harbour Login");
+    browser.wait_for("No API keys yet.");
+    browser.open(&app.url("/settings/members/key-age"));
+    browser.wait_for("Confirm it's you");
+    browser.press("Confirm with Harbour Login");
+    sign_in_there(&browser, "ann@clinic.example");
+    browser.wait_for("Save maximum");
+    browser.press("Account");
+    browser.wait_for("by single sign-on");
+    assert!(!browser.has("Change password"));
 }
