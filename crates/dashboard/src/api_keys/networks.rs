@@ -36,6 +36,11 @@ impl NetworksField {
         let (text, characters_max) = (text.into(), CHARACTERS_MAX);
         Self { text, error, characters_max, networks_max: AllowedNetworks::MAX }
     }
+
+    /// The height of the field, in lines: a usual list is seen as a whole.
+    pub(crate) fn rows(&self) -> usize {
+        self.text.lines().count().saturating_add(1).clamp(3, 8)
+    }
 }
 
 #[derive(Template)]

@@ -132,5 +132,8 @@ fn entries_about_keys_name_the_key_by_its_id_and_hint() {
     assert_eq!(app.database.texts(&format!("{about} = '{id}' ORDER BY at")), expected);
     assert_eq!(app.database.texts(&format!("{about} <> '{id}'")).len(), 1);
     let page = app.member("ada@clinic.example").get("/settings/activity?kind=keys").text();
-    assert!(page.contains(&format!("revoked the key <strong>Test key</strong> (…{hint})")), "{page}");
+    assert!(
+        page.contains(&format!("revoked the key <strong>Test key</strong> <span class=\"whole\">(…{hint})")),
+        "{page}"
+    );
 }

@@ -6,6 +6,9 @@ use intake_infra::embedded::Packages;
 use intake_test_support::{Browser, Prerequisite, leave_out, wait_for};
 use serde_json::json;
 
+use crate::accounts::single_sign_on::made_up_provider::MadeUpProvider;
+use crate::accounts::single_sign_on::signed_in;
+use crate::commands::organisations::done;
 use crate::dashboard::pages::{join_another_organisation, keys_of_every_kind, pages_without_ids, visit_every_page};
 use crate::fixtures::{TestApp, confirm_identity};
 
@@ -208,6 +211,78 @@ fn pictures() {
                 }
             });
         });
+    }
+}
+
+/// The pages of single sign-on, with passwords and without them, of allowed networks and of the maximum key age.
+/// `INTAKE_SCREENSHOTS=folder` makes pictures of them.
+#[test]
+fn pages_of_single_sign_on_and_of_limited_keys_are_whole() {
+    let Some(browser) = Browser::start() else { return };
+    let provider = MadeUpProvider::start();
+    for switch in ["on", "off"] {
+        let app = TestApp::start_with(|builder| provider.settings(builder).setting("INTAKE_PASSWORDS", switch));
+        name_organisation(&app, "Harbour Clinic");
+        let join = |email: &str| {
+            let invitation = app.invite(email);
+            signed_in(&app, &provider.go(&app, &format!("{invitation}/provider"), "", email))
+        };
+        let (ann, _bob) = (join("ann@clinic.example"), join("bob@clinic.example"));
+        let invitation = app.invite("grace@clinic.example");
+        browser.tell("Network.clearBrowserCookies", &json!({}));
+        let missing = "/sign-in/provider/return?code=x&state=y".to_owned();
+        let mut strangers = vec!["/sign-in".to_owned(), invitation, missing];
+        strangers.extend((switch == "off").then(|| "/reset-password/used".to_owned()));
+        look_at(&app, &browser, switch, &strangers);
+        let (name, value) = ann.cookie.split_once('=').unwrap();
+        let cookie = json!({ "name": name, "value": value, "url": app.url("/"), "path": "/", "secure": true });
+        browser.tell("Network.setCookie", &cookie);
+        look_at(&app, &browser, switch, &["/settings/confirm?next=/settings/members".to_owned()]);
+        let confirmed = provider.go(&app, "/settings/confirm/provider", &ann.cookie, "ann@clinic.example");
+        assert_eq!(confirmed.status, 303);
+
+        let organisation = app.clinic.organisation.to_string();
+        let create = ["key", "create", "--organisation", &organisation];
+        let key = done(&app, &[&create[..], &["--name", "Front desk", "--allow", NETWORKS]].concat());
+        for name in ["Pathology", "Registration", "Transfers"] {
+            done(&app, &[&create[..], &["--name", name]].concat());
+        }
+        let ends = "UPDATE organisations SET key_days_max = 90;
+            UPDATE api_keys SET expires_at = date_trunc('day', now(), 'UTC') + interval '365 days' WHERE name = 'Pathology';
+            UPDATE api_keys SET expires_at = now() + interval '40 days' WHERE name = 'Registration';
+            UPDATE api_keys SET expires_at = date_trunc('day', now(), 'UTC') + interval '5 days' WHERE name = 'Transfers'";
+        app.database.connect().batch_execute(ends).unwrap();
+        let key = format!("/settings/api-keys/{}", key["id"].as_str().unwrap());
+        let bob = ann.page_about("bob@clinic.example", "").trim_end_matches('/').to_owned();
+        let mut pages = ["account", "account/name", "account/email", "account/passkeys/new", "account/second-factor"]
+            .iter()
+            .chain(&["members", "members/key-age", "api-keys", "api-keys/new", "activity"])
+            .map(|page| format!("/settings/{page}"))
+            .collect::<Vec<_>>();
+        pages.extend([bob, key.clone(), format!("{key}/networks"), format!("{key}/replace")]);
+        pages.extend((switch == "off").then(|| "/settings/account/password".to_owned()));
+        look_at(&app, &browser, switch, &pages);
+    }
+}
+
+const NETWORKS: &str = "203.0.113.7,198.51.100.0/24,2001:db8:85a3::/48,2001:db8:1234:5678:9abc:def0:1234:5678";
+
+/// Looks at these pages on every screen.
+fn look_at(app: &TestApp, browser: &Browser, switch: &str, pages: &[String]) {
+    let folder = std::env::var_os("INTAKE_SCREENSHOTS").map(std::path::PathBuf::from);
+    for path in pages {
+        browser.open(&app.url(path));
+        for width in [360, 768, 1_280, 1_920] {
+            browser.on_a_screen(width);
+            assert_whole(browser, width, &format!("{path} at {width} px, passwords {switch}"));
+            let Some(folder) = &folder else { continue };
+            let name: String = path.chars().map(|c| if c.is_ascii_alphabetic() { c } else { '-' }).take(60).collect();
+            for scheme in ["light", "dark"] {
+                browser.emulate("screen", &[("prefers-color-scheme", scheme)]);
+                let file = folder.join(format!("{switch}{name}-{scheme}-{width}.png"));
+                std::fs::write(file, browser.screenshot()).unwrap();
+            }
+        }
     }
 }
 
