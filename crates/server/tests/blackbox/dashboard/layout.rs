@@ -262,6 +262,15 @@ fn pages_of_single_sign_on_and_of_limited_keys_are_whole() {
         pages.extend([bob, key.clone(), format!("{key}/networks"), format!("{key}/replace")]);
         pages.extend((switch == "off").then(|| "/settings/account/password".to_owned()));
         look_at(&app, &browser, switch, &pages);
+        browser.open(&app.url("/settings/api-keys"));
+        browser.on_a_screen(1_280);
+        let ends = "[...document.querySelectorAll('[aria-label=\"API keys\"] .by:has(time)')]";
+        let heights =
+            browser.run(&format!("return {ends}.map((end) => Math.round(end.getBoundingClientRect().height))"));
+        let heights: Vec<u64> = serde_json::from_value(heights).unwrap();
+        assert!(heights.len() == 3 && heights.iter().all(|height| *height < 30), "each end in one line: {heights:?}");
+        let scheme = browser.run("return getComputedStyle(document.documentElement).colorScheme");
+        assert_eq!(scheme, "light dark", "what Firefox takes the colour of scrollbars from");
     }
 }
 
