@@ -1,3 +1,4 @@
 DROP FUNCTION end_replaced_keys;
 DROP VIEW key_homes;
-DROP TABLE erasures, patients, key_refusals, key_answers, key_uses, api_keys, organisations, environment_stamp;
+DROP TABLE erasures, patients, key_refusals, key_answers, key_watches, key_uses, api_keys,
+    organisations, environment_stamp;

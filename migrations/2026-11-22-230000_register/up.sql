@@ -75,7 +75,20 @@ CREATE TABLE key_uses (
     -- The client of the last use, deleted some time after it: the IP address, and the beginning of its User-Agent.
     last_address text,
     last_program text,
+    -- When the key was last accepted again, because it or its organisation was resumed.
+    resumed_at timestamptz,
+    -- When the members last got the mail about a busy key that fell silent, and about one that is refused more often.
+    silence_announced_at timestamptz,
+    refusals_announced_at timestamptz,
     PRIMARY KEY (organisation_id, key_id)
+);
+
+-- Since when, without a long break, the use of keys has been looked at, for each part of the register: one row, or on
+-- Citus one for each shard. What came before a break says nothing about who fell silent.
+CREATE TABLE key_watches (
+    part integer PRIMARY KEY,
+    since timestamptz NOT NULL,
+    looked_at timestamptz NOT NULL
 );
 
 -- The first use of a key sets the end of the key that it replaces. An end that is sooner stays; a later use changes

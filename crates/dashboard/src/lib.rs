@@ -10,6 +10,7 @@ mod members;
 mod metrics;
 mod page;
 mod single_sign_on;
+mod unusual_keys;
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use crate::page::moment::end_in_words;
 #[derive(Clone)]
 pub struct Mails {
     mailer: Option<Arc<dyn Mailer>>,
-    base_url: String,
+    pub(crate) base_url: String,
     passwords: Passwords,
 }
 
@@ -205,7 +205,7 @@ impl Mails {
         self.send_all(*organisation_id, to, &format!("API key “{name}” expires soon"), &text);
     }
 
-    fn send_all(
+    pub(crate) fn send_all(
         &self,
         organisation: OrganisationId,
         to: impl IntoIterator<Item = MemberRecord>,
@@ -327,7 +327,7 @@ fn urgent(organisation: OrganisationId, to: EmailAddress, subject: &str, text: S
 }
 
 /// A name that people chose, for a mail: mail programs find neither a link nor an address in it.
-fn without_links(name: &str) -> String {
+pub(crate) fn without_links(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let mut letters = name.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -343,7 +343,7 @@ fn without_links(name: &str) -> String {
 }
 
 /// A moment, as a mail says it: its reader's time zone is not known.
-fn moment(at: OffsetDateTime) -> String {
+pub(crate) fn moment(at: OffsetDateTime) -> String {
     let form = format_description!("[day padding:none] [month repr:long] [year], [hour]:[minute] UTC");
     // A moment has everything that the form asks for.
     at.to_offset(UtcOffset::UTC).format(form).unwrap_or_else(|_| timestamp(at))

@@ -201,6 +201,17 @@ diesel::table! {
         sent_in_clear_at -> Nullable<Timestamptz>,
         last_address -> Nullable<Text>,
         last_program -> Nullable<Text>,
+        resumed_at -> Nullable<Timestamptz>,
+        silence_announced_at -> Nullable<Timestamptz>,
+        refusals_announced_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    key_watches (part) {
+        part -> Integer,
+        since -> Timestamptz,
+        looked_at -> Timestamptz,
     }
 }
 

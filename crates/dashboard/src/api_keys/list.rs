@@ -62,6 +62,8 @@ pub(crate) struct KeyRow {
     pub(crate) must_be_replaced: bool,
     /// The time that the organisation allows, if the key works longer.
     pub(crate) too_long: Option<KeyAge>,
+    /// Whether members got a mail lately that the key is refused more often than usual.
+    pub(crate) is_refused_more: bool,
     /// When the key expires, if that is soon.
     pub(crate) expires_soon_at: Option<Moment>,
     pub(crate) is_over: bool,
@@ -138,6 +140,7 @@ impl KeyRow {
             replacement,
             can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
             must_be_replaced: key.must_be_replaced(now),
+            is_refused_more: key.is_refused_more(now),
             too_long: age.filter(|age| key.exceeds(*age, now)),
             expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= SOON).map(relative),
             is_over,
@@ -145,10 +148,11 @@ impl KeyRow {
     }
 }
 
-/// For how long nothing has used a key, if that is long.
+/// For how long nothing has used a key, if that is long, or longer than usual.
 fn unused(key: &KeyRecord, now: OffsetDateTime) -> Option<String> {
     let since = key.last_used_at.unwrap_or(key.created_at);
     let days = (now - since).whole_days();
     let words = if key.last_used_at.is_some() { "Unused for" } else { "Never used in" };
-    (now - since >= UNUSED).then(|| format!("{words} {days} days"))
+    let longer = if key.is_silent(now) { ", longer than usual" } else { "" };
+    (now - since >= UNUSED || key.is_silent(now)).then(|| format!("{words} {days} days{longer}"))
 }

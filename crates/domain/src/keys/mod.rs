@@ -15,6 +15,7 @@ pub(crate) mod record;
 pub(crate) mod refusal;
 pub(crate) mod search;
 pub(crate) mod store;
+pub(crate) mod unusual;
 
 pub use activity::KeyActivity;
 pub use allowed_networks::{AllowedNetworks, AllowedNetworksError};
@@ -36,6 +37,9 @@ pub use search::{KEYS_PER_PAGE, KeyOrder, KeyPage, KeyScope, KeySearch};
 pub use store::{
     ACTIVE_KEYS_MAX, AddKeyOutcome, ChangeKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey,
     PauseOutcome, Replacement, ResumeOutcome, RevokeOutcome,
+};
+pub use unusual::{
+    BUSY_DAYS, BUSY_REQUESTS, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, USUAL_DAYS, UnusualKey, UnusualUse,
 };
 
 #[cfg(feature = "mocks")]

@@ -5,6 +5,7 @@ use time::{Duration, OffsetDateTime};
 use crate::ids::KeyId;
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::key_age::KeyAge;
+use crate::keys::unusual::REFUSALS_ANNOUNCED_EVERY;
 
 /// A stored key, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,10 @@ pub struct KeyRecord {
     pub allowed_networks: AllowedNetworks,
     /// When it was last seen on a connection that was not encrypted, where anybody may have read it.
     pub sent_in_clear_at: Option<OffsetDateTime>,
+    /// When members last got the mail that it fell silent.
+    pub silence_announced_at: Option<OffsetDateTime>,
+    /// When members last got the mail that it is refused more often than usual.
+    pub refusals_announced_at: Option<OffsetDateTime>,
     /// The key that replaces it and is not revoked. None as well where all keys of an organisation are listed.
     pub successor: Option<KeySuccessor>,
 }
@@ -117,6 +122,19 @@ impl KeyRecord {
         self.expires_at.map(|at| (at - self.created_at).whole_days().max(1))
     }
 
+    /// Whether the key fell silent, was announced as such, and has not been used since.
+    #[must_use]
+    pub fn is_silent(&self, now: OffsetDateTime) -> bool {
+        self.silence_announced_at > self.last_used_at && self.status(now).is_active()
+    }
+
+    /// Whether the key was lately announced as one that is refused more often than usual.
+    #[must_use]
+    pub fn is_refused_more(&self, now: OffsetDateTime) -> bool {
+        let is_lately = |at| now - at < REFUSALS_ANNOUNCED_EVERY;
+        self.refusals_announced_at.is_some_and(is_lately) && self.status(now).is_active()
+    }
+
     /// Whether the key must be replaced, because it was sent unencrypted and is still accepted.
     #[must_use]
     pub fn must_be_replaced(&self, now: OffsetDateTime) -> bool {
@@ -154,6 +172,8 @@ mod tests {
             note: String::new(),
             allowed_networks: AllowedNetworks::default(),
             sent_in_clear_at: Some(EARLIER),
+            silence_announced_at: None,
+            refusals_announced_at: None,
             successor: None,
         }
     }

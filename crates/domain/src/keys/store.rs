@@ -12,6 +12,7 @@ use crate::keys::expiring::ExpiringKey;
 use crate::keys::key_age::KeyAge;
 use crate::keys::record::KeyRecord;
 use crate::keys::search::{KeyPage, KeySearch};
+use crate::keys::unusual::UnusualKey;
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -183,6 +184,10 @@ pub trait KeyStore: Send + Sync {
     /// The keys of all organisations that expire within [`EXPIRY_ANNOUNCED_BEFORE`](crate::EXPIRY_ANNOUNCED_BEFORE).
     /// Each is given once, to the first caller.
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError>;
+
+    /// The busy keys of all organisations that have fallen silent or are refused more often than usual, as far as their
+    /// organisation got no such news today. Each is given once, to the first caller.
+    async fn claim_unusual(&self) -> Result<Vec<UnusualKey>, StoreError>;
 
     /// Clears the mark that a key was sent in clear, and records the change with it.
     async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError>;

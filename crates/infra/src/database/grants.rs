@@ -52,7 +52,7 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("UPDATE", "accepted_by", &["invitations"]),
     ("SELECT", "", &["audit_entries", "key_homes"]),
     ("INSERT", RECORDABLE, &["audit_entries"]),
-    ("SELECT, INSERT, UPDATE", "", &["key_uses"]),
+    ("SELECT, INSERT, UPDATE", "", &["key_uses", "key_watches"]),
     ("INSERT", "", &["patients"]),
     ("SELECT", READABLE, &["patients"]),
     ("SELECT", "organisation_id, patient_id, idempotency_digest", &["erasures"]),

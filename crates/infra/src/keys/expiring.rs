@@ -6,49 +6,24 @@ use intake_domain::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, StoreError};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::cluster::shards::Shards;
 use crate::database::pool::Database;
-use crate::schema::organisations;
+use crate::keys::parts::of_each_part;
 
 /// Keys of a part at once. The rest follow at the next look.
 const CLAIMED_MAX: u32 = 100;
 
-/// Organisations of one shard. None: all there are.
-type Part = Option<Vec<Uuid>>;
-
-/// Marks the keys as announced, and returns them. On Citus one shard after the other, so that a node that is away keeps
-/// back only what lies there.
+/// Marks the keys as announced, and returns them.
 pub(super) async fn claim(database: &Database, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError> {
-    let (mut claimed, mut failed) = (Vec::new(), None);
-    for part in database.run(parts).await? {
-        match database.run(move |connection| claim_part(connection, &part, now)).await {
-            Ok(keys) => claimed.extend(keys),
-            Err(error) => failed = Some(error),
-        }
-    }
-    match failed {
-        Some(error) if claimed.is_empty() => Err(error),
-        Some(error) => {
-            tracing::warn!(%error, "some keys that expire soon could not be looked for; the next look comes in an hour");
-            Ok(claimed)
-        }
-        None => Ok(claimed),
-    }
-}
-
-fn parts(connection: &mut PgConnection) -> QueryResult<Vec<Part>> {
-    let shards = Shards::default();
-    shards.learn(connection)?;
-    if !shards.is_spread() {
-        return Ok(vec![None]);
-    }
-    let all = organisations::table.select(organisations::id).load::<Uuid>(connection)?;
-    Ok(shards.group(all, |id| (*id).into()).into_values().map(Some).collect())
+    of_each_part(database, move |connection, part| claim_part(connection, &part.organisations, now)).await
 }
 
 /// A key that another instance marks at the same moment is given by that one alone. Found and marked apart, because
 /// Citus cannot limit a change of rows on several nodes.
-fn claim_part(connection: &mut PgConnection, part: &Part, now: OffsetDateTime) -> QueryResult<Vec<ExpiringKey>> {
+fn claim_part(
+    connection: &mut PgConnection,
+    part: &Option<Vec<Uuid>>,
+    now: OffsetDateTime,
+) -> QueryResult<Vec<ExpiringKey>> {
     let ends_soon = format!(
         "expiry_announced_at IS NULL AND revoked_at IS NULL AND expires_at > $1 AND expires_at <= $2
             AND expires_at - key.created_at > interval '{} days'",

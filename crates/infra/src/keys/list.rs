@@ -200,6 +200,10 @@ struct KeyRow {
     last_program: Option<String>,
     #[diesel(select_expression = key_uses::sent_in_clear_at.nullable())]
     sent_in_clear_at: Option<OffsetDateTime>,
+    #[diesel(select_expression = key_uses::silence_announced_at.nullable())]
+    silence_announced_at: Option<OffsetDateTime>,
+    #[diesel(select_expression = key_uses::refusals_announced_at.nullable())]
+    refusals_announced_at: Option<OffsetDateTime>,
 }
 
 impl From<KeyRow> for KeyRecord {
@@ -223,6 +227,8 @@ impl From<KeyRow> for KeyRecord {
             note: row.note.unwrap_or_default(),
             allowed_networks: read(row.allowed_networks),
             sent_in_clear_at: row.sent_in_clear_at,
+            silence_announced_at: row.silence_announced_at,
+            refusals_announced_at: row.refusals_announced_at,
             successor: None,
         }
     }

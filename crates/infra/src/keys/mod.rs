@@ -14,10 +14,12 @@ mod expiring;
 mod list;
 mod named;
 pub(crate) mod network_sql;
-mod pause;
+mod parts;
+pub(crate) mod pause;
 pub(crate) mod refusals;
 mod revoke;
 pub(crate) mod store;
+mod unusual;
 pub(crate) mod use_writer;
 pub(crate) mod uses;
 

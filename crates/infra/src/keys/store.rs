@@ -6,7 +6,7 @@ use diesel::prelude::*;
 use intake_domain::{
     ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome,
     ExpiringKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder, KeyId, KeyNote, KeyPage, KeyRecord, KeySearch, KeyStore, Name,
-    NewKey, OrganisationId, OrganisationRecord, PauseOutcome, ResumeOutcome, RevokeOutcome, StoreError,
+    NewKey, OrganisationId, OrganisationRecord, PauseOutcome, ResumeOutcome, RevokeOutcome, StoreError, UnusualKey,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ use crate::keys::named::named;
 use crate::keys::network_sql::{read, stored};
 use crate::keys::pause::{pause, resume};
 use crate::keys::revoke::revoke;
-use crate::keys::{ids, list};
+use crate::keys::{ids, list, unusual};
 use crate::members::permission::assert_manages_keys;
 use crate::organisations as whole;
 use crate::schema::{api_keys, key_uses};
@@ -128,6 +128,10 @@ impl KeyStore for PostgresKeyStore {
 
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError> {
         expiring::claim(&self.0, now).await
+    }
+
+    async fn claim_unusual(&self) -> Result<Vec<UnusualKey>, StoreError> {
+        unusual::claim(&self.0).await
     }
 
     async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError> {

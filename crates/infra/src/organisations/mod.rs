@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::audit::log::{name_of, record};
 use crate::database::clock;
 use crate::database::pool::Database;
+use crate::keys::pause::note_resumed;
 use crate::schema::{api_keys, invitations, members, memberships, organisations};
 
 pub use erase::{EraseOrganisation, erase_organisation};
@@ -127,6 +128,7 @@ impl PostgresOrganisations {
                 .execute(connection)?;
             let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
             diesel::update(keys).set(api_keys::suspended_at.eq(never)).execute(connection)?;
+            note_resumed(connection, id, None)?;
             record(connection, id, Action::OrganisationResumed, &found.name, audit)?;
             Ok(true)
         })

@@ -29,6 +29,7 @@ pub const KEPT: &[&str] = &[
     "familiar_networks",
     "known_browsers",
     "email_changes",
+    "key_watches",
     // Of the coordinator, whichever node is asked.
     "origin",
 ];

@@ -25,7 +25,7 @@ const AIOSMTPD: Prerequisite = Prerequisite {
 };
 
 /// A mail server that keeps what it is sent, killed when dropped.
-struct MailServer {
+pub(crate) struct MailServer {
     child: Child,
     port: u16,
     folder: TempDir,
@@ -33,11 +33,11 @@ struct MailServer {
 
 impl MailServer {
     /// None, where there is none: the test is left out then; under CI it fails.
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         Self::start_at(free_port())
     }
 
-    fn start_at(port: u16) -> Option<Self> {
+    pub(crate) fn start_at(port: u16) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("aiosmtpd");
         command.args(["--nosetuid", "--listen", &format!("127.0.0.1:{port}"), "--class", "aiosmtpd.handlers.Mailbox"]);
@@ -50,18 +50,18 @@ impl MailServer {
         Some(Self { child, port, folder })
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("smtp://127.0.0.1:{}", self.port)
     }
 
     /// The mails that came so far, decoded, in no order.
-    fn mails(&self) -> Vec<String> {
+    pub(crate) fn mails(&self) -> Vec<String> {
         let Ok(found) = fs::read_dir(self.folder.path().join("mails/new")) else { return Vec::new() };
         found.map(|entry| decoded(&entry.unwrap().path())).collect()
     }
 
     /// Waits for a mail to this person with this subject; gives it.
-    fn wait_for_mail(&self, to: &str, subject: &str) -> String {
+    pub(crate) fn wait_for_mail(&self, to: &str, subject: &str) -> String {
         let mut found = None;
         wait_for(&format!("a mail to {to}: {subject}"), || {
             let is_it = |mail: &String| {
@@ -90,7 +90,7 @@ fn decoded(path: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn with_mails(builder: ServiceBuilder, url: &str) -> ServiceBuilder {
+pub(crate) fn with_mails(builder: ServiceBuilder, url: &str) -> ServiceBuilder {
     builder.setting("INTAKE_SMTP_URL", url).setting("INTAKE_MAIL_FROM", "Patient register <noreply@clinic.example>")
 }
 

@@ -18,5 +18,6 @@ pub(crate) mod pages;
 mod samples;
 mod typed_input;
 mod unused_keys;
+mod unusual_keys;
 mod way_back;
 mod ways_in;

@@ -1,0 +1,57 @@
+//! Busy keys whose use has changed, which is announced to their organisation: a key that fell silent, and a key that is
+//! refused more often than usual. Days are in UTC.
+
+use time::{Duration, OffsetDateTime};
+
+use crate::ids::{KeyId, OrganisationId};
+
+/// What is usual for a key shows in this many days: four weeks, so that each day of the week counts.
+pub const USUAL_DAYS: i32 = 28;
+/// Only a key that was used on so many of those days is watched. A key that is used on weekdays was used on 20.
+pub const BUSY_DAYS: i32 = 10;
+/// Accepted requests in those days. A key with fewer is used by hand.
+pub const BUSY_REQUESTS: i32 = 100;
+/// Refused requests in a day that are worth a mail: more than a few patients with a wrong phone number.
+pub const REFUSED_MIN: i32 = 50;
+/// How many times the most refusals of a usual day are unusual.
+pub const REFUSED_TIMES: i32 = 3;
+/// Between two mails about the refusals of a key. Who got the first one is at work on it.
+pub const REFUSALS_ANNOUNCED_EVERY: Duration = Duration::days(7);
+
+/// A busy key whose use has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusualKey {
+    /// The organisation whose key it is.
+    pub organisation_id: OrganisationId,
+    /// The organisation's name.
+    pub organisation_name: String,
+    /// The key.
+    pub id: KeyId,
+    /// The name that its maker gave the key.
+    pub name: String,
+    /// The last characters of the key.
+    pub hint: String,
+    /// What has changed.
+    pub change: UnusualUse,
+}
+
+/// How the use of a key has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnusualUse {
+    /// The key has not been used for longer than its longest pause, and a day.
+    Silent {
+        /// When a request was last accepted with it.
+        last_used_at: OffsetDateTime,
+        /// On how many of the [`USUAL_DAYS`] it was used.
+        used_days: i64,
+        /// The most days from one day of use to the next.
+        days_apart: i64,
+    },
+    /// Far more requests were refused in a day than usual. Failures of the service do not count.
+    Refused {
+        /// Refused requests of today or yesterday, whichever had more.
+        lately: i64,
+        /// The most on one of the days before.
+        before: i64,
+    },
+}

@@ -1,0 +1,54 @@
+//! Looks at the keys of all organisations: on Citus at one shard after the other, so that a node that is away keeps back
+//! only what lies there.
+
+use diesel::prelude::*;
+use intake_domain::StoreError;
+use uuid::Uuid;
+
+use crate::database::cluster::shards::Shards;
+use crate::database::pool::Database;
+use crate::schema::organisations;
+
+/// A part of the register that is looked at in one go.
+#[derive(Clone)]
+pub(super) struct Part {
+    /// The number of the shard; elsewhere 0.
+    pub(super) number: i32,
+    /// The organisations of the shard. None: all there are.
+    pub(super) organisations: Option<Vec<Uuid>>,
+}
+
+/// What the work finds in all parts. Fails only if nothing was found.
+pub(super) async fn of_each_part<T: Send + 'static>(
+    database: &Database,
+    work: impl Fn(&mut PgConnection, &Part) -> QueryResult<Vec<T>> + Clone + Send + Sync + 'static,
+) -> Result<Vec<T>, StoreError> {
+    let (mut all, mut failed) = (Vec::new(), None);
+    for part in database.run(parts).await? {
+        let work = work.clone();
+        match database.run(move |connection| work(connection, &part)).await {
+            Ok(found) => all.extend(found),
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        Some(error) if all.is_empty() => Err(error),
+        Some(error) => {
+            tracing::warn!(%error, "some keys that members get mails about could not be looked for; the next look comes in an hour");
+            Ok(all)
+        }
+        None => Ok(all),
+    }
+}
+
+fn parts(connection: &mut PgConnection) -> QueryResult<Vec<Part>> {
+    let shards = Shards::default();
+    shards.learn(connection)?;
+    if !shards.is_spread() {
+        return Ok(vec![Part { number: 0, organisations: None }]);
+    }
+    let all = organisations::table.select(organisations::id).load::<Uuid>(connection)?;
+    let groups = shards.group(all, |id| (*id).into()).into_iter();
+    let number = |place: Option<usize>| place.and_then(|place| i32::try_from(place).ok()).unwrap_or(-1);
+    Ok(groups.map(|(place, ids)| Part { number: number(place), organisations: Some(ids) }).collect())
+}

@@ -1,0 +1,260 @@
+//! Finds busy keys that have fallen silent or are refused more often than usual, each once, however many instances look
+//! for them. All moments are the database's.
+
+use diesel::prelude::*;
+use diesel::sql_types::{Array, BigInt, Bool, Date as SqlDate, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use intake_domain::{
+    BUSY_DAYS, BUSY_REQUESTS, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, StoreError, USUAL_DAYS, UnusualKey,
+    UnusualUse,
+};
+use time::{Date, Duration, OffsetDateTime, UtcOffset};
+use uuid::Uuid;
+
+use crate::database::clock;
+use crate::database::pool::Database;
+use crate::keys::parts::{Part, of_each_part};
+
+/// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the
+/// database was restored, or a clock was changed: silence counts from here, or hundreds of mails would say so.
+const BREAK: Duration = Duration::hours(3);
+/// How long an organisation that got news waits for the next of its kind: what happens in between is one mail.
+const NEWS_EVERY: Duration = Duration::DAY;
+/// Keys of a part at once, more than one organisation can have. The rest follow at the next look.
+const CLAIMED_MAX: u32 = 1_000;
+
+/// Marks the keys as announced, and returns them.
+pub(super) async fn claim(database: &Database) -> Result<Vec<UnusualKey>, StoreError> {
+    let uses = of_each_part(database, last_use).await?;
+    // Where several organisations send and none has for a day, the service itself may be out of reach, or all have a
+    // holiday.
+    let is_used = uses.iter().any(|part| part.is_recent) || uses.iter().map(|part| part.organisations).sum::<i64>() < 2;
+    of_each_part(database, move |connection, part| {
+        // One instance at a time, because the row of the watch is locked first. After a failure the look does not count.
+        connection.transaction(|connection| {
+            let look = Look::begin(connection, part)?;
+            let mut found = if is_used { look.claim(connection, Kind::Silent)? } else { vec![] };
+            found.extend(look.claim(connection, Kind::Refused)?);
+            Ok(found)
+        })
+    })
+    .await
+}
+
+#[derive(QueryableByName)]
+struct LastUse {
+    #[diesel(sql_type = Bool)]
+    is_recent: bool,
+    #[diesel(sql_type = BigInt)]
+    organisations: i64,
+}
+
+/// Whether any key was used within a day, and of how many organisations keys were used in the usual time.
+fn last_use(connection: &mut PgConnection, part: &Part) -> QueryResult<Vec<LastUse>> {
+    let query = format!(
+        "SELECT coalesce(max(last_used_at) > now() - interval '1 day', false) AS is_recent,
+            count(DISTINCT organisation_id) AS organisations
+         FROM key_uses WHERE last_used_at > now() - interval '{USUAL_DAYS} days'
+            AND ($1 IS NULL OR organisation_id = ANY ($1))"
+    );
+    diesel::sql_query(query).bind::<Nullable<Array<SqlUuid>>, _>(&part.organisations).load(connection)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Silent,
+    Refused,
+}
+
+impl Kind {
+    fn column(self) -> &'static str {
+        match self {
+            Self::Silent => "silence_announced_at",
+            Self::Refused => "refusals_announced_at",
+        }
+    }
+
+    /// Whether the use of a key was not announced yet: `$2` is a week ago.
+    fn is_news(self) -> &'static str {
+        match self {
+            Self::Silent => "coalesce(used.silence_announced_at, '-infinity') <= used.last_used_at AND $2 IS NOT NULL",
+            Self::Refused => "coalesce(used.refusals_announced_at, '-infinity') <= $2",
+        }
+    }
+
+    /// Whether a key's use is unusual, with what costs little to find out first. `$1` is now, `$3` today, `$4` since
+    /// when there was no break.
+    fn is_unusual(self) -> String {
+        match self {
+            // One day more, because days apart are up to a day longer in hours.
+            Self::Silent => format!(
+                "used.last_used_at BETWEEN $1 - interval '{USUAL_DAYS} days' AND $1 - interval '2 days'
+                 AND greatest(used.last_used_at, used.resumed_at, $4) < $1 - (habit.days_apart + 1) * interval '1 day'"
+            ),
+            // While a key was paused, all its requests were refused.
+            Self::Refused => format!(
+                "coalesce(used.resumed_at, '-infinity') < $1 - interval '2 days' AND $4 IS NOT NULL
+                 AND {REFUSED_MIN} <= (SELECT sum(late.count) FROM key_answers AS late
+                    WHERE late.organisation_id = key.organisation_id AND late.key_id = key.id AND late.day >= $3 - 1
+                        AND late.field = '' AND late.status BETWEEN 400 AND 499)
+                 AND habit.refused_lately >= greatest({REFUSED_MIN}, {REFUSED_TIMES} * habit.refused_before)"
+            ),
+        }
+    }
+}
+
+/// One look at a part.
+struct Look<'a> {
+    part: &'a Part,
+    now: OffsetDateTime,
+    /// Since when there was no break.
+    since: OffsetDateTime,
+}
+
+impl<'a> Look<'a> {
+    fn begin(connection: &mut PgConnection, part: &'a Part) -> QueryResult<Self> {
+        #[derive(QueryableByName)]
+        struct Since {
+            #[diesel(sql_type = Timestamptz)]
+            since: OffsetDateTime,
+        }
+
+        let now = clock::read(connection)?;
+        let begin = "INSERT INTO key_watches (part, since, looked_at) VALUES ($1, $2, $2)
+            ON CONFLICT (part) DO UPDATE SET looked_at = excluded.looked_at, since =
+                CASE WHEN key_watches.looked_at BETWEEN $3 AND $4 THEN key_watches.since ELSE excluded.since END
+            RETURNING since";
+        let Since { since } = diesel::sql_query(begin)
+            .bind::<Integer, _>(part.number)
+            .bind::<Timestamptz, _>(now)
+            .bind::<Timestamptz, _>(now - BREAK)
+            .bind::<Timestamptz, _>(now + BREAK)
+            .get_result(connection)?;
+        Ok(Self { part, now, since })
+    }
+
+    fn today(&self) -> Date {
+        self.now.to_offset(UtcOffset::UTC).date()
+    }
+
+    /// Found and marked apart, because Citus cannot limit a change of rows on several nodes.
+    fn claim(&self, connection: &mut PgConnection, kind: Kind) -> QueryResult<Vec<UnusualKey>> {
+        let found = self.find(connection, kind)?;
+        if found.is_empty() {
+            return Ok(vec![]);
+        }
+        let (organisations, keys): (Vec<_>, Vec<_>) = found.iter().map(|key| (key.organisation_id, key.id)).unzip();
+        let mark = format!(
+            "UPDATE key_uses AS used SET {} = $1 WHERE {} AND organisation_id = ANY ($3) AND key_id = ANY ($4)
+             RETURNING key_id AS id",
+            kind.column(),
+            kind.is_news()
+        );
+        let marked: Vec<Marked> = diesel::sql_query(mark)
+            .bind::<Timestamptz, _>(self.now)
+            .bind::<Timestamptz, _>(self.now - REFUSALS_ANNOUNCED_EVERY)
+            .bind::<Array<SqlUuid>, _>(organisations)
+            .bind::<Array<SqlUuid>, _>(keys)
+            .load(connection)?;
+        let is_marked = |key: &Found| marked.iter().any(|marked| marked.id == key.id);
+        Ok(found.into_iter().filter(is_marked).map(|key| key.into_unusual(kind)).collect())
+    }
+
+    fn find(&self, connection: &mut PgConnection, kind: Kind) -> QueryResult<Vec<Found>> {
+        let (habit, column) = (habit(), kind.column());
+        let (is_news, is_unusual) = (kind.is_news(), kind.is_unusual());
+        let find = format!(
+            "SELECT key.organisation_id, organisation.name AS organisation_name, key.id, key.name, key.hint,
+                used.last_used_at, habit.used_days, habit.days_apart, habit.refused_lately, habit.refused_before
+             FROM api_keys AS key
+             JOIN organisations AS organisation ON organisation.id = key.organisation_id
+             JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
+             CROSS JOIN LATERAL ({habit}) AS habit
+             WHERE key.revoked_at IS NULL AND key.paused_at IS NULL AND key.suspended_at IS NULL
+                AND coalesce(key.expires_at, 'infinity') > $1
+                AND organisation.suspended_at IS NULL AND organisation.closed_at IS NULL
+                AND used.last_used_at IS NOT NULL AND {is_news} AND {is_unusual}
+                AND habit.used_days >= {BUSY_DAYS} AND habit.accepted >= {BUSY_REQUESTS}
+                AND NOT EXISTS (SELECT 1 FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
+                    AND new.replaces = key.id AND new.revoked_at IS NULL)
+                AND NOT EXISTS (SELECT 1 FROM key_uses AS other WHERE other.organisation_id = key.organisation_id
+                    AND other.{column} > $5)
+                AND ($6 IS NULL OR key.organisation_id = ANY ($6))
+             ORDER BY key.organisation_id, key.name, key.id LIMIT {CLAIMED_MAX}"
+        );
+        diesel::sql_query(find)
+            .bind::<Timestamptz, _>(self.now)
+            .bind::<Timestamptz, _>(self.now - REFUSALS_ANNOUNCED_EVERY)
+            .bind::<SqlDate, _>(self.today())
+            .bind::<Timestamptz, _>(self.since)
+            .bind::<Timestamptz, _>(self.now - NEWS_EVERY)
+            .bind::<Nullable<Array<SqlUuid>>, _>(&self.part.organisations)
+            .load(connection)
+    }
+}
+
+/// What is usual for a key. `$3` is today, which like yesterday is no usual day of refusals. Answers with a status of
+/// 500 and more are failures of the service, of which its operator hears.
+fn habit() -> String {
+    format!(
+        "SELECT count(*) FILTER (WHERE accepted > 0 AND day BETWEEN $3 - {USUAL_DAYS} AND $3 - 1) AS used_days,
+            coalesce(sum(accepted), 0) AS accepted,
+            coalesce(max(days_apart), 1)::bigint AS days_apart,
+            coalesce(max(refused) FILTER (WHERE day >= $3 - 1), 0)::bigint AS refused_lately,
+            coalesce(max(refused) FILTER (WHERE day < $3 - 1), 0)::bigint AS refused_before
+        FROM (
+            SELECT day, accepted, refused, CASE WHEN accepted > 0 THEN
+                day - lag(day) OVER (PARTITION BY organisation_id, accepted > 0 ORDER BY day) END AS days_apart
+            FROM (
+                SELECT answer.organisation_id, answer.day,
+                    coalesce(sum(answer.count) FILTER (WHERE answer.status BETWEEN 200 AND 299), 0) AS accepted,
+                    coalesce(sum(answer.count) FILTER (WHERE answer.status BETWEEN 400 AND 499), 0) AS refused
+                FROM key_answers AS answer
+                WHERE answer.organisation_id = key.organisation_id AND answer.key_id = key.id AND answer.field = ''
+                    AND answer.day > $3 - 2 - {USUAL_DAYS}
+                GROUP BY answer.organisation_id, answer.day
+            ) AS counts
+        ) AS days"
+    )
+}
+
+#[derive(QueryableByName)]
+struct Marked {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+}
+
+#[derive(QueryableByName)]
+struct Found {
+    #[diesel(sql_type = SqlUuid)]
+    organisation_id: Uuid,
+    #[diesel(sql_type = Text)]
+    organisation_name: String,
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Text)]
+    hint: String,
+    #[diesel(sql_type = Timestamptz)]
+    last_used_at: OffsetDateTime,
+    #[diesel(sql_type = BigInt)]
+    used_days: i64,
+    #[diesel(sql_type = BigInt)]
+    days_apart: i64,
+    #[diesel(sql_type = BigInt)]
+    refused_lately: i64,
+    #[diesel(sql_type = BigInt)]
+    refused_before: i64,
+}
+
+impl Found {
+    fn into_unusual(self, kind: Kind) -> UnusualKey {
+        let Self { organisation_id, organisation_name, id, name, hint, .. } = self;
+        let Self { last_used_at, used_days, days_apart, refused_lately: lately, refused_before: before, .. } = self;
+        let change = match kind {
+            Kind::Silent => UnusualUse::Silent { last_used_at, used_days, days_apart },
+            Kind::Refused => UnusualUse::Refused { lately, before },
+        };
+        UnusualKey { organisation_id: organisation_id.into(), organisation_name, id: id.into(), name, hint, change }
+    }
+}

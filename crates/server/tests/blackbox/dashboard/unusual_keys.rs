@@ -1,0 +1,293 @@
+//! Mails about busy keys that fell silent or are refused more often than usual, taken by a real mail server. What
+//! happened in weeks is written into the database; each look comes after a start.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use diesel::connection::SimpleConnection;
+use intake_test_support::{Clinic, free_port, wait_for};
+
+use crate::commands::organisations::done;
+use crate::dashboard::mails::{MailServer, with_mails};
+use crate::fixtures::{Member, TestApp, service};
+
+/// The days on which a key that was used until a number of days ago is used in 28.
+const DAILY: &str = "true";
+const WEEKDAYS: &str = "(n - last) % 7 < 5";
+const MONTHLY: &str = "(n - last) % 3 = 0";
+
+/// An organisation with an administrator, on a service without mails until a look.
+struct Ground {
+    app: TestApp,
+    ada: Member,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let app = TestApp::start();
+        let ada = app.member("ada@clinic.example");
+        Self { app, ada }
+    }
+
+    fn sql(&self, sql: &str) {
+        self.app.database.connect().batch_execute(sql).unwrap();
+    }
+
+    fn key(&self, name: &str) -> String {
+        self.key_of(&self.app.clinic, name)
+    }
+
+    fn key_of(&self, clinic: &Clinic, name: &str) -> String {
+        let id = clinic.key().0.to_string();
+        self.sql(&format!(
+            "UPDATE api_keys SET name = '{name}', created_at = now() - interval '1 year' WHERE id = '{id}'"
+        ));
+        id
+    }
+
+    /// Uses a key on these days, last so many hours ago.
+    fn uses(&self, id: &str, on: &str, hours: i64, requests: i64) {
+        self.sql(&format!(
+            "DELETE FROM key_answers WHERE key_id = '{id}';
+             INSERT INTO key_answers SELECT organisation_id, id, today - n, 201, '', {requests}
+             FROM api_keys, (SELECT (now() AT TIME ZONE 'UTC')::date AS today,
+                (now() AT TIME ZONE 'UTC')::date - ((now() - interval '{hours} hours') AT TIME ZONE 'UTC')::date AS last) AS days,
+                generate_series(last, 28) AS n WHERE id = '{id}' AND {on};
+             INSERT INTO key_uses (organisation_id, key_id, last_used_at)
+             SELECT organisation_id, id, now() - interval '{hours} hours' FROM api_keys WHERE id = '{id}'
+             ON CONFLICT (organisation_id, key_id) DO UPDATE SET last_used_at = excluded.last_used_at"
+        ));
+    }
+
+    fn busy_key(&self, name: &str, on: &str, hours: i64) -> String {
+        let id = self.key(name);
+        self.uses(&id, on, hours, 20);
+        id
+    }
+
+    /// Refuses requests with a key: so many on each usual day, and so many today.
+    fn refuses(&self, id: &str, status: u16, usually: i64, today: i64) {
+        self.sql(&format!(
+            "INSERT INTO key_answers SELECT organisation_id, id, (now() AT TIME ZONE 'UTC')::date - n, {status}, '',
+                CASE n WHEN 0 THEN {today} ELSE {usually} END
+             FROM api_keys, generate_series(0, 28) AS n WHERE id = '{id}' AND n <> 1"
+        ));
+    }
+
+    /// Looks with a service that begins, and so many others at the same moment. The last look was so many hours ago.
+    fn look_after(&mut self, url: &str, hours: i64, others: usize) {
+        self.app.service.stop();
+        self.sql(&format!(
+            "INSERT INTO key_watches VALUES (0, now() - interval '60 days', now() - interval '{hours} hours')
+             ON CONFLICT (part) DO UPDATE SET looked_at = excluded.looked_at"
+        ));
+        let start = || with_mails(service(&self.app.database), url).start();
+        let others: Vec<_> = std::thread::scope(|threads| {
+            let started: Vec<_> = (0..others).map(|_| threads.spawn(start)).collect();
+            self.app.service = start();
+            started.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        self.ada.client = self.app.service.client();
+        let looked = "key_watches WHERE looked_at BETWEEN now() - interval '30 minutes' AND now()";
+        wait_for("a look", || self.app.database.count(looked) == 1);
+        // Time for a mail, and for the looks of the others.
+        sleep(Duration::from_millis(2_500));
+        drop(others);
+    }
+
+    fn look(&mut self, server: &MailServer) {
+        self.look_after(&server.url(), 1, 0);
+    }
+}
+
+fn mails(server: &MailServer, subject: &str) -> Vec<String> {
+    let is_it = |mail: &String| mail.lines().any(|line| line.starts_with("Subject: ") && line.contains(subject));
+    server.mails().into_iter().filter(is_it).collect()
+}
+
+const SILENT: &str = "fallen silent";
+const REFUSED: &str = "refused more often than usual";
+
+#[test]
+fn busy_keys_that_fell_silent_are_one_mail_and_all_others_none() {
+    let Some(server) = MailServer::start() else { return };
+    let mut ground = Ground::new();
+    let daily = ground.busy_key("Daily", DAILY, 49);
+    ground.busy_key("Weekdays over", WEEKDAYS, 4 * 24 + 1);
+    ground.busy_key("Monday morning", WEEKDAYS, 3 * 24 + 3);
+    ground.busy_key("In use", DAILY, 30);
+    let by_hand = ground.busy_key("By hand", DAILY, 49);
+    ground.uses(&by_hand, DAILY, 49, 3);
+    let seldom = ground.busy_key("Seldom", MONTHLY, 10 * 24);
+    ground.uses(&seldom, MONTHLY, 10 * 24, 20);
+    for (name, sql) in [
+        ("Paused", "UPDATE api_keys SET paused_at = now()"),
+        ("Revoked", "UPDATE api_keys SET revoked_at = now()"),
+        ("Expired", "UPDATE api_keys SET expires_at = now()"),
+        ("Resumed", "UPDATE key_uses AS key SET resumed_at = now()"),
+    ] {
+        let id = ground.busy_key(name, DAILY, 49);
+        let column = if name == "Resumed" { "key_id" } else { "id" };
+        ground.sql(&format!("{sql} WHERE {column} = '{id}'"));
+    }
+    let old = ground.busy_key("Replaced", DAILY, 49);
+    let new = ground.key("Replacement");
+    ground.sql(&format!("UPDATE api_keys SET replaces = '{old}' WHERE id = '{new}'"));
+    ground.look(&server);
+    let found = mails(&server, SILENT);
+    assert_eq!(found.len(), 1, "{:?}", server.mails());
+    let mail = &found[0];
+    assert!(mail.contains("Subject: 2 API keys of Test Clinic have fallen silent\n"), "{mail}");
+    assert!(mail.contains("No request with these API keys of Test Clinic (development) was accepted"), "{mail}");
+    assert!(mail.contains("“Daily” (…") && mail.contains(&format!("/settings/api-keys/{daily}\n")), "{mail}");
+    assert!(mail.contains("“Weekdays over” (…") && mail.contains(" of 28 days, at most 3 days apart."), "{mail}");
+    assert_eq!(mail.matches("/settings/api-keys/").count(), 2, "{mail}");
+    let page = ground.ada.get(&format!("/settings/api-keys/{daily}")).text();
+    assert!(page.contains("Unused for 2 days, longer than usual"), "{page}");
+    assert!(ground.ada.get("/settings/api-keys").text().contains("Unused for 2 days, longer than usual"));
+}
+
+#[test]
+fn a_silence_is_one_mail_however_many_services_look_and_the_next_silence_another() {
+    let Some(server) = MailServer::start() else { return };
+    let mut ground = Ground::new();
+    let id = ground.busy_key("Front desk", DAILY, 49);
+    ground.look_after(&server.url(), 1, 2);
+    assert_eq!(mails(&server, "API key “Front desk” has fallen silent").len(), 1, "{:?}", server.mails());
+    ground.look(&server);
+    assert_eq!(mails(&server, SILENT).len(), 1, "not again");
+    // Another key of the organisation has to wait for a day since the last mail.
+    let back = ground.busy_key("Back office", DAILY, 49);
+    ground.look(&server);
+    assert_eq!(mails(&server, SILENT).len(), 1, "one mail a day");
+    ground.sql("UPDATE key_uses SET silence_announced_at = silence_announced_at - interval '25 hours'");
+    ground.look(&server);
+    assert_eq!(mails(&server, "API key “Back office” has fallen silent").len(), 1, "{:?}", server.mails());
+    // Used again, and silent again.
+    ground.uses(&back, DAILY, 1, 20);
+    ground.sql("UPDATE key_uses SET silence_announced_at = now() - interval '9 days'");
+    ground.uses(&id, DAILY, 60, 20);
+    ground.look(&server);
+    assert_eq!(mails(&server, "API key “Front desk” has fallen silent").len(), 2, "{:?}", server.mails());
+    assert_eq!(mails(&server, SILENT).len(), 3, "{:?}", server.mails());
+}
+
+#[test]
+fn a_busy_key_that_is_refused_far_more_often_than_usual_is_one_mail_a_week() {
+    let Some(server) = MailServer::start() else { return };
+    let mut ground = Ground::new();
+    for (name, status, usually, today) in [
+        ("Few", 422, 0, 49),
+        ("As usual", 422, 30, 80),
+        ("Broken service", 503, 0, 900),
+        ("Was paused", 401, 0, 900),
+        ("Rising", 422, 20, 60),
+    ] {
+        let id = ground.busy_key(name, DAILY, 1);
+        ground.refuses(&id, status, usually, today);
+        if name == "Was paused" {
+            ground.sql(&format!("UPDATE key_uses SET resumed_at = now() - interval '20 hours' WHERE key_id = '{id}'"));
+        }
+    }
+    let new = ground.key("New");
+    ground.refuses(&new, 422, 0, 900);
+    ground.look_after(&server.url(), 1, 1);
+    ground.look(&server);
+    let found = mails(&server, REFUSED);
+    assert_eq!(found.len(), 1, "{:?}", server.mails());
+    assert!(
+        found[0].contains("Subject: Requests with API key “Rising” are refused more often than usual\n"),
+        "{found:?}"
+    );
+    assert!(found[0].contains("60 requests refused in one day. Usually: at most 20."), "{found:?}");
+    let list = ground.ada.get("/settings/api-keys").text();
+    assert_eq!(list.matches("Refused more often than usual").count(), 1, "{list}");
+    ground.sql(
+        "UPDATE key_uses SET refusals_announced_at = now() - interval '6 days' WHERE refusals_announced_at IS NOT NULL",
+    );
+    ground.look(&server);
+    assert_eq!(mails(&server, REFUSED).len(), 1, "{:?}", server.mails());
+    ground.sql(
+        "UPDATE key_uses SET refusals_announced_at = now() - interval '8 days' WHERE refusals_announced_at IS NOT NULL",
+    );
+    ground.look(&server);
+    assert_eq!(mails(&server, REFUSED).len(), 2, "{:?}", server.mails());
+}
+
+#[test]
+fn nothing_is_silent_that_was_refused_or_when_the_service_was_away() {
+    let Some(server) = MailServer::start() else { return };
+    let mut ground = Ground::new();
+    ground.busy_key("Front desk", DAILY, 60);
+    let clinic = ground.app.clinic.organisation.to_string();
+    // Neither after a break, nor after a clock that was ahead was set back.
+    for hours in [5, -5] {
+        ground.look_after(&server.url(), hours, 0);
+        assert_eq!(ground.app.database.count("key_watches WHERE since > now() - interval '1 minute'"), 1, "{hours}");
+    }
+    ground.sql("UPDATE key_watches SET since = now() - interval '60 days'");
+    done(&ground.app, &["organisation", "suspend", &clinic]);
+    ground.look(&server);
+    done(&ground.app, &["organisation", "resume", &clinic]);
+    assert!(ground.app.database.count("key_uses WHERE resumed_at > now() - interval '1 minute'") > 0);
+    ground.look(&server);
+    assert_eq!(mails(&server, SILENT), [""; 0]);
+    // Paused and resumed on the page.
+    ground.sql("UPDATE key_uses SET resumed_at = NULL");
+    let id = ground.app.database.texts("SELECT id::text FROM api_keys WHERE name = 'Front desk'").remove(0);
+    assert_eq!(ground.ada.post(&format!("/settings/api-keys/{id}/pause"), "").status, 303);
+    assert_eq!(ground.ada.post(&format!("/settings/api-keys/{id}/resume"), "").status, 303);
+    assert_eq!(ground.app.database.count("key_uses WHERE resumed_at > now() - interval '1 minute'"), 1);
+    ground.look(&server);
+    assert_eq!(mails(&server, SILENT), [""; 0]);
+    ground.sql("UPDATE key_uses SET resumed_at = now() - interval '49 hours'");
+    ground.look(&server);
+    assert_eq!(mails(&server, SILENT).len(), 1, "{:?}", server.mails());
+}
+
+#[test]
+fn a_closed_organisation_gets_no_mail_and_an_erased_one_neither() {
+    let Some(server) = MailServer::start() else { return };
+    let mut ground = Ground::new();
+    ground.busy_key("Front desk", DAILY, 60);
+    let clinic = ground.app.clinic.organisation.to_string();
+    done(&ground.app, &["organisation", "close", &clinic]);
+    ground.look(&server);
+    done(&ground.app, &["organisation", "erase", &clinic]);
+    ground.look(&server);
+    assert_eq!(server.mails(), [""; 0]);
+    assert_eq!(ground.app.database.count("key_uses WHERE silence_announced_at IS NOT NULL"), 0);
+}
+
+#[test]
+fn where_no_organisation_sends_anything_the_service_may_be_out_of_reach() {
+    let Some(server) = MailServer::start() else { return };
+    let mut ground = Ground::new();
+    ground.busy_key("Front desk", DAILY, 60);
+    let other = ground.app.other_clinic();
+    let elsewhere = ground.key_of(&other, "Elsewhere");
+    ground.uses(&elsewhere, DAILY, 60, 20);
+    ground.look(&server);
+    assert_eq!(mails(&server, SILENT), [""; 0]);
+    ground.uses(&elsewhere, DAILY, 1, 20);
+    ground.look(&server);
+    assert_eq!(mails(&server, SILENT).len(), 1, "{:?}", server.mails());
+}
+
+#[test]
+fn many_silent_keys_are_one_mail_that_arrives_when_the_mail_server_is_back() {
+    let port = free_port();
+    let mut ground = Ground::new();
+    for number in 0..23 {
+        ground.busy_key(&format!("Room {number:02}"), DAILY, 60);
+    }
+    ground.look_after(&format!("smtp://127.0.0.1:{port}"), 1, 0);
+    wait_for("a line in the log", || {
+        ground.app.service.output().contains("a mail could not be sent; it is tried again")
+    });
+    let Some(server) = MailServer::start_at(port) else { return };
+    let mail = server.wait_for_mail("ada@clinic.example", "23 API keys of Test Clinic have fallen silent");
+    assert!(mail.contains("“Room 19”") && !mail.contains("“Room 20”"), "{mail}");
+    assert!(mail.contains("And 3 more: ") && mail.contains("/settings/api-keys?unused=2"), "{mail}");
+    assert_eq!(mails(&server, SILENT).len(), 1);
+}
