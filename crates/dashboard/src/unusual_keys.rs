@@ -95,10 +95,10 @@ fn line(key: &UnusualKey, base_url: &str) -> String {
         UnusualUse::Silent { last_used_at, used_days, days_apart } => format!(
             "last used on {}. Usually: used on {used_days} of {USUAL_DAYS} days, {}",
             moment(*last_used_at),
-            if *days_apart > 1 { format!("at most {days_apart} days apart") } else { "one after the other".to_owned() }
+            if *days_apart > 1 { format!("at most {days_apart} days apart") } else { "on consecutive days".to_owned() }
         ),
         UnusualUse::Refused { lately, before } => {
-            format!("{lately} requests refused in one day. Usually: at most {before}")
+            format!("{lately} requests refused in one day. Usually: at most {before} a day")
         }
     };
     format!("“{}” (…{hint}): {what}.\n{base_url}/settings/api-keys/{id}", without_links(name))

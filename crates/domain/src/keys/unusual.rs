@@ -7,7 +7,7 @@ use crate::ids::{KeyId, OrganisationId};
 
 /// What is usual for a key shows in this many days: four weeks, so that each day of the week counts.
 pub const USUAL_DAYS: i32 = 28;
-/// Only a key that was used on so many of those days is watched. A key that is used on weekdays was used on 20.
+/// Only a key that was used on this many of those days is watched. A key that is used on weekdays was used on 20.
 pub const BUSY_DAYS: i32 = 10;
 /// Accepted requests in those days. A key with fewer is used by hand.
 pub const BUSY_REQUESTS: i32 = 100;

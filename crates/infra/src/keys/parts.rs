@@ -1,5 +1,5 @@
-//! Looks at the keys of all organisations: on Citus at one shard after the other, so that a node that is away keeps back
-//! only what lies there.
+//! Looks at the keys of all organisations: on Citus at one shard after the other, so that a node that is away keeps
+//! back only what lies there.
 
 use diesel::prelude::*;
 use intake_domain::StoreError;

@@ -4,8 +4,8 @@
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Bool, Date as SqlDate, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{
-    BUSY_DAYS, BUSY_REQUESTS, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, StoreError, USUAL_DAYS, UnusualKey,
-    UnusualUse,
+    ACTIVE_KEYS_MAX, BUSY_DAYS, BUSY_REQUESTS, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, StoreError,
+    USUAL_DAYS, UnusualKey, UnusualUse,
 };
 use time::{Date, Duration, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
@@ -19,8 +19,8 @@ use crate::keys::parts::{Part, of_each_part};
 const BREAK: Duration = Duration::hours(3);
 /// How long an organisation that got news waits for the next of its kind: what happens in between is one mail.
 const NEWS_EVERY: Duration = Duration::DAY;
-/// Keys of a part at once, more than one organisation can have. The rest follow at the next look.
-const CLAIMED_MAX: u32 = 1_000;
+/// Keys of a part at once: as many as one organisation can have. The rest follow at the next look.
+const CLAIMED_MAX: u32 = ACTIVE_KEYS_MAX;
 
 /// Marks the keys as announced, and returns them.
 pub(super) async fn claim(database: &Database) -> Result<Vec<UnusualKey>, StoreError> {
@@ -29,7 +29,7 @@ pub(super) async fn claim(database: &Database) -> Result<Vec<UnusualKey>, StoreE
     // holiday.
     let is_used = uses.iter().any(|part| part.is_recent) || uses.iter().map(|part| part.organisations).sum::<i64>() < 2;
     of_each_part(database, move |connection, part| {
-        // One instance at a time, because the row of the watch is locked first. After a failure the look does not count.
+        // One instance at a time, because the row of the watch is locked first. A look that fails does not count.
         connection.transaction(|connection| {
             let look = Look::begin(connection, part)?;
             let mut found = if is_used { look.claim(connection, Kind::Silent)? } else { vec![] };

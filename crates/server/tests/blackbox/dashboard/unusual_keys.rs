@@ -45,7 +45,7 @@ impl Ground {
         id
     }
 
-    /// Uses a key on these days, last so many hours ago.
+    /// Uses a key on these days, the last time some hours ago.
     fn uses(&self, id: &str, on: &str, hours: i64, requests: i64) {
         self.sql(&format!(
             "DELETE FROM key_answers WHERE key_id = '{id}';
@@ -65,7 +65,7 @@ impl Ground {
         id
     }
 
-    /// Refuses requests with a key: so many on each usual day, and so many today.
+    /// Refuses requests with a key: one number of them on each usual day, another today.
     fn refuses(&self, id: &str, status: u16, usually: i64, today: i64) {
         self.sql(&format!(
             "INSERT INTO key_answers SELECT organisation_id, id, (now() AT TIME ZONE 'UTC')::date - n, {status}, '',
@@ -74,7 +74,7 @@ impl Ground {
         ));
     }
 
-    /// Looks with a service that begins, and so many others at the same moment. The last look was so many hours ago.
+    /// Looks with a service that begins, and with others at the same moment. The last look was some hours ago.
     fn look_after(&mut self, url: &str, hours: i64, others: usize) {
         self.app.service.stop();
         self.sql(&format!(
@@ -199,7 +199,7 @@ fn a_busy_key_that_is_refused_far_more_often_than_usual_is_one_mail_a_week() {
         found[0].contains("Subject: Requests with API key “Rising” are refused more often than usual\n"),
         "{found:?}"
     );
-    assert!(found[0].contains("60 requests refused in one day. Usually: at most 20."), "{found:?}");
+    assert!(found[0].contains("60 requests refused in one day. Usually: at most 20 a day."), "{found:?}");
     let list = ground.ada.get("/settings/api-keys").text();
     assert_eq!(list.matches("Refused more often than usual").count(), 1, "{list}");
     ground.sql(

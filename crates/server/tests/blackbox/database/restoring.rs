@@ -399,8 +399,10 @@ fn an_accepted_restore_is_not_refused_again() {
     // While the service cannot look, what it has seen goes, and an operator says that this is right.
     service.signal("STOP");
     let mut owner = PgConnection::establish(urls.owner.expose()).unwrap();
-    owner.batch_execute("DELETE FROM audit_entries").unwrap();
+    owner.batch_execute("DELETE FROM audit_entries; INSERT INTO key_watches VALUES (0, now(), now())").unwrap();
     assert!(command(&urls, &["restored"]).status.success());
+    // No key that is not back yet has fallen silent.
+    assert_eq!(diesel::sql_query("SELECT FROM key_watches").execute(&mut owner).unwrap(), 0);
     service.signal("CONT");
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(create(&service, &key).status, 201);
