@@ -270,7 +270,7 @@ fn pages_of_single_sign_on_and_of_limited_keys_are_whole() {
         let heights: Vec<u64> = serde_json::from_value(heights).unwrap();
         assert!(heights.len() == 3 && heights.iter().all(|height| *height < 30), "each end in one line: {heights:?}");
         let scheme = browser.run("return getComputedStyle(document.documentElement).colorScheme");
-        assert_eq!(scheme, "light dark", "what Firefox takes the colour of scrollbars from");
+        assert_eq!(scheme, "light dark", "scrollbars follow it");
     }
 }
 
