@@ -250,7 +250,7 @@ fn a_command_records_who_ran_it_and_why() {
         let row = format!(">An operator{who}</td><td data-label=\"What\">created the key <strong>{key}</strong>");
         assert!(page.contains(&row), "{key}: {page}");
     }
-    assert!(page.contains(") <small>Reason: Ticket 12: =lost phone</small>"), "{page}");
+    assert!(page.contains(")</span> <small>Reason: Ticket 12: =lost phone</small>"), "{page}");
     let file = ada.get("/settings/activity.csv?person=root").text();
     assert!(
         file.contains("\"An operator (root)\",\"\",\"created the key\",\"two\",\"\",\"Ticket 12: =lost phone\",\""),
