@@ -19,8 +19,8 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use intake_domain::{
     AccountStore, AllowedNetworksStore, AuditLog, EmailChangeStore, InvitationStore, KeyActivity, KeyAgeStore,
-    KeyFormat, KeyStore, MemberStore, PasskeyStore, PasswordHasher, PasswordResetStore, RelyingParty,
-    SecondFactorStore, SessionStore, Signatures,
+    KeyDescriptionStore, KeyFormat, KeyList, KeyPauseStore, KeyRevocationStore, KeyStore, MemberStore, PasskeyStore,
+    PasswordHasher, PasswordResetStore, RelyingParty, SecondFactorStore, SessionStore, Signatures,
 };
 use intake_http::TrustedProxies;
 
@@ -50,8 +50,16 @@ const FORM_MAX: usize = 16 * 1024;
 
 /// The pages, with everything that they need.
 pub struct Dashboard {
-    /// Organisations and their keys.
+    /// What stores new keys.
     pub keys: Arc<dyn KeyStore>,
+    /// The keys of organisations.
+    pub key_list: Arc<dyn KeyList>,
+    /// What people call keys and know about them.
+    pub key_descriptions: Arc<dyn KeyDescriptionStore>,
+    /// What pauses keys and resumes them.
+    pub key_pauses: Arc<dyn KeyPauseStore>,
+    /// What revokes keys.
+    pub key_revocations: Arc<dyn KeyRevocationStore>,
     /// The networks from which keys are accepted.
     pub allowed_networks: Arc<dyn AllowedNetworksStore>,
     /// The maximum age of keys.
@@ -100,7 +108,9 @@ impl Dashboard {
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
         let documentation = Documentation::new(&self.base_url, &self.format);
         let documentation = Data::new(documentation);
-        let (keys, activity) = (Data::from(self.keys), Data::from(self.activity));
+        let (keys, key_list) = (Data::from(self.keys), Data::from(self.key_list));
+        let (descriptions, activity) = (Data::from(self.key_descriptions), Data::from(self.activity));
+        let (pauses, revocations) = (Data::from(self.key_pauses), Data::from(self.key_revocations));
         let (networks, key_age) = (Data::from(self.allowed_networks), Data::from(self.key_age));
         let (members, invitations) = (Data::from(self.members), Data::from(self.invitations));
         let (accounts, email_changes) = (Data::from(self.accounts), Data::from(self.email_changes));
@@ -118,6 +128,10 @@ impl Dashboard {
         move |application| {
             let pages = pages()
                 .app_data(keys.clone())
+                .app_data(key_list.clone())
+                .app_data(descriptions.clone())
+                .app_data(pauses.clone())
+                .app_data(revocations.clone())
                 .app_data(networks.clone())
                 .app_data(key_age.clone())
                 .app_data(activity.clone())

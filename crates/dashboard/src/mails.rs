@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use intake_domain::{
-    Account, AllowedNetworks, EmailAddress, ExpiringKey, KeyStore, Mail, Mailer, Member, MemberId, MemberRecord,
-    MemberStore, Name, OrganisationId, Origin, Passwords, Role, SignedIn, StoreError, timestamp,
+    Account, AllowedNetworks, EmailAddress, ExpiringKey, ExpiringKeyStore, Mail, Mailer, Member, MemberId,
+    MemberRecord, MemberStore, Name, OrganisationId, Origin, Passwords, Role, SignedIn, StoreError, timestamp,
 };
 use intake_edge as edge;
 use time::macros::format_description;
@@ -181,7 +181,7 @@ impl Mails {
     /// Tells the members who can replace a key that expires soon, of each key once.
     pub async fn tell_of_expiring_keys(
         &self,
-        keys: &dyn KeyStore,
+        keys: &dyn ExpiringKeyStore,
         members: &dyn MemberStore,
     ) -> Result<(), StoreError> {
         for key in keys.claim_expiring(edge::now()).await? {

@@ -2,7 +2,8 @@
 //! which lists the keys.
 
 use intake_domain::{
-    Environment, KeyStore, MemberRecord, MemberStore, OrganisationId, StoreError, USUAL_DAYS, UnusualKey, UnusualUse,
+    Environment, MemberRecord, MemberStore, OrganisationId, StoreError, USUAL_DAYS, UnusualKey, UnusualKeyStore,
+    UnusualUse,
 };
 
 use crate::mails::{Mails, moment, without_links};
@@ -16,7 +17,7 @@ impl Mails {
     /// Tells the members who manage keys of busy keys that fell silent or are refused more often than usual.
     pub async fn tell_of_unusual_keys(
         &self,
-        keys: &dyn KeyStore,
+        keys: &dyn UnusualKeyStore,
         members: &dyn MemberStore,
         environment: Environment,
     ) -> Result<(), StoreError> {

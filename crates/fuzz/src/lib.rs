@@ -12,9 +12,9 @@ use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{
     AddKeyOutcome, AllowedNetworksStore, ChangeKeyOutcome, ChooseOutcome, EndOutcome, Environment, Factors, Holder,
-    InvitationStore, InviteOutcome, KeyActivity, KeyFormat, KeyStore, Member, MemberStore, MockAccountStore,
+    InvitationStore, InviteOutcome, KeyActivity, KeyDescriptionStore, KeyFormat, KeyList, KeyStore, Member, MemberStore, MockAccountStore,
     MockAllowedNetworksStore, MockAuditLog, MockEmailChangeStore, MockInvitationStore, MockKeyActivity,
-    MockKeyAgeStore, MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPasswordResetStore,
+    MockKeyAgeStore, MockKeyDescriptionStore, MockKeyList, MockKeyPauseStore, MockKeyRevocationStore, MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPasswordResetStore,
     MockPatientRegister, MockSecondFactorStore, MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher, Passwords,
     Role, SecondFactorStore, SessionStore, SignedIn, Token,
 };
@@ -51,6 +51,10 @@ impl Application {
         };
         let dashboard = Dashboard {
             keys: keys(),
+            key_list: key_list(),
+            key_descriptions: key_descriptions(),
+            key_pauses: Arc::new(MockKeyPauseStore::new()),
+            key_revocations: Arc::new(MockKeyRevocationStore::new()),
             allowed_networks: allowed_networks(),
             key_age: Arc::new(MockKeyAgeStore::new()),
             activity: activity(),
@@ -97,12 +101,22 @@ fn call<B: MessageBody>(
 
 fn keys() -> Arc<dyn KeyStore> {
     let mut keys = MockKeyStore::new();
-    keys.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
-    keys.expect_write_note().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
+    Arc::new(keys)
+}
+
+fn key_list() -> Arc<dyn KeyList> {
+    let mut keys = MockKeyList::new();
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));
     Arc::new(keys)
+}
+
+fn key_descriptions() -> Arc<dyn KeyDescriptionStore> {
+    let mut descriptions = MockKeyDescriptionStore::new();
+    descriptions.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
+    descriptions.expect_write_note().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
+    Arc::new(descriptions)
 }
 
 fn allowed_networks() -> Arc<dyn AllowedNetworksStore> {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
-use intake_domain::{Environment, KeyStore};
+use intake_domain::{Environment, ExpiringKeyStore};
 use intake_infra::production::{assert_durable, database_time};
 use intake_infra::{CheckConnection, Database, Durability, PostgresKeyStore};
 use intake_test_support::{Clinic, TestDatabase};

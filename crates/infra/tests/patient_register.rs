@@ -9,7 +9,7 @@ use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
     Actor, AllowedNetworks, AllowedNetworksStore, AnswerCode, AuditContext, AuditEntryId, Caller, Environment, Field,
-    IdempotencyKey, KeyActivity, KeyCheck, KeyFormat, KeyId, KeyRefusal, KeyRequest, KeySecret, KeyStore, Name,
+    IdempotencyKey, KeyActivity, KeyCheck, KeyFormat, KeyId, KeyList, KeyRefusal, KeyRequest, KeySecret, Name,
     Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Refusal, RefusalReason, Registered,
     Registration, RequestDigest, SafeRetry, StoreError, create_key, revoke_key,
 };

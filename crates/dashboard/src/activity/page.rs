@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use askama::Template;
-use intake_domain::{AuditEntry, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition, KeyStore};
+use intake_domain::{AuditEntry, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition, KeyList};
 
 use crate::activity::csv::ENTRIES_MAX_TEXT;
 use crate::activity::entry::EntryRow;
@@ -51,7 +51,7 @@ pub(crate) async fn page(
     Auditor(visitor): Auditor,
     filter: Option<Query<Filter>>,
     log: Data<dyn AuditLog>,
-    keys: Data<dyn KeyStore>,
+    keys: Data<dyn KeyList>,
 ) -> Result<HttpResponse, PageError> {
     let filter = filter.map(Query::into_inner).unwrap_or_default();
     let key = match filter.key.as_str() {

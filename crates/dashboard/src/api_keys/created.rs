@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
-use intake_domain::{IssuedKey, KeyFormat, KeyId, KeyStore, ManageKeysError};
+use intake_domain::{IssuedKey, KeyFormat, KeyId, KeyList, ManageKeysError};
 
 use crate::api_keys::filter::Filter;
 use crate::api_keys::own_key;
@@ -62,7 +62,7 @@ pub(crate) fn show_made(
 pub(crate) async fn first_use(
     Onlooker(visitor): Onlooker,
     id: Path<String>,
-    keys: Data<dyn KeyStore>,
+    keys: Data<dyn KeyList>,
 ) -> Result<HttpResponse, PageError> {
     let key = own_key(&visitor, &id, keys.as_ref()).await?;
     let answer = if key.last_used_at.is_some() { r#"{"used":true}"# } else { r#"{"used":false}"# };

@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{KeyAge, KeyFormat, KeyRecord, KeyStatus, KeyStore, KeySuccessor, MemberStore};
+use intake_domain::{KeyAge, KeyFormat, KeyList, KeyRecord, KeyStatus, KeySuccessor, MemberStore};
 use intake_edge as edge;
 use time::{Duration, OffsetDateTime};
 
@@ -77,7 +77,7 @@ pub(crate) async fn page(
     request: HttpRequest,
     visitor: Visitor,
     filter: Option<Query<Filter>>,
-    keys: Data<dyn KeyStore>,
+    keys: Data<dyn KeyList>,
     (members, format, base): (Data<dyn MemberStore>, Data<KeyFormat>, Data<BaseUrl>),
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();

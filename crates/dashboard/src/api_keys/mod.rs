@@ -3,7 +3,7 @@
 use actix_web::dev::Payload;
 use actix_web::web::Query;
 use actix_web::{FromRequest, HttpRequest};
-use intake_domain::{KeyId, KeyRecord, KeyStore, ManageKeysError};
+use intake_domain::{KeyId, KeyList, KeyRecord, ManageKeysError};
 
 use crate::api_keys::filter::Filter;
 use crate::page::error::PageError;
@@ -57,14 +57,14 @@ impl FromRequest for SeenKey {
 
 impl OwnKey {
     async fn asked_for(visitor: Visitor, request: &HttpRequest) -> Result<Self, PageError> {
-        let key = own_key(&visitor, request.match_info().query("key"), visitor.shared::<dyn KeyStore>()?).await?;
+        let key = own_key(&visitor, request.match_info().query("key"), visitor.shared::<dyn KeyList>()?).await?;
         let filter = Query::from_query(request.query_string()).map(Query::into_inner).unwrap_or_default();
         Ok(Self { visitor, key, filter })
     }
 }
 
 /// The key with this id, if the visitor's organisation has it: other organisations' keys are not found.
-pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyStore) -> Result<KeyRecord, PageError> {
+pub(crate) async fn own_key(visitor: &Visitor, id: &str, keys: &dyn KeyList) -> Result<KeyRecord, PageError> {
     let id: KeyId = id.parse().map_err(|_| PageError::NotFound)?;
     keys.key(visitor.organisation(), id).await?.ok_or(PageError::NotFound)
 }

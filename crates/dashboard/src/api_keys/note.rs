@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{KeyNote, KeyNoteError, KeyRecord, KeyStore};
+use intake_domain::{KeyDescriptionStore, KeyNote, KeyNoteError, KeyRecord};
 use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
@@ -44,7 +44,7 @@ pub(crate) async fn page(OwnKey { visitor, key, filter }: OwnKey) -> Result<Http
 pub(crate) async fn write(
     OwnKey { visitor, key, filter }: OwnKey,
     form: Form<NoteForm>,
-    keys: Data<dyn KeyStore>,
+    keys: Data<dyn KeyDescriptionStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let note = match KeyNote::new(&form.note) {

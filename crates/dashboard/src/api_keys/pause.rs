@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{KeyRecord, KeyStatus, KeyStore, ManageKeysError, MemberStore, pause_key, resume_key};
+use intake_domain::{KeyPauseStore, KeyRecord, KeyStatus, ManageKeysError, MemberStore, pause_key, resume_key};
 use intake_edge as edge;
 
 use crate::api_keys::OwnKey;
@@ -45,7 +45,7 @@ pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
 pub(crate) async fn pause(
     own: OwnKey,
     form: Form<FormToken>,
-    keys: Data<dyn KeyStore>,
+    keys: Data<dyn KeyPauseStore>,
     (members, mails): (Data<dyn MemberStore>, Data<Mails>),
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, filter } = &own;
@@ -63,7 +63,7 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     own: OwnKey,
     form: Form<FormToken>,
-    keys: Data<dyn KeyStore>,
+    keys: Data<dyn KeyPauseStore>,
     (members, mails): (Data<dyn MemberStore>, Data<Mails>),
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, filter } = &own;

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{ChangeKeyOutcome, KeyRecord, KeyStore, Name, NameError};
+use intake_domain::{ChangeKeyOutcome, KeyDescriptionStore, KeyRecord, Name, NameError};
 use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
@@ -42,7 +42,7 @@ pub(crate) async fn page(OwnKey { visitor, key, filter }: OwnKey) -> Result<Http
 pub(crate) async fn rename(
     OwnKey { visitor, key, filter }: OwnKey,
     form: Form<RenameForm>,
-    keys: Data<dyn KeyStore>,
+    keys: Data<dyn KeyDescriptionStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let name = match Name::new(form.name.as_str()) {

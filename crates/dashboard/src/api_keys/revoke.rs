@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{KeyStore, MemberStore, revoke_key};
+use intake_domain::{KeyRevocationStore, MemberStore, revoke_key};
 
 use crate::api_keys::OwnKey;
 use crate::api_keys::facts::KeyFacts;
@@ -41,7 +41,7 @@ pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
 pub(crate) async fn revoke(
     OwnKey { visitor, key, filter }: OwnKey,
     form: Form<FormToken>,
-    keys: Data<dyn KeyStore>,
+    keys: Data<dyn KeyRevocationStore>,
     members: Data<dyn MemberStore>,
     mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
-use intake_domain::{KeyAge, KeyAgeStore, KeyRecord, KeyStore, LimitAgeOutcome, limit_key_age, list_keys};
+use intake_domain::{KeyAge, KeyAgeStore, KeyList, KeyRecord, LimitAgeOutcome, limit_key_age, list_keys};
 use intake_edge as edge;
 use serde::Deserialize;
 
@@ -97,7 +97,7 @@ async fn show(
 
 /// The keys that are not over and work longer than this.
 async fn longer_than(visitor: &Visitor, age: KeyAge) -> Result<Vec<KeyRecord>, PageError> {
-    let (keys, now) = (visitor.shared::<dyn KeyStore>()?, edge::now());
+    let (keys, now) = (visitor.shared::<dyn KeyList>()?, edge::now());
     let mut all = list_keys(keys, visitor.organisation()).await?;
     all.retain(|key| key.exceeds(age, now));
     Ok(all)

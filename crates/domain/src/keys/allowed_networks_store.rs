@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::audit::action::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::allowed_networks::AllowedNetworks;
-use crate::keys::store::ChangeKeyOutcome;
+use crate::keys::description::ChangeKeyOutcome;
 use crate::store_error::StoreError;
 
 /// The networks from which keys are accepted.

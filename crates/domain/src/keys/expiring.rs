@@ -1,8 +1,10 @@
 //! Keys that will expire soon, which are announced to their organisation.
 
+use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
 use crate::ids::OrganisationId;
+use crate::store_error::StoreError;
 
 /// The time before a key expires at which its organisation gets a notice. A key with a shorter life gets none.
 pub const EXPIRY_ANNOUNCED_BEFORE: Duration = Duration::days(7);
@@ -20,4 +22,13 @@ pub struct ExpiringKey {
     pub hint: String,
     /// When it expires.
     pub expires_at: OffsetDateTime,
+}
+
+/// Finds the keys that will expire soon.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait ExpiringKeyStore: Send + Sync {
+    /// The keys of all organisations that expire within [`EXPIRY_ANNOUNCED_BEFORE`].
+    /// Each is given once, to the first caller.
+    async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError>;
 }

@@ -7,12 +7,13 @@ use crate::ids::{KeyId, OrganisationId};
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::allowed_networks_store::AllowedNetworksStore;
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
+use crate::keys::description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};
 use crate::keys::key_age::KeyAge;
+use crate::keys::pause::{KeyPauseStore, PauseOutcome, ResumeOutcome};
 use crate::keys::record::KeyRecord;
-use crate::keys::store::{
-    ACTIVE_KEYS_MAX, AddKeyOutcome, ChangeKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey,
-    PauseOutcome, Replacement, ResumeOutcome, RevokeOutcome,
-};
+use crate::keys::revoke::{KeyRevocationStore, RevokeOutcome};
+use crate::keys::search::KeyList;
+use crate::keys::store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, Replacement};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -122,17 +123,14 @@ pub async fn create_key(
 }
 
 /// The organisation's keys, the oldest first.
-pub async fn list_keys(
-    keys: &dyn KeyStore,
-    organisation_id: OrganisationId,
-) -> Result<Vec<KeyRecord>, ManageKeysError> {
+pub async fn list_keys(keys: &dyn KeyList, organisation_id: OrganisationId) -> Result<Vec<KeyRecord>, ManageKeysError> {
     keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
 }
 
 /// Clears the mark that a key was sent in clear; on a key without one nothing is changed. Returns whether there was a
 /// mark.
 pub async fn clear_sent_in_clear(
-    keys: &dyn KeyStore,
+    keys: &dyn KeyDescriptionStore,
     key: KeyId,
     audit: &AuditContext,
 ) -> Result<ClearMarkOutcome, ManageKeysError> {
@@ -145,7 +143,7 @@ pub async fn clear_sent_in_clear(
 /// Pauses a key at once; pausing it again changes nothing. With an organisation given, only that organisation's keys
 /// can be paused. Returns since when the key is paused.
 pub async fn pause_key(
-    keys: &dyn KeyStore,
+    keys: &dyn KeyPauseStore,
     key: KeyId,
     within: Option<OrganisationId>,
     audit: &AuditContext,
@@ -160,7 +158,7 @@ pub async fn pause_key(
 /// Resumes a paused key; on a key that works nothing is changed. With an organisation given, only that organisation's
 /// keys can be resumed.
 pub async fn resume_key(
-    keys: &dyn KeyStore,
+    keys: &dyn KeyPauseStore,
     key: KeyId,
     within: Option<OrganisationId>,
     audit: &AuditContext,
@@ -192,7 +190,7 @@ pub async fn allow_networks(
 /// Revokes a key, at once and for good; revoking it again changes nothing. With an organisation given, only that
 /// organisation's keys can be revoked. Returns when the key was first revoked.
 pub async fn revoke_key(
-    keys: &dyn KeyStore,
+    keys: &dyn KeyRevocationStore,
     key: KeyId,
     within: Option<OrganisationId>,
     audit: &AuditContext,

@@ -7,12 +7,15 @@ pub(crate) mod answer;
 pub(crate) mod api_key;
 pub(crate) mod check;
 pub(crate) mod client;
+pub(crate) mod description;
 pub(crate) mod expiring;
 pub(crate) mod key_age;
 pub(crate) mod manage;
 pub(crate) mod organisation;
+pub(crate) mod pause;
 pub(crate) mod record;
 pub(crate) mod refusal;
+pub(crate) mod revoke;
 pub(crate) mod search;
 pub(crate) mod store;
 pub(crate) mod unusual;
@@ -24,23 +27,28 @@ pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyAnswer};
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
 pub use check::{Caller, KeyCheck, KeyHolder, KeyRefusal};
 pub use client::{ClientProgram, KeyClient};
-pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey};
+pub use description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};
+pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, ExpiringKeyStore};
 pub use key_age::KeyAge;
 pub use manage::{
     IssuedKey, KeyRequest, ManageKeysError, allow_networks, clear_sent_in_clear, create_key, list_keys, pause_key,
     resume_key, revoke_key,
 };
 pub use organisation::{Organisation, OrganisationRecord};
+pub use pause::{KeyPauseStore, PauseOutcome, ResumeOutcome};
 pub use record::{KeyRecord, KeyStatus, KeySuccessor};
 pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};
-pub use search::{KEYS_PER_PAGE, KeyOrder, KeyPage, KeyScope, KeySearch};
-pub use store::{
-    ACTIVE_KEYS_MAX, AddKeyOutcome, ChangeKeyOutcome, ClearMarkOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey,
-    PauseOutcome, Replacement, ResumeOutcome, RevokeOutcome,
-};
+pub use revoke::{KeyRevocationStore, RevokeOutcome};
+pub use search::{KEYS_PER_PAGE, KeyList, KeyOrder, KeyPage, KeyScope, KeySearch};
+pub use store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, Replacement};
 pub use unusual::{
-    BUSY_DAYS, BUSY_REQUESTS, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, USUAL_DAYS, UnusualKey, UnusualUse,
+    BUSY_DAYS, BUSY_REQUESTS, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, USUAL_DAYS, UnusualKey,
+    UnusualKeyStore, UnusualUse,
 };
 
 #[cfg(feature = "mocks")]
-pub use {activity::MockKeyActivity, allowed_networks_store::MockAllowedNetworksStore, store::MockKeyStore};
+pub use {
+    activity::MockKeyActivity, allowed_networks_store::MockAllowedNetworksStore, description::MockKeyDescriptionStore,
+    expiring::MockExpiringKeyStore, pause::MockKeyPauseStore, revoke::MockKeyRevocationStore, search::MockKeyList,
+    store::MockKeyStore, unusual::MockUnusualKeyStore,
+};

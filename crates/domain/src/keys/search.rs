@@ -1,8 +1,11 @@
 //! Looking for keys: a page at a time, because revoked keys are kept for ever.
 
+use async_trait::async_trait;
 use time::OffsetDateTime;
 
+use crate::ids::{KeyId, OrganisationId};
 use crate::keys::record::KeyRecord;
+use crate::store_error::StoreError;
 
 /// Keys on one page.
 pub const KEYS_PER_PAGE: u32 = 50;
@@ -75,4 +78,23 @@ impl KeyPage {
     pub fn pages(&self) -> u32 {
         u32::try_from(self.found.div_ceil(KEYS_PER_PAGE.into())).unwrap_or(u32::MAX).max(1)
     }
+}
+
+/// The keys as their organisation sees them.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait KeyList: Send + Sync {
+    /// The organisation's keys, the oldest first. None: there is no such organisation.
+    async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
+
+    /// A page of the organisation's keys.
+    async fn search(
+        &self,
+        organisation: OrganisationId,
+        search: &KeySearch,
+        now: OffsetDateTime,
+    ) -> Result<KeyPage, StoreError>;
+
+    /// One of the organisation's keys. None: it has no such key.
+    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
 }

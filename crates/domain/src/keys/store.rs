@@ -1,18 +1,13 @@
-//! The port to the API keys of organisations.
+//! The port that stores API keys.
 
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
 use crate::audit::action::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
-use crate::key_note::KeyNote;
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::api_key::KeyDigest;
-use crate::keys::expiring::ExpiringKey;
 use crate::keys::key_age::KeyAge;
-use crate::keys::record::KeyRecord;
-use crate::keys::search::{KeyPage, KeySearch};
-use crate::keys::unusual::UnusualKey;
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -79,143 +74,10 @@ pub enum AddKeyOutcome {
     TooManyToday,
 }
 
-/// What became of an attempt to revoke a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RevokeOutcome {
-    /// The key is revoked, by this call or an earlier one.
-    Revoked {
-        /// When it was first revoked, by the store's clock: not before the last use that was allowed.
-        at: OffsetDateTime,
-    },
-    /// There is no such key, or it belongs to another organisation than the one asked for.
-    NotFound,
-}
-
-/// What became of an attempt to pause a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PauseOutcome {
-    /// The key is paused, by this call or an earlier one.
-    Paused {
-        /// Since when, by the store's clock.
-        at: OffsetDateTime,
-    },
-    /// The key was revoked or has expired.
-    Over,
-    /// There is no such key, or it belongs to another organisation than the one asked for.
-    NotFound,
-}
-
-/// What became of an attempt to resume a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResumeOutcome {
-    /// The key works again.
-    Resumed,
-    /// The key was not paused; nothing was recorded.
-    NotPaused,
-    /// The key was revoked or has expired.
-    Over,
-    /// There is no such key, or it belongs to another organisation than the one asked for.
-    NotFound,
-}
-
-/// What became of an attempt to change what people call a key or know about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKeyOutcome {
-    /// It is changed.
-    Changed,
-    /// It was so before; nothing was recorded.
-    Unchanged,
-    /// The key was revoked: it stays as it was then.
-    Revoked,
-    /// The organisation has no such key.
-    NotFound,
-}
-
-/// What became of an attempt to clear a key's mark that it was sent in clear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClearMarkOutcome {
-    /// The mark is gone.
-    Cleared,
-    /// The key has no mark; nothing was changed or recorded.
-    NotMarked,
-    /// There is no such key.
-    NotFound,
-}
-
-/// The API keys of organisations.
+/// Stores the API keys of organisations.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyStore: Send + Sync {
-    /// Gives one of the organisation's keys another name, and records the change with it.
-    async fn rename(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        name: &Name,
-        audit: &AuditContext,
-    ) -> Result<ChangeKeyOutcome, StoreError>;
-
-    /// Writes another note about one of the organisation's keys, and records the change with it.
-    async fn write_note(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        note: &KeyNote,
-        audit: &AuditContext,
-    ) -> Result<ChangeKeyOutcome, StoreError>;
-
     /// Stores a key, and records the change with it.
     async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError>;
-
-    /// The organisation's keys, the oldest first. None: there is no such organisation.
-    async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
-
-    /// A page of the organisation's keys.
-    async fn search(
-        &self,
-        organisation: OrganisationId,
-        search: &KeySearch,
-        now: OffsetDateTime,
-    ) -> Result<KeyPage, StoreError>;
-
-    /// One of the organisation's keys. None: it has no such key.
-    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
-
-    /// The keys of all organisations that expire within [`EXPIRY_ANNOUNCED_BEFORE`](crate::EXPIRY_ANNOUNCED_BEFORE).
-    /// Each is given once, to the first caller.
-    async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError>;
-
-    /// The busy keys of all organisations that have fallen silent or are refused more often than usual, as far as their
-    /// organisation got no such news today. Each is given once, to the first caller.
-    async fn claim_unusual(&self) -> Result<Vec<UnusualKey>, StoreError>;
-
-    /// Clears the mark that a key was sent in clear, and records the change with it.
-    async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError>;
-
-    /// Pauses a key, and records it: once this has returned, no request that starts afterwards creates anything with
-    /// it, until it is resumed. If an organisation is given, only its keys are found.
-    async fn pause(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        audit: &AuditContext,
-    ) -> Result<PauseOutcome, StoreError>;
-
-    /// Resumes a key that was paused and is neither revoked nor expired, and records it. If an organisation is given,
-    /// only its keys are found.
-    async fn resume(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        audit: &AuditContext,
-    ) -> Result<ResumeOutcome, StoreError>;
-
-    /// Revokes a key for good, and records the change with it. Once this has returned, no request that starts
-    /// afterwards creates anything with it. If an organisation is given, only its keys are found.
-    async fn revoke(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        audit: &AuditContext,
-    ) -> Result<RevokeOutcome, StoreError>;
 }

@@ -1,9 +1,11 @@
 //! Busy keys whose use has changed, which is announced to their organisation: a key that fell silent, and a key that is
 //! refused more often than usual. Days are in UTC.
 
+use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
 use crate::ids::{KeyId, OrganisationId};
+use crate::store_error::StoreError;
 
 /// What is usual for a key shows in this many days: four weeks, so that each day of the week counts.
 pub const USUAL_DAYS: i32 = 28;
@@ -54,4 +56,13 @@ pub enum UnusualUse {
         /// The most on one of the days before.
         before: i64,
     },
+}
+
+/// Finds the busy keys whose use has changed.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait UnusualKeyStore: Send + Sync {
+    /// The busy keys of all organisations that have fallen silent or are refused more often than usual, as far as their
+    /// organisation got no such news today. Each is given once, to the first caller.
+    async fn claim_unusual(&self) -> Result<Vec<UnusualKey>, StoreError>;
 }

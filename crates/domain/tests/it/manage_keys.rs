@@ -2,7 +2,8 @@
 
 use intake_domain::{
     Actor, AddKeyOutcome, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError,
-    MockKeyStore, Name, Replacement, RevokeOutcome, create_key, list_keys, revoke_key,
+    MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome, create_key, list_keys,
+    revoke_key,
 };
 use time::macros::datetime;
 
@@ -78,7 +79,7 @@ fn a_key_for_nobody_is_refused() {
     let result = run(create_key(&keys, &format(), key_request(), &audit()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));
 
-    let mut keys = MockKeyStore::new();
+    let mut keys = MockKeyList::new();
     keys.expect_keys().returning(|_| Ok(None));
     let result = run(list_keys(&keys, organisation()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(_))));
@@ -86,7 +87,7 @@ fn a_key_for_nobody_is_refused() {
 
 #[test]
 fn revoking_again_says_when_the_key_was_revoked() {
-    let mut keys = MockKeyStore::new();
+    let mut keys = MockKeyRevocationStore::new();
     let first = datetime!(2025-01-01 0:00 UTC);
     keys.expect_revoke().times(1).returning(move |_, within, recorded| {
         assert_eq!((within, recorded), (Some(organisation()), &audit()));
@@ -98,7 +99,7 @@ fn revoking_again_says_when_the_key_was_revoked() {
 
 #[test]
 fn revoking_an_unknown_key_says_so() {
-    let mut keys = MockKeyStore::new();
+    let mut keys = MockKeyRevocationStore::new();
     keys.expect_revoke().returning(|_, _, _| Ok(RevokeOutcome::NotFound));
     let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &audit()));
     assert!(matches!(revoked, Err(ManageKeysError::NoSuchKey(_))));

@@ -1,16 +1,55 @@
 //! What people call a key and know about it. A revoked key stays as it was: the database lets nobody change it.
 
+use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, AuditContext, AuditedKey, ChangeKeyOutcome, KeyNote, Name};
+use intake_domain::{
+    Action, AuditContext, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore, KeyId, KeyNote, Name,
+    OrganisationId, StoreError,
+};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::record_about_key;
+use crate::keys::PostgresKeyStore;
+use crate::keys::named::named;
 use crate::members::permission::assert_manages_keys;
-use crate::schema::api_keys;
+use crate::schema::{api_keys, key_uses};
+
+#[async_trait]
+impl KeyDescriptionStore for PostgresKeyStore {
+    async fn rename(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        name: &Name,
+        audit: &AuditContext,
+    ) -> Result<ChangeKeyOutcome, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let (name, audit) = (name.clone(), audit.clone());
+        self.0.run_for(organisation, move |connection| rename(connection, organisation, key, &name, &audit)).await
+    }
+
+    async fn write_note(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        note: &KeyNote,
+        audit: &AuditContext,
+    ) -> Result<ChangeKeyOutcome, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let (note, audit) = (note.clone(), audit.clone());
+        self.0.run_for(organisation, move |connection| write_note(connection, organisation, key, &note, &audit)).await
+    }
+
+    async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError> {
+        let (id, audit) = (*key.as_uuid(), audit.clone());
+        self.0.run(move |connection| clear_sent_in_clear(connection, id, &audit)).await
+    }
+}
 
 /// Gives the key another name. The record keeps both.
-pub(crate) fn rename(
+fn rename(
     connection: &mut PgConnection,
     organisation: Uuid,
     key: Uuid,
@@ -35,7 +74,7 @@ pub(crate) fn rename(
 }
 
 /// Writes another note about the key, or none.
-pub(crate) fn write_note(
+fn write_note(
     connection: &mut PgConnection,
     organisation: Uuid,
     key: Uuid,
@@ -54,6 +93,21 @@ pub(crate) fn write_note(
         diesel::update(api_keys::table.find((organisation, key))).set(api_keys::note.eq(text)).execute(connection)?;
         record_about_key(connection, organisation, Action::KeyNoted, &name, &audited, audit)?;
         Ok(ChangeKeyOutcome::Changed)
+    })
+}
+
+fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, audit: &AuditContext) -> QueryResult<ClearMarkOutcome> {
+    connection.transaction(|connection| {
+        let Some((organisation, name, audited)) = named(connection, id, None)? else {
+            return Ok(ClearMarkOutcome::NotFound);
+        };
+        let marked = key_uses::table.find((organisation, id)).filter(key_uses::sent_in_clear_at.is_not_null());
+        let cleared = key_uses::sent_in_clear_at.eq(None::<OffsetDateTime>);
+        if diesel::update(marked).set(cleared).execute(connection)? == 0 {
+            return Ok(ClearMarkOutcome::NotMarked);
+        }
+        record_about_key(connection, organisation, Action::KeyMarkCleared, &name, &audited, audit)?;
+        Ok(ClearMarkOutcome::Cleared)
     })
 }
 

@@ -1,20 +1,23 @@
 //! Finds keys that will expire soon, each once, however many instances look for them.
 
+use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, StoreError};
+use intake_domain::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, ExpiringKeyStore, StoreError};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::pool::Database;
+use crate::keys::PostgresKeyStore;
 use crate::keys::parts::of_each_part;
 
 /// Keys of a part at once. The rest follow at the next look.
 const CLAIMED_MAX: u32 = 100;
 
-/// Marks the keys as announced, and returns them.
-pub(super) async fn claim(database: &Database, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError> {
-    of_each_part(database, move |connection, part| claim_part(connection, &part.organisations, now)).await
+#[async_trait]
+impl ExpiringKeyStore for PostgresKeyStore {
+    async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError> {
+        of_each_part(&self.0, move |connection, part| claim_part(connection, &part.organisations, now)).await
+    }
 }
 
 /// A key that another instance marks at the same moment is given by that one alone. Found and marked apart, because

@@ -1,14 +1,19 @@
 //! Keys as their organisation sees them: one, all, or a page of those that are looked for.
 
+use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{KEYS_PER_PAGE, KeyId, KeyOrder, KeyPage, KeyRecord, KeyScope, KeySearch, KeySuccessor};
+use intake_domain::{
+    KEYS_PER_PAGE, KeyId, KeyList, KeyOrder, KeyPage, KeyRecord, KeyScope, KeySearch, KeySuccessor, OrganisationId,
+    StoreError,
+};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::audit::log::literal;
+use crate::keys::PostgresKeyStore;
 use crate::keys::network_sql::{Stored, read};
 use crate::schema::{api_keys, key_uses, organisations};
 
@@ -22,8 +27,32 @@ const FROM: &str = "FROM api_keys AS key
     LEFT JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
     WHERE key.organisation_id = $1 AND $4 IS NOT NULL AND $5 IS NOT NULL";
 
+#[async_trait]
+impl KeyList for PostgresKeyStore {
+    async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError> {
+        let id = *organisation.as_uuid();
+        self.0.run_for(id, move |connection| all(connection, id)).await
+    }
+
+    async fn search(
+        &self,
+        organisation: OrganisationId,
+        search: &KeySearch,
+        now: OffsetDateTime,
+    ) -> Result<KeyPage, StoreError> {
+        let (id, search) = (*organisation.as_uuid(), search.clone());
+        self.0.run_for(id, move |connection| page(connection, id, &search, now)).await
+    }
+
+    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
+        let found = self.0.run_for(organisation, move |connection| some(connection, organisation, &[key]));
+        Ok(found.await?.pop())
+    }
+}
+
 /// All keys of an organisation, the oldest first. None: there is no such organisation.
-pub(super) fn all(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Option<Vec<KeyRecord>>> {
+fn all(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Option<Vec<KeyRecord>>> {
     let found = organisations::table.find(organisation).select(organisations::id).first::<Uuid>(connection);
     if found.optional()?.is_none() {
         return Ok(None);
@@ -64,7 +93,7 @@ fn duration(interval: &PgInterval) -> Duration {
 }
 
 /// The page of an organisation's keys that is looked for.
-pub(super) fn search(
+fn page(
     connection: &mut PgConnection,
     organisation: Uuid,
     search: &KeySearch,

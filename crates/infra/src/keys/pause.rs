@@ -1,20 +1,47 @@
 //! Pausing a key for a while, and resuming it.
 
+use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Timestamptz};
 use diesel::upsert::excluded;
-use intake_domain::{Action, AuditContext, PauseOutcome, ResumeOutcome};
+use intake_domain::{
+    Action, AuditContext, KeyId, KeyPauseStore, OrganisationId, PauseOutcome, ResumeOutcome, StoreError,
+};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::{name_of, record_about_key};
+use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::members::permission::assert_manages_keys;
 use crate::schema::{api_keys, key_uses};
 
+#[async_trait]
+impl KeyPauseStore for PostgresKeyStore {
+    async fn pause(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        audit: &AuditContext,
+    ) -> Result<PauseOutcome, StoreError> {
+        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
+        self.0.run(move |connection| pause(connection, id, within, &audit)).await
+    }
+
+    async fn resume(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        audit: &AuditContext,
+    ) -> Result<ResumeOutcome, StoreError> {
+        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
+        self.0.run(move |connection| resume(connection, id, within, &audit)).await
+    }
+}
+
 /// Refuses all requests with the key from the end of this transaction on.
-pub(super) fn pause(
+fn pause(
     connection: &mut PgConnection,
     id: Uuid,
     within: Option<Uuid>,
@@ -39,7 +66,7 @@ pub(super) fn pause(
 }
 
 /// Accepts requests with the key again.
-pub(super) fn resume(
+fn resume(
     connection: &mut PgConnection,
     id: Uuid,
     within: Option<Uuid>,

@@ -1,9 +1,10 @@
 //! Ending a key for good.
 
+use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Timestamptz};
-use intake_domain::{Action, AuditContext, RevokeOutcome};
+use intake_domain::{Action, AuditContext, KeyId, KeyRevocationStore, OrganisationId, RevokeOutcome, StoreError};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -12,6 +13,7 @@ use crate::database::connect::connect;
 use crate::database::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::schema_error::SchemaError;
 use crate::database::url::DatabaseUrl;
+use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::members::permission::assert_manages_keys;
 use crate::schema::api_keys;
@@ -32,9 +34,24 @@ pub fn revoke_all_keys(owner: &DatabaseUrl, audit: impl Fn() -> AuditContext) ->
     })?)
 }
 
+#[async_trait]
+impl KeyRevocationStore for PostgresKeyStore {
+    async fn revoke(
+        &self,
+        key: KeyId,
+        within: Option<OrganisationId>,
+        audit: &AuditContext,
+    ) -> Result<RevokeOutcome, StoreError> {
+        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
+        // An operator's is of no organisation.
+        let share = within.unwrap_or_else(Uuid::nil);
+        self.0.run_for(share, move |connection| revoke(connection, id, within, &audit)).await
+    }
+}
+
 /// First suspends the key, and revokes it when that is committed: so no use is allowed after the moment that is
 /// recorded.
-pub(super) fn revoke(
+fn revoke(
     connection: &mut PgConnection,
     id: Uuid,
     within: Option<Uuid>,

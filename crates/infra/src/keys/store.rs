@@ -4,9 +4,8 @@ use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome,
-    ExpiringKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder, KeyId, KeyNote, KeyPage, KeyRecord, KeySearch, KeyStore, Name,
-    NewKey, OrganisationId, OrganisationRecord, PauseOutcome, ResumeOutcome, RevokeOutcome, StoreError, UnusualKey,
+    ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder,
+    KeyId, KeyRecord, KeyStore, NewKey, OrganisationId, OrganisationRecord, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -14,19 +13,14 @@ use uuid::Uuid;
 use crate::audit::log::{name_of, record_about_key};
 use crate::database::pool::Database;
 use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
-use crate::keys::description::{rename, write_note};
 use crate::keys::directory::{self, KeyDirectory};
-use crate::keys::expiring;
-use crate::keys::named::named;
 use crate::keys::network_sql::{read, stored};
-use crate::keys::pause::{pause, resume};
-use crate::keys::revoke::revoke;
-use crate::keys::{ids, list, unusual};
+use crate::keys::{ids, list};
 use crate::members::permission::assert_manages_keys;
 use crate::organisations as whole;
-use crate::schema::{api_keys, key_uses};
+use crate::schema::api_keys;
 
-/// The port [`KeyStore`] over PostgreSQL.
+/// The ports to API keys over PostgreSQL.
 pub struct PostgresKeyStore(pub(super) Database);
 
 impl PostgresKeyStore {
@@ -65,30 +59,6 @@ impl PostgresKeyStore {
 
 #[async_trait]
 impl KeyStore for PostgresKeyStore {
-    async fn rename(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        name: &Name,
-        audit: &AuditContext,
-    ) -> Result<ChangeKeyOutcome, StoreError> {
-        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let (name, audit) = (name.clone(), audit.clone());
-        self.0.run_for(organisation, move |connection| rename(connection, organisation, key, &name, &audit)).await
-    }
-
-    async fn write_note(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        note: &KeyNote,
-        audit: &AuditContext,
-    ) -> Result<ChangeKeyOutcome, StoreError> {
-        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let (note, audit) = (note.clone(), audit.clone());
-        self.0.run_for(organisation, move |connection| write_note(connection, organisation, key, &note, &audit)).await
-    }
-
     async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError> {
         let (key, audit) = (key.clone(), audit.clone());
         let added = self.0.run_for(*key.organisation_id.as_uuid(), move |connection| {
@@ -103,72 +73,6 @@ impl KeyStore for PostgresKeyStore {
             }
         });
         added.await
-    }
-
-    async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError> {
-        let id = *organisation.as_uuid();
-        self.0.run_for(id, move |connection| list::all(connection, id)).await
-    }
-
-    async fn search(
-        &self,
-        organisation: OrganisationId,
-        search: &KeySearch,
-        now: OffsetDateTime,
-    ) -> Result<KeyPage, StoreError> {
-        let (id, search) = (*organisation.as_uuid(), search.clone());
-        self.0.run_for(id, move |connection| list::search(connection, id, &search, now)).await
-    }
-
-    async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError> {
-        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let found = self.0.run_for(organisation, move |connection| list::some(connection, organisation, &[key]));
-        Ok(found.await?.pop())
-    }
-
-    async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError> {
-        expiring::claim(&self.0, now).await
-    }
-
-    async fn claim_unusual(&self) -> Result<Vec<UnusualKey>, StoreError> {
-        unusual::claim(&self.0).await
-    }
-
-    async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError> {
-        let (id, audit) = (*key.as_uuid(), audit.clone());
-        self.0.run(move |connection| clear_sent_in_clear(connection, id, &audit)).await
-    }
-
-    async fn pause(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        audit: &AuditContext,
-    ) -> Result<PauseOutcome, StoreError> {
-        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        self.0.run(move |connection| pause(connection, id, within, &audit)).await
-    }
-
-    async fn resume(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        audit: &AuditContext,
-    ) -> Result<ResumeOutcome, StoreError> {
-        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        self.0.run(move |connection| resume(connection, id, within, &audit)).await
-    }
-
-    async fn revoke(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        audit: &AuditContext,
-    ) -> Result<RevokeOutcome, StoreError> {
-        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        // An operator's is of no organisation.
-        let share = within.unwrap_or_else(Uuid::nil);
-        self.0.run_for(share, move |connection| revoke(connection, id, within, &audit)).await
     }
 }
 
@@ -230,21 +134,6 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) ->
     let same = same.filter(api_keys::digest.eq(digest));
     let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
     Ok(if is_same { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
-}
-
-fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, audit: &AuditContext) -> QueryResult<ClearMarkOutcome> {
-    connection.transaction(|connection| {
-        let Some((organisation, name, audited)) = named(connection, id, None)? else {
-            return Ok(ClearMarkOutcome::NotFound);
-        };
-        let marked = key_uses::table.find((organisation, id)).filter(key_uses::sent_in_clear_at.is_not_null());
-        let cleared = key_uses::sent_in_clear_at.eq(None::<OffsetDateTime>);
-        if diesel::update(marked).set(cleared).execute(connection)? == 0 {
-            return Ok(ClearMarkOutcome::NotMarked);
-        }
-        record_about_key(connection, organisation, Action::KeyMarkCleared, &name, &audited, audit)?;
-        Ok(ClearMarkOutcome::Cleared)
-    })
 }
 
 /// How many other keys the members of the organisation made within a day.

@@ -1,17 +1,18 @@
 //! Finds busy keys that have fallen silent or are refused more often than usual, each once, however many instances look
 //! for them. All moments are the database's.
 
+use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Bool, Date as SqlDate, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{
     ACTIVE_KEYS_MAX, BUSY_DAYS, BUSY_REQUESTS, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, StoreError,
-    USUAL_DAYS, UnusualKey, UnusualUse,
+    USUAL_DAYS, UnusualKey, UnusualKeyStore, UnusualUse,
 };
 use time::{Date, Duration, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 
 use crate::database::clock;
-use crate::database::pool::Database;
+use crate::keys::PostgresKeyStore;
 use crate::keys::parts::{Part, of_each_part};
 
 /// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the
@@ -22,22 +23,25 @@ const NEWS_EVERY: Duration = Duration::DAY;
 /// Keys of a part at once: as many as one organisation can have. The rest follow at the next look.
 const CLAIMED_MAX: u32 = ACTIVE_KEYS_MAX;
 
-/// Marks the keys as announced, and returns them.
-pub(super) async fn claim(database: &Database) -> Result<Vec<UnusualKey>, StoreError> {
-    let uses = of_each_part(database, last_use).await?;
-    // Where several organisations send and none has for a day, the service itself may be out of reach, or all have a
-    // holiday.
-    let is_used = uses.iter().any(|part| part.is_recent) || uses.iter().map(|part| part.organisations).sum::<i64>() < 2;
-    of_each_part(database, move |connection, part| {
-        // One instance at a time, because the row of the watch is locked first. A look that fails does not count.
-        connection.transaction(|connection| {
-            let look = Look::begin(connection, part)?;
-            let mut found = if is_used { look.claim(connection, Kind::Silent)? } else { vec![] };
-            found.extend(look.claim(connection, Kind::Refused)?);
-            Ok(found)
+#[async_trait]
+impl UnusualKeyStore for PostgresKeyStore {
+    async fn claim_unusual(&self) -> Result<Vec<UnusualKey>, StoreError> {
+        let uses = of_each_part(&self.0, last_use).await?;
+        // Where several organisations send and none has for a day, the service itself may be out of reach, or all have a
+        // holiday.
+        let is_used =
+            uses.iter().any(|part| part.is_recent) || uses.iter().map(|part| part.organisations).sum::<i64>() < 2;
+        of_each_part(&self.0, move |connection, part| {
+            // One instance at a time, because the row of the watch is locked first. A look that fails does not count.
+            connection.transaction(|connection| {
+                let look = Look::begin(connection, part)?;
+                let mut found = if is_used { look.claim(connection, Kind::Silent)? } else { vec![] };
+                found.extend(look.claim(connection, Kind::Refused)?);
+                Ok(found)
+            })
         })
-    })
-    .await
+        .await
+    }
 }
 
 #[derive(QueryableByName)]

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
-    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus,
-    KeyStore, ManageKeysError, Name, OrganisationId, Replacement, allow_networks, clear_sent_in_clear, create_key,
+    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyFormat, KeyId, KeyList, KeyRecord, KeyRequest, KeySecret,
+    KeyStatus, ManageKeysError, Name, OrganisationId, Replacement, allow_networks, clear_sent_in_clear, create_key,
     list_keys, pause_key, resume_key, revoke_key, timestamp,
 };
 use intake_edge as edge;
@@ -146,7 +146,7 @@ async fn replace(
 
 /// Lists the keys of an organisation, or with their organisations those of all.
 async fn list(
-    keys: &dyn KeyStore,
+    keys: &dyn KeyList,
     organisations: &PostgresOrganisations,
     organisation: Option<OrganisationId>,
     output: &Output,

@@ -240,13 +240,16 @@ fn open_dashboard(
     mails: Mails,
     base: &str,
 ) -> anyhow::Result<Dashboard> {
-    let single_sign_on = configuration.single_sign_on.as_ref().map(|settings| {
+    let sign_on = configuration.single_sign_on.as_ref().map(|settings| {
         let provider: Arc<dyn IdentityProvider> = Arc::new(settings.provider(base)?);
         anyhow::Ok(SingleSignOn { provider, name: settings.name.clone(), passwords: settings.passwords })
     });
-    let single_sign_on = single_sign_on.transpose()?;
     Ok(Dashboard {
         keys: Arc::<PostgresKeyStore>::clone(keys),
+        key_list: Arc::<PostgresKeyStore>::clone(keys),
+        key_descriptions: Arc::<PostgresKeyStore>::clone(keys),
+        key_pauses: Arc::<PostgresKeyStore>::clone(keys),
+        key_revocations: Arc::<PostgresKeyStore>::clone(keys),
         allowed_networks: Arc::<PostgresKeyStore>::clone(keys),
         key_age: Arc::<PostgresMembers>::clone(members),
         activity,
@@ -261,7 +264,7 @@ fn open_dashboard(
         sessions: Arc::new(PostgresSessionStore::new(database.clone(), configuration.passwords())),
         log: Arc::new(PostgresAuditLog::new(database.clone())),
         hasher: Arc::new(Argon2Hasher::start(configuration.deadline)?),
-        single_sign_on,
+        single_sign_on: sign_on.transpose()?,
         mails,
         format: configuration.key_format.clone(),
         proxies: configuration.trusted_proxies.clone(),

@@ -1,0 +1,59 @@
+//! The port to what people call a key and know about it.
+
+use async_trait::async_trait;
+
+use crate::audit::action::AuditContext;
+use crate::ids::{KeyId, OrganisationId};
+use crate::key_note::KeyNote;
+use crate::name::Name;
+use crate::store_error::StoreError;
+
+/// What became of an attempt to change what people call a key or know about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKeyOutcome {
+    /// It is changed.
+    Changed,
+    /// It was so before; nothing was recorded.
+    Unchanged,
+    /// The key was revoked: it stays as it was then.
+    Revoked,
+    /// The organisation has no such key.
+    NotFound,
+}
+
+/// What became of an attempt to clear a key's mark that it was sent in clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClearMarkOutcome {
+    /// The mark is gone.
+    Cleared,
+    /// The key has no mark; nothing was changed or recorded.
+    NotMarked,
+    /// There is no such key.
+    NotFound,
+}
+
+/// What people call keys and know about them.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait KeyDescriptionStore: Send + Sync {
+    /// Gives one of the organisation's keys another name, and records the change with it.
+    async fn rename(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        name: &Name,
+        audit: &AuditContext,
+    ) -> Result<ChangeKeyOutcome, StoreError>;
+
+    /// Writes another note about one of the organisation's keys, and records the change with it.
+    async fn write_note(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        note: &KeyNote,
+        audit: &AuditContext,
+    ) -> Result<ChangeKeyOutcome, StoreError>;
+
+    /// Clears the mark that a key was sent in clear, and records the change with it.
+    async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError>;
+}
