@@ -12,11 +12,12 @@ use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{
     AddKeyOutcome, AllowedNetworksStore, ChangeKeyOutcome, ChooseOutcome, EndOutcome, Environment, Factors, Holder,
-    InvitationStore, InviteOutcome, KeyActivity, KeyDescriptionStore, KeyFormat, KeyList, KeyStore, Member, MemberStore, MockAccountStore,
-    MockAllowedNetworksStore, MockAuditLog, MockEmailChangeStore, MockInvitationStore, MockKeyActivity,
-    MockKeyAgeStore, MockKeyDescriptionStore, MockKeyList, MockKeyPauseStore, MockKeyRevocationStore, MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPasswordResetStore,
-    MockPatientRegister, MockSecondFactorStore, MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher, Passwords,
-    Role, SecondFactorStore, SessionStore, SignedIn, Token,
+    InvitationStore, InviteOutcome, KeyActivity, KeyDescriptionStore, KeyFormat, KeyList, KeyStore, Member,
+    MemberStore, MockAccountStore, MockAllowedNetworksStore, MockAuditLog, MockEmailChangeStore, MockInvitationStore,
+    MockKeyActivity, MockKeyAgeStore, MockKeyDescriptionStore, MockKeyList, MockKeyPauseStore, MockKeyRevocationStore,
+    MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPasswordResetStore, MockPatientRegister,
+    MockSecondFactorStore, MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher, Passwords, Role,
+    SecondFactorStore, SessionStore, SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
