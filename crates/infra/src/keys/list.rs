@@ -13,8 +13,8 @@ use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::audit::log::literal;
-use crate::keys::PostgresKeyStore;
 use crate::keys::network_sql::{Stored, read};
+use crate::keys::{PostgresKeyStore, directory};
 use crate::schema::{api_keys, key_uses, organisations};
 
 /// Characters of a hint.
@@ -26,6 +26,19 @@ const FITS: &str =
 const FROM: &str = "FROM api_keys AS key
     LEFT JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
     WHERE key.organisation_id = $1 AND $4 IS NOT NULL AND $5 IS NOT NULL";
+
+impl PostgresKeyStore {
+    /// The key, and the organisation that it belongs to. None: there is no such key.
+    pub async fn find(&self, key: KeyId) -> Result<Option<(OrganisationId, KeyRecord)>, StoreError> {
+        let id = *key.as_uuid();
+        let found = self.0.run(move |connection| {
+            let Some(organisation) = directory::organisation(connection, id)? else { return Ok(None) };
+            let found = some(connection, organisation, &[id])?.pop();
+            Ok(found.map(|key| (OrganisationId::from(organisation), key)))
+        });
+        found.await
+    }
+}
 
 #[async_trait]
 impl KeyList for PostgresKeyStore {

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Timestamptz};
-use diesel::upsert::excluded;
 use intake_domain::{
     Action, AuditContext, KeyId, KeyPauseStore, OrganisationId, PauseOutcome, ResumeOutcome, StoreError,
 };
@@ -15,7 +14,8 @@ use crate::audit::log::{name_of, record_about_key};
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::members::permission::assert_manages_keys;
-use crate::schema::{api_keys, key_uses};
+use crate::organisations::note_resumed;
+use crate::schema::api_keys;
 
 #[async_trait]
 impl KeyPauseStore for PostgresKeyStore {
@@ -87,25 +87,6 @@ fn resume(
         let is_open = diesel::select(diesel::dsl::exists(key)).get_result::<bool>(connection)?;
         Ok(if is_open { ResumeOutcome::NotPaused } else { ResumeOutcome::Over })
     })
-}
-
-/// Notes that a key, or all of the organisation, may be used again: until then it was not silent but refused.
-pub(crate) fn note_resumed(connection: &mut PgConnection, organisation: Uuid, key: Option<Uuid>) -> QueryResult<()> {
-    let keys = api_keys::table.filter(api_keys::organisation_id.eq(organisation).and(api_keys::revoked_at.is_null()));
-    let mut ids = keys.select(api_keys::id).order(api_keys::id).load::<Uuid>(connection)?;
-    ids.retain(|id| key.is_none_or(|only| only == *id));
-    let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
-    let row = |id: Uuid| {
-        (key_uses::organisation_id.eq(organisation), key_uses::key_id.eq(id), key_uses::resumed_at.eq(now()))
-    };
-    let rows: Vec<_> = ids.into_iter().map(row).collect();
-    diesel::insert_into(key_uses::table)
-        .values(rows)
-        .on_conflict((key_uses::organisation_id, key_uses::key_id))
-        .do_update()
-        .set(key_uses::resumed_at.eq(excluded(key_uses::resumed_at)))
-        .execute(connection)
-        .map(drop)
 }
 
 /// Whether the key has neither expired nor been revoked, by the database's clock.

@@ -5,7 +5,7 @@ use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use intake_domain::{
     ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder,
-    KeyId, KeyRecord, KeyStore, NewKey, OrganisationId, OrganisationRecord, StoreError,
+    KeyStore, NewKey, OrganisationRecord, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -14,8 +14,8 @@ use crate::audit::log::{name_of, record_about_key};
 use crate::database::pool::Database;
 use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::directory::{self, KeyDirectory};
+use crate::keys::ids;
 use crate::keys::network_sql::{read, stored};
-use crate::keys::{ids, list};
 use crate::members::permission::assert_manages_keys;
 use crate::organisations as whole;
 use crate::schema::api_keys;
@@ -28,17 +28,6 @@ impl PostgresKeyStore {
     #[must_use]
     pub fn new(database: Database) -> Self {
         Self(database)
-    }
-
-    /// The key, and the organisation that it belongs to. None: there is no such key.
-    pub async fn find(&self, key: KeyId) -> Result<Option<(OrganisationId, KeyRecord)>, StoreError> {
-        let id = *key.as_uuid();
-        let found = self.0.run(move |connection| {
-            let Some(organisation) = directory::organisation(connection, id)? else { return Ok(None) };
-            let found = list::some(connection, organisation, &[id])?.pop();
-            Ok(found.map(|key| (OrganisationId::from(organisation), key)))
-        });
-        found.await
     }
 
     /// The holder of a key that is active at this moment. Asking is no use of the key. None: there is no such key, or

@@ -9,6 +9,8 @@ mod row;
 
 use diesel::dsl::{exists, not};
 use diesel::prelude::*;
+use diesel::sql_types::{Nullable, Timestamptz};
+use diesel::upsert::excluded;
 use intake_domain::{Action, AuditContext, Name, Organisation, OrganisationId, OrganisationRecord, StoreError};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -16,8 +18,7 @@ use uuid::Uuid;
 use crate::audit::log::{name_of, record};
 use crate::database::clock;
 use crate::database::pool::Database;
-use crate::keys::pause::note_resumed;
-use crate::schema::{api_keys, invitations, members, memberships, organisations};
+use crate::schema::{api_keys, invitations, key_uses, members, memberships, organisations};
 
 pub use erase::{EraseOrganisation, erase_organisation};
 pub(crate) use row::{OrganisationRow, age_of};
@@ -208,4 +209,23 @@ pub(crate) fn end_memberships(connection: &mut PgConnection, organisation: Uuid,
     let left = memberships::table.filter(memberships::member_id.eq(members::id));
     let without = members::table.filter(members::id.eq_any(ended)).filter(not(exists(left)));
     diesel::delete(without).execute(connection).map(drop)
+}
+
+/// Notes that a key, or all of the organisation, may be used again: until then it was not silent but refused.
+pub(crate) fn note_resumed(connection: &mut PgConnection, organisation: Uuid, key: Option<Uuid>) -> QueryResult<()> {
+    let keys = api_keys::table.filter(api_keys::organisation_id.eq(organisation).and(api_keys::revoked_at.is_null()));
+    let mut ids = keys.select(api_keys::id).order(api_keys::id).load::<Uuid>(connection)?;
+    ids.retain(|id| key.is_none_or(|only| only == *id));
+    let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
+    let row = |id: Uuid| {
+        (key_uses::organisation_id.eq(organisation), key_uses::key_id.eq(id), key_uses::resumed_at.eq(now()))
+    };
+    let rows: Vec<_> = ids.into_iter().map(row).collect();
+    diesel::insert_into(key_uses::table)
+        .values(rows)
+        .on_conflict((key_uses::organisation_id, key_uses::key_id))
+        .do_update()
+        .set(key_uses::resumed_at.eq(excluded(key_uses::resumed_at)))
+        .execute(connection)
+        .map(drop)
 }
