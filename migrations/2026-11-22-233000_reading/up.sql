@@ -126,7 +126,7 @@ DECLARE
 BEGIN
     -- Citus keeps a transaction's number on each of its nodes, and no snapshot spans them.
     IF to_regclass('pg_dist_partition') IS NOT NULL THEN
-        EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrel = ''patients''::regclass)' INTO is_distributed;
+        EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = ''patients''::regclass)' INTO is_distributed;
     END IF;
     SELECT * INTO mark FROM feed_marks WHERE organisation_id = organisation AND id = token;
     IF NOT FOUND THEN

@@ -18,7 +18,7 @@ pub enum StoreError {
     #[error("the member's role does not allow it")]
     RoleTakenAway,
     /// The store could not be reached within the deadline; trying again later may help.
-    #[error("the database could not do it in time")]
+    #[error("the database cannot do it now")]
     Unavailable(#[source] Source),
     /// Anything else: a defect of the service or of its store.
     #[error("the store failed")]

@@ -135,6 +135,18 @@ impl TestDatabase {
         }
     }
 
+    /// Runs a statement for a table, which it calls `{table}`; on a cluster, for each shard, past Citus.
+    pub fn on_each_part_of(&self, table: &str, sql: &str) {
+        let sql = match &self.citus {
+            Some(_) => {
+                let on_shard = sql.replace("{table}", "%s");
+                format!("SELECT * FROM run_command_on_shards('{table}', $sql${on_shard}$sql$) WHERE NOT success")
+            }
+            None => sql.replace("{table}", table),
+        };
+        assert_eq!(diesel::sql_query(sql).execute(&mut self.connect()).expect("the statement runs"), 0);
+    }
+
     fn from(template: &str, durability: Durability) -> Self {
         let Some(citus) = Citus::named().filter(|_| durability == Durability::None) else {
             return Self::without_cluster(template, durability);

@@ -17,7 +17,7 @@ use tokio::time::{sleep_until, timeout_at};
 use uuid::Uuid;
 
 use crate::abandoned::Abandoned;
-use crate::database::cluster::nodes::connect_to_all;
+use crate::database::cluster::nodes::{connect_to_all, node_away};
 use crate::database::connect::{OpenConnection, RETRY_PAUSE};
 use crate::database::grants::missing_grants;
 use crate::database::lasting::Lasting;
@@ -64,6 +64,8 @@ enum Tried<T> {
     Refused(StoreError),
     /// The row is there already: perhaps by an earlier try that hung, and was committed meanwhile.
     AlreadyThere(StoreError),
+    /// A node that the connected one needs for this is away.
+    NodeAway(StoreError),
     Hangs,
 }
 
@@ -106,12 +108,15 @@ impl Database {
         let _waiting = self.waiting.try_acquire().map_err(|_| StoreError::Overloaded)?;
         let work = Arc::new(work);
         let mut failed_before = None;
+        let mut was_node_away = false;
         loop {
             let error = match self.try_once(&work, until).await? {
                 Tried::Done(value) => return Ok(value),
                 Tried::Refused(error) => return Err(error),
                 Tried::AlreadyThere(error) if failed_before.is_none() => return Err(error),
-                Tried::AlreadyThere(error) | Tried::Failed(error) => error,
+                // The first time, it may be back, and only the connection to it be gone.
+                Tried::NodeAway(error) if std::mem::replace(&mut was_node_away, true) => return Err(error),
+                Tried::AlreadyThere(error) | Tried::NodeAway(error) | Tried::Failed(error) => error,
                 // The deadline cuts off the last try, which says less than the one before it.
                 Tried::Hangs => {
                     failed_before.take().unwrap_or_else(|| unavailable("a statement hangs in the database"))
@@ -235,26 +240,29 @@ fn try_work<T>(
         Ok(value) => Tried::Done(value),
         Err(error) if is_unique_violation(&error) => Tried::AlreadyThere(store_error(error)),
         Err(error) if failure(&error) == Failure::Refused => Tried::Refused(store_error(error)),
-        Err(error) => {
-            RECONNECTS.add_one();
-            let missing = match failure(&error) {
-                Failure::Unknown => missing_grants(connection),
-                _ => None,
-            };
-            match failure(&error) {
-                Failure::Unknown => pooled.doubt(),
-                _ => pooled.close(),
-            }
-            match missing {
-                Some(missing) => Tried::Refused(StoreError::Unexpected(missing.into())),
-                None => Tried::Failed(store_error(error)),
-            }
-        }
+        Err(error) => match node_away(connection, &error) {
+            Some(away) => Tried::NodeAway(unavailable(away)),
+            None => failed(pooled, error),
+        },
     };
     if is_in_doubt {
         pooled.close();
     }
     tried
+}
+
+/// The connection may be gone, or want to be replaced.
+fn failed<T>(pooled: &mut Lasting<OpenConnection>, error: diesel::result::Error) -> Tried<T> {
+    RECONNECTS.add_one();
+    if failure(&error) != Failure::Unknown {
+        pooled.close();
+        return Tried::Failed(store_error(error));
+    }
+    pooled.doubt();
+    match pooled.current().and_then(|connection| missing_grants(connection)) {
+        Some(missing) => Tried::Refused(StoreError::Unexpected(missing.into())),
+        None => Tried::Failed(store_error(error)),
+    }
 }
 
 fn unavailable(error: impl Into<Source>) -> StoreError {

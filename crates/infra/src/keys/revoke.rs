@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::{name_of, record_about_key};
-use crate::database::connect::connect;
+use crate::database::cluster::nodes::connect_to_all;
 use crate::database::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::schema_error::SchemaError;
 use crate::database::url::DatabaseUrl;
@@ -21,7 +21,7 @@ use crate::schema::api_keys;
 /// Revokes every key that is not revoked, as the owner of the database, after a restore. Gives how many there were.
 /// Each needs an audit context of its own.
 pub fn revoke_all_keys(owner: &DatabaseUrl, audit: impl Fn() -> AuditContext) -> Result<usize, SchemaError> {
-    let mut connection = connect(owner, "")?;
+    let mut connection = connect_to_all(owner, "")?;
     let mut revoked = 0;
     Ok(with_lock_patience(owner, &mut connection, LockPatience::OF_A_COMMAND, |connection| {
         // Expired ones too: the end of a key may have been changed.

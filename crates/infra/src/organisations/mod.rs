@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::audit::log::{name_of, record};
 use crate::database::clock;
+use crate::database::cluster::nodes::NodeAway;
 use crate::database::pool::Database;
 use crate::schema::{api_keys, invitations, key_uses, members, memberships, organisations};
 
@@ -33,6 +34,8 @@ pub enum OrganisationOutcome {
     Changed(OrganisationRecord),
     /// It was so already; nothing was changed or recorded.
     Unchanged(OrganisationRecord),
+    /// Another node of the database is away, so only its keys are suspended, which lie on one node.
+    OnlyKeys(OrganisationRecord),
     /// It is closed, which stays so.
     Closed(OrganisationRecord),
     /// There is no such organisation.
@@ -99,21 +102,45 @@ impl PostgresOrganisations {
 
     /// Refuses all keys of the organisation until it is resumed.
     pub async fn suspend(&self, id: OrganisationId, audit: &AuditContext) -> Result<OrganisationOutcome, StoreError> {
-        self.change(id, audit, |connection, found, audit| {
+        let suspended = self.change(id, audit, |connection, found, audit| {
             if found.suspended_at.is_some() || found.closed_at.is_some() {
                 return Ok(false);
             }
             let now = Some(clock::read(connection)?);
-            let id = *found.id.as_uuid();
-            diesel::update(organisations::table.find(id))
+            diesel::update(organisations::table.find(found.id.as_uuid()))
                 .set(organisations::suspended_at.eq(now))
                 .execute(connection)?;
-            let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
-            diesel::update(keys).set(api_keys::suspended_at.eq(now)).execute(connection)?;
-            record(connection, id, Action::OrganisationSuspended, &found.name, audit)?;
+            suspend_keys(connection, found, now, audit)?;
             Ok(true)
-        })
-        .await
+        });
+        match suspended.await {
+            Err(StoreError::Unavailable(cause)) if cause.is::<NodeAway>() => self.suspend_only_keys(id, audit).await,
+            other => other,
+        }
+    }
+
+    async fn suspend_only_keys(
+        &self,
+        id: OrganisationId,
+        audit: &AuditContext,
+    ) -> Result<OrganisationOutcome, StoreError> {
+        let (id, audit) = (*id.as_uuid(), audit.clone());
+        let suspended = self.0.transaction(move |connection| {
+            let row = organisations::table.find(id).select(OrganisationRow::as_select());
+            let Some(found) = row.first(connection).optional()?.map(OrganisationRecord::from) else {
+                return Ok(OrganisationOutcome::NotFound);
+            };
+            if found.closed_at.is_some() {
+                return Ok(OrganisationOutcome::Closed(found));
+            }
+            if found.suspended_at.is_some() {
+                return Ok(OrganisationOutcome::Unchanged(found));
+            }
+            let now = Some(clock::read(connection)?);
+            suspend_keys(connection, &found, now, &audit)?;
+            Ok(OrganisationOutcome::OnlyKeys(found))
+        });
+        suspended.await
     }
 
     /// Takes the keys of the organisation again, except those that were revoked or have expired.
@@ -183,6 +210,18 @@ impl PostgresOrganisations {
         });
         changed.await
     }
+}
+
+fn suspend_keys(
+    connection: &mut PgConnection,
+    organisation: &OrganisationRecord,
+    now: Option<OffsetDateTime>,
+    audit: &AuditContext,
+) -> QueryResult<()> {
+    let id = *organisation.id.as_uuid();
+    let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
+    diesel::update(keys).set(api_keys::suspended_at.eq(now)).execute(connection)?;
+    record(connection, id, Action::OrganisationSuspended, &organisation.name, audit)
 }
 
 /// Whether the organisation may get a key or a member. Nobody suspends or closes it before the end of the transaction.

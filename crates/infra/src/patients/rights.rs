@@ -11,7 +11,8 @@ use intake_domain::{
 use uuid::Uuid;
 
 use crate::audit::log::record;
-use crate::database::connect::{OpenConnection, connect};
+use crate::database::cluster::nodes::connect_to_all;
+use crate::database::connect::OpenConnection;
 use crate::database::lock_wait::{LockPatience, Undone, with_lock_patience};
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::store_error;
@@ -45,7 +46,7 @@ impl PostgresPatientRights {
     }
 
     fn connect(&self) -> Result<OpenConnection, StoreError> {
-        connect(&self.0, "").map_err(|error| StoreError::Unavailable(error.into()))
+        connect_to_all(&self.0, "").map_err(|error| StoreError::Unavailable(error.into()))
     }
 }
 

@@ -74,6 +74,10 @@ fn tell(of: &OrganisationArguments, outcome: OrganisationOutcome, texts: [&str; 
     let (organisation, text) = match outcome {
         OrganisationOutcome::Changed(organisation) => (organisation, changed),
         OrganisationOutcome::Unchanged(organisation) => (organisation, unchanged),
+        OrganisationOutcome::OnlyKeys(OrganisationRecord { id, .. }) => bail!(
+            "every key of the organisation is refused from now on, but a node of the database is away, so new keys would be \
+             accepted: run `intake organisation suspend {id}` again when the node is back"
+        ),
         OrganisationOutcome::Closed(OrganisationRecord { id, .. }) => bail!("the organisation {id} is closed"),
         OrganisationOutcome::NotFound => bail!("there is no organisation {}", of.organisation),
     };

@@ -3,6 +3,7 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use diesel::result::{DatabaseErrorKind, Error};
 use diesel::sql_types::{Bool, Nullable, Text};
 
 use crate::database::cluster::spread::has_citus;
@@ -38,6 +39,18 @@ struct Found {
 pub(crate) struct Nodes {
     pub(crate) weak: Vec<String>,
     pub(crate) unreached: Vec<String>,
+}
+
+/// A node is away that the connected one passes statements on to.
+#[derive(Debug, thiserror::Error)]
+#[error("a node of the database that this needs is away: {0}")]
+pub(crate) struct NodeAway(String);
+
+/// Says that a statement failed because another node is away: as if the connection were lost, but it works.
+pub(crate) fn node_away(connection: &mut PgConnection, error: &Error) -> Option<NodeAway> {
+    let Error::DatabaseError(DatabaseErrorKind::ClosedConnection, said) = error else { return None };
+    diesel::sql_query("SELECT 1").execute(connection).ok()?;
+    Some(NodeAway(said.message().lines().next()?.to_owned()))
 }
 
 /// Connects for statements that may be passed on to any node, all of which must keep what they commit. Each later

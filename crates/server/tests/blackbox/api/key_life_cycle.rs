@@ -93,11 +93,12 @@ fn only_the_digest_and_the_hint_of_a_key_are_stored() {
 fn a_revocation_is_not_recorded_earlier_than_a_use_that_was_allowed() {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     // A commit that takes long, as one that waits for a standby.
-    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
-            $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
-        CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON api_keys DEFERRABLE INITIALLY DEFERRED
-            FOR EACH ROW EXECUTE FUNCTION slow()";
-    app.database.connect().batch_execute(slow).unwrap();
+    let function = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$";
+    app.database.connect().batch_execute(function).unwrap();
+    let trigger = "CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON {table} DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION slow()";
+    app.database.on_each_part_of("api_keys", trigger);
     let (id, key) = app.clinic.key();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {

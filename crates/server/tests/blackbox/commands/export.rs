@@ -267,7 +267,7 @@ fn a_token_that_does_not_fit_is_refused_with_what_to_do() {
     change("UPDATE origin SET system_identifier = 7");
     assert!(refusal(&[]).contains("intake restored"));
     change("UPDATE origin SET system_identifier = (SELECT system_identifier FROM pg_control_system())");
-    change("CREATE TABLE pg_dist_partition (logicalrel regclass); INSERT INTO pg_dist_partition VALUES ('patients')");
+    change("CREATE TABLE pg_dist_partition (logicalrelid regclass); INSERT INTO pg_dist_partition VALUES ('patients')");
     assert!(refusal(&[]).contains("logical replication"));
 }
 
