@@ -27,8 +27,8 @@ const CLAIMED_MAX: u32 = ACTIVE_KEYS_MAX;
 impl UnusualKeyStore for PostgresKeyStore {
     async fn claim_unusual(&self) -> Result<Vec<UnusualKey>, StoreError> {
         let uses = of_each_part(&self.0, last_use).await?;
-        // Where several organisations send and none has for a day, the service itself may be out of reach, or all have a
-        // holiday.
+        // Where several organisations send and none has for a day, the service itself may be out of reach, or all have
+        // a holiday.
         let is_used =
             uses.iter().any(|part| part.is_recent) || uses.iter().map(|part| part.organisations).sum::<i64>() < 2;
         of_each_part(&self.0, move |connection, part| {
