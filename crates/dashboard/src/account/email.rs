@@ -130,10 +130,13 @@ pub(crate) async fn change(
     }
 }
 
-/// Without mails the password is asked for, so there has to be one.
+/// Whether anything can prove another address: without mails the password is asked for, so there has to be one.
+pub(crate) fn is_provable(visitor: &Visitor) -> Result<bool, PageError> {
+    Ok(visitor.shared::<Passwords>()?.are_on() || visitor.shared::<Mails>()?.are_sent())
+}
+
 fn assert_provable(visitor: &Visitor) -> Result<(), PageError> {
-    let is_provable = visitor.shared::<Passwords>()?.are_on() || visitor.shared::<Mails>()?.are_sent();
-    if is_provable { Ok(()) } else { Err(PageError::NoOtherEmail) }
+    if is_provable(visitor)? { Ok(()) } else { Err(PageError::NoOtherEmail) }
 }
 
 /// What the link that was mailed to a new address opens. Its reader need not be signed in there.

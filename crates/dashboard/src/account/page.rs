@@ -6,9 +6,9 @@ use actix_web::web::Data;
 use askama::Template;
 use intake_domain::{PasskeyStore, Passwords, Role, SecondFactorStore, SessionStore};
 
+use crate::account::email;
 use crate::account::passkeys::PasskeyRow;
 use crate::account::sessions::{self, SessionRow};
-use crate::mails::Mails;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
@@ -37,14 +37,14 @@ pub(crate) async fn page(
 ) -> Result<HttpResponse, PageError> {
     let member = &visitor.signed_in.member;
     let codes_left = factors.recovery_codes_left(member.id).await?;
-    let (email, has_passwords) = (member.email.to_string(), visitor.shared::<Passwords>()?.are_on());
+    let (address, has_passwords) = (member.email.to_string(), visitor.shared::<Passwords>()?.are_on());
     let page = AccountPage {
         shell: Shell::new("account", &visitor),
-        email,
+        email: address,
         role: member.role,
         is_second_factor_required: visitor.signed_in.is_second_factor_required,
         has_passwords,
-        may_change_email: has_passwords || visitor.shared::<Mails>()?.are_sent(),
+        may_change_email: email::is_provable(&visitor)?,
         codes_left,
         passkeys: passkeys.passkeys(member.id).await?.into_iter().map(PasskeyRow::from).collect(),
         sessions: sessions::rows(&visitor, sessions.as_ref()).await?,
