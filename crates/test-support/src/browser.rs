@@ -30,13 +30,15 @@ impl Browser {
     /// Starts a browser. None, where there is none: the test is left out then; under CI it fails.
     #[must_use]
     pub fn start() -> Option<Self> {
-        Self::chromium(&json!({}))
+        Chromium::start().map(|chromium| Self(Driven::Chromium(chromium)))
     }
 
     /// Starts a browser that runs no scripts.
     #[must_use]
     pub fn without_scripts() -> Option<Self> {
-        Self::chromium(&json!({ "profile.managed_default_content_settings.javascript": 2 }))
+        let browser = Self::start()?;
+        browser.tell("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
+        Some(browser)
     }
 
     /// Starts Chromium, and then Firefox, for tests of what both must do.
@@ -48,10 +50,6 @@ impl Browser {
     #[must_use]
     pub fn firefox() -> Option<Self> {
         Firefox::start().map(|firefox| Self(Driven::Firefox(firefox)))
-    }
-
-    fn chromium(preferences: &Value) -> Option<Self> {
-        Chromium::start(preferences).map(|chromium| Self(Driven::Chromium(chromium)))
     }
 
     /// Opens a page.
