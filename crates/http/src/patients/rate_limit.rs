@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use foldhash::quality::RandomState;
 use intake_domain::KeyDigest;
 
 /// Buckets are spread over this many locks, so that workers seldom wait for each other.
@@ -96,7 +97,7 @@ pub struct TokenBuckets<Key> {
 
 /// For each key the moment, since the start, at which its bucket is full again.
 struct Shard<Key> {
-    full_at: HashMap<Key, Duration>,
+    full_at: HashMap<Key, Duration, RandomState>,
     tidy_at: usize,
 }
 
@@ -114,9 +115,9 @@ impl<Key: Clone + Eq + Hash> TokenBuckets<Key> {
     /// Full buckets of `burst` tokens for everyone; a token comes back after the time `token`.
     #[must_use]
     pub fn new(token: Duration, burst: NonZeroU32) -> Self {
-        let shard = || Mutex::new(Shard { full_at: HashMap::new(), tidy_at: TIDY_FROM });
+        let shard = || Mutex::new(Shard { full_at: HashMap::default(), tidy_at: TIDY_FROM });
         let shards = (0..SHARDS).map(|_| shard()).collect();
-        Self { token, whole: token * burst.get(), start: Instant::now(), hasher: RandomState::new(), shards }
+        Self { token, whole: token * burst.get(), start: Instant::now(), hasher: RandomState::default(), shards }
     }
 
     /// Takes a token from the key's bucket, if one is left.

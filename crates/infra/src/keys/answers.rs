@@ -11,6 +11,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_query;
 use diesel::sql_types::{Array, BigInt, Date as SqlDate, Integer, Text, Uuid as SqlUuid};
+use foldhash::quality::RandomState;
 use intake_domain::{AnswerCode, KeyAnswer, KeyClient, KeyHolder};
 use time::{Date, OffsetDateTime, UtcOffset};
 
@@ -24,7 +25,9 @@ const COUNTERS_MAX: usize = 5_000;
 /// What one counter of a key counts: answers on a day with a code, or those of them that named a field.
 type Counted = (Date, AnswerCode, &'static str);
 
-type Counts = HashMap<(KeyHolder, Counted), i64>;
+type Counts = HashMap<(KeyHolder, Counted), i64, RandomState>;
+
+type Clients = HashMap<KeyHolder, LastClient, RandomState>;
 
 /// The last client of a key, and when it was answered.
 pub(crate) type LastClient = (OffsetDateTime, KeyClient);
@@ -33,7 +36,7 @@ pub(crate) type LastClient = (OffsetDateTime, KeyClient);
 #[derive(Default)]
 struct Gathered {
     counts: Counts,
-    clients: HashMap<KeyHolder, LastClient>,
+    clients: Clients,
 }
 
 /// Where answers are counted. Clones share what they gather.
@@ -68,7 +71,7 @@ impl KeyAnswers {
 
     /// Takes everything that was counted.
     pub(crate) fn take(&self) -> Vec<(KeyHolder, (Counted, i64))> {
-        let mut all = Counts::new();
+        let mut all = Counts::default();
         for shard in &self.0.shards {
             for (counted, count) in lock(shard).counts.drain() {
                 *all.entry(counted).or_default() += count;
@@ -91,7 +94,7 @@ impl KeyAnswers {
 
     /// Takes the last client of each key.
     pub(crate) fn take_clients(&self) -> Vec<(KeyHolder, LastClient)> {
-        let mut all = HashMap::new();
+        let mut all = Clients::default();
         for shard in &self.0.shards {
             lock(shard).clients.drain().for_each(|(holder, client)| remember(&mut all, holder, client));
         }
@@ -126,7 +129,7 @@ fn lock(shard: &Mutex<Gathered>) -> MutexGuard<'_, Gathered> {
 }
 
 /// Keeps a client in place of the key's earlier one.
-fn remember(clients: &mut HashMap<KeyHolder, LastClient>, holder: KeyHolder, client: LastClient) {
+fn remember(clients: &mut Clients, holder: KeyHolder, client: LastClient) {
     if clients.len() < COUNTERS_MAX || clients.contains_key(&holder) {
         let last = clients.entry(holder).or_insert(client);
         if last.0 <= client.0 {

@@ -10,6 +10,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_query;
 use diesel::sql_types::{Array, Double, Timestamptz, Uuid as SqlUuid};
+use foldhash::quality::RandomState;
 use intake_domain::{AnswerCode, KeyDigest, KeyHolder, Refusal};
 use time::{OffsetDateTime, UtcOffset};
 
@@ -34,7 +35,7 @@ pub struct KeyUses {
 
 #[derive(Default)]
 struct Gathered {
-    used: HashMap<KeyHolder, LastUse>,
+    used: HashMap<KeyHolder, LastUse, RandomState>,
     refused: LastRefusals<KeyHolder>,
     sent_in_clear: HashMap<KeyHolder, OffsetDateTime>,
     /// Keys sent in clear that have not been looked up.
