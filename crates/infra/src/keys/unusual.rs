@@ -18,6 +18,9 @@ use crate::keys::parts::{Part, of_each_part};
 /// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the
 /// database was restored, or a clock was changed: silence counts from here, or hundreds of mails would say so.
 const BREAK: Duration = Duration::hours(3);
+/// Longer than a weekend. Where several organisations send and none has for so long, requests did not get through, and
+/// silence counts from the first that does.
+const CUT_OFF: Duration = Duration::days(3);
 /// How long an organisation that got news waits for the next of its kind: what happens in between is one mail.
 const NEWS_EVERY: Duration = Duration::DAY;
 /// Keys of a part at once: as many as one organisation can have. The rest follow at the next look.
@@ -29,12 +32,13 @@ impl UnusualKeyStore for PostgresKeyStore {
         let uses = of_each_part(&self.0, last_use).await?;
         // Where several organisations send and none has for a day, the service itself may be out of reach, or all have
         // a holiday.
-        let is_used =
-            uses.iter().any(|part| part.is_recent) || uses.iter().map(|part| part.organisations).sum::<i64>() < 2;
+        let send_several = uses.iter().map(|part| part.organisations).sum::<i64>() > 1;
+        let is_used = !send_several || uses.iter().any(|part| part.is_recent);
+        let is_cut_off = send_several && uses.iter().all(|part| part.is_long_ago);
         of_each_part(&self.0, move |connection, part| {
             // One instance at a time, because the row of the watch is locked first. A look that fails does not count.
             connection.transaction(|connection| {
-                let look = Look::begin(connection, part)?;
+                let look = Look::begin(connection, part, is_cut_off)?;
                 let mut found = if is_used { look.claim(connection, Kind::Silent)? } else { vec![] };
                 found.extend(look.claim(connection, Kind::Refused)?);
                 Ok(found)
@@ -48,17 +52,22 @@ impl UnusualKeyStore for PostgresKeyStore {
 struct LastUse {
     #[diesel(sql_type = Bool)]
     is_recent: bool,
+    #[diesel(sql_type = Bool)]
+    is_long_ago: bool,
     #[diesel(sql_type = BigInt)]
     organisations: i64,
 }
 
-/// Whether any key was used within a day, and of how many organisations keys were used in the usual time.
+/// Whether any key was used within a day, whether none was for [`CUT_OFF`], and of how many organisations keys were
+/// used in the usual time.
 fn last_use(connection: &mut PgConnection, part: &Part) -> QueryResult<Vec<LastUse>> {
     let query = format!(
         "SELECT coalesce(max(last_used_at) > now() - interval '1 day', false) AS is_recent,
+            coalesce(max(last_used_at) < now() - interval '{} days', true) AS is_long_ago,
             count(DISTINCT organisation_id) AS organisations
          FROM key_uses WHERE last_used_at > now() - interval '{USUAL_DAYS} days'
-            AND ($1 IS NULL OR organisation_id = ANY ($1))"
+            AND ($1 IS NULL OR organisation_id = ANY ($1))",
+        CUT_OFF.whole_days()
     );
     diesel::sql_query(query).bind::<Nullable<Array<SqlUuid>>, _>(&part.organisations).load(connection)
 }
@@ -115,7 +124,7 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    fn begin(connection: &mut PgConnection, part: &'a Part) -> QueryResult<Self> {
+    fn begin(connection: &mut PgConnection, part: &'a Part, is_cut_off: bool) -> QueryResult<Self> {
         #[derive(QueryableByName)]
         struct Since {
             #[diesel(sql_type = Timestamptz)]
@@ -125,13 +134,14 @@ impl<'a> Look<'a> {
         let now = clock::read(connection)?;
         let begin = "INSERT INTO key_watches (part, since, looked_at) VALUES ($1, $2, $2)
             ON CONFLICT (part) DO UPDATE SET looked_at = excluded.looked_at, since =
-                CASE WHEN key_watches.looked_at BETWEEN $3 AND $4 THEN key_watches.since ELSE excluded.since END
+                CASE WHEN key_watches.looked_at BETWEEN $3 AND $4 AND NOT $5 THEN key_watches.since ELSE excluded.since END
             RETURNING since";
         let Since { since } = diesel::sql_query(begin)
             .bind::<Integer, _>(part.number)
             .bind::<Timestamptz, _>(now)
             .bind::<Timestamptz, _>(now - BREAK)
             .bind::<Timestamptz, _>(now + BREAK)
+            .bind::<Bool, _>(is_cut_off)
             .get_result(connection)?;
         Ok(Self { part, now, since })
     }

@@ -275,6 +275,25 @@ fn where_no_organisation_sends_anything_the_service_may_be_out_of_reach() {
 }
 
 #[test]
+fn requests_that_did_not_get_through_for_days_are_nobodys_silence() {
+    let Some(server) = MailServer::start() else { return };
+    let mut ground = Ground::new();
+    ground.busy_key("Front desk", DAILY, 75);
+    let other = ground.app.other_clinic();
+    let elsewhere = ground.key_of(&other, "Elsewhere");
+    ground.uses(&elsewhere, DAILY, 74, 20);
+    ground.look(&server);
+    // The first that gets through again is no reason to tell all others of their silence.
+    ground.uses(&elsewhere, DAILY, 0, 20);
+    ground.look(&server);
+    assert_eq!(mails(&server, SILENT), [""; 0]);
+    // It is one if they stay away for longer than usual from then on.
+    ground.sql("UPDATE key_watches SET since = now() - interval '49 hours'");
+    ground.look(&server);
+    assert_eq!(mails(&server, SILENT).len(), 1, "{:?}", server.mails());
+}
+
+#[test]
 fn many_silent_keys_are_one_mail_that_arrives_when_the_mail_server_is_back() {
     let port = free_port();
     let mut ground = Ground::new();
