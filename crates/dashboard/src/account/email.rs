@@ -7,8 +7,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
     Account, AccountStore, ChangeEmailError, ConfirmEmailError, EmailAddress, EmailChangeStore, MemberStore,
-    PasswordHasher, Passwords, PresentedPassword, RequestEmailError, Token, change_email, confirm_email_change,
-    request_email_change,
+    PasswordHasher, Passwords, PresentedPassword, RequestEmailError, SessionStore, Token, change_email,
+    confirm_email_change, request_email_change,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -59,7 +59,7 @@ pub(crate) struct EmailForm {
 }
 
 pub(crate) async fn page(visitor: Visitor) -> Result<HttpResponse, PageError> {
-    assert_provable(&visitor)?;
+    assert_provable(&visitor).await?;
     visitor.assert_confirmed()?;
     let typed = visitor.draft().map(|draft| draft.field("email")).unwrap_or_default();
     render(StatusCode::OK, &EmailPage::new(&visitor, typed)?)
@@ -74,7 +74,7 @@ pub(crate) async fn change(
     let EmailForm { form_token, email: typed, password } = form.into_inner();
     let password = PresentedPassword::new(password);
     visitor.assert_own_form(&form_token)?;
-    assert_provable(&visitor)?;
+    assert_provable(&visitor).await?;
     let confirmed = visitor.confirmed()?;
     let page = EmailPage::new(&visitor, typed)?;
     let email: EmailAddress = match page.typed.parse() {
@@ -131,12 +131,16 @@ pub(crate) async fn change(
 }
 
 /// Whether anything can prove another address: without mails the password is asked for, so there has to be one.
-pub(crate) fn is_provable(visitor: &Visitor) -> Result<bool, PageError> {
-    Ok(visitor.shared::<Passwords>()?.are_on() || visitor.shared::<Mails>()?.are_sent())
+pub(crate) async fn is_provable(visitor: &Visitor) -> Result<bool, PageError> {
+    if visitor.shared::<Mails>()?.are_sent() {
+        return Ok(true);
+    }
+    let factors = visitor.shared::<dyn SessionStore>()?.factors(visitor.signed_in.member.id).await?;
+    Ok(factors.has_password && visitor.shared::<Passwords>()?.are_on())
 }
 
-fn assert_provable(visitor: &Visitor) -> Result<(), PageError> {
-    if is_provable(visitor)? { Ok(()) } else { Err(PageError::NoOtherEmail) }
+async fn assert_provable(visitor: &Visitor) -> Result<(), PageError> {
+    if is_provable(visitor).await? { Ok(()) } else { Err(PageError::NoOtherEmail) }
 }
 
 /// What the link that was mailed to a new address opens. Its reader need not be signed in there.

@@ -44,7 +44,7 @@ pub(crate) async fn page(
         role: member.role,
         is_second_factor_required: visitor.signed_in.is_second_factor_required,
         has_passwords,
-        may_change_email: email::is_provable(&visitor)?,
+        may_change_email: email::is_provable(&visitor).await?,
         codes_left,
         passkeys: passkeys.passkeys(member.id).await?.into_iter().map(PasskeyRow::from).collect(),
         sessions: sessions::rows(&visitor, sessions.as_ref()).await?,

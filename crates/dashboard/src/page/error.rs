@@ -51,7 +51,7 @@ pub(crate) enum PageError {
     AlreadyInLine,
     /// Members sign in by single sign-on alone.
     PasswordsOff,
-    /// Nothing could prove a new address: there are neither mails nor passwords.
+    /// Nothing could prove a new address: there are no mails, and the member has no password.
     NoOtherEmail,
     /// The link that confirms an address is unknown, has expired, or was used or replaced.
     NoEmailChange,

@@ -233,3 +233,29 @@ fn a_member_without_a_password_can_get_one_by_a_reset_link() {
     wait_for("the password", || sign_in(PASSWORD) == 303);
     assert_signed_in(&provider.sign_in(&app, "ann@clinic.example"));
 }
+
+#[test]
+fn a_member_without_a_password_is_asked_for_none_to_change_the_email() {
+    let provider = MadeUpProvider::start();
+    let app = provider.with_service();
+    let invitation = app.invite("ann@clinic.example");
+    let ann = signed_in(&app, &provider.go(&app, &format!("{invitation}/provider"), "", "ann@clinic.example"));
+    let confirmed = provider.go(&app, "/settings/confirm/provider", &ann.cookie, "ann@clinic.example");
+    assert_eq!(confirmed.status, 303, "{}", confirmed.text());
+    let account = ann.get("/settings/account").text();
+    assert!(account.contains("Change password") && !account.contains("Change email"), "{account}");
+    let page = ann.get("/settings/account/email");
+    assert!(page.status == 403 && page.text().contains("can&#39;t check a new address"), "{}", page.text());
+    let change = format!("email=ann.chovy%40clinic.example&{}", crate::fixtures::password_field(PASSWORD));
+    assert_eq!(ann.post("/settings/account/email", &change).status, 403);
+
+    assert_eq!(
+        ann.post("/settings/account/password", &format!("new_{}", crate::fixtures::password_field(PASSWORD))).status,
+        303
+    );
+    assert!(ann.get("/settings/account").text().contains("Change email"));
+    assert!(ann.get("/settings/account/email").text().contains("Your password"));
+    let changed = ann.post("/settings/account/email", &change);
+    assert_eq!(changed.status, 303, "{}", changed.text());
+    assert_signed_in(&provider.sign_in(&app, "ann.chovy@clinic.example"));
+}
