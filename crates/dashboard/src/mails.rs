@@ -354,6 +354,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn without_passwords_no_mail_about_an_account_speaks_of_one() {
+        use AccountChange::{
+            EmailChangeRequested, EmailChanged, NewBrowser, PasskeyAdded, PasskeyRemoved, RecoveryCodesReplaced,
+            SecondFactorReset, SecondFactorTurnedOff, SecondFactorTurnedOn,
+        };
+        for change in [
+            EmailChangeRequested,
+            EmailChanged,
+            NewBrowser,
+            PasskeyAdded,
+            PasskeyRemoved,
+            RecoveryCodesReplaced,
+            SecondFactorReset,
+            SecondFactorTurnedOff,
+            SecondFactorTurnedOn,
+        ] {
+            let (subject, text) = change.subject_and_text(Passwords::Off);
+            assert!(!format!("{subject} {text}").to_lowercase().contains("password"), "{text}");
+        }
+        let (_, text) = PasskeyAdded.subject_and_text(Passwords::Off);
+        assert_eq!(text, "A passkey was added to your account, for two-step sign-in.", "it signs nobody in by itself");
+    }
+
+    #[test]
     fn names_hold_neither_links_nor_addresses() {
         for (name, expected) in [
             ("Grace Hopper", "Grace Hopper"),

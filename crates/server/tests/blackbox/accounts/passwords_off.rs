@@ -5,6 +5,7 @@ use intake_test_support::{Response, TestDatabase, request};
 use crate::accounts::passkeys::{Device, PRESENT_AND_VERIFIED};
 use crate::accounts::single_sign_on::made_up_provider::MadeUpProvider;
 use crate::accounts::single_sign_on::{assert_signed_in, signed_in};
+use crate::dashboard::mails::{MailServer, with_mails};
 use crate::fixtures::{
     Member, PASSWORD, TestApp, accept, cookie, form_token, password_field, post, program, service, unconfirm,
 };
@@ -223,4 +224,30 @@ fn operators_see_the_setting_and_are_refused_what_it_rules_out() {
     let database = TestDatabase::new();
     let refused = program().database(&database).setting("INTAKE_PASSWORDS", "off").try_start().err().unwrap();
     assert!(refused.contains("INTAKE_PASSWORDS is off, and there is no single sign-on"), "{refused}");
+}
+
+#[test]
+fn mails_speak_of_no_password() {
+    let Some(server) = MailServer::start() else { return };
+    let provider = MadeUpProvider::start();
+    let app = TestApp::start_with(|builder| {
+        with_mails(provider.settings(builder).setting("INTAKE_PASSWORDS", "off"), &server.url())
+    });
+    let ann = signed_in(&app, &provider.go(&app, &format!("{}/provider", app.invite(ANN)), "", ANN));
+    assert_eq!(provider.go(&app, "/settings/confirm/provider", &ann.cookie, ANN).status, 303);
+
+    assert_eq!(ann.post("/settings/members", "email=bob%40clinic.example").status, 200);
+    let mail = server.wait_for_mail("bob@clinic.example", "Invitation to Test Clinic");
+    assert!(mail.contains("Open this link to join:") && mail.contains("/invitations/"), "{mail}");
+    ann.turn_on_second_factor();
+    let mail = server.wait_for_mail(ANN, "Two-step sign-in is on");
+    assert!(mail.contains("If this was not you, tell an administrator of your organisation."), "{mail}");
+    assert_eq!(ann.post("/settings/account/email", "email=ann.chovy%40clinic.example").status, 200);
+    let mail = server.wait_for_mail(ANN, "Your email address is to be changed");
+    assert!(mail.contains("Someone who is signed in to your account asked to change its email address."), "{mail}");
+    let mail = server.wait_for_mail("ann.chovy@clinic.example", "Confirm your email address");
+    assert!(mail.contains("/confirm-email/"), "{mail}");
+    for mail in server.mails() {
+        assert!(!mail.to_lowercase().contains("password"), "{mail}");
+    }
 }

@@ -11,7 +11,7 @@ mod key_age;
 mod key_clients;
 mod key_page;
 mod layout;
-mod mails;
+pub(crate) mod mails;
 mod moments;
 mod notices;
 pub(crate) mod pages;
