@@ -1,5 +1,6 @@
 //! What all pages share: the frame, the visitor, what protects them, and the page that is shown when one fails.
 
+pub(crate) mod address;
 pub(crate) mod assets;
 pub(crate) mod base_url;
 pub(crate) mod compression;
