@@ -12,6 +12,12 @@ addEventListener("pageshow", (event) => {
     }
 });
 
+// The menu scrolls sideways on a phone: the part that is shown is in sight.
+for (const part of document.querySelectorAll(".bar nav [aria-current]")) {
+    const menu = part.closest("nav");
+    menu.scrollLeft = part.getBoundingClientRect().right - menu.getBoundingClientRect().right + 16;
+}
+
 // Moments in the page's language and the reader's own time zone; the exact one on hover.
 const language = document.documentElement.lang;
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
@@ -22,7 +28,7 @@ const medium = new Intl.DateTimeFormat(language, {
     timeZoneName: "short",
 });
 const hour = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const lastDay = new Intl.DateTimeFormat(language, { day: "numeric", month: "long", year: "numeric" });
+const lastDay = (month) => new Intl.DateTimeFormat(language, { day: "numeric", month, year: "numeric" });
 const zoned = new Intl.DateTimeFormat(language, { timeZoneName: "short" });
 const today = new Date().toDateString();
 
@@ -35,7 +41,8 @@ for (const time of document.querySelectorAll("time")) {
     if (time.dataset.end !== undefined && at.getHours() + at.getMinutes() + at.getSeconds() === 0) {
         const last = new Date(at.getTime() - 1);
         const zone = zoned.formatToParts(last).find((part) => part.type === "timeZoneName").value;
-        time.textContent = `the end of ${lastDay.format(last)}, ${zone}`.replaceAll(" ", "\u00a0").replace("of\u00a0", "of ");
+        const day = lastDay(time.closest("table") ? "short" : "long").format(last);
+        time.textContent = `the end of ${day}, ${zone}`.replaceAll(" ", "\u00a0").replace("of\u00a0", "of ");
         continue;
     }
     if (time.dataset.relative === undefined) {

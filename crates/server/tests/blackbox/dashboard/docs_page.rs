@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use intake_test_support::{Browser, Response, TestDatabase, request, wait_for};
 use serde_json::json;
 
+use crate::dashboard::layout::page_width;
 use crate::fixtures::{TestApp, in_production, service};
 
 fn get(app: &TestApp, path: &str, headers: &[(&str, &str)]) -> Response {
@@ -257,4 +258,27 @@ fn the_page_is_whole_without_scripts_and_has_nothing_that_needs_them() {
     for dead in ["Try it", "Search this page", "Send"] {
         assert!(!text.lines().any(|line| line.trim() == dead), "{dead} in {text}");
     }
+}
+
+#[test]
+fn the_page_is_no_wider_than_any_screen() {
+    for browser in Browser::each() {
+        let app = TestApp::start();
+        browser.open(&app.url("/docs"));
+        for width in [320, 768, 1_024, 1_280, 1_920] {
+            browser.on_a_screen(width);
+            wait_for(&format!("a page of {width} px in {browser:?}"), || page_width(&browser) <= u64::from(width));
+        }
+    }
+}
+
+#[test]
+fn the_menu_of_a_phone_shows_where_its_reader_is() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    browser.on_a_screen(360);
+    app.join(&browser, "Ada", "ada@clinic.example");
+    browser.open(&app.url("/docs"));
+    let right = "return document.querySelector('.bar nav [aria-current]').getBoundingClientRect().right";
+    wait_for("Documentation in sight", || browser.run(right).as_f64().unwrap() <= 360.0);
 }

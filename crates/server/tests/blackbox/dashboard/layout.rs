@@ -49,7 +49,7 @@ fn in_every_scheme(browser: &Browser, look: impl Fn(&str)) {
     browser.emulate("screen", &[]);
 }
 
-fn page_width(browser: &Browser) -> u64 {
+pub(crate) fn page_width(browser: &Browser) -> u64 {
     browser.run("return document.documentElement.scrollWidth").as_u64().unwrap()
 }
 
