@@ -285,6 +285,53 @@ fn a_search_looks_at_ten_thousand_entries_and_goes_on_from_there() {
 }
 
 #[test]
+fn any_search_of_a_hundred_thousand_entries_reads_few_of_them() {
+    let mut app = TestApp::on_one_server(|builder| builder);
+    let ada = app.member("ada@clinic.example");
+    let (key, _) = app.clinic.key();
+    let many = format!(
+        "INSERT INTO audit_entries (organisation_id, id, at, action, actor, subject, key_id, key_hint)
+        SELECT id, gen_random_uuid(), timestamptz '2025-06-01' - n * interval '1 minute',
+            CASE WHEN n % 3 = 0 THEN 'key_noted' ELSE 'signed_in' END, 'Grace', 'Front desk',
+            CASE WHEN n % 1000 = 0 THEN uuid '{key}' END, CASE WHEN n % 1000 = 0 THEN 'aB3x' END
+        FROM organisations, generate_series(1, 100000) AS n;
+        ANALYZE audit_entries;"
+    );
+    app.database.connect().batch_execute(&many).unwrap();
+    let of_key = format!("key={key}");
+    let of_key_by_nobody = format!("key={key}&person=nobody");
+    let filters = [
+        "",
+        "kind=keys",
+        "kind=patients",
+        "person=nobody",
+        "person=grace",
+        "person=nobody&kind=members",
+        "from=2025-04-01&until=2025-04-02",
+        "person=nobody&until=2025-04-02",
+        &of_key,
+        &of_key_by_nobody,
+    ];
+    for filter in filters {
+        see(&ada, filter);
+    }
+    // A connection that ends has counted all that it read.
+    assert!(app.service.stop().success());
+    let read = || {
+        let read = app.database.texts(
+            "SELECT (sum(idx_tup_read) + max(seq_tup_read))::text FROM pg_stat_user_indexes
+             JOIN pg_stat_user_tables USING (relid) WHERE pg_stat_user_tables.relname = 'audit_entries'",
+        );
+        read[0].parse::<i64>().unwrap()
+    };
+    wait_for("the counts", || read() > 50_000);
+    let read = read();
+    // What fits is looked for among the newest 10,000, whose last one is looked up first.
+    let most = 21_000 * i64::try_from(filters.len()).unwrap();
+    assert!(read < most, "{read} rows for {} pages", filters.len());
+}
+
+#[test]
 fn the_page_of_a_key_leads_to_what_was_done_to_it() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
