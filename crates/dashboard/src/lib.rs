@@ -26,20 +26,11 @@ use intake_http::TrustedProxies;
 
 pub use account::provider::SingleSignOn;
 pub use account::reset_password::reset_password_path;
-use account::{
-    choose_organisation, confirm, email, forgotten_password, name, page as account_page, passkeys, password,
-    reset_password, second_factor, sessions, sign_in, sign_in_passkey, sign_in_provider,
-};
-use api_keys::{create, created, first_steps, list as key_list, networks, note, pause, rename, replace, revoke, usage};
 pub use mails::Mails;
 pub use metrics::write_metrics;
 pub use page::invitation_path::invitation_path;
 
 use docs::Documentation;
-use members::{
-    invitation, invitation_provider, invite, key_age, list as member_list, member, remove,
-    reset_password as member_reset, role, two_step_sign_in, withdraw_invitation,
-};
 use page::base_url::{Authority, BaseUrl};
 use page::error::PageError;
 use page::throttle::Throttle;
@@ -106,163 +97,67 @@ impl Dashboard {
     /// What adds the pages to an application, and answers for every path that nothing is at. The applications of all
     /// workers share what it holds.
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
-        let documentation = Documentation::new(&self.base_url, &self.format);
-        let documentation = Data::new(documentation);
-        let (keys, key_list) = (Data::from(self.keys), Data::from(self.key_list));
-        let (descriptions, activity) = (Data::from(self.key_descriptions), Data::from(self.activity));
-        let (pauses, revocations) = (Data::from(self.key_pauses), Data::from(self.key_revocations));
-        let (networks, key_age) = (Data::from(self.allowed_networks), Data::from(self.key_age));
-        let (members, invitations) = (Data::from(self.members), Data::from(self.invitations));
-        let (accounts, email_changes) = (Data::from(self.accounts), Data::from(self.email_changes));
-        let (resets, factors) = (Data::from(self.password_resets), Data::from(self.second_factors));
-        let (sessions, log) = (Data::from(self.sessions), Data::from(self.log));
-        let (passkeys, signatures) = (Data::from(self.passkeys), Data::from(self.signatures));
-        let site = Data::new(RelyingParty::of(&self.base_url));
-        let (hasher, format) = (Data::from(self.hasher), Data::new(self.format));
-        let (proxies, base_url) = (Data::new(self.proxies), Data::new(BaseUrl(self.base_url)));
-        let (mails, authority) = (Data::new(self.mails), Data::new(Authority(self.authority)));
         let passwords = self.single_sign_on.as_ref().map(|provider| provider.passwords).unwrap_or_default();
-        let (single_sign_on, passwords) = (Data::new(self.single_sign_on), Data::new(passwords));
-        let throttle = Data::new(Throttle::new());
-        // Of the pages alone: the interface beside them has its own.
+        // Of the pages alone: the API beside them has its own.
+        let shared = [
+            shared(Documentation::new(&self.base_url, &self.format)),
+            shared(RelyingParty::of(&self.base_url)),
+            shared(BaseUrl(self.base_url)),
+            shared(Authority(self.authority)),
+            shared(Throttle::new()),
+            shared(passwords),
+            shared(self.single_sign_on),
+            shared(self.mails),
+            shared(self.format),
+            shared(self.proxies),
+            of_port(self.keys),
+            of_port(self.key_list),
+            of_port(self.key_descriptions),
+            of_port(self.key_pauses),
+            of_port(self.key_revocations),
+            of_port(self.allowed_networks),
+            of_port(self.key_age),
+            of_port(self.activity),
+            of_port(self.members),
+            of_port(self.invitations),
+            of_port(self.accounts),
+            of_port(self.email_changes),
+            of_port(self.password_resets),
+            of_port(self.second_factors),
+            of_port(self.passkeys),
+            of_port(self.signatures),
+            of_port(self.sessions),
+            of_port(self.log),
+            of_port(self.hasher),
+        ];
         move |application| {
-            let pages = pages()
-                .app_data(keys.clone())
-                .app_data(key_list.clone())
-                .app_data(descriptions.clone())
-                .app_data(pauses.clone())
-                .app_data(revocations.clone())
-                .app_data(networks.clone())
-                .app_data(key_age.clone())
-                .app_data(activity.clone())
-                .app_data(members.clone())
-                .app_data(invitations.clone())
-                .app_data(accounts.clone())
-                .app_data(email_changes.clone())
-                .app_data(resets.clone())
-                .app_data(factors.clone())
-                .app_data(passkeys.clone())
-                .app_data(signatures.clone())
-                .app_data(site.clone())
-                .app_data(sessions.clone())
-                .app_data(log.clone())
-                .app_data(hasher.clone())
-                .app_data(format.clone())
-                .app_data(proxies.clone())
-                .app_data(base_url.clone())
-                .app_data(single_sign_on.clone())
-                .app_data(passwords.clone())
-                .app_data(throttle.clone())
-                .app_data(mails.clone())
-                .app_data(authority.clone())
-                .app_data(documentation.clone())
-                .wrap(from_fn(guard::guard));
-            application.service(pages);
+            let pages = shared.iter().fold(pages(), |pages, share| share(pages));
+            application.service(pages.wrap(from_fn(guard::guard)));
         }
     }
 }
 
+/// Gives the pages of a worker what all workers share.
+type Share = Arc<dyn Fn(Scope) -> Scope + Send + Sync>;
+
+fn shared<T: Send + Sync + 'static>(value: T) -> Share {
+    of_port(Arc::new(value))
+}
+
+fn of_port<T: ?Sized + Send + Sync + 'static>(port: Arc<T>) -> Share {
+    let data = Data::from(port);
+    Arc::new(move |pages| pages.app_data(data.clone()))
+}
+
 fn pages() -> Scope {
     let form = web::FormConfig::default().limit(FORM_MAX).error_handler(|_, _| PageError::BadForm.into());
-    web::scope("")
+    let folders =
+        [account::routes::routes, api_keys::routes::routes, members::routes::routes, activity::routes, docs::routes];
+    let pages = web::scope("")
         .app_data(form)
-        .route("/", web::get().to(key_list::home))
-        .route("/sign-in", web::get().to(sign_in::page))
-        .route("/sign-in", web::post().to(sign_in::submit))
-        .route("/sign-in/code", web::get().to(sign_in::code_page))
-        .route("/sign-in/code", web::post().to(sign_in::submit_code))
-        .route("/sign-in/code/passkey", web::post().to(sign_in_passkey::submit_as_code))
-        .route("/sign-in/passkey", web::get().to(sign_in_passkey::page))
-        .route("/sign-in/passkey", web::post().to(sign_in_passkey::begin))
-        .route("/sign-in/passkey/use", web::post().to(sign_in_passkey::submit))
-        .route("/sign-in/provider", web::get().to(sign_in_provider::begin))
         .route("/sign-in/provider/return", web::get().to(single_sign_on::come_back))
-        .route("/choose-organisation", web::get().to(choose_organisation::page))
-        .route("/choose-organisation", web::post().to(choose_organisation::choose))
-        .route("/sign-out", web::post().to(sign_in::sign_out))
-        .route("/invitations/{token}", web::get().to(invitation::page))
-        .route("/invitations/{token}", web::post().to(invitation::submit))
-        .route("/invitations/{token}/provider", web::get().to(invitation_provider::begin))
-        .route("/confirm-email/{token}", web::get().to(email::confirm_page))
-        .route("/confirm-email/{token}", web::post().to(email::confirm_new))
-        .route("/forgotten-password", web::get().to(forgotten_password::page))
-        .route("/forgotten-password", web::post().to(forgotten_password::submit))
-        .route("/reset-password/{token}", web::get().to(reset_password::page))
-        .route("/reset-password/{token}", web::post().to(reset_password::submit))
-        .route("/settings", web::get().to(key_list::home))
-        .route("/settings/first-steps", web::post().to(first_steps::hide))
-        .route("/settings/api-keys", web::get().to(key_list::page))
-        .route("/settings/api-keys", web::post().to(create::create))
-        .route("/settings/api-keys/new", web::get().to(create::form))
-        .route("/settings/api-keys/{key}", web::get().to(usage::page))
-        .route("/settings/api-keys/{key}/first-use", web::get().to(created::first_use))
-        .route("/settings/api-keys/{key}/revoke", web::get().to(revoke::confirm))
-        .route("/settings/api-keys/{key}/revoke", web::post().to(revoke::revoke))
-        .route("/settings/api-keys/{key}/networks", web::get().to(networks::page))
-        .route("/settings/api-keys/{key}/networks", web::post().to(networks::save))
-        .route("/settings/api-keys/{key}/pause", web::get().to(pause::confirm))
-        .route("/settings/api-keys/{key}/pause", web::post().to(pause::pause))
-        .route("/settings/api-keys/{key}/resume", web::post().to(pause::resume))
-        .route("/settings/api-keys/{key}/rename", web::get().to(rename::page))
-        .route("/settings/api-keys/{key}/rename", web::post().to(rename::rename))
-        .route("/settings/api-keys/{key}/note", web::get().to(note::page))
-        .route("/settings/api-keys/{key}/note", web::post().to(note::write))
-        .route("/settings/api-keys/{key}/replace", web::get().to(replace::page))
-        .route("/settings/api-keys/{key}/replace", web::post().to(replace::submit))
-        .route("/settings/members", web::get().to(member_list::page))
-        .route("/settings/members", web::post().to(invite::invite))
-        .route("/settings/members/key-age", web::get().to(key_age::page))
-        .route("/settings/members/key-age", web::post().to(key_age::limit))
-        .route("/settings/members/require-two-step-sign-in", web::get().to(two_step_sign_in::confirm_require))
-        .route("/settings/members/require-two-step-sign-in", web::post().to(two_step_sign_in::require))
-        .route(
-            "/settings/members/stop-requiring-two-step-sign-in",
-            web::get().to(two_step_sign_in::confirm_stop_requiring),
-        )
-        .route("/settings/members/stop-requiring-two-step-sign-in", web::post().to(two_step_sign_in::stop_requiring))
-        .route("/settings/members/{member}", web::get().to(member::page))
-        .route("/settings/members/{member}/remove", web::get().to(remove::ask))
-        .route("/settings/members/{member}/remove", web::post().to(remove::remove))
-        .route("/settings/members/{member}/role", web::get().to(role::page))
-        .route("/settings/members/{member}/role", web::post().to(role::change))
-        .route("/settings/members/{member}/reset-password", web::get().to(member_reset::ask))
-        .route("/settings/members/{member}/reset-password", web::post().to(member_reset::create))
-        .route("/settings/members/{member}/reset-second-factor", web::get().to(members::reset_second_factor::ask))
-        .route("/settings/members/{member}/reset-second-factor", web::post().to(members::reset_second_factor::reset))
-        .route("/settings/members/invitations/{invitation}/resend", web::get().to(invite::ask_again))
-        .route("/settings/members/invitations/{invitation}/resend", web::post().to(invite::again))
-        .route("/settings/members/invitations/{invitation}/withdraw", web::get().to(withdraw_invitation::confirm))
-        .route("/settings/members/invitations/{invitation}/withdraw", web::post().to(withdraw_invitation::withdraw))
-        .route("/settings/activity", web::get().to(activity::page))
-        .route("/settings/activity.csv", web::get().to(activity::download))
-        .route("/settings/confirm", web::get().to(confirm::page))
-        .route("/settings/confirm", web::post().to(confirm::submit))
-        .route("/settings/confirm/passkey", web::post().to(confirm::submit_passkey))
-        .route("/settings/confirm/provider", web::get().to(sign_in_provider::begin_confirmation))
-        .route("/settings/account", web::get().to(account_page::page))
-        .route("/settings/account/name", web::get().to(name::page))
-        .route("/settings/account/name", web::post().to(name::change))
-        .route("/settings/account/email", web::get().to(email::page))
-        .route("/settings/account/email", web::post().to(email::change))
-        .route("/settings/account/password", web::get().to(password::page))
-        .route("/settings/account/password", web::post().to(password::change))
-        .route("/settings/account/second-factor", web::get().to(second_factor::page))
-        .route("/settings/account/second-factor", web::post().to(second_factor::turn_on))
-        .route("/settings/account/second-factor/turn-off", web::get().to(second_factor::confirm_turn_off))
-        .route("/settings/account/second-factor/turn-off", web::post().to(second_factor::turn_off))
-        .route("/settings/account/recovery-codes", web::get().to(second_factor::confirm_replace))
-        .route("/settings/account/recovery-codes", web::post().to(second_factor::replace))
-        .route("/settings/account/passkeys/new", web::get().to(passkeys::page))
-        .route("/settings/account/passkeys/new", web::post().to(passkeys::add))
-        .route("/settings/account/passkeys/{passkey}/remove", web::get().to(passkeys::ask_to_remove))
-        .route("/settings/account/passkeys/{passkey}/remove", web::post().to(passkeys::remove))
-        .route("/settings/account/sessions/end-others", web::post().to(sessions::end_others))
-        .route("/settings/account/sessions/{session}/end", web::post().to(sessions::end))
-        .route("/docs", web::get().to(docs::page))
-        .route("/docs.md", web::get().to(docs::markdown))
-        .route("/llms.txt", web::get().to(docs::llms))
-        .route("/assets/{name}", web::get().to(assets::asset))
-        .default_service(web::to(not_found))
+        .route("/assets/{name}", web::get().to(assets::asset));
+    folders.into_iter().fold(pages, |pages, routes| routes(pages)).default_service(web::to(not_found))
 }
 
 /// Answers browsers with a page, and other programs with the API's error.

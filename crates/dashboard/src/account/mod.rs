@@ -12,6 +12,7 @@ pub(crate) mod password;
 pub(crate) mod provider;
 pub(crate) mod qr_code;
 pub(crate) mod reset_password;
+pub(crate) mod routes;
 pub(crate) mod second_factor;
 pub(crate) mod sessions;
 pub(crate) mod sign_in;

@@ -5,5 +5,11 @@ mod entry;
 mod filter;
 mod page;
 
-pub(crate) use csv::download;
-pub(crate) use page::page;
+use actix_web::{Scope, web};
+
+/// Adds the page and its file.
+pub(crate) fn routes(pages: Scope) -> Scope {
+    pages
+        .route("/settings/activity", web::get().to(page::page))
+        .route("/settings/activity.csv", web::get().to(csv::download))
+}

@@ -23,6 +23,7 @@ pub(crate) mod refusals;
 pub(crate) mod rename;
 pub(crate) mod replace;
 pub(crate) mod revoke;
+pub(crate) mod routes;
 pub(crate) mod usage;
 
 /// The key in the path, which the visitor's organisation has and the visitor may change, and the search that led to it.
@@ -52,6 +53,12 @@ impl FromRequest for SeenKey {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (visitor, request) = (Visitor::from_request(request, payload), request.clone());
         Box::pin(async move { OwnKey::asked_for(visitor.await?, &request).await.map(Self) })
+    }
+}
+
+impl AsRef<Visitor> for OwnKey {
+    fn as_ref(&self) -> &Visitor {
+        &self.visitor
     }
 }
 

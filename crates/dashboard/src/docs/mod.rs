@@ -7,9 +7,9 @@ pub(crate) mod samples;
 
 use std::sync::{Arc, OnceLock};
 
-use actix_web::HttpResponse;
 use actix_web::http::header::IfNoneMatch;
-use actix_web::web::{Bytes, Data, Header};
+use actix_web::web::{self, Bytes, Data, Header};
+use actix_web::{HttpResponse, Scope};
 use askama::Template;
 use intake_domain::{Environment, KeyFormat};
 use intake_http::{Document, whole_example_patient};
@@ -82,8 +82,15 @@ struct Bar {
     shell: Shell,
 }
 
-/// `GET /docs`
-pub(crate) async fn page(
+/// Adds the page and its texts.
+pub(crate) fn routes(pages: Scope) -> Scope {
+    pages
+        .route("/docs", web::get().to(page))
+        .route("/docs.md", web::get().to(markdown))
+        .route("/llms.txt", web::get().to(llms))
+}
+
+async fn page(
     documentation: Data<Documentation>,
     onlooker: Option<Onlooker>,
     known: Option<Header<IfNoneMatch>>,
@@ -99,13 +106,13 @@ pub(crate) async fn page(
     }
 }
 
-/// `GET /docs.md`: the text of the page.
-pub(crate) async fn markdown(documentation: Data<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
+/// The text of the page.
+async fn markdown(documentation: Data<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
     documentation.markdown.answer(known.as_deref())
 }
 
-/// `GET /llms.txt`: the same text, where language models look for it.
-pub(crate) async fn llms(documentation: Data<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
+/// The text where language models look for it.
+async fn llms(documentation: Data<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
     documentation.llms.answer(known.as_deref())
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod remove;
 pub(crate) mod reset_password;
 pub(crate) mod reset_second_factor;
 pub(crate) mod role;
+pub(crate) mod routes;
 pub(crate) mod two_step_sign_in;
 pub(crate) mod withdraw_invitation;
 
@@ -61,6 +62,12 @@ impl FromRequest for SeenMember {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (visitor, request) = (Auditor::from_request(request, payload), request.clone());
         Box::pin(async move { OwnMember::asked_for(visitor.await?.0, &request).await.map(Self) })
+    }
+}
+
+impl AsRef<Visitor> for OwnMember {
+    fn as_ref(&self) -> &Visitor {
+        &self.visitor
     }
 }
 
