@@ -14,7 +14,7 @@ use crate::account::ACCOUNT;
 use crate::mails::AccountChange;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::moment::{Moment, exact, relative};
 use crate::page::notice::redirect_with_notice;
 use crate::page::shell::{Shell, render};
@@ -75,8 +75,7 @@ pub(crate) async fn add(
     passkeys: Data<dyn PasskeyStore>,
     site: Data<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    let confirmed = visitor.confirmed()?;
+    let confirmed = visitor.confirmed_by(&form.form_token)?;
     let NewPasskeyForm { name, credential, client_data, authenticator_data, public_key, .. } = form.into_inner();
     let registration =
         PasskeyRegistration::from_base64url([&credential, &client_data, &authenticator_data, &public_key]);
@@ -116,12 +115,10 @@ pub(crate) async fn ask_to_remove(
 }
 
 pub(crate) async fn remove(
-    visitor: Visitor,
+    OwnForm(visitor): OwnForm<Visitor>,
     id: Path<String>,
-    form: Form<FormToken>,
     passkeys: Data<dyn PasskeyStore>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
     let passkey = own_passkey(&visitor, &id, passkeys.as_ref()).await?;
     let confirmed = visitor.confirmed()?;
     match remove_passkey(passkeys.as_ref(), confirmed, &passkey.id, &visitor.audit()).await? {

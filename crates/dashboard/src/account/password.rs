@@ -48,8 +48,7 @@ pub(crate) async fn change(
 ) -> Result<HttpResponse, PageError> {
     let ChangePasswordForm { form_token, new_password } = form.into_inner();
     let new = PresentedPassword::new(new_password);
-    visitor.assert_own_form(&form_token)?;
-    let confirmed = visitor.confirmed()?;
+    let confirmed = visitor.confirmed_by(&form_token)?;
     let page = PasswordPage::new(&visitor);
     let new = match Password::new(new.expose()) {
         Ok(new) => new,

@@ -20,7 +20,7 @@ use crate::account::qr_code::QrImage;
 use crate::mails::AccountChange;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::{Newcomer, Visitor};
@@ -73,8 +73,7 @@ pub(crate) async fn turn_on(
     form: Form<TurnOnForm>,
     factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
-    let confirmed = visitor.confirmed()?;
+    let confirmed = visitor.confirmed_by(&form.form_token)?;
     let Some(secret) = offer_second_factor(factors.as_ref(), &confirmed, edge::random()).await? else {
         return redirect_to_account(SecondFactorError::Unchanged);
     };
@@ -99,11 +98,10 @@ pub(crate) async fn confirm_turn_off(visitor: Visitor) -> Result<HttpResponse, P
 }
 
 pub(crate) async fn turn_off(
-    visitor: Visitor,
-    form: Form<FormToken>,
+    OwnForm(visitor): OwnForm<Visitor>,
     factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
-    let confirmed = visitor.confirmed_by(&form)?;
+    let confirmed = visitor.confirmed()?;
     match turn_off_second_factor(factors.as_ref(), confirmed, &visitor.audit()).await {
         Ok(()) => {
             visitor.mail_change(AccountChange::SecondFactorTurnedOff)?;
@@ -119,11 +117,10 @@ pub(crate) async fn confirm_replace(visitor: Visitor) -> Result<HttpResponse, Pa
 }
 
 pub(crate) async fn replace(
-    visitor: Visitor,
-    form: Form<FormToken>,
+    OwnForm(visitor): OwnForm<Visitor>,
     factors: Data<dyn SecondFactorStore>,
 ) -> Result<HttpResponse, PageError> {
-    let confirmed = visitor.confirmed_by(&form)?;
+    let confirmed = visitor.confirmed()?;
     let codes = new_codes();
     match replace_recovery_codes(factors.as_ref(), confirmed, &codes, &visitor.audit()).await {
         Ok(()) => {

@@ -1,14 +1,14 @@
 //! Settings → Account → Sessions: where the member is signed in, and ending it there.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Data, Path};
 use intake_domain::{EndOutcome, SessionRecord, SessionStore, TokenDigest};
 use intake_edge as edge;
 
 use crate::account::ACCOUNT;
 use crate::account::sign_in::{SIGNED_OUT, signed_out};
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::moment::{Moment, exact, relative};
 use crate::page::notice::redirect_with_notice;
 use crate::page::visitor::Visitor;
@@ -35,12 +35,10 @@ pub(crate) async fn rows(visitor: &Visitor, sessions: &dyn SessionStore) -> Resu
 }
 
 pub(crate) async fn end(
-    visitor: Visitor,
+    OwnForm(visitor): OwnForm<Visitor>,
     session: Path<String>,
-    form: Form<FormToken>,
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
     let token = TokenDigest::from_hexadecimal(&session).ok_or(PageError::NotFound)?;
     match sessions.end_one(&visitor.signed_in.member, &token, &visitor.audit()).await? {
         EndOutcome::Ended if token == visitor.token.digest() => Ok(signed_out(SIGNED_OUT)),
@@ -50,11 +48,9 @@ pub(crate) async fn end(
 }
 
 pub(crate) async fn end_others(
-    visitor: Visitor,
-    form: Form<FormToken>,
+    OwnForm(visitor): OwnForm<Visitor>,
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
     sessions.end_others(&visitor.signed_in.member, &visitor.token.digest(), &visitor.audit()).await?;
     Ok(redirect_with_notice(ACCOUNT, "All your other sessions were ended."))
 }

@@ -84,7 +84,7 @@ pub(crate) async fn create(
     let request = KeyRequest { organisation_id, name, expires_at, allowed_networks, replaces: None, id, secret };
     let made = create_key(keys.as_ref(), &format, request, &audit).await;
     if let Ok(made) = &made {
-        visitor.mail_key(made, KeyChange::Created).await?;
+        visitor.mail_key((made.name.as_str(), made.key.hint()), KeyChange::Created).await?;
     }
     show_made(&visitor, made, id, LIST, None)
 }

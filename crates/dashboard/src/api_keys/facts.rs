@@ -1,5 +1,8 @@
 //! What a page that ends a key shows of it first: how it is used, who made it, and what people wrote down about it.
 
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use askama::Template;
 use intake_domain::{KeyActivity, KeyFormat};
 use intake_edge as edge;
 use time::Duration;
@@ -8,6 +11,7 @@ use crate::api_keys::OwnKey;
 use crate::api_keys::list::KeyRow;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
+use crate::page::shell::{Shell, render};
 
 /// A key used within this time is in use: most integrations send something every working day.
 const IN_USE: Duration = Duration::DAY;
@@ -21,6 +25,36 @@ pub(crate) struct KeyFacts {
     /// Requests of the last days, accepted or refused.
     pub(crate) requests: String,
     pub(crate) is_in_use: bool,
+}
+
+/// The page that asks before a key is paused or revoked.
+#[derive(Template)]
+#[template(path = "api_keys/confirm.html")]
+struct ConfirmPage<'a> {
+    shell: Shell,
+    title: String,
+    facts: KeyFacts,
+    text: &'a str,
+    action: String,
+    button: String,
+    is_danger: bool,
+    back: String,
+}
+
+/// Asks whether to do this to a key, such as "Revoke", with what follows from it.
+pub(crate) async fn ask(own: &OwnKey, what: &str, text: &str) -> Result<HttpResponse, PageError> {
+    let OwnKey { visitor, key, filter } = own;
+    let page = ConfirmPage {
+        shell: Shell::new("keys", visitor),
+        title: format!("{what} “{}”?", key.name),
+        facts: KeyFacts::new(own).await?,
+        text,
+        action: format!("/settings/api-keys/{}/{}{}", key.id, what.to_lowercase(), filter.query()),
+        button: format!("{what} key"),
+        is_danger: true,
+        back: filter.back(key.id),
+    };
+    render(StatusCode::OK, &page)
 }
 
 impl KeyFacts {

@@ -1,14 +1,13 @@
 //! What a new organisation has yet to do, above the list of its keys: it goes when all is done, or when a visitor hides
 //! it in this browser.
 
-use actix_web::web::Form;
 use actix_web::{HttpRequest, HttpResponse};
 use intake_domain::{KeyPage, MemberStore, Role};
 use time::Duration;
 
 use crate::page::cookie;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
 use crate::page::visitor::{Administrator, Visitor};
 
@@ -51,11 +50,7 @@ pub(crate) async fn first_steps(
     Ok(Some(steps).filter(|steps| steps.iter().any(|step| !step.is_done)))
 }
 
-pub(crate) async fn hide(
-    Administrator(visitor): Administrator,
-    form: Form<FormToken>,
-) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
+pub(crate) async fn hide(_: OwnForm<Administrator>) -> Result<HttpResponse, PageError> {
     let mut response = redirect_with_notice("/settings/api-keys", "First steps are hidden in this browser.");
     cookie::add(&mut response, COOKIE, "hidden", HIDDEN_FOR);
     Ok(response)

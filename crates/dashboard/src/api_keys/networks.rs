@@ -7,14 +7,13 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    AllowedNetworks, AllowedNetworksError, AllowedNetworksStore, ChangeKeyOutcome, KeyActivity, MemberStore,
-    RefusalReason,
+    AllowedNetworks, AllowedNetworksError, AllowedNetworksStore, ChangeKeyOutcome, KeyActivity, RefusalReason,
 };
 use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
 use crate::api_keys::rename::{after, kept_as_revoked};
-use crate::mails::{KeyChange, Mails};
+use crate::mails::KeyChange;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 
@@ -82,7 +81,6 @@ pub(crate) async fn save(
     own: OwnKey,
     form: Form<NetworksForm>,
     keys: Data<dyn AllowedNetworksStore>,
-    (members, mails): (Data<dyn MemberStore>, Data<Mails>),
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, filter } = &own;
     visitor.assert_own_form(&form.form_token)?;
@@ -102,8 +100,7 @@ pub(crate) async fn save(
     let organisation = Some(visitor.organisation());
     let outcome = keys.set_allowed_networks(key.id, organisation, &networks, &visitor.audit()).await?;
     if outcome == ChangeKeyOutcome::Changed {
-        let change = KeyChange::NetworksAllowed(&networks);
-        mails.key(members.as_ref(), &visitor.signed_in, (&key.name, &key.hint), change).await;
+        visitor.mail_key((&key.name, &key.hint), KeyChange::NetworksAllowed(&networks)).await?;
     }
     let notice = match networks.are_any() {
         true => format!("“{}” is accepted from any network.", key.name),

@@ -1,89 +1,69 @@
 //! Pausing a key, after a page that shows what depends on it, and resuming it.
 
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
-use askama::Template;
-use intake_domain::{KeyPauseStore, KeyRecord, KeyStatus, ManageKeysError, MemberStore, pause_key, resume_key};
+use actix_web::web::Data;
+use intake_domain::{KeyPauseStore, KeyStatus, ManageKeysError, pause_key, resume_key};
 use intake_edge as edge;
 
 use crate::api_keys::OwnKey;
-use crate::api_keys::facts::KeyFacts;
-use crate::api_keys::filter::Filter;
-use crate::mails::{KeyChange, Mails};
+use crate::api_keys::facts::ask;
+use crate::mails::KeyChange;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
-use crate::page::shell::{Shell, render};
+use crate::page::form_token::OwnForm;
 
-#[derive(Template)]
-#[template(path = "api_keys/pause.html")]
-struct PausePage<'a> {
-    shell: Shell,
-    name: &'a str,
-    action: String,
-    back: String,
-    facts: KeyFacts,
-}
+const CONSEQUENCE: &str = "Requests using this key will be refused immediately, until you resume the key. If the key \
+    expires while it is paused, it can't be resumed.";
+const PAUSED: &str = "is paused. Requests using it are refused until you resume it.";
+const RESUMED: &str = "has been resumed. Requests using it are accepted again.";
+const OVER: &str = "was revoked or has expired, so it can't be paused or resumed.";
 
 pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
-    let OwnKey { visitor, key, filter } = &own;
-    match key.status(edge::now()) {
-        KeyStatus::Paused(_) => return Ok(filter.back_with_notice(key.id, &paused(&key.name))),
-        KeyStatus::Revoked(_) | KeyStatus::Expired(_) => return Ok(is_over(filter, key)),
-        KeyStatus::Active | KeyStatus::ActiveUntil(_) | KeyStatus::Suspended(_) => {}
+    match own.key.status(edge::now()) {
+        KeyStatus::Paused(_) => Ok(back(&own, PAUSED)),
+        KeyStatus::Revoked(_) | KeyStatus::Expired(_) => Ok(back(&own, OVER)),
+        KeyStatus::Active | KeyStatus::ActiveUntil(_) | KeyStatus::Suspended(_) => {
+            ask(&own, "Pause", CONSEQUENCE).await
+        }
     }
-    let page = PausePage {
-        shell: Shell::new("keys", visitor),
-        name: &key.name,
-        action: format!("/settings/api-keys/{}/pause{}", key.id, filter.query()),
-        back: filter.back(key.id),
-        facts: KeyFacts::new(&own).await?,
-    };
-    render(StatusCode::OK, &page)
 }
 
 pub(crate) async fn pause(
-    own: OwnKey,
-    form: Form<FormToken>,
+    OwnForm(own): OwnForm<OwnKey>,
     keys: Data<dyn KeyPauseStore>,
-    (members, mails): (Data<dyn MemberStore>, Data<Mails>),
 ) -> Result<HttpResponse, PageError> {
-    let OwnKey { visitor, key, filter } = &own;
-    visitor.assert_own_form(&form.form_token)?;
-    match pause_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.audit()).await {
-        Err(ManageKeysError::KeyIsOver(_)) => return Ok(is_over(filter, key)),
-        outcome => drop(outcome?),
-    }
-    if key.paused_at.is_none() {
-        mails.key(members.as_ref(), &visitor.signed_in, (&key.name, &key.hint), KeyChange::Paused).await;
-    }
-    Ok(filter.back_with_notice(key.id, &paused(&key.name)))
+    let OwnKey { visitor, key, .. } = &own;
+    let outcome = pause_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.audit()).await;
+    let is_new = key.paused_at.is_none();
+    after(&own, outcome, is_new.then_some(KeyChange::Paused), PAUSED).await
 }
 
 pub(crate) async fn resume(
-    own: OwnKey,
-    form: Form<FormToken>,
+    OwnForm(own): OwnForm<OwnKey>,
     keys: Data<dyn KeyPauseStore>,
-    (members, mails): (Data<dyn MemberStore>, Data<Mails>),
 ) -> Result<HttpResponse, PageError> {
-    let OwnKey { visitor, key, filter } = &own;
-    visitor.assert_own_form(&form.form_token)?;
-    match resume_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.audit()).await {
-        Err(ManageKeysError::KeyIsOver(_)) => return Ok(is_over(filter, key)),
+    let OwnKey { visitor, key, .. } = &own;
+    let outcome = resume_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.audit()).await;
+    let is_new = key.paused_at.is_some();
+    after(&own, outcome, is_new.then_some(KeyChange::Resumed), RESUMED).await
+}
+
+/// Sends a mail about the change, if anything changed, and leads back with a notice.
+async fn after<T>(
+    own: &OwnKey,
+    outcome: Result<T, ManageKeysError>,
+    change: Option<KeyChange<'_>>,
+    notice: &str,
+) -> Result<HttpResponse, PageError> {
+    match outcome {
+        Err(ManageKeysError::KeyIsOver(_)) => return Ok(back(own, OVER)),
         outcome => outcome?,
+    };
+    if let Some(change) = change {
+        own.visitor.mail_key((&own.key.name, &own.key.hint), change).await?;
     }
-    if key.paused_at.is_some() {
-        mails.key(members.as_ref(), &visitor.signed_in, (&key.name, &key.hint), KeyChange::Resumed).await;
-    }
-    let notice = format!("“{}” has been resumed. Requests using it are accepted again.", key.name);
-    Ok(filter.back_with_notice(key.id, &notice))
+    Ok(back(own, notice))
 }
 
-fn paused(name: &str) -> String {
-    format!("“{name}” is paused. Requests using it are refused until you resume it.")
-}
-
-fn is_over(filter: &Filter, key: &KeyRecord) -> HttpResponse {
-    let notice = format!("“{}” was revoked or has expired, so it can't be paused or resumed.", key.name);
-    filter.back_with_notice(key.id, &notice)
+fn back(OwnKey { key, filter, .. }: &OwnKey, notice: &str) -> HttpResponse {
+    filter.back_with_notice(key.id, &format!("“{}” {notice}", key.name))
 }

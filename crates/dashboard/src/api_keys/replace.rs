@@ -104,7 +104,7 @@ pub(crate) async fn submit(
         return Ok(not_replaced(old, filter));
     }
     if let Ok(made) = &made {
-        visitor.mail_key(made, KeyChange::Replaced).await?;
+        visitor.mail_key((made.name.as_str(), made.key.hint()), KeyChange::Replaced).await?;
     }
     let replaced = Replaced { link: format!("/settings/api-keys/{}", old.id), stops };
     show_made(visitor, made, id, &filter.back(old.id), Some(replaced))

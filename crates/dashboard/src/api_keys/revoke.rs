@@ -1,58 +1,36 @@
 //! Revoking a key, after a page that shows what is about to end.
 
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
-use askama::Template;
-use intake_domain::{KeyRevocationStore, MemberStore, revoke_key};
+use actix_web::web::Data;
+use intake_domain::{KeyRevocationStore, revoke_key};
 
 use crate::api_keys::OwnKey;
-use crate::api_keys::facts::KeyFacts;
-use crate::mails::{KeyChange, Mails};
+use crate::api_keys::facts::ask;
+use crate::mails::KeyChange;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
-use crate::page::shell::{Shell, render};
+use crate::page::form_token::OwnForm;
 
-#[derive(Template)]
-#[template(path = "api_keys/revoke.html")]
-struct RevokePage<'a> {
-    shell: Shell,
-    name: &'a str,
-    action: String,
-    back: String,
-    facts: KeyFacts,
-}
+const CONSEQUENCE: &str = "Requests using this key will be refused immediately. This can't be undone.";
 
 pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
-    let OwnKey { visitor, key, filter } = &own;
-    if key.revoked_at.is_some() {
-        return Ok(filter.back_with_notice(key.id, &revoked(&key.name)));
+    if own.key.revoked_at.is_some() {
+        return Ok(revoked(&own));
     }
-    let page = RevokePage {
-        shell: Shell::new("keys", visitor),
-        name: &key.name,
-        action: format!("/settings/api-keys/{}/revoke{}", key.id, filter.query()),
-        back: filter.back(key.id),
-        facts: KeyFacts::new(&own).await?,
-    };
-    render(StatusCode::OK, &page)
+    ask(&own, "Revoke", CONSEQUENCE).await
 }
 
 pub(crate) async fn revoke(
-    OwnKey { visitor, key, filter }: OwnKey,
-    form: Form<FormToken>,
+    OwnForm(own): OwnForm<OwnKey>,
     keys: Data<dyn KeyRevocationStore>,
-    members: Data<dyn MemberStore>,
-    mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
+    let OwnKey { visitor, key, .. } = &own;
     revoke_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.audit()).await?;
     if key.revoked_at.is_none() {
-        mails.key(members.as_ref(), &visitor.signed_in, (&key.name, &key.hint), KeyChange::Revoked).await;
+        visitor.mail_key((&key.name, &key.hint), KeyChange::Revoked).await?;
     }
-    Ok(filter.back_with_notice(key.id, &revoked(&key.name)))
+    Ok(revoked(&own))
 }
 
-fn revoked(name: &str) -> String {
-    format!("“{name}” has been revoked. Requests using it are now refused.")
+fn revoked(OwnKey { key, filter, .. }: &OwnKey) -> HttpResponse {
+    filter.back_with_notice(key.id, &format!("“{}” has been revoked. Requests using it are now refused.", key.name))
 }

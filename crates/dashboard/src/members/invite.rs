@@ -17,7 +17,7 @@ use crate::members::{MEMBERS, open_invitation, path_of_invitation};
 use crate::page::base_url::BaseUrl;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::invitation_path::invitation_path;
 use crate::page::moment::{Moment, exact};
 use crate::page::shell::{Shell, render};
@@ -85,12 +85,10 @@ pub(crate) async fn ask_again(
 }
 
 pub(crate) async fn again(
-    Administrator(visitor): Administrator,
+    OwnForm(Administrator(visitor)): OwnForm<Administrator>,
     invitation: Path<String>,
-    form: Form<FormToken>,
     (invitations, members): (Data<dyn InvitationStore>, Data<dyn MemberStore>),
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
     let OpenInvitation { email, role, .. } = open_invitation(&visitor, &invitation, invitations.as_ref()).await?;
     assert_may_invite(&visitor, role)?;
     let address = email.parse().map_err(|_| PageError::NotFound)?;

@@ -1,7 +1,7 @@
 //! Settings → Members → Remove.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Form};
+use actix_web::web::Data;
 use intake_domain::{MemberStore, RemoveOutcome, remove_member};
 
 use crate::account::sign_in::signed_out;
@@ -9,7 +9,7 @@ use crate::members::list::{LAST_ADMINISTRATOR, refuse};
 use crate::members::{MEMBERS, OwnMember};
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
 use crate::page::shell::Shell;
 
@@ -22,12 +22,11 @@ pub(crate) async fn ask(own: OwnMember, members: Data<dyn MemberStore>) -> Resul
 }
 
 pub(crate) async fn remove(
-    own: OwnMember,
-    form: Form<FormToken>,
+    OwnForm(own): OwnForm<OwnMember>,
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
     let OwnMember { visitor, member, .. } = &own;
-    let confirmed = visitor.confirmed_by(&form)?;
+    let confirmed = visitor.confirmed()?;
     match remove_member(members.as_ref(), confirmed, member.id, &visitor.audit()).await? {
         RemoveOutcome::Removed if own.is_me() => {
             Ok(signed_out(&format!("You are no longer a member of {}.", visitor.signed_in.organisation_name)))

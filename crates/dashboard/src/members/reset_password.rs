@@ -3,7 +3,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Data;
 use askama::Template;
 use intake_domain::{
     EmailAddress, IssuePasswordResetError, LinkDelivery, MemberStore, PasswordResetStore, Token,
@@ -18,7 +18,7 @@ use crate::members::{MEMBERS, OwnMember};
 use crate::page::base_url::BaseUrl;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::moment::{Moment, exact};
 use crate::page::passwords::PasswordsOn;
 use crate::page::shell::{Shell, redirect, render};
@@ -46,13 +46,11 @@ pub(crate) async fn ask(_: PasswordsOn, own: OwnMember) -> Result<HttpResponse, 
 
 pub(crate) async fn create(
     _: PasswordsOn,
-    own: OwnMember,
-    form: Form<FormToken>,
+    OwnForm(own): OwnForm<OwnMember>,
     (members, resets): (Data<dyn MemberStore>, Data<dyn PasswordResetStore>),
     base: Data<BaseUrl>,
     mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
-    own.visitor.assert_own_form(&form.form_token)?;
     if own.is_me() {
         return Ok(redirect("/settings/account/password"));
     }

@@ -2,7 +2,7 @@
 //! account a stranger has got into.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Form};
+use actix_web::web::Data;
 use intake_domain::{
     Account, EmailAddress, MemberStore, Name, ResetSecondFactorError, SecondFactorStore,
     reset_second_factor_of_colleague,
@@ -13,7 +13,7 @@ use crate::members::list::{OPERATORS_ONLY, refuse};
 use crate::members::{MEMBERS, OwnMember};
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
 use crate::page::shell::{Shell, redirect};
 
@@ -31,12 +31,10 @@ pub(crate) async fn ask(own: OwnMember) -> Result<HttpResponse, PageError> {
 }
 
 pub(crate) async fn reset(
-    own: OwnMember,
-    form: Form<FormToken>,
+    OwnForm(own): OwnForm<OwnMember>,
     (members, factors): (Data<dyn MemberStore>, Data<dyn SecondFactorStore>),
     mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
-    own.visitor.assert_own_form(&form.form_token)?;
     if own.is_me() {
         return Ok(redirect(OWN_FACTORS));
     }

@@ -52,8 +52,7 @@ pub(crate) async fn change(
     mails: Data<Mails>,
 ) -> Result<HttpResponse, PageError> {
     let RoleForm { form_token, role } = form.into_inner();
-    visitor.assert_own_form(&form_token)?;
-    let confirmed = visitor.confirmed()?;
+    let confirmed = visitor.confirmed_by(&form_token)?;
     let role: Role = role.parse().map_err(|_| PageError::BadForm)?;
     let changed = change_role(members.as_ref(), confirmed, member.id, role, &visitor.audit()).await?;
     if changed == RoleOutcome::Changed && role == Role::Administrator && member.role != role {

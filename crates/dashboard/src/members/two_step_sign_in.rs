@@ -1,14 +1,14 @@
 //! Settings → Members → Two-step sign-in: whether every member must use it.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Form};
+use actix_web::web::Data;
 use intake_domain::{MemberStore, RequireOutcome, require_second_factor};
 
 use crate::members::MEMBERS;
 use crate::members::list::refuse;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
 use crate::page::shell::Shell;
 use crate::page::visitor::{Administrator, Visitor};
@@ -30,11 +30,10 @@ pub(crate) async fn confirm_require(
 }
 
 pub(crate) async fn require(
-    Administrator(visitor): Administrator,
-    form: Form<FormToken>,
+    OwnForm(Administrator(visitor)): OwnForm<Administrator>,
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
-    decide(&visitor, &form, members.as_ref(), true).await
+    decide(&visitor, members.as_ref(), true).await
 }
 
 pub(crate) async fn confirm_stop_requiring(Administrator(visitor): Administrator) -> Result<HttpResponse, PageError> {
@@ -52,20 +51,14 @@ pub(crate) async fn confirm_stop_requiring(Administrator(visitor): Administrator
 }
 
 pub(crate) async fn stop_requiring(
-    Administrator(visitor): Administrator,
-    form: Form<FormToken>,
+    OwnForm(Administrator(visitor)): OwnForm<Administrator>,
     members: Data<dyn MemberStore>,
 ) -> Result<HttpResponse, PageError> {
-    decide(&visitor, &form, members.as_ref(), false).await
+    decide(&visitor, members.as_ref(), false).await
 }
 
-async fn decide(
-    visitor: &Visitor,
-    form: &FormToken,
-    members: &dyn MemberStore,
-    is_required: bool,
-) -> Result<HttpResponse, PageError> {
-    let confirmed = visitor.confirmed_by(form)?;
+async fn decide(visitor: &Visitor, members: &dyn MemberStore, is_required: bool) -> Result<HttpResponse, PageError> {
+    let confirmed = visitor.confirmed()?;
     match require_second_factor(members, confirmed, is_required, &visitor.audit()).await? {
         RequireOutcome::Decided if is_required => Ok(redirect_with_notice(MEMBERS, REQUIRED)),
         RequireOutcome::Decided => Ok(redirect_with_notice(MEMBERS, OPTIONAL)),

@@ -1,13 +1,13 @@
 //! Withdrawing an invitation that has not been accepted: it went to a mistyped address, or was made by mistake.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Data, Path};
 use intake_domain::{InvitationStore, TokenDigest, WithdrawOutcome};
 
 use crate::members::{MEMBERS, open_invitation, path_of_invitation};
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
+use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
 use crate::page::shell::Shell;
 use crate::page::visitor::Administrator;
@@ -31,12 +31,10 @@ pub(crate) async fn confirm(
 }
 
 pub(crate) async fn withdraw(
-    Administrator(visitor): Administrator,
+    OwnForm(Administrator(visitor)): OwnForm<Administrator>,
     invitation: Path<String>,
-    form: Form<FormToken>,
     invitations: Data<dyn InvitationStore>,
 ) -> Result<HttpResponse, PageError> {
-    visitor.assert_own_form(&form.form_token)?;
     let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
     match invitations.withdraw(visitor.organisation(), &token, &visitor.audit()).await? {
         WithdrawOutcome::Withdrawn => Ok(redirect_with_notice(MEMBERS, "The invitation was revoked.")),

@@ -10,8 +10,8 @@ use actix_web::http::header::USER_AGENT;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
-    Account, AuditContext, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Holder, IssuedKey,
-    MemberStore, OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit,
+    Account, AuditContext, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Holder, MemberStore,
+    OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit,
 };
 use intake_edge as edge;
 use intake_http::TrustedProxies;
@@ -20,7 +20,6 @@ use crate::mails::{AccountChange, KeyChange, Mails};
 use crate::page::destination::Destination;
 use crate::page::draft::Draft;
 use crate::page::error::PageError;
-use crate::page::form_token::FormToken;
 use crate::page::{cookie, draft, notice};
 
 /// A member who is signed in.
@@ -52,9 +51,9 @@ impl Visitor {
         confirmed.ok_or_else(|| PageError::ConfirmFirst(Destination::of_form(&self.request)))
     }
 
-    /// The same for a form that only confirms, if it comes from a page of this very session.
-    pub(crate) fn confirmed_by(&self, form: &FormToken) -> Result<ConfirmedMember<'_>, PageError> {
-        self.assert_own_form(&form.form_token)?;
+    /// The same, for a form that comes from a page of this very session.
+    pub(crate) fn confirmed_by(&self, form_token: &str) -> Result<ConfirmedMember<'_>, PageError> {
+        self.assert_own_form(form_token)?;
         self.confirmed()
     }
 
@@ -91,10 +90,10 @@ impl Visitor {
         Ok(())
     }
 
-    /// Tells the other members by mail of a key that this one has made.
-    pub(crate) async fn mail_key(&self, key: &IssuedKey, change: KeyChange<'_>) -> Result<(), PageError> {
+    /// Tells the other members by mail what this one has done to the key of this name and hint.
+    pub(crate) async fn mail_key(&self, key: (&str, &str), change: KeyChange<'_>) -> Result<(), PageError> {
         let (mails, members) = (self.shared::<Mails>()?, self.shared::<dyn MemberStore>()?);
-        mails.key(members, &self.signed_in, (key.name.as_str(), key.key.hint()), change).await;
+        mails.key(members, &self.signed_in, key, change).await;
         Ok(())
     }
 
