@@ -13,6 +13,8 @@ pub enum Environment {
 }
 
 impl Environment {
+    pub(crate) const ALL: [Self; 2] = [Self::Development, Self::Production];
+
     /// The name used in settings and in the database's stamp.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -22,11 +24,11 @@ impl Environment {
         }
     }
 
-    /// The part of a key that names the environment.
+    /// The part of a key that names the environment, between the prefix and the secret.
     pub(crate) fn key_mark(self) -> &'static str {
         match self {
-            Self::Development => "demo",
-            Self::Production => "live",
+            Self::Development => "_demo_",
+            Self::Production => "_live_",
         }
     }
 

@@ -8,15 +8,17 @@ use time::{Date, Duration, OffsetDateTime};
 use crate::page::day;
 use crate::page::moment::here;
 
-/// The kinds, as they are called in addresses and on the page.
-const KINDS: [(&str, &str, ActionKind); 6] = [
-    ("keys", "API keys", ActionKind::Keys),
-    ("organisation", "Organisation", ActionKind::Organisation),
-    ("members", "Members", ActionKind::Members),
-    ("sign-ins", "Sign-ins", ActionKind::SignIns),
-    ("accounts", "Accounts", ActionKind::Accounts),
-    ("patients", "Patients", ActionKind::Patients),
-];
+/// What a kind is called in addresses and on the page.
+fn words(kind: ActionKind) -> (&'static str, &'static str) {
+    match kind {
+        ActionKind::Keys => ("keys", "API keys"),
+        ActionKind::Organisation => ("organisation", "Organisation"),
+        ActionKind::Members => ("members", "Members"),
+        ActionKind::SignIns => ("sign-ins", "Sign-ins"),
+        ActionKind::Accounts => ("accounts", "Accounts"),
+        ActionKind::Patients => ("patients", "Patients"),
+    }
+}
 
 /// What was asked for. A day counts where the visitor is, as far as the visitor's script says where that is.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -54,7 +56,7 @@ impl Filter {
         }
         let begin = |day: Date| -> OffsetDateTime { day.midnight().assume_offset(here(&self.utc_offset)) };
         Ok(EntryFilter {
-            kind: KINDS.iter().find(|(value, ..)| *value == self.kind).map(|(.., kind)| *kind),
+            kind: ActionKind::ALL.into_iter().find(|kind| words(*kind).0 == self.kind),
             key: self.key()?,
             person: Some(self.person.trim().to_owned()).filter(|person| !person.is_empty()),
             from: first.map(begin),
@@ -75,7 +77,7 @@ impl Filter {
     /// Value, text, and whether it is chosen.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         let chosen = self.kind.clone();
-        let all = [("", "Everything")].into_iter().chain(KINDS.map(|(value, text, _)| (value, text)));
+        let all = [("", "Everything")].into_iter().chain(ActionKind::ALL.map(words));
         all.map(move |(value, text)| (value, text, value == chosen))
     }
 

@@ -1,7 +1,7 @@
 //! How long a key lasts, as chosen in a form: a number of days, up to a day, or without an end. A day counts to its end
 //! where the visitor is, as far as the visitor's script says where that is.
 
-use intake_domain::{KeyAge, KeyRecord};
+use intake_domain::{KeyAge, KeyRecord, days_in_words};
 use serde::Deserialize;
 use time::{Date, Duration, OffsetDateTime, UtcOffset};
 
@@ -107,8 +107,8 @@ impl Expiry {
             (None, _, longest) => longest.map_or(USUAL, |longest| longest.min(USUAL)).to_string(),
         };
         let chosen = if self.lasts.is_empty() { &usual_choice } else { &self.lasts };
-        let same = same.map(|days| ("same".to_owned(), format!("Same as the old key ({})", in_days(days))));
-        let numbers = numbers.into_iter().map(|days| (days.to_string(), format!("After {}", in_days(days))));
+        let same = same.map(|days| ("same".to_owned(), format!("Same as the old key ({})", days_in_words(days))));
+        let numbers = numbers.into_iter().map(|days| (days.to_string(), format!("After {}", days_in_words(days))));
         let never = age.is_none().then_some(("never", "Never"));
         let others = [("date", "On a date")].into_iter().chain(never);
         let others = others.map(|(value, text)| (value.to_owned(), text.to_owned()));
@@ -117,10 +117,6 @@ impl Expiry {
         let limit = age.map(|age| (age, (now + Duration::days(age.days().into())).date()));
         ExpiryFields { choices, date: self.expires.clone(), date_type: day::field_type(&self.expires), limit, error }
     }
-}
-
-fn in_days(days: i64) -> String {
-    if days == 1 { "1 day".to_owned() } else { format!("{days} days") }
 }
 
 #[cfg(test)]

@@ -20,6 +20,10 @@ pub enum ActionKind {
 }
 
 impl ActionKind {
+    /// Every kind, in the order in which people choose one.
+    pub const ALL: [Self; 6] =
+        [Self::Keys, Self::Organisation, Self::Members, Self::SignIns, Self::Accounts, Self::Patients];
+
     /// The actions of this kind.
     pub fn actions(self) -> impl Iterator<Item = Action> {
         Action::ALL.iter().copied().filter(move |action| action.kind() == self)
@@ -107,15 +111,7 @@ mod tests {
 
     #[test]
     fn every_action_is_of_one_kind() {
-        let kinds = [
-            ActionKind::Keys,
-            ActionKind::Organisation,
-            ActionKind::Members,
-            ActionKind::SignIns,
-            ActionKind::Accounts,
-            ActionKind::Patients,
-        ];
-        assert_eq!(kinds.map(|kind| kind.actions().count()).iter().sum::<usize>(), Action::ALL.len());
+        assert_eq!(ActionKind::ALL.map(|kind| kind.actions().count()).iter().sum::<usize>(), Action::ALL.len());
         assert!(ActionKind::Keys.actions().all(|action| action.as_str().starts_with("key_")));
     }
 }

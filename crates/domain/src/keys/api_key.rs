@@ -83,7 +83,7 @@ impl KeyFormat {
     /// The format of keys with that prefix, in that environment.
     #[must_use]
     pub fn new(prefix: &KeyPrefix, environment: Environment) -> Self {
-        let head = |environment: Environment| format!("{}_{}_", prefix.0, environment.key_mark());
+        let head = |environment: Environment| format!("{}{}", prefix.0, environment.key_mark());
         Self { environment, head: head(environment), other_head: head(environment.other()) }
     }
 
@@ -198,10 +198,10 @@ impl fmt::Debug for KeyDigest {
 /// Whether a text contains a whole key, of any prefix and either environment. Such a text is not stored where people
 /// read it.
 pub(crate) fn contains_key(text: &str) -> bool {
-    let marks = [Environment::Development, Environment::Production].map(|of| format!("_{}_", of.key_mark()));
+    let marks = Environment::ALL.map(Environment::key_mark);
     text.match_indices('_').any(|(at, _)| {
         let rest = text.get(at..).unwrap_or_default();
-        let Some(mark) = marks.iter().find(|mark| rest.starts_with(mark.as_str())) else { return false };
+        let Some(mark) = marks.iter().find(|mark| rest.starts_with(**mark)) else { return false };
         let end = at + mark.len() + SECRET_DIGITS + CHECKSUM_DIGITS;
         // Other letters may stand before the prefix.
         let mut candidates = (1..=PREFIX_MAX).filter_map(|length| text.get(at.checked_sub(length)?..end));

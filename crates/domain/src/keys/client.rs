@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::environment::Environment;
+
 /// Enough for the names of most programs, and for one line of a page.
 const PROGRAM_MAX: usize = 80;
-/// What stands before the secret of an API key.
-const KEY_MARKS: [&str; 2] = ["_demo_", "_live_"];
 
 /// The client of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl ClientProgram {
     pub fn name(&self) -> Option<&str> {
         let letters = self.letters.get(..self.length).unwrap_or_default();
         let text = std::str::from_utf8(letters).unwrap_or_default();
-        let end = KEY_MARKS.iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
+        let end = Environment::ALL.iter().filter_map(|of| text.find(of.key_mark())).min().unwrap_or(text.len());
         Some(text.get(..end).unwrap_or_default().trim()).filter(|name| !name.is_empty())
     }
 }

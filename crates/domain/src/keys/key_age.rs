@@ -34,8 +34,14 @@ impl KeyAge {
 
 impl fmt::Display for KeyAge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == 1 { f.write_str("1 day") } else { write!(f, "{} days", self.0) }
+        f.write_str(&days_in_words(self.0.into()))
     }
+}
+
+/// A number of days as people say it, such as "1 day".
+#[must_use]
+pub fn days_in_words(days: i64) -> String {
+    if days == 1 { "1 day".to_owned() } else { format!("{days} days") }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub use check::{Caller, KeyCheck, KeyHolder, KeyRefusal};
 pub use client::{ClientProgram, KeyClient};
 pub use description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};
 pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, ExpiringKeyStore};
-pub use key_age::KeyAge;
+pub use key_age::{KeyAge, days_in_words};
 pub use manage::{
     IssuedKey, KeyRequest, ManageKeysError, allow_networks, clear_sent_in_clear, create_key, list_keys, pause_key,
     resume_key, revoke_key,

@@ -116,19 +116,21 @@ fn page(
     let pattern = format!("%{}%", literal(text));
     let hint: String = text.chars().skip(text.chars().count().saturating_sub(HINT_LENGTH)).collect();
     let since = if let KeyScope::Current(since) = search.scope { since } else { now };
+    let bound = |query: String| {
+        diesel::sql_query(query)
+            .bind::<SqlUuid, _>(organisation)
+            .bind::<Text, _>(&pattern)
+            .bind::<Text, _>(&hint)
+            .bind::<Timestamptz, _>(now)
+            .bind::<Timestamptz, _>(since)
+            .bind::<Nullable<Timestamptz>, _>(search.unused_since)
+    };
     let scope = is_within(search.scope);
     let counts = format!(
         "SELECT count(*) FILTER (WHERE {FITS} AND {scope}) AS found, count(*) FILTER (WHERE {FITS}) AS found_in_any_scope,
             count(*) AS total, count(used.last_used_at) > 0 AS is_any_used {FROM}"
     );
-    let counts: Counts = diesel::sql_query(counts)
-        .bind::<SqlUuid, _>(organisation)
-        .bind::<Text, _>(&pattern)
-        .bind::<Text, _>(&hint)
-        .bind::<Timestamptz, _>(now)
-        .bind::<Timestamptz, _>(since)
-        .bind::<Nullable<Timestamptz>, _>(search.unused_since)
-        .get_result(connection)?;
+    let counts: Counts = bound(counts).get_result(connection)?;
     let mut page = counts.of_page(search.page);
     page.page = page.page.clamp(1, page.pages());
     let ids = format!(
@@ -136,14 +138,7 @@ fn page(
         order(search.order),
         KEYS_PER_PAGE * (page.page - 1),
     );
-    let ids: Vec<Found> = diesel::sql_query(ids)
-        .bind::<SqlUuid, _>(organisation)
-        .bind::<Text, _>(&pattern)
-        .bind::<Text, _>(&hint)
-        .bind::<Timestamptz, _>(now)
-        .bind::<Timestamptz, _>(since)
-        .bind::<Nullable<Timestamptz>, _>(search.unused_since)
-        .load(connection)?;
+    let ids: Vec<Found> = bound(ids).load(connection)?;
     let ids: Vec<Uuid> = ids.into_iter().map(|found| found.id).collect();
     page.keys = some(connection, organisation, &ids)?;
     page.keys.sort_by_key(|key| ids.iter().position(|id| id == key.id.as_uuid()));
