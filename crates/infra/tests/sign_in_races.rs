@@ -11,9 +11,9 @@ use intake_domain::{
     AccountStore, Actor, AuditContext, AuditEntryId, ConfirmOutcome, EmailAddress, Environment, Evidence, FirstStep,
     Guest, HasherError, Holder, InvitationStore, LinkDelivery, Member, MemberId, MemberStore, Name, NewInvitation,
     NewMember, NewMemberLink, NewPasskey, NewSecondFactor, NewSession, Operator, PasskeyStore, PasskeysAtReset,
-    Password, PasswordHash, PasswordHasher, PasswordResetStore, Passwords, PresentedPassword, RequireOutcome, Role,
-    Salt, SecondFactorOutcome, SecondFactorStore, SessionStore, SignIn, SignInError, StoreError, Token, TotpSecret,
-    Visit, Waiter, find_candidate, sign_in,
+    Password, PasswordHash, PasswordHasher, PasswordResetStore, Passwords, PresentedPassword, Requester,
+    RequireOutcome, Role, Salt, SecondFactorOutcome, SecondFactorStore, SessionStore, SignIn, SignInError, StoreError,
+    Token, TotpSecret, Visit, find_candidate, sign_in,
 };
 use intake_infra::{Database, PostgresMembers, PostgresPasskeyStore, PostgresSessionStore};
 use intake_test_support::{Clinic, TestDatabase, random};
@@ -32,13 +32,13 @@ struct Gate(Barrier);
 
 #[async_trait]
 impl PasswordHasher for Gate {
-    async fn hash(&self, _: Waiter, password: &Password, _: Salt) -> Result<PasswordHash, HasherError> {
+    async fn hash(&self, _: Requester, password: &Password, _: Salt) -> Result<PasswordHash, HasherError> {
         Ok(PasswordHash::new(password.expose().to_owned()))
     }
 
     async fn find(
         &self,
-        _: Waiter,
+        _: Requester,
         presented: &PresentedPassword,
         hashes: &[PasswordHash],
     ) -> Result<Option<PasswordHash>, HasherError> {
@@ -78,13 +78,7 @@ impl Setup {
         self.members.invite(&invitation, &audit(Actor::Operator(Operator::default()))).await.unwrap();
         let member = Member { id, organisation_id, name: name.clone(), email, role };
         let new = NewMember { id, name, password: Some(PasswordHash::new(OLD.to_owned())) };
-        let first = NewSession {
-            token: session.digest(),
-            member_id: id,
-            started_at: NOW,
-            browser: None,
-            is_by_provider: false,
-        };
+        let first = session_of(id, &session);
         self.members.join(&token.digest(), &Guest::New(new), &first, &audit(member.actor())).await.unwrap();
         self.confirm(&member, &session).await;
         (member, session)
@@ -154,6 +148,10 @@ fn confirmed(member: &Member, session: &Token) -> AuditContext {
     AuditContext { confirmed_in: Some(session.digest()), ..audit(member.actor()) }
 }
 
+fn session_of(member_id: MemberId, token: &Token) -> NewSession {
+    NewSession { token: token.digest(), member_id, started_at: NOW, browser: None, is_by_provider: false }
+}
+
 fn factor() -> NewSecondFactor {
     NewSecondFactor {
         secret: TotpSecret::new(random()),
@@ -179,50 +177,42 @@ fn assert_interleaved(outcomes: &[Result<SignIn, SignInError>]) {
     assert!(refused > 0 && complete > 0, "{refused} refused, {complete} complete");
 }
 
-#[test]
-fn no_sign_in_with_the_old_password_outlives_its_change() {
-    let setup = Setup::new();
+/// Asserts that no sign-in in flight outlives this change, which ends all sessions of the member, or all but the one in
+/// which it is made.
+fn assert_ends_sign_ins(setup: &Setup, is_session_kept: bool, change: impl AsyncFn(&Member, &Token)) {
     let mut outcomes = Vec::new();
     for round in 0..ROUNDS {
         run(async {
             let (member, session) = setup.member(Role::Administrator).await;
-            let change = async {
-                let audit = confirmed(&member, &session);
-                setup.members.change_password(&member, &new_password(), &audit).await.unwrap();
-            };
-            outcomes.extend(setup.sign_ins_during(round, &member, change).await);
-            assert_eq!((setup.sessions_of(&member), setup.waiting_of(&member)), (1, 0));
+            outcomes.extend(setup.sign_ins_during(round, &member, change(&member, &session)).await);
+            assert_eq!((setup.sessions_of(&member), setup.waiting_of(&member)), (i64::from(is_session_kept), 0));
             let kept = setup.sessions.holder(&session.digest(), Visit::Script, NOW).await.unwrap();
-            assert!(kept.is_some(), "the session in which it was changed");
+            assert_eq!(kept.is_some(), is_session_kept, "the session in which it was made");
         });
     }
     assert_interleaved(&outcomes);
 }
 
 #[test]
+fn no_sign_in_with_the_old_password_outlives_its_change() {
+    let setup = Setup::new();
+    assert_ends_sign_ins(&setup, true, async |member, session| {
+        setup.members.change_password(member, &new_password(), &confirmed(member, session)).await.unwrap();
+    });
+}
+
+#[test]
 fn no_sign_in_with_the_old_password_outlives_a_reset() {
     let setup = Setup::new();
-    let mut outcomes = Vec::new();
-    for round in 0..ROUNDS {
-        run(async {
-            let (member, _) = setup.member(Role::Administrator).await;
-            let token = Token::new(random()).digest();
-            let reset = NewMemberLink { token, expires_at: NOW + time::Duration::HOUR };
-            let operator = audit(Actor::Operator(Operator::default()));
-            setup.members.issue_password_reset(&member, &reset, LinkDelivery::Shown, &operator).await.unwrap();
-            let change = async {
-                let stranger = audit(Actor::Stranger);
-                setup
-                    .members
-                    .reset_password(&token, &member.account(), &new_password(), PasskeysAtReset::Kept, &stranger)
-                    .await
-                    .unwrap();
-            };
-            outcomes.extend(setup.sign_ins_during(round, &member, change).await);
-            assert_eq!((setup.sessions_of(&member), setup.waiting_of(&member)), (0, 0));
-        });
-    }
-    assert_interleaved(&outcomes);
+    assert_ends_sign_ins(&setup, false, async |member, _| {
+        let token = Token::new(random()).digest();
+        let reset = NewMemberLink { token, expires_at: NOW + time::Duration::HOUR };
+        let operator = audit(Actor::Operator(Operator::default()));
+        setup.members.issue_password_reset(member, &reset, LinkDelivery::Shown, &operator).await.unwrap();
+        let (account, new, stranger) = (member.account(), new_password(), audit(Actor::Stranger));
+        let reset = setup.members.reset_password(&token, &account, &new, PasskeysAtReset::Kept, &stranger);
+        reset.await.unwrap();
+    });
 }
 
 #[test]
@@ -268,20 +258,11 @@ fn passkey() -> NewPasskey {
 #[test]
 fn no_sign_in_outlives_the_members_removal() {
     let setup = Setup::new();
-    let mut outcomes = Vec::new();
     let (administrator, session) = run(setup.member(Role::Administrator));
-    for round in 0..ROUNDS {
-        run(async {
-            let (member, _) = setup.member(Role::Administrator).await;
-            let change = async {
-                let audit = confirmed(&administrator, &session);
-                setup.members.remove(member.organisation_id, member.id, &audit).await.unwrap();
-            };
-            outcomes.extend(setup.sign_ins_during(round, &member, change).await);
-            assert_eq!((setup.sessions_of(&member), setup.waiting_of(&member)), (0, 0));
-        });
-    }
-    assert_interleaved(&outcomes);
+    assert_ends_sign_ins(&setup, false, async |member, _| {
+        let audit = confirmed(&administrator, &session);
+        setup.members.remove(member.organisation_id, member.id, &audit).await.unwrap();
+    });
 }
 
 #[test]
@@ -329,7 +310,7 @@ fn a_password_that_was_hashed_with_another_salt_is_refused() {
     });
 }
 
-/// A change that waited in line while the session was ended, say.
+/// A change that waited in the queue while the session was ended, say.
 #[test]
 fn nothing_is_changed_in_a_session_that_has_ended_or_was_not_confirmed() {
     let setup = Setup::new();
@@ -337,13 +318,7 @@ fn nothing_is_changed_in_a_session_that_has_ended_or_was_not_confirmed() {
         let (member, session) = setup.member(Role::Administrator).await;
         let other = setup.member(Role::Administrator).await.0;
         let stolen = Token::new(random());
-        let second = NewSession {
-            token: stolen.digest(),
-            member_id: member.id,
-            started_at: NOW,
-            browser: None,
-            is_by_provider: false,
-        };
+        let second = session_of(member.id, &stolen);
         let old = PasswordHash::new(OLD.to_owned());
         setup.sessions.begin(&second, &FirstStep::Password(old), &audit(member.actor())).await.unwrap();
         setup.confirm(&member, &stolen).await;
@@ -351,13 +326,7 @@ fn nothing_is_changed_in_a_session_that_has_ended_or_was_not_confirmed() {
         setup.members.change_password(&member, &new_password(), &change).await.unwrap();
         // One that has ended, one that was never confirmed, and nobody's.
         let unconfirmed = Token::new(random());
-        let third = NewSession {
-            token: unconfirmed.digest(),
-            member_id: member.id,
-            started_at: NOW,
-            browser: None,
-            is_by_provider: false,
-        };
+        let third = session_of(member.id, &unconfirmed);
         let new = new_password();
         setup.members.change_password(&member, &new, &confirmed(&member, &session)).await.unwrap();
         setup.sessions.begin(&third, &FirstStep::Password(new.clone()), &audit(member.actor())).await.unwrap();

@@ -121,10 +121,10 @@ pub(crate) async fn change(
             render(StatusCode::CONFLICT, &EmailPage { email_error: Some(TAKEN_HERE.to_owned()), ..page })
         }
         Err(ChangeEmailError::WrongPassword) => {
-            let password_error = Some("The password is wrong.");
+            let password_error = Some("Incorrect password.");
             render(StatusCode::UNPROCESSABLE_ENTITY, &EmailPage { password_error, ..page })
         }
-        Err(ChangeEmailError::AccountChanged) => Err(PageError::AlreadyInLine),
+        Err(ChangeEmailError::AccountChanged) => Err(PageError::AlreadyQueued),
         Err(ChangeEmailError::Hasher(error)) => Err(error.into()),
         Err(ChangeEmailError::Store(error)) => Err(error.into()),
     }

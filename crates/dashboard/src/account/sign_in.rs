@@ -28,7 +28,7 @@ use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Person, origin};
 use crate::page::{cookie, notice};
 
-/// Each network of strangers, and each member, can have one attempt in line.
+/// Each network of strangers, and each member, can have one attempt in the queue.
 const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
 
 const SESSION_ENDED: &str = "Your session has expired. Please sign in again.";
@@ -168,7 +168,7 @@ pub(crate) async fn submit(
             no_stranger();
             Ok(code_needed(&next, &token))
         }
-        Err(SignInError::Hasher(HasherError::AlreadyInLine)) => refuse(ALREADY_IN_LINE.to_owned()),
+        Err(SignInError::Hasher(HasherError::AlreadyQueued)) => refuse(ALREADY_IN_LINE.to_owned()),
         Err(SignInError::WrongPair(accounts)) => {
             note_sign_in(SignInOutcome::WrongPair);
             note_failure_later(sessions.into_inner(), accounts, origin);

@@ -131,7 +131,7 @@ pub(crate) async fn submit(
             let alert = Some(ACCOUNT_NAME_TAKEN.to_owned());
             render(StatusCode::CONFLICT, &InvitationPage { alert, ..page })
         }
-        Err(JoinError::AccountChanged) => Err(PageError::AlreadyInLine),
+        Err(JoinError::AccountChanged) => Err(PageError::AlreadyQueued),
         Err(JoinError::NoInvitation) => Err(PageError::NoInvitation),
         Err(JoinError::Hasher(error)) => Err(error.into()),
         Err(JoinError::Store(error)) => Err(error.into()),

@@ -48,7 +48,7 @@ pub(crate) enum PageError {
     /// The organisation has reached its limit of active keys.
     TooManyKeys,
     /// Another password of the same person is being checked.
-    AlreadyInLine,
+    AlreadyQueued,
     /// Members sign in by single sign-on alone.
     PasswordsOff,
     /// Nothing could prove a new address: there are no mails, and the member has no password.
@@ -184,7 +184,7 @@ impl PageError {
                 "Too many keys",
                 "Your organisation has reached its limit of active keys. Revoke one that is no longer used first.",
             ),
-            Self::AlreadyInLine => (
+            Self::AlreadyQueued => (
                 StatusCode::TOO_MANY_REQUESTS,
                 "One moment",
                 "Another password of yours is being checked. Go back, and try again.",
@@ -221,7 +221,7 @@ impl From<StoreError> for PageError {
 impl From<HasherError> for PageError {
     fn from(error: HasherError) -> Self {
         match error {
-            HasherError::AlreadyInLine => Self::AlreadyInLine,
+            HasherError::AlreadyQueued => Self::AlreadyQueued,
             HasherError::Full => Self::Full,
             HasherError::Failed(source) => Self::Unexpected(source),
         }
@@ -260,7 +260,7 @@ impl ResponseError for PageError {
                 return response.insert_header((LOCATION, next.after(CHOOSE))).finish();
             }
             Self::SecondFactorFirst => return response.insert_header((LOCATION, SECOND_FACTOR)).finish(),
-            Self::AlreadyInLine => drop(response.insert_header(("Retry-After", "1"))),
+            Self::AlreadyQueued => drop(response.insert_header(("Retry-After", "1"))),
             Self::Full | Self::Unavailable(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}
         }

@@ -7,7 +7,7 @@ use crate::email_address::EmailAddress;
 use crate::members::account_store::{AccountStore, EmailOutcome, NameOutcome};
 use crate::members::confirmation::{ConfirmedMember, own_hash};
 use crate::members::email_change_store::{EmailChangeStore, RequestEmailOutcome};
-use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
+use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::member::{Account, Member, NewMemberLink};
 use crate::members::member_store::MemberStore;
 use crate::members::password::Password;
@@ -88,7 +88,7 @@ pub async fn change_password(
     audit: &AuditContext,
 ) -> Result<(), ChangePasswordError> {
     let known = members.credentials(&member.member().email, None).await?;
-    let hash = hasher.hash(Waiter::NewPassword, password, salt_of(&known, salt)).await?;
+    let hash = hasher.hash(Requester::NewPassword, password, salt_of(&known, salt)).await?;
     // With one salt, one password has one hash.
     if known.iter().any(|known| known.account.id == member.member().id && known.password.as_ref() == Some(&hash)) {
         return Err(ChangePasswordError::Same);
@@ -171,12 +171,12 @@ pub async fn change_email(
         return Ok(());
     }
     let own = own_hash(members, member.member()).await?;
-    let right = hasher.find(Waiter::NewPassword, password, own.as_slice()).await?;
+    let right = hasher.find(Requester::NewPassword, password, own.as_slice()).await?;
     let (Some(right), Ok(password)) = (right, Password::new(password.expose())) else {
         return Err(ChangeEmailError::WrongPassword);
     };
     let salt = salt_for(members, email, salt).await?;
-    let new = hasher.hash(Waiter::NewPassword, &password, salt).await?;
+    let new = hasher.hash(Requester::NewPassword, &password, salt).await?;
     match accounts.change_email(member.member(), email, &right, &new, &member.confirm(audit)).await? {
         EmailOutcome::Changed => Ok(()),
         EmailOutcome::Taken => Err(ChangeEmailError::Taken),

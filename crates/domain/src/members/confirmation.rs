@@ -1,12 +1,12 @@
-//! A member who is signed in proves once more who they are, before whatever takes a [`ConfirmedMember`]: a browser that
-//! was left signed in is not enough for that. A member with a second factor needs it here, too: a person who learned
-//! the password can neither remove the factor nor add another.
+//! Confirmations: before a change that takes a [`ConfirmedMember`], signed-in members prove once more who they are,
+//! because a browser that was left signed in is not enough. Members with a second factor need it here, too, so that a
+//! person who learned the password can neither remove the factor nor add another.
 
 use time::{Duration, OffsetDateTime};
 
 use crate::audit::action::{Action, Actor, AuditContext, Origin};
 use crate::ids::OrganisationId;
-use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
+use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::member::Member;
 use crate::members::member_store::MemberStore;
 use crate::members::passkey::{Challenge, PasskeyAssertion, RelyingParty, Signatures};
@@ -19,12 +19,12 @@ use crate::sessions::store::{ConfirmOutcome, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
 
-/// How long after the confirmation pages that need one are shown without asking again.
+/// How long after a confirmation the pages that need one are shown without asking again.
 pub const CONFIRMATION_PAGE_LIMIT: Duration = Duration::minutes(10);
 /// How long after the confirmation a change is accepted: longer, so that there is time to fill in a form.
 pub const CONFIRMATION_LIMIT: Duration = Duration::minutes(15);
 
-/// A member who is signed in and has proved again, not long ago, who they are.
+/// A signed-in member with a recent confirmation.
 #[derive(Clone, Debug)]
 pub struct ConfirmedMember<'a> {
     signed_in: &'a SignedIn,
@@ -32,7 +32,7 @@ pub struct ConfirmedMember<'a> {
 }
 
 impl<'a> ConfirmedMember<'a> {
-    /// The member who is signed in by this session. None: they have not confirmed it lately.
+    /// The member of this session. None: the member has no recent confirmation.
     #[must_use]
     pub fn of(signed_in: &'a SignedIn, session: &Token, now: OffsetDateTime) -> Option<Self> {
         signed_in.is_confirmed(CONFIRMATION_LIMIT, now).then(|| Self { signed_in, session: session.digest() })
@@ -93,7 +93,7 @@ pub async fn confirm_by_password(
 ) -> Result<(), ConfirmError> {
     let session = session.digest();
     let hash = own_hash(members, member).await?;
-    let right = hasher.find(Waiter::Confirmation(session), password, hash.as_slice()).await?;
+    let right = hasher.find(Requester::Confirmation(session), password, hash.as_slice()).await?;
     let hash = right.ok_or(ConfirmError::WrongPassword)?;
     let code = match code {
         Some(code) => Some(Proof::of_code(sessions.factors(member.id).await?.secret.as_ref(), code, origin.at)),

@@ -1,5 +1,5 @@
 //! The port to password hashing. Hashing is slow on purpose, so it is not done where requests are served: passwords
-//! wait in a line, one is hashed after the other, and no single client can fill the line for everyone else.
+//! wait in a queue, one is hashed after the other, and no single client can fill the queue for everyone else.
 
 use async_trait::async_trait;
 
@@ -11,13 +11,13 @@ use crate::network::Network;
 use crate::store_error::Source;
 use crate::token::TokenDigest;
 
-/// Whose password waits in line. Each waiter can have one password in line at a time.
+/// The person whose password waits. Each requester can have one password in the queue at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Waiter {
+pub enum Requester {
     /// A member who is signed in by this session and confirms a change. Goes before every sign-in.
     Confirmation(TokenDigest),
-    /// A member who has confirmed a change, and chooses another password. Goes before every sign-in; several may be in
-    /// line.
+    /// A member who has confirmed a change, and chooses another password. Goes before every sign-in; several may
+    /// wait.
     NewPassword,
     /// A member who is signing in from a network they have signed in from before. Goes before strangers.
     Member(MemberId),
@@ -30,11 +30,11 @@ pub enum Waiter {
 /// Why a password was neither hashed nor compared.
 #[derive(Debug, thiserror::Error)]
 pub enum HasherError {
-    /// The same waiter is in line already.
-    #[error("another password of the same waiter is in line")]
-    AlreadyInLine,
-    /// Too many others are in line; trying again later may help.
-    #[error("the line of the password hasher is full")]
+    /// The requester has a password in the queue already.
+    #[error("another password of the requester is in the queue")]
+    AlreadyQueued,
+    /// Too many others wait; trying again later may help.
+    #[error("the queue of the password hasher is full")]
     Full,
     /// Anything else: a defect of the hasher, or of a stored hash.
     #[error("the password hasher failed")]
@@ -46,13 +46,13 @@ pub enum HasherError {
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
     /// Hashes a password with this salt.
-    async fn hash(&self, waiter: Waiter, password: &Password, salt: Salt) -> Result<PasswordHash, HasherError>;
+    async fn hash(&self, requester: Requester, password: &Password, salt: Salt) -> Result<PasswordHash, HasherError>;
 
     /// The first of these hashes whose password the text is. Without a hash, and with several that have one salt, the
     /// answer takes as long as with one.
     async fn find(
         &self,
-        waiter: Waiter,
+        requester: Requester,
         presented: &PresentedPassword,
         hashes: &[PasswordHash],
     ) -> Result<Option<PasswordHash>, HasherError>;

@@ -5,7 +5,7 @@ use time::{Duration, OffsetDateTime};
 use crate::audit::action::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
+use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
     NewInvitation, NewMember, PEOPLE_MAX,
@@ -153,7 +153,7 @@ pub async fn join(
         invitations.invitation(&invitation.digest(), origin.at).await?.ok_or(JoinError::NoInvitation)?;
     let known = members.credentials(&email, None).await?;
     let salt = salt_of(&known, salt);
-    let hash = hasher.hash(Waiter::Guest(invitation.digest()), &chosen, salt).await?;
+    let hash = hasher.hash(Requester::Guest(invitation.digest()), &chosen, salt).await?;
     let (account, guest) = match known.iter().find(|known| known.password.as_ref() == Some(&hash)) {
         Some(own) => (own.account.clone(), Guest::Known(own.account.clone(), FirstStep::Password(hash))),
         None if delivery == LinkDelivery::Mailed && !known.is_empty() => {

@@ -37,7 +37,7 @@ pub use confirmation::{
 pub use email_change_store::{
     EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailChangeStore, RequestEmailOutcome,
 };
-pub use hasher::{HasherError, PasswordHasher, Waiter};
+pub use hasher::{HasherError, PasswordHasher, Requester};
 pub use invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
     NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX, WithdrawOutcome,

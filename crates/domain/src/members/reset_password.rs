@@ -8,7 +8,7 @@ use crate::audit::action::{Actor, AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
 use crate::members::confirmation::ConfirmedMember;
-use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
+use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::member::{Account, LinkDelivery, NewMemberLink};
 use crate::members::member_store::MemberStore;
 use crate::members::password::{Password, PasswordError};
@@ -141,9 +141,9 @@ pub async fn reset_password(
     let password = Password::new(password.expose()).map_err(ResetPasswordError::Invalid)?;
     // A stranger must not make the service hash.
     let open = resets.password_reset(&token.digest(), origin.at).await?.ok_or(ResetPasswordError::NoReset)?;
-    let waiter = Waiter::Guest(token.digest());
+    let requester = Requester::Guest(token.digest());
     let salt = salt_for(members, &open.account.email, salt).await?;
-    let hash = hasher.hash(waiter, &password, salt).await?;
+    let hash = hasher.hash(requester, &password, salt).await?;
     // A person passed the link on: it does not prove who opened it.
     let audit = origin.by(Actor::Stranger);
     match resets.reset_password(&token.digest(), &open.account, &hash, passkeys, &audit).await? {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::audit::action::{Action, Actor, Origin};
 use crate::email_address::EmailAddress;
-use crate::members::hasher::{HasherError, PasswordHasher, Waiter};
+use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::member::Account;
 use crate::members::member_store::{Credentials, MemberStore};
 use crate::members::presented::{PresentedCode, PresentedPassword};
@@ -69,8 +69,8 @@ impl Candidate {
         self.familiar().is_some()
     }
 
-    fn waiter(&self) -> Waiter {
-        self.familiar().map_or(Waiter::Stranger(self.network), |account| Waiter::Member(account.id))
+    fn requester(&self) -> Requester {
+        self.familiar().map_or(Requester::Stranger(self.network), |account| Requester::Member(account.id))
     }
 
     fn familiar(&self) -> Option<&Account> {
@@ -104,10 +104,10 @@ pub async fn sign_in(
     token: &Token,
     origin: Origin,
 ) -> Result<SignIn, SignInError> {
-    let waiter = candidate.waiter();
+    let requester = candidate.requester();
     let Candidate { credentials, .. } = candidate;
     let hashes: Vec<_> = credentials.iter().filter_map(|one| one.password.clone()).collect();
-    let Some(right) = hasher.find(waiter, password, &hashes).await? else {
+    let Some(right) = hasher.find(requester, password, &hashes).await? else {
         return Err(SignInError::WrongPair(credentials.into_iter().map(|one| one.account).collect()));
     };
     let found = credentials.into_iter().find(|one| one.password.as_ref() == Some(&right));

@@ -8,8 +8,8 @@ use intake_domain::{
     IssuePasswordResetError, IssuedPasswordReset, LinkDelivery, MockAccountStore, MockEmailChangeStore,
     MockMemberStore, MockPasswordHasher, MockPasswordResetStore, MockSessionStore, NameError, NameOutcome, OpenReset,
     OrganisationId, PASSWORD_RESET_LIFE, PasskeysAtReset, Password, PasswordError, PasswordHash, PasswordResetOutcome,
-    PresentedCode, PresentedPassword, Proof, RecoveryCode, ResetPasswordError, Salt, SignedIn, Token, TotpSecret,
-    Waiter, change_email, change_name, change_password, confirm_by_password, confirm_email_change,
+    PresentedCode, PresentedPassword, Proof, RecoveryCode, Requester, ResetPasswordError, Salt, SignedIn, Token,
+    TotpSecret, change_email, change_name, change_password, confirm_by_password, confirm_email_change,
     issue_password_reset, request_password_reset, reset_password,
 };
 use time::Duration;
@@ -42,8 +42,8 @@ fn members() -> MockMemberStore {
 
 fn hasher() -> MockPasswordHasher {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_find().returning(|waiter, presented, stored| {
-        assert_eq!((waiter, stored), (Waiter::Confirmation(session().digest()), &[hash()][..]));
+    hasher.expect_find().returning(|requester, presented, stored| {
+        assert_eq!((requester, stored), (Requester::Confirmation(session().digest()), &[hash()][..]));
         Ok((presented.expose() == PASSWORD).then(hash))
     });
     hasher
@@ -122,9 +122,9 @@ fn a_confirmation_is_good_for_a_quarter_of_an_hour() {
 #[test]
 fn a_confirmed_member_changes_the_password_and_the_session_goes_on() {
     let (mut accounts, mut hasher) = (MockAccountStore::new(), MockPasswordHasher::new());
-    hasher.expect_hash().times(1).returning(|waiter, password, salt| {
+    hasher.expect_hash().times(1).returning(|requester, password, salt| {
         let of_the_address = Salt::Of(hash());
-        assert_eq!((waiter, password.expose(), salt), (Waiter::NewPassword, NEW_PASSWORD, of_the_address));
+        assert_eq!((requester, password.expose(), salt), (Requester::NewPassword, NEW_PASSWORD, of_the_address));
         Ok(new_hash())
     });
     accounts.expect_change_password().times(1).returning(|member, password, recorded| {
@@ -280,9 +280,9 @@ fn an_open_link_gives_its_member_another_password() {
             assert_eq!((*token, now), (Token::new([5; 32]).digest(), NOW));
             Ok(Some(OpenReset { account: ada().account(), may_remove_passkeys: true }))
         });
-        hasher.expect_hash().times(1).returning(|waiter, password, salt| {
-            let guest = Waiter::Guest(Token::new([5; 32]).digest());
-            assert_eq!((waiter, password.expose(), salt), (guest, NEW_PASSWORD, Salt::Of(hash())));
+        hasher.expect_hash().times(1).returning(|requester, password, salt| {
+            let guest = Requester::Guest(Token::new([5; 32]).digest());
+            assert_eq!((requester, password.expose(), salt), (guest, NEW_PASSWORD, Salt::Of(hash())));
             Ok(new_hash())
         });
         resets.expect_reset_password().times(1).returning(move |token, account, password, passkeys, recorded| {

@@ -3,8 +3,8 @@
 use intake_domain::{
     Action, Actor, BeginOutcome, Credentials, EmailAddress, FirstStep, Guest, HasherError, Invitation, InviteOutcome,
     JoinError, JoinOutcome, JoinRequest, LinkDelivery, MockInvitationStore, MockMemberStore, MockPasswordHasher,
-    MockSessionStore, NameError, Network, PasswordError, PasswordHash, PresentedPassword, Role, Salt, SignIn,
-    SignInError, Token, Waiter, find_candidate, invite_member, join, note_failed_sign_in, sign_in,
+    MockSessionStore, NameError, Network, PasswordError, PasswordHash, PresentedPassword, Requester, Role, Salt,
+    SignIn, SignInError, Token, find_candidate, invite_member, join, note_failed_sign_in, sign_in,
 };
 use time::macros::datetime;
 
@@ -76,8 +76,8 @@ fn a_guest_becomes_a_member_with_a_session() {
         Ok(JoinOutcome::Joined)
     });
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_hash().times(1).returning(|waiter, password, salt| {
-        assert_eq!(waiter, Waiter::Guest(Token::new([1; 32]).digest()));
+    hasher.expect_hash().times(1).returning(|requester, password, salt| {
+        assert_eq!(requester, Requester::Guest(Token::new([1; 32]).digest()));
         assert_eq!((password.expose(), salt), (PASSWORD, Salt::Random([3; 16])));
         Ok(hash())
     });
@@ -109,8 +109,8 @@ fn a_guest_with_an_account_joins_by_its_password_and_its_second_factor() {
 /// One hash, as for a guest without an account.
 fn hasher_of_adas_salt(hashed: PasswordHash) -> MockPasswordHasher {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_hash().times(1).returning(move |waiter, password, salt| {
-        assert_eq!(waiter, Waiter::Guest(Token::new([1; 32]).digest()));
+    hasher.expect_hash().times(1).returning(move |requester, password, salt| {
+        assert_eq!(requester, Requester::Guest(Token::new([1; 32]).digest()));
         assert_eq!((password.expose(), salt), (PASSWORD, Salt::Of(hash())));
         Ok(hashed.clone())
     });
@@ -274,12 +274,16 @@ fn the_right_pair_is_half_of_it_where_there_is_a_second_factor_and_nothing_after
 #[test]
 fn a_member_at_home_goes_before_all_strangers_and_nobody_else_does() {
     for (email, home, expected) in [
-        (ADA, "203.0.113.77", Waiter::Member(ada().id)),
-        (ADA, "198.51.100.9", Waiter::Stranger(Network::of_neighbours(origin().address))),
-        ("eve@clinic.example", "203.0.113.77", Waiter::Stranger(Network::of_neighbours(origin().address))),
+        (ADA, "203.0.113.77", Requester::Member(ada().id)),
+        (ADA, "198.51.100.9", Requester::Stranger(Network::of_neighbours(origin().address))),
+        ("eve@clinic.example", "203.0.113.77", Requester::Stranger(Network::of_neighbours(origin().address))),
     ] {
         let mut hasher = MockPasswordHasher::new();
-        hasher.expect_find().times(1).withf(move |waiter, _, _| *waiter == expected).returning(|_, _, _| Ok(None));
+        hasher
+            .expect_find()
+            .times(1)
+            .withf(move |requester, _, _| *requester == expected)
+            .returning(|_, _, _| Ok(None));
         let members = members_with_ada(home);
         let wrong = try_to_sign_in(&members, &MockSessionStore::new(), &hasher, email);
         assert!(matches!(wrong, Err(SignInError::WrongPair(_))), "{email}");
@@ -289,10 +293,10 @@ fn a_member_at_home_goes_before_all_strangers_and_nobody_else_does() {
 #[test]
 fn a_second_attempt_while_one_waits_is_refused_and_not_recorded() {
     let mut hasher = MockPasswordHasher::new();
-    hasher.expect_find().returning(|_, _, _| Err(HasherError::AlreadyInLine));
+    hasher.expect_find().returning(|_, _, _| Err(HasherError::AlreadyQueued));
     let members = members_with_ada("203.0.113.9");
     let refused = try_to_sign_in(&members, &MockSessionStore::new(), &hasher, ADA);
-    assert!(matches!(refused, Err(SignInError::Hasher(HasherError::AlreadyInLine))));
+    assert!(matches!(refused, Err(SignInError::Hasher(HasherError::AlreadyQueued))));
 }
 
 #[test]

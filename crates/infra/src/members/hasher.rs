@@ -1,4 +1,4 @@
-//! Argon2id on one thread that steps back for others: a flood of sign-ins waits in line and never slows the API.
+//! Argon2id on one thread that steps back for others: a flood of sign-ins waits in a queue and never slows the API.
 
 use std::sync::Arc;
 use std::thread::Builder;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use argon2::password_hash::{PasswordHasher as _, phc};
 use argon2::{Algorithm, Argon2, Params, PasswordVerifier, Version};
 use async_trait::async_trait;
-use intake_domain::{HasherError, Password, PasswordHash, PasswordHasher, PresentedPassword, Salt, Waiter};
+use intake_domain::{HasherError, Password, PasswordHash, PasswordHasher, PresentedPassword, Requester, Salt};
 use tokio::sync::oneshot;
 
-use crate::members::fair_line::{Entered, FairLine};
+use crate::members::fair_queue::{FairQueue, Pushed};
 use crate::vital_thread::spawn_vital;
 
 /// OWASP's first choice: 19 MiB, two passes, one lane.
@@ -21,21 +21,21 @@ const NICENESS: i32 = 10;
 /// The salt with which a password is hashed when there is no such member: that takes as long as if there was one.
 const NOBODYS_SALT: &[u8] = b"nobody's own salt";
 
-/// One password on its way through the line.
+/// One password in the queue.
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The port [`PasswordHasher`] with Argon2id.
 pub struct Argon2Hasher {
-    line: Arc<FairLine<Job>>,
-    /// How long a password waits in line before its sender is asked to try again.
+    queue: Arc<FairQueue<Job>>,
+    /// How long a password waits before its sender is asked to try again.
     deadline: Duration,
 }
 
 impl Argon2Hasher {
     /// Starts the thread, which ends when this is dropped.
     pub fn start(deadline: Duration) -> std::io::Result<Self> {
-        let line = Arc::new(FairLine::<Job>::new());
-        let taker = Taker(Arc::clone(&line));
+        let queue = Arc::new(FairQueue::<Job>::new());
+        let taker = Taker(Arc::clone(&queue));
         spawn_vital("password-hasher", Builder::new(), move |pulse| {
             // Best effort: without it, hashing takes one core as any other work would.
             let _ = rustix::process::nice(NICENESS);
@@ -45,12 +45,12 @@ impl Argon2Hasher {
                 pulse.rest();
             }
         })?;
-        Ok(Self { line, deadline })
+        Ok(Self { queue, deadline })
     }
 
-    async fn run_in_line<T: Send + 'static>(
+    async fn run_in_turn<T: Send + 'static>(
         &self,
-        waiter: Waiter,
+        requester: Requester,
         work: impl FnOnce() -> Result<T, HasherError> + Send + 'static,
     ) -> Result<T, HasherError> {
         let (answer, answered) = oneshot::channel();
@@ -59,11 +59,11 @@ impl Argon2Hasher {
                 let _ = answer.send(work());
             }
         };
-        match self.line.enter(waiter, Box::new(job)) {
-            Entered::Waits => {}
-            Entered::AlreadyInLine => return Err(HasherError::AlreadyInLine),
-            Entered::Full => return Err(HasherError::Full),
-            Entered::Closed => return Err(HasherError::Failed("the password hasher has ended".into())),
+        match self.queue.push(requester, Box::new(job)) {
+            Pushed::Queued => {}
+            Pushed::AlreadyQueued => return Err(HasherError::AlreadyQueued),
+            Pushed::Full => return Err(HasherError::Full),
+            Pushed::Closed => return Err(HasherError::Failed("the password hasher has ended".into())),
         }
         let done = tokio::time::timeout(self.deadline, answered).await.map_err(|_| HasherError::Full)?;
         done.map_err(|error| HasherError::Failed(error.into()))?
@@ -72,12 +72,12 @@ impl Argon2Hasher {
 
 impl Drop for Argon2Hasher {
     fn drop(&mut self) {
-        self.line.close();
+        self.queue.close();
     }
 }
 
-/// The thread's end of the line. Closes the line when it is dropped, by a panic as well, so that no job waits for ever.
-struct Taker(Arc<FairLine<Job>>);
+/// The thread's end of the queue. Dropping it, even by a panic, closes the queue, so that no job waits for ever.
+struct Taker(Arc<FairQueue<Job>>);
 
 impl Drop for Taker {
     fn drop(&mut self) {
@@ -87,9 +87,9 @@ impl Drop for Taker {
 
 #[async_trait]
 impl PasswordHasher for Argon2Hasher {
-    async fn hash(&self, waiter: Waiter, password: &Password, salt: Salt) -> Result<PasswordHash, HasherError> {
+    async fn hash(&self, requester: Requester, password: &Password, salt: Salt) -> Result<PasswordHash, HasherError> {
         let password = password.clone();
-        let hashed = self.run_in_line(waiter, move || match salt {
+        let hashed = self.run_in_turn(requester, move || match salt {
             Salt::Random(salt) => hash(password.expose(), &salt),
             Salt::Of(other) => hash(password.expose(), &salt_of(&other)?),
         });
@@ -98,12 +98,12 @@ impl PasswordHasher for Argon2Hasher {
 
     async fn find(
         &self,
-        waiter: Waiter,
+        requester: Requester,
         presented: &PresentedPassword,
         hashes: &[PasswordHash],
     ) -> Result<Option<PasswordHash>, HasherError> {
         let (presented, hashes) = (presented.clone(), hashes.to_vec());
-        let found = self.run_in_line(waiter, move || {
+        let found = self.run_in_turn(requester, move || {
             // No password is that long, but the refusal must take just as long as a comparison.
             let text = if presented.is_too_long() { "" } else { presented.expose() };
             let hashed = match hashes.first() {
@@ -154,7 +154,7 @@ mod tests {
     use intake_domain::Network;
 
     const DEADLINE: Duration = Duration::from_secs(60);
-    const WAITER: fn() -> Waiter = || Waiter::Stranger(Network::of_neighbours(None));
+    const REQUESTER: fn() -> Requester = || Requester::Stranger(Network::of_neighbours(None));
 
     fn run<T>(work: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
@@ -167,12 +167,12 @@ mod tests {
         let longest: String = ('\u{1F40E}'..).take(128).collect();
         run(async {
             let salt = Salt::Random([7; 16]);
-            let stored = hasher.hash(WAITER(), &Password::new(&longest).unwrap(), salt).await.unwrap();
+            let stored = hasher.hash(REQUESTER(), &Password::new(&longest).unwrap(), salt).await.unwrap();
             for (typed, is_right) in
                 [(longest.clone(), true), (longest.clone() + "x", false), (longest.clone() + &longest, false)]
             {
                 let presented = PresentedPassword::new(typed);
-                let found = hasher.find(WAITER(), &presented, std::slice::from_ref(&stored)).await.unwrap();
+                let found = hasher.find(REQUESTER(), &presented, std::slice::from_ref(&stored)).await.unwrap();
                 assert_eq!(found.is_some(), is_right);
             }
         });
@@ -183,7 +183,7 @@ mod tests {
         let hasher = Argon2Hasher::start(DEADLINE).unwrap();
         run(async {
             let hash =
-                async |text: &str, salt| hasher.hash(WAITER(), &Password::new(text).unwrap(), salt).await.unwrap();
+                async |text: &str, salt| hasher.hash(REQUESTER(), &Password::new(text).unwrap(), salt).await.unwrap();
             let first = hash("correct horse battery", Salt::Random([7; 16])).await;
             let same_salt = hash("four herons at the jetty", Salt::Of(first.clone())).await;
             let other_salt = hash("another long password", Salt::Random([8; 16])).await;
@@ -196,7 +196,7 @@ mod tests {
                 ("wrong horse battery", None),
             ] {
                 assert_eq!(
-                    hasher.find(WAITER(), &PresentedPassword::new(typed), &all).await.unwrap(),
+                    hasher.find(REQUESTER(), &PresentedPassword::new(typed), &all).await.unwrap(),
                     right,
                     "{typed}"
                 );
@@ -207,13 +207,13 @@ mod tests {
     #[test]
     fn a_hasher_that_has_died_is_a_failure_and_not_a_full_line() {
         let hasher = Argon2Hasher::start(DEADLINE).unwrap();
-        assert_eq!(hasher.line.enter(WAITER(), Box::new(|| panic!("a defect"))), Entered::Waits);
+        assert_eq!(hasher.queue.push(REQUESTER(), Box::new(|| panic!("a defect"))), Pushed::Queued);
         let presented = PresentedPassword::new("any");
         let failed = |answer: Result<_, _>| matches!(answer, Err(HasherError::Failed(_)));
         // A panic takes a moment: its backtrace is printed first.
-        while hasher.line.enter(WAITER(), Box::new(|| ())) != Entered::Closed {
+        while hasher.queue.push(REQUESTER(), Box::new(|| ())) != Pushed::Closed {
             std::thread::sleep(Duration::from_millis(10));
         }
-        run(async { assert!(failed(hasher.find(WAITER(), &presented, &[]).await)) });
+        run(async { assert!(failed(hasher.find(REQUESTER(), &presented, &[]).await)) });
     }
 }

@@ -4,7 +4,7 @@ pub(crate) mod account_store;
 pub(crate) mod address;
 pub(crate) mod confirmation;
 mod email_change_store;
-pub(crate) mod fair_line;
+pub(crate) mod fair_queue;
 pub(crate) mod hasher;
 mod invitation_store;
 pub(crate) mod joining;

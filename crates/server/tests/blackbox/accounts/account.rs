@@ -131,7 +131,7 @@ fn an_email_is_not_changed_to_one_that_is_taken() {
     assert!(refused.text().contains("value=\"Grace@Clinic.example\""), "what was typed is kept");
     for form in ["email=eve%40elsewhere.example", "email=eve%40elsewhere.example&password=wrong+horse+battery"] {
         let wrong = ada.post("/settings/account/email", form);
-        assert!(wrong.status == 422 && wrong.text().contains("The password is wrong."), "{}", wrong.text());
+        assert!(wrong.status == 422 && wrong.text().contains("Incorrect password."), "{}", wrong.text());
     }
     let waiting = (0..10).find_map(|_| Some(change_email(&ada, "grace@clinic.example")).filter(|r| r.status == 429));
     assert!(waiting.unwrap().text().contains("Too many attempts"), "addresses cannot be tried for long");

@@ -1,5 +1,5 @@
 //! Who guesses passwords is slowed down, and keeps nobody else out: neither by many tries, nor by many addresses, nor
-//! by filling the line before the password hasher.
+//! by filling the queue of the password hasher.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -161,7 +161,7 @@ fn strangers_who_fill_the_line_do_not_block_a_familiar_member() {
     app.service = behind_a_trusted_proxy(service(&app.database)).start();
     let client = app.service.plain_client();
     let (let_in, answers) = in_a_flood(&client, 150, network_of_their_own, || let_in(&client, AT_HOME));
-    assert!(answers.contains(&503), "the line was full");
+    assert!(answers.contains(&503), "the queue was full");
     assert_eq!(let_in, 10);
 }
 

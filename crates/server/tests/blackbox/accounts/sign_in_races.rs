@@ -1,4 +1,4 @@
-//! Twelve sign-ins with the old password, in line for the password hasher while an account changes: none of them is
+//! Twelve sign-ins with the old password, in the queue of the password hasher while an account changes: none of them is
 //! signed in afterwards. `INTAKE_ROUNDS=50 cargo test --test blackbox -- accounts::sign_in_races` tries it more often
 //! than usual; infra's test of the same name always tries the order of the statements that often.
 
@@ -9,7 +9,7 @@ use crate::fixtures::{Member, PASSWORD, TestApp, cookie, password_field, post};
 const SIGN_INS: usize = 12;
 const NEW_PASSWORD: &str = "another horse battery staple";
 
-/// Signs in from a network of its own, so that every sign-in has a place in line.
+/// Signs in from a network of its own, so that every sign-in has a place in the queue.
 fn sign_in(client: &Client, number: usize, email: &str) -> Option<String> {
     let address = format!("2001:db8:{number:x}::1");
     let headers = [("X-Forwarded-Proto", "https"), ("X-Forwarded-For", address.as_str())];
@@ -26,7 +26,7 @@ fn statuses_after(app: &TestApp, email: &str, page: &str, change: impl FnOnce())
         let client = &client;
         let under_way: Vec<_> =
             (0..SIGN_INS).map(|number| scope.spawn(move || sign_in(client, number, email))).collect();
-        wait_for("a line", || in_line(app) >= 4 || under_way.iter().all(std::thread::ScopedJoinHandle::is_finished));
+        wait_for("a queue", || queued(app) >= 4 || under_way.iter().all(std::thread::ScopedJoinHandle::is_finished));
         change();
         under_way.into_iter().filter_map(|one| one.join().unwrap()).collect()
     });
@@ -37,7 +37,7 @@ fn statuses_after(app: &TestApp, email: &str, page: &str, change: impl FnOnce())
     cookies.iter().map(open).collect()
 }
 
-fn in_line(app: &TestApp) -> usize {
+fn queued(app: &TestApp) -> usize {
     let metrics = app.service.probe("/metrics").text();
     let length = metrics.lines().find_map(|line| line.strip_prefix("intake_hashing_queue_length "));
     length.unwrap().parse().unwrap()
