@@ -107,7 +107,7 @@ impl KeyRow {
             KeyStatus::Active => ("Active", "active", None),
         };
         let is_over = key.is_over(now);
-        let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "an operator".to_owned());
+        let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "the service operator".to_owned());
         let replacement = match (key.successor, key.replaces) {
             _ if is_over => None,
             (Some(KeySuccessor { is_used: false, .. }), _) => Some("Still works until its replacement is first used"),

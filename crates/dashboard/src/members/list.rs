@@ -129,7 +129,7 @@ impl From<OpenInvitation> for InvitationRow {
             resend: path_of_invitation(&invitation.token, "resend"),
             email: invitation.email,
             role: invitation.role,
-            invited_by: invitation.invited_by.unwrap_or_else(|| "an operator".to_owned()),
+            invited_by: invitation.invited_by.unwrap_or_else(|| "the service operator".to_owned()),
             expires_at: exact(invitation.expires_at),
         }
     }

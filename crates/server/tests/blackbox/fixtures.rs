@@ -278,6 +278,15 @@ pub(crate) fn unconfirm(app: &TestApp) {
     app.database.connect().batch_execute("UPDATE sessions SET confirmed_at = NULL").unwrap();
 }
 
+/// Runs a test in a browser with scripts and in one without, each with a service of its own, which Ada has joined.
+pub(crate) fn in_each_browser(test: impl Fn(&TestApp, &Browser)) {
+    for browser in [Browser::start(), Browser::without_scripts()].iter().flatten() {
+        let app = TestApp::start();
+        app.join(browser, "Ada", "ada@clinic.example");
+        test(&app, browser);
+    }
+}
+
 /// Makes a key, from any page with a link to do so, and stays where it is shown.
 pub(crate) fn create_key(browser: &Browser, name: &str) -> ApiKey {
     browser.press("Create API key");

@@ -24,9 +24,9 @@ fn a_removed_member_does_not_come_back_by_an_invitation_made_before() {
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
     let own = grace.invite("other.address@clinic.example");
     let to_grace = ada.invite("Countess@Clinic.example");
-    let to_somebody_else = ada.invite("mary@clinic.example");
+    let to_another_guest = ada.invite("mary@clinic.example");
     let by_operator = app.invite("eve@clinic.example");
-    for invitation in [&own, &to_grace, &to_somebody_else, &by_operator] {
+    for invitation in [&own, &to_grace, &to_another_guest, &by_operator] {
         assert_eq!(open(&app, invitation), 200);
     }
     let email = format!("email=countess%40clinic.example&{}", password_field(PASSWORD));
@@ -37,7 +37,7 @@ fn a_removed_member_does_not_come_back_by_an_invitation_made_before() {
         assert_eq!(join(&app, invitation, "Grace"), 404);
     }
     assert_eq!(app.database.count("members"), 1);
-    for invitation in [&to_somebody_else, &by_operator] {
+    for invitation in [&to_another_guest, &by_operator] {
         assert_eq!(open(&app, invitation), 200, "{invitation}");
     }
     let again = ada.invite("countess@clinic.example");
@@ -70,7 +70,7 @@ fn open_invitations_are_listed_until_they_are_accepted_or_withdrawn() {
     let page = || ada.get("/settings/members").text();
     let rows = || page().matches("id=\"invitation-").count();
     assert_eq!(rows(), 3);
-    assert!(page().contains(">an operator<"));
+    assert!(page().contains(">the service operator<"));
     assert!(!page().contains(withdrawn.trim_start_matches("/invitations/")), "nobody can open it from the list");
 
     assert_eq!(join(&app, &accepted, "Grace"), 303);

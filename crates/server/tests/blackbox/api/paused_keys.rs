@@ -3,12 +3,12 @@
 use diesel::connection::SimpleConnection;
 use intake_domain::KeyId;
 use intake_edge as edge;
-use intake_test_support::{Browser, create_request, patient, wait_for};
+use intake_test_support::{create_request, patient, wait_for};
 use serde_json::Value;
 use time::Duration;
 
 use crate::assert_unauthorised;
-use crate::fixtures::{TestApp, create_key, service};
+use crate::fixtures::{TestApp, create_key, in_each_browser, service};
 
 fn key_command(app: &TestApp, arguments: &[&str]) -> Result<Value, String> {
     let all = [&["key"], arguments, &["--json"]].concat();
@@ -115,11 +115,8 @@ fn a_paused_key_counts_as_one_that_may_be_active_and_cannot_be_replaced() {
 
 #[test]
 fn a_member_pauses_and_resumes_a_key_on_its_page() {
-    for browser in [Browser::start(), Browser::without_scripts()] {
-        let Some(browser) = browser else { return };
-        let app = TestApp::start();
-        app.join(&browser, "Ada", "ada@clinic.example");
-        let key = create_key(&browser, "Front desk");
+    in_each_browser(|app, browser| {
+        let key = create_key(browser, "Front desk");
         browser.press("Done");
         browser.press("Front desk");
         browser.press("Pause");
@@ -143,7 +140,7 @@ fn a_member_pauses_and_resumes_a_key_on_its_page() {
         browser.press("API keys");
         browser.press("Front desk");
         browser.wait_for("The key was paused");
-    }
+    });
 }
 
 #[test]

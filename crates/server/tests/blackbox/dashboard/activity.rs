@@ -4,7 +4,7 @@
 use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, wait_for};
 
-use crate::fixtures::{Member, TestApp, accept, between, create_key, service};
+use crate::fixtures::{Member, TestApp, accept, between, create_key, in_each_browser, service};
 
 /// What a page shows as done, entry by entry.
 fn shown(page: &str) -> Vec<String> {
@@ -131,13 +131,10 @@ fn the_file_holds_all_that_fits_and_nothing_that_a_spreadsheet_would_run() {
 
 #[test]
 fn a_browser_searches_the_log_and_keeps_what_it_downloads() {
-    for browser in [Browser::start(), Browser::without_scripts()] {
-        let Some(browser) = browser else { return };
-        let app = TestApp::start();
+    in_each_browser(|app, browser| {
         let folder = tempfile::tempdir().unwrap();
         browser.download_into(folder.path());
-        app.join(&browser, "Ada", "ada@clinic.example");
-        add(&app, "2025-03-01", "key_created", "Grace", 60);
+        add(app, "2025-03-01", "key_created", "Grace", 60);
         browser.press("Activity");
         browser.fill("Person", "grace");
         browser.press("Apply");
@@ -156,7 +153,7 @@ fn a_browser_searches_the_log_and_keeps_what_it_downloads() {
         wait_for("the file", || file().is_some());
         wait_for("all of it", || std::fs::read_to_string(file().unwrap()).unwrap().lines().count() == 61);
         assert!(browser.text().contains("Show everything"), "the page is still there");
-    }
+    });
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn the_facts_about_a_key_are_shown_before_it_is_revoked_or_replaced() {
         let expected = [
             "Call Dana &#60;1&#62;",
             &format!("…{hint}"),
-            "by an operator",
+            "by the service operator",
             ">1,317<",
             "This key is in use: the last request came",
         ];

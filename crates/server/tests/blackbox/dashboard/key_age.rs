@@ -1,10 +1,9 @@
 //! An organisation limits the age of its keys: new and replaced keys end in time, and older ones are named.
 
 use diesel::connection::SimpleConnection;
-use intake_test_support::Browser;
 use time::Duration;
 
-use crate::fixtures::{PASSWORD, TestApp, accept, confirm_identity, create_key, service};
+use crate::fixtures::{PASSWORD, TestApp, accept, confirm_identity, create_key, in_each_browser, service};
 
 const PAGE: &str = "/settings/members/key-age";
 const ID: &str = "018f0000-0000-7000-8000-000000000000";
@@ -94,15 +93,12 @@ fn only_administrators_who_confirmed_limit_the_age_by_a_number_of_days() {
 
 #[test]
 fn an_administrator_limits_the_age_with_and_without_scripts() {
-    for browser in [Browser::start(), Browser::without_scripts()] {
-        let Some(browser) = browser else { return };
-        let app = TestApp::start();
-        app.join(&browser, "Ada", "ada@clinic.example");
-        create_key(&browser, "Front desk");
+    in_each_browser(|app, browser| {
+        create_key(browser, "Front desk");
         app.database.connect().batch_execute("UPDATE sessions SET confirmed_at = NULL").unwrap();
         browser.open(&app.url("/settings/members"));
         browser.press("Change maximum key age");
-        confirm_identity(&browser);
+        confirm_identity(browser);
         browser.wait_for("Keys that exist keep their expiry.");
         browser.fill("Days", "30");
         browser.press("Save maximum");
@@ -115,5 +111,5 @@ fn an_administrator_limits_the_age_with_and_without_scripts() {
         browser.press("Create replacement");
         browser.wait_for("won't be shown again");
         assert_eq!(app.database.count("api_keys WHERE expires_at < now() + interval '31 days'"), 1);
-    }
+    });
 }

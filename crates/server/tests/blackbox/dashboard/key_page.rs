@@ -5,9 +5,9 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{ApiKey, KeyId};
-use intake_test_support::{Browser, create_request, patient, wait_for};
+use intake_test_support::{create_request, patient, wait_for};
 
-use crate::fixtures::{Member, TestApp, between, create_key};
+use crate::fixtures::{Member, TestApp, between, create_key, in_each_browser};
 use crate::patient_with;
 
 /// The text of each row of a table on the key's page, as a reader without scripts sees it.
@@ -113,11 +113,8 @@ fn a_flood_of_refusals_leaves_the_last_hundred_and_accepted_requests_leave_none(
 
 #[test]
 fn a_renamed_key_and_its_note_are_in_the_audit_log() {
-    for browser in [Browser::start(), Browser::without_scripts()] {
-        let Some(browser) = browser else { return };
-        let app = TestApp::start();
-        app.join(&browser, "Ada", "ada@clinic.example");
-        let key = create_key(&browser, "Front desk");
+    in_each_browser(|app, browser| {
+        let key = create_key(browser, "Front desk");
         browser.press("Done");
         browser.press("Front desk");
         browser.press("Rename");
@@ -143,7 +140,7 @@ fn a_renamed_key_and_its_note_are_in_the_audit_log() {
         browser.wait_for("renamed the key Front desk → Reception <1>");
         browser.wait_for("changed the note about the key Reception <1>");
         assert_eq!(app.database.count("audit_entries WHERE action = 'key_noted'"), 1, "the same note is no change");
-    }
+    });
 }
 
 /// Everyone who manages keys would read it, and the audit log would keep it for ever.

@@ -4,7 +4,7 @@ use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, wait_for};
 use serde_json::json;
 
-use crate::fixtures::{TestApp, create_key};
+use crate::fixtures::{TestApp, create_key, in_each_browser};
 
 #[test]
 fn a_moment_is_in_the_language_of_the_page_with_its_zone() {
@@ -71,13 +71,10 @@ fn a_moment_without_scripts_is_in_the_language_of_the_page_and_in_utc() {
 
 #[test]
 fn recovery_codes_can_be_downloaded_and_printed_with_and_without_scripts() {
-    for browser in [Browser::start(), Browser::without_scripts()] {
-        let Some(browser) = browser else { return };
-        let app = TestApp::start();
+    in_each_browser(|app, browser| {
         let folder = tempfile::tempdir().unwrap();
         browser.download_into(folder.path());
-        app.join(&browser, "Ada", "ada@clinic.example");
-        app.turn_on_second_factor(&browser, || ());
+        app.turn_on_second_factor(browser, || ());
         let codes = browser.value("Recovery codes");
         assert_eq!(codes.lines().count(), 10);
         browser.press("Download");
@@ -96,7 +93,7 @@ fn recovery_codes_can_be_downloaded_and_printed_with_and_without_scripts() {
              const shown = (one) => one.getClientRects().length > 0;
              return [codes.scrollHeight <= codes.clientHeight + 1, [...document.querySelectorAll('button, .button, nav')].some(shown)]";
         wait_for("all of the codes, and no buttons", || browser.run(printed) == json!([true, false]));
-    }
+    });
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //! invitation has a page of its own, and an address has one open invitation.
 
 use diesel::connection::SimpleConnection;
-use intake_test_support::{Browser, Response, request};
+use intake_test_support::{Response, request};
 
-use crate::fixtures::{Member, PASSWORD, TestApp, accept, between, confirm_identity, cookie};
+use crate::fixtures::{Member, PASSWORD, TestApp, accept, between, confirm_identity, cookie, in_each_browser};
 
 /// The notice of a page, where it has the focus.
 fn notice(page: &str) -> Option<String> {
@@ -78,10 +78,7 @@ fn members_who_remove_themselves_learn_how_to_come_back() {
 
 #[test]
 fn the_notice_is_in_sight_has_the_focus_and_is_shown_once() {
-    for browser in [Browser::start(), Browser::without_scripts()] {
-        let Some(browser) = browser else { return };
-        let app = TestApp::start();
-        app.join(&browser, "Ada", "ada@clinic.example");
+    in_each_browser(|app, browser| {
         for number in 1..=20 {
             drop(app.clinic.key());
             drop(app.invite(&format!("guest{number}@clinic.example")));
@@ -101,7 +98,7 @@ fn the_notice_is_in_sight_has_the_focus_and_is_shown_once() {
         browser.wait_for("Invite a member");
         browser.fill("Email", "grace@clinic.example");
         browser.press("Create invitation link");
-        confirm_identity(&browser);
+        confirm_identity(browser);
         browser.wait_for("Invite a member");
         assert_eq!(browser.value("Email"), "grace@clinic.example", "what was typed outlives the confirmation");
         browser.press("Create invitation link");
@@ -116,7 +113,7 @@ fn the_notice_is_in_sight_has_the_focus_and_is_shown_once() {
         browser.wait_for("This invitation no longer works");
         browser.open(&second);
         browser.wait_for("Join Test Clinic");
-    }
+    });
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Keys that nothing uses any more: found on the list by a number of days, and named as such on their pages.
 
 use diesel::connection::SimpleConnection;
-use intake_test_support::Browser;
 
-use crate::fixtures::TestApp;
+use crate::fixtures::{TestApp, in_each_browser};
 
 /// Keys by name: how many days ago each was made and last used.
 const KEYS: [(&str, i32, Option<i32>); 5] = [
@@ -65,11 +64,8 @@ fn keys_are_found_by_the_days_for_which_they_were_not_used() {
 
 #[test]
 fn a_person_filters_by_days_and_the_page_of_a_key_says_how_long() {
-    for browser in [Browser::start(), Browser::without_scripts()] {
-        let Some(browser) = browser else { return };
-        let app = TestApp::start();
-        app.join(&browser, "Ada", "ada@clinic.example");
-        make_keys(&app);
+    in_each_browser(|app, browser| {
+        make_keys(app);
         browser.open(&app.url("/settings/api-keys?sort=name"));
         browser.fill("Unused for (days)", "90");
         browser.press("Apply");
@@ -80,5 +76,5 @@ fn a_person_filters_by_days_and_the_page_of_a_key_says_how_long() {
         browser.wait_for("Unused for 200 days");
         browser.press("API keys");
         browser.wait_for("Never used in 100 days");
-    }
+    });
 }

@@ -7,7 +7,7 @@ use diesel::connection::SimpleConnection;
 use intake_edge as edge;
 use intake_test_support::{Browser, Response, request};
 
-use crate::fixtures::{Member, PASSWORD, TestApp, confirm_identity, create_key, password_field, post};
+use crate::fixtures::{Member, PASSWORD, TestApp, confirm_identity, create_key, in_each_browser, password_field, post};
 
 const SESSION_ENDED: &str = "Your session has expired.";
 
@@ -111,13 +111,10 @@ fn signing_in_leads_to_no_other_site() {
 
 #[test]
 fn a_result_is_shown_on_the_page_where_the_action_began() {
-    for browser in [Browser::start(), Browser::without_scripts()] {
-        let Some(browser) = browser else { return };
-        let app = TestApp::start();
-        app.join(&browser, "Ada", "ada@clinic.example");
+    in_each_browser(|app, browser| {
         for name in ["Desk one", "Desk two", "Laboratory"] {
             browser.open(&app.url("/settings/api-keys"));
-            create_key(&browser, name);
+            create_key(browser, name);
         }
         let list = app.url("/settings/api-keys?q=desk&show=active&sort=name");
         browser.open(&list);
@@ -150,7 +147,7 @@ fn a_result_is_shown_on_the_page_where_the_action_began() {
         let replace = browser.url().replace('?', "/replace?");
         browser.open(&replace);
         browser.wait_for("“Desk one” is no longer active, so nothing can replace it.");
-    }
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
 
-use crate::fixtures::TestApp;
+use crate::fixtures::{Member, TestApp};
 
 /// Statements that wait for a lock, but for those of which the service has given up the answer: after a second it
 /// sends them again, and on a busy machine that happens before they are counted.
@@ -69,48 +69,38 @@ fn new_keys_are_limited_per_day() {
 
 #[test]
 fn slow_work_for_one_organisation_leaves_connections_for_the_others() {
+    let lock = "LOCK TABLE invitations IN ACCESS EXCLUSIVE MODE";
+    assert_two_wait(lock, |ada, _| {
+        assert_eq!(ada.get("/settings/members").status, 200);
+    });
+}
+
+#[test]
+fn changes_that_wait_for_each_other_leave_connections_for_other_organisations() {
+    let lock = "SELECT FROM members WHERE name = 'Ada' FOR UPDATE";
+    assert_two_wait(lock, |ada, number| {
+        assert_eq!(ada.post("/settings/account/name", &format!("name=Ada+{number}")).status, 303);
+    });
+}
+
+/// Asserts that of eight requests of Ada that wait for a lock, two take a connection, and another organisation's page
+/// is served.
+fn assert_two_wait(lock: &str, ask: impl Fn(&Member, u8) + Copy + Send) {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "20s"));
-    let ada = app.member("ada@clinic.example");
+    let ada = &app.member("ada@clinic.example");
     let elsewhere = app.other_clinic();
     let eve = app.member_of(&elsewhere, "eve@elsewhere.example");
     let mut slow = app.database.connect();
-    slow.batch_execute("BEGIN; LOCK TABLE invitations IN ACCESS EXCLUSIVE MODE").unwrap();
+    slow.batch_execute(&format!("BEGIN; {lock}")).unwrap();
     std::thread::scope(|threads| {
-        let waiting: Vec<_> = (0..8).map(|_| threads.spawn(|| ada.get("/settings/members").status)).collect();
+        for number in 0..8 {
+            threads.spawn(move || ask(ada, number));
+        }
         intake_test_support::wait_for("work that waits", || app.database.count(WAITING) >= 2);
         // Time for more of it to take connections, if it could.
         std::thread::sleep(Duration::from_millis(300));
         assert!(app.database.count(WAITING) <= 2);
         assert_eq!(eve.get("/settings/api-keys").status, 200);
         slow.batch_execute("COMMIT").unwrap();
-        for answer in waiting {
-            assert_eq!(answer.join().unwrap(), 200);
-        }
-    });
-}
-
-#[test]
-fn changes_that_wait_for_each_other_leave_connections_for_other_organisations() {
-    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "20s"));
-    let ada = app.member("ada@clinic.example");
-    let elsewhere = app.other_clinic();
-    let eve = app.member_of(&elsewhere, "eve@elsewhere.example");
-    let mut slow = app.database.connect();
-    slow.batch_execute("BEGIN; SELECT FROM members WHERE name = 'Ada' FOR UPDATE").unwrap();
-    std::thread::scope(|threads| {
-        let waiting: Vec<_> = (0..8)
-            .map(|number| {
-                let ada = &ada;
-                threads.spawn(move || ada.post("/settings/account/name", &format!("name=Ada+{number}")).status)
-            })
-            .collect();
-        intake_test_support::wait_for("work that waits", || app.database.count(WAITING) >= 2);
-        std::thread::sleep(Duration::from_millis(300));
-        assert!(app.database.count(WAITING) <= 2);
-        assert_eq!(eve.get("/settings/api-keys").status, 200);
-        slow.batch_execute("COMMIT").unwrap();
-        for answer in waiting {
-            assert_eq!(answer.join().unwrap(), 303);
-        }
     });
 }
