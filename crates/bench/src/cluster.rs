@@ -10,7 +10,7 @@ use intake_test_support::TestDatabase;
 
 use crate::load::{Listener, Run};
 use crate::median::median;
-use crate::stage::{Ground, Stage};
+use crate::stage::{PostgresServer, Stage};
 
 /// How many organisations send over how many connections: batches of many, of a few, and of one.
 const LOADS: [(usize, usize); 3] = [(1_000, 512), (10, 128), (1, 128)];
@@ -27,14 +27,15 @@ pub(crate) fn measure(
         "| organisations, connections | one PostgreSQL | PostgreSQL µs | p99 ms | cluster | PostgreSQL µs | p99 ms | cluster ÷ one |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|"
     );
-    let ground = Ground::prepare()?;
+    let postgres = PostgresServer::prepare()?;
     for (organisations, connections) in LOADS {
         let name = |kind: &str| format!("{kind}_{organisations}");
-        let mut one = Stage::build_for(organisations, &ground, &name("one"), program, settings)?;
+        let mut one = Stage::build_for(organisations, &postgres, &name("one"), program, settings)?;
         let database = TestDatabase::new();
         let urls = Prepared { owner: database.owner.clone(), service: database.service.clone() };
         let servers = database.citus().processes();
-        let mut cluster = Stage::build_on(urls, servers, organisations, &ground, &name("cluster"), program, settings)?;
+        let mut cluster =
+            Stage::build_on(urls, servers, organisations, &postgres, &name("cluster"), program, settings)?;
         let (mut of_one, mut of_cluster) = (Vec::new(), Vec::new());
         for round in 1..=rounds {
             eprintln!("round {round}: {organisations} organisations, {connections} connections");

@@ -28,7 +28,7 @@ use clap::Parser;
 use crate::load::Listener;
 use crate::median::median;
 use crate::report::{Measured, Report};
-use crate::stage::{Ground, Stage};
+use crate::stage::{PostgresServer, Stage};
 
 /// The embedded PostgreSQL accepts few more clients than this.
 const PGBENCH_CLIENTS_MAX: usize = 190;
@@ -101,7 +101,7 @@ fn main() -> anyhow::Result<()> {
     }
     if arguments.parts {
         let time = Duration::from_secs(arguments.seconds);
-        let table = parts::measure(&Ground::prepare()?, &program, &arguments.settings, time)?;
+        let table = parts::measure(&PostgresServer::prepare()?, &program, &arguments.settings, time)?;
         println!("\n{table}");
         return Ok(fs::write(arguments.output.join("parts.md"), table)?);
     }
@@ -132,35 +132,35 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn measure_crowd(arguments: &Arguments, program: &Path) -> anyhow::Result<String> {
-    let ground = Ground::prepare()?;
+    let postgres = PostgresServer::prepare()?;
     let time = Duration::from_secs(arguments.seconds);
     let mut table = String::from("| What | Measured | Must |\n|---|---:|---:|\n");
     if !arguments.neighbours {
-        let mut fast = Stage::build(&ground, "fast", program, &arguments.settings)?;
+        let mut fast = Stage::build(&postgres, "fast", program, &arguments.settings)?;
         let impatient = [&arguments.settings[..], &["INTAKE_DEADLINE=500ms".to_owned()]].concat();
-        let mut slow = Stage::build(&ground, "slow", program, &impatient)?;
+        let mut slow = Stage::build(&postgres, "slow", program, &impatient)?;
         crowd::measure(&mut fast, &mut slow, arguments.rounds, time, &mut table)?;
     }
     let limited_by = |limit: &str| [&arguments.settings[..], &[format!("INTAKE_RATE_LIMIT={limit}")]].concat();
-    let limited = Stage::build(&ground, "limited", program, &limited_by(USUAL_RATE_LIMIT))?;
-    let unlimited = Stage::build(&ground, "unlimited", program, &limited_by("off"))?;
+    let limited = Stage::build(&postgres, "limited", program, &limited_by(USUAL_RATE_LIMIT))?;
+    let unlimited = Stage::build(&postgres, "unlimited", program, &limited_by("off"))?;
     neighbours::measure(&limited, &unlimited, arguments.rounds, time, &mut table)?;
-    let mut fair = Stage::build(&ground, "fair", program, &arguments.settings)?;
+    let mut fair = Stage::build(&postgres, "fair", program, &arguments.settings)?;
     fairness::measure(&mut fair, arguments.rounds, time, &mut table)?;
     Ok(table)
 }
 
 fn measure_beside(arguments: &Arguments, program: &Path, other: &Path) -> anyhow::Result<String> {
-    let ground = Ground::prepare()?;
-    let mut this = Stage::build(&ground, "this", program, &arguments.settings)?;
-    let mut other = Stage::build_with_own_schema(&ground, "other", other, &arguments.settings)?;
+    let postgres = PostgresServer::prepare()?;
+    let mut this = Stage::build(&postgres, "this", program, &arguments.settings)?;
+    let mut other = Stage::build_with_own_schema(&postgres, "other", other, &arguments.settings)?;
     let connections = if arguments.connections.is_empty() { &beside::CONNECTIONS[..] } else { &arguments.connections };
     beside::measure(&mut this, &mut other, connections, arguments.rounds, Duration::from_secs(arguments.seconds))
 }
 
 fn measure_wal(arguments: &Arguments, program: &Path) -> anyhow::Result<String> {
-    let ground = Ground::prepare()?;
-    let mut stage = Stage::build_for(arguments.organisations, &ground, "wal", program, &arguments.settings)?;
+    let postgres = PostgresServer::prepare()?;
+    let mut stage = Stage::build_for(arguments.organisations, &postgres, "wal", program, &arguments.settings)?;
     let mut tables = String::new();
     wal::measure(&mut stage, arguments.rounds, arguments.rows, Duration::from_secs(arguments.seconds), &mut tables)?;
     Ok(tables)
@@ -169,8 +169,8 @@ fn measure_wal(arguments: &Arguments, program: &Path) -> anyhow::Result<String> 
 fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
     let time = Duration::from_secs(arguments.seconds);
     let connections: &[usize] = if arguments.connections.is_empty() { &CONNECTIONS } else { &arguments.connections };
-    let ground = Ground::prepare()?;
-    let mut stage = Stage::build(&ground, "bench", program, &arguments.settings)?;
+    let postgres = PostgresServer::prepare()?;
+    let mut stage = Stage::build(&postgres, "bench", program, &arguments.settings)?;
     let mut report = Report { start: stage.median_start(5)?, ..Report::default() };
 
     let mut pgbench_runs = vec![Vec::new(); connections.len()];
@@ -211,7 +211,7 @@ fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
     report.commit_latency = median((0..arguments.rounds).map(|_| stage.commit_latency()).collect::<Result<_, _>>()?);
 
     if arguments.rows > 0 {
-        let mut large = Stage::build(&ground, "large", program, &arguments.settings)?;
+        let mut large = Stage::build(&postgres, "large", program, &arguments.settings)?;
         eprintln!("filling a table with {} patients", arguments.rows);
         large.fill_table(arguments.rows)?;
         report.large_table = Some((arguments.rows, large_to_empty(arguments.rounds, &mut stage, &mut large, time)?));

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use intake_test_support::processes;
 
 use crate::load::Listener;
-use crate::stage::{Ground, Stage};
+use crate::stage::{PostgresServer, Stage};
 
 /// Connections of the load whose instructions are counted.
 const CALLGRIND_CONNECTIONS: usize = 64;
@@ -24,17 +24,22 @@ const STARTS: usize = 9;
 const REST: Duration = Duration::from_secs(2);
 
 /// Measures everything, and returns a table.
-pub(crate) fn measure(ground: &Ground, program: &Path, settings: &[String], time: Duration) -> anyhow::Result<String> {
+pub(crate) fn measure(
+    postgres: &PostgresServer,
+    program: &Path,
+    settings: &[String],
+    time: Duration,
+) -> anyhow::Result<String> {
     let mut table = String::from("| What | Measured | At most | How |\n|---|---:|---:|---|\n");
     let mut row = |what: &str, measured: anyhow::Result<String>, most: &str, how: &str| {
         eprintln!("{what}");
         let measured = measured.unwrap_or_else(|why| format!("left out: {why:#}"));
         table.push_str(&format!("| {what} | {measured} | {most} | {how} |\n"));
     };
-    let mut stage = Stage::build(ground, "parts", program, settings)?;
+    let mut stage = Stage::build(postgres, "parts", program, settings)?;
     row(
         "user-mode instructions for a create, 64 connections",
-        instructions(ground, program, settings, time).map(|count| format!("{count:.0}")),
+        instructions(postgres, program, settings, time).map(|count| format!("{count:.0}")),
         "60,000",
         "`valgrind --tool=callgrind`, counted with `callgrind_control --zero` and `--dump` around a load by `wrk`",
     );
@@ -66,9 +71,9 @@ pub(crate) fn measure(ground: &Ground, program: &Path, settings: &[String], time
     Ok(table)
 }
 
-fn instructions(ground: &Ground, program: &Path, settings: &[String], time: Duration) -> anyhow::Result<f64> {
+fn instructions(postgres: &PostgresServer, program: &Path, settings: &[String], time: Duration) -> anyhow::Result<f64> {
     ensure!(is_there("valgrind"), "valgrind is missing (Debian: apt install valgrind)");
-    let folder = ground.folder().join("callgrind");
+    let folder = postgres.folder().join("callgrind");
     fs::create_dir(&folder)?;
     let (script, counts) = (folder.join("intake"), folder.join("counts"));
     let run = format!(
@@ -81,7 +86,7 @@ fn instructions(ground: &Ground, program: &Path, settings: &[String], time: Dura
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
     // No request may give up because the tool makes it slow.
     let settings = [settings, &["INTAKE_DEADLINE=60s".to_owned()]].concat();
-    let stage = Stage::build(ground, "instructions", &script, &settings)?;
+    let stage = Stage::build(postgres, "instructions", &script, &settings)?;
     stage.load_slowly(CALLGRIND_CONNECTIONS, time)?;
     control(&stage, "--zero")?;
     let creates = stage.load_slowly(CALLGRIND_CONNECTIONS, time)?;

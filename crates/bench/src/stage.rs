@@ -44,22 +44,22 @@ const TLS_CONNECTIONS: u32 = 1_000;
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// A private PostgreSQL with full durability.
-pub(crate) struct Ground {
+pub(crate) struct PostgresServer {
     // Ends before its folder.
-    postgres: EmbeddedPostgres,
+    embedded: EmbeddedPostgres,
     folder: TempDir,
 }
 
-impl Ground {
+impl PostgresServer {
     pub(crate) fn prepare() -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("intake-bench-").tempdir()?;
-        let postgres = EmbeddedPostgres::start(&Settings {
+        let embedded = EmbeddedPostgres::start(&Settings {
             folder: folder.path().join("postgres"),
             durability: Durability::Full,
             programs: None,
             user: std::process::id(),
         })?;
-        Ok(Self { postgres, folder })
+        Ok(Self { embedded, folder })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -85,7 +85,7 @@ impl Ground {
 
 /// A database of it, and the service in front.
 pub(crate) struct Stage<'a> {
-    ground: &'a Ground,
+    postgres: &'a PostgresServer,
     service: Service,
     builder: Box<dyn Fn() -> ServiceBuilder>,
     urls: Prepared,
@@ -100,23 +100,23 @@ pub(crate) struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub(crate) fn build(
-        ground: &'a Ground,
+        postgres: &'a PostgresServer,
         database: &str,
         program: &Path,
         settings: &[String],
     ) -> anyhow::Result<Self> {
-        Self::build_for(ORGANISATIONS, ground, database, program, settings)
+        Self::build_for(ORGANISATIONS, postgres, database, program, settings)
     }
 
     pub(crate) fn build_for(
         organisations: usize,
-        ground: &'a Ground,
+        postgres: &'a PostgresServer,
         database: &str,
         program: &Path,
         settings: &[String],
     ) -> anyhow::Result<Self> {
-        let urls = prepare(&ground.postgres, database)?;
-        Self::build_on(urls, vec![ground.server()?], organisations, ground, database, program, settings)
+        let urls = prepare(&postgres.embedded, database)?;
+        Self::build_on(urls, vec![postgres.server()?], organisations, postgres, database, program, settings)
     }
 
     /// In front of a register elsewhere, whose servers run on this machine.
@@ -124,25 +124,25 @@ impl<'a> Stage<'a> {
         urls: Prepared,
         servers: Vec<u32>,
         organisations: usize,
-        ground: &'a Ground,
+        postgres: &'a PostgresServer,
         name: &str,
         program: &Path,
         settings: &[String],
     ) -> anyhow::Result<Self> {
         let clinics = Clinics::open(organisations, &urls);
-        Self::build_for_clinics(urls, servers, clinics, ground, name, program, settings)
+        Self::build_for_clinics(urls, servers, clinics, postgres, name, program, settings)
     }
 
     fn build_for_clinics(
         urls: Prepared,
         servers: Vec<u32>,
         Clinics { organisations, keys }: Clinics,
-        ground: &'a Ground,
+        postgres: &'a PostgresServer,
         name: &str,
         program: &Path,
         settings: &[String],
     ) -> anyhow::Result<Self> {
-        let folder = ground.folder.path().join(name);
+        let folder = postgres.folder.path().join(name);
         fs::create_dir(&folder)?;
         let requests = folder.join("requests.tsv");
         fs::write(&requests, requests::lines(&keys))?;
@@ -166,7 +166,7 @@ impl<'a> Stage<'a> {
         };
         let service = builder().start();
         let organisations = organisations.join(", ");
-        Ok(Self { ground, service, builder: Box::new(builder), urls, keys, requests, folder, organisations, servers })
+        Ok(Self { postgres, service, builder: Box::new(builder), urls, keys, requests, folder, organisations, servers })
     }
 
     /// The time from the start of the program to the first probe that finds it ready.
@@ -186,7 +186,7 @@ impl<'a> Stage<'a> {
     /// pgbench on this database.
     pub(crate) fn pgbench(&self) -> anyhow::Result<Pgbench<'_>> {
         self.settle()?;
-        let (program, connection) = (self.ground.program("pgbench")?, self.urls.owner.expose());
+        let (program, connection) = (self.postgres.program("pgbench")?, self.urls.owner.expose());
         Ok(Pgbench { program, connection, folder: &self.folder, organisations: ORGANISATIONS })
     }
 

@@ -8,12 +8,12 @@ use diesel::prelude::*;
 use intake_infra::{Prepared, SERVICE_ROLE};
 
 use super::clinics::Clinics;
-use super::{Ground, ORGANISATIONS, Stage};
+use super::{ORGANISATIONS, PostgresServer, Stage};
 
-impl Ground {
+impl PostgresServer {
     /// An empty database, and the role that a service connects as.
     fn make_database(&self, name: &str) -> anyhow::Result<Prepared> {
-        let mut connection = PgConnection::establish(self.postgres.owner_url("postgres").expose())?;
+        let mut connection = PgConnection::establish(self.embedded.owner_url("postgres").expose())?;
         connection.batch_execute(&format!(
             "DO $$ BEGIN
                 IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{SERVICE_ROLE}') THEN
@@ -22,21 +22,25 @@ impl Ground {
             END $$"
         ))?;
         connection.batch_execute(&format!("CREATE DATABASE {name}"))?;
-        Ok(Prepared { owner: self.postgres.owner_url(name), service: self.postgres.url(SERVICE_ROLE, name) })
+        Ok(Prepared { owner: self.embedded.owner_url(name), service: self.embedded.url(SERVICE_ROLE, name) })
     }
 }
 
 impl<'a> Stage<'a> {
     /// In front of a database that the program makes itself.
     pub(crate) fn build_with_own_schema(
-        ground: &'a Ground,
+        postgres: &'a PostgresServer,
         database: &str,
         program: &Path,
         settings: &[String],
     ) -> anyhow::Result<Self> {
-        let urls = ground.make_database(database)?;
-        let clinics =
-            Clinics::of_program(ORGANISATIONS, program, &ground.folder().join(format!("{database}-commands")), &urls)?;
-        Self::build_for_clinics(urls, vec![ground.server()?], clinics, ground, database, program, settings)
+        let urls = postgres.make_database(database)?;
+        let clinics = Clinics::of_program(
+            ORGANISATIONS,
+            program,
+            &postgres.folder().join(format!("{database}-commands")),
+            &urls,
+        )?;
+        Self::build_for_clinics(urls, vec![postgres.server()?], clinics, postgres, database, program, settings)
     }
 }

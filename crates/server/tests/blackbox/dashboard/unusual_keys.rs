@@ -17,12 +17,12 @@ const WEEKDAYS: &str = "(n - last) % 7 < 5";
 const MONTHLY: &str = "(n - last) % 3 = 0";
 
 /// An organisation with an administrator, on a service without mails until a look.
-struct Ground {
+struct Setup {
     app: TestApp,
     ada: Member,
 }
 
-impl Ground {
+impl Setup {
     fn new() -> Self {
         let app = TestApp::start();
         let ada = app.member("ada@clinic.example");
@@ -111,29 +111,29 @@ const REFUSED: &str = "refused more often than usual";
 #[test]
 fn busy_keys_that_fell_silent_are_one_mail_and_all_others_none() {
     let Some(server) = MailServer::start() else { return };
-    let mut ground = Ground::new();
-    let daily = ground.busy_key("Daily", DAILY, 49);
-    ground.busy_key("Weekdays over", WEEKDAYS, 4 * 24 + 1);
-    ground.busy_key("Monday morning", WEEKDAYS, 3 * 24 + 3);
-    ground.busy_key("In use", DAILY, 30);
-    let by_hand = ground.busy_key("By hand", DAILY, 49);
-    ground.uses(&by_hand, DAILY, 49, 3);
-    let seldom = ground.busy_key("Seldom", MONTHLY, 10 * 24);
-    ground.uses(&seldom, MONTHLY, 10 * 24, 20);
+    let mut setup = Setup::new();
+    let daily = setup.busy_key("Daily", DAILY, 49);
+    setup.busy_key("Weekdays over", WEEKDAYS, 4 * 24 + 1);
+    setup.busy_key("Monday morning", WEEKDAYS, 3 * 24 + 3);
+    setup.busy_key("In use", DAILY, 30);
+    let by_hand = setup.busy_key("By hand", DAILY, 49);
+    setup.uses(&by_hand, DAILY, 49, 3);
+    let seldom = setup.busy_key("Seldom", MONTHLY, 10 * 24);
+    setup.uses(&seldom, MONTHLY, 10 * 24, 20);
     for (name, sql) in [
         ("Paused", "UPDATE api_keys SET paused_at = now()"),
         ("Revoked", "UPDATE api_keys SET revoked_at = now()"),
         ("Expired", "UPDATE api_keys SET expires_at = now()"),
         ("Resumed", "UPDATE key_uses AS key SET resumed_at = now()"),
     ] {
-        let id = ground.busy_key(name, DAILY, 49);
+        let id = setup.busy_key(name, DAILY, 49);
         let column = if name == "Resumed" { "key_id" } else { "id" };
-        ground.sql(&format!("{sql} WHERE {column} = '{id}'"));
+        setup.sql(&format!("{sql} WHERE {column} = '{id}'"));
     }
-    let old = ground.busy_key("Replaced", DAILY, 49);
-    let new = ground.key("Replacement");
-    ground.sql(&format!("UPDATE api_keys SET replaces = '{old}' WHERE id = '{new}'"));
-    ground.look(&server);
+    let old = setup.busy_key("Replaced", DAILY, 49);
+    let new = setup.key("Replacement");
+    setup.sql(&format!("UPDATE api_keys SET replaces = '{old}' WHERE id = '{new}'"));
+    setup.look(&server);
     let found = mails(&server, SILENT);
     assert_eq!(found.len(), 1, "{:?}", server.mails());
     let mail = &found[0];
@@ -142,32 +142,32 @@ fn busy_keys_that_fell_silent_are_one_mail_and_all_others_none() {
     assert!(mail.contains("“Daily” (…") && mail.contains(&format!("/settings/api-keys/{daily}\n")), "{mail}");
     assert!(mail.contains("“Weekdays over” (…") && mail.contains(" of 28 days, at most 3 days apart."), "{mail}");
     assert_eq!(mail.matches("/settings/api-keys/").count(), 2, "{mail}");
-    let page = ground.ada.get(&format!("/settings/api-keys/{daily}")).text();
+    let page = setup.ada.get(&format!("/settings/api-keys/{daily}")).text();
     assert!(page.contains("Unused for 2 days, longer than usual"), "{page}");
-    assert!(ground.ada.get("/settings/api-keys").text().contains("Unused for 2 days, longer than usual"));
+    assert!(setup.ada.get("/settings/api-keys").text().contains("Unused for 2 days, longer than usual"));
 }
 
 #[test]
 fn a_silence_is_one_mail_however_many_services_look_and_the_next_silence_another() {
     let Some(server) = MailServer::start() else { return };
-    let mut ground = Ground::new();
-    let id = ground.busy_key("Front desk", DAILY, 49);
-    ground.look_after(&server.url(), 1, 2);
+    let mut setup = Setup::new();
+    let id = setup.busy_key("Front desk", DAILY, 49);
+    setup.look_after(&server.url(), 1, 2);
     assert_eq!(mails(&server, "API key “Front desk” has fallen silent").len(), 1, "{:?}", server.mails());
-    ground.look(&server);
+    setup.look(&server);
     assert_eq!(mails(&server, SILENT).len(), 1, "not again");
     // Another key of the organisation has to wait for a day since the last mail.
-    let back = ground.busy_key("Back office", DAILY, 49);
-    ground.look(&server);
+    let back = setup.busy_key("Back office", DAILY, 49);
+    setup.look(&server);
     assert_eq!(mails(&server, SILENT).len(), 1, "one mail a day");
-    ground.sql("UPDATE key_uses SET silence_announced_at = silence_announced_at - interval '25 hours'");
-    ground.look(&server);
+    setup.sql("UPDATE key_uses SET silence_announced_at = silence_announced_at - interval '25 hours'");
+    setup.look(&server);
     assert_eq!(mails(&server, "API key “Back office” has fallen silent").len(), 1, "{:?}", server.mails());
     // Used again, and silent again.
-    ground.uses(&back, DAILY, 1, 20);
-    ground.sql("UPDATE key_uses SET silence_announced_at = now() - interval '9 days'");
-    ground.uses(&id, DAILY, 60, 20);
-    ground.look(&server);
+    setup.uses(&back, DAILY, 1, 20);
+    setup.sql("UPDATE key_uses SET silence_announced_at = now() - interval '9 days'");
+    setup.uses(&id, DAILY, 60, 20);
+    setup.look(&server);
     assert_eq!(mails(&server, "API key “Front desk” has fallen silent").len(), 2, "{:?}", server.mails());
     assert_eq!(mails(&server, SILENT).len(), 3, "{:?}", server.mails());
 }
@@ -175,7 +175,7 @@ fn a_silence_is_one_mail_however_many_services_look_and_the_next_silence_another
 #[test]
 fn a_busy_key_that_is_refused_far_more_often_than_usual_is_one_mail_a_week() {
     let Some(server) = MailServer::start() else { return };
-    let mut ground = Ground::new();
+    let mut setup = Setup::new();
     for (name, status, usually, today) in [
         ("Few", 422, 0, 49),
         ("As usual", 422, 30, 80),
@@ -183,16 +183,16 @@ fn a_busy_key_that_is_refused_far_more_often_than_usual_is_one_mail_a_week() {
         ("Was paused", 401, 0, 900),
         ("Rising", 422, 20, 60),
     ] {
-        let id = ground.busy_key(name, DAILY, 1);
-        ground.refuses(&id, status, usually, today);
+        let id = setup.busy_key(name, DAILY, 1);
+        setup.refuses(&id, status, usually, today);
         if name == "Was paused" {
-            ground.sql(&format!("UPDATE key_uses SET resumed_at = now() - interval '20 hours' WHERE key_id = '{id}'"));
+            setup.sql(&format!("UPDATE key_uses SET resumed_at = now() - interval '20 hours' WHERE key_id = '{id}'"));
         }
     }
-    let new = ground.key("New");
-    ground.refuses(&new, 422, 0, 900);
-    ground.look_after(&server.url(), 1, 1);
-    ground.look(&server);
+    let new = setup.key("New");
+    setup.refuses(&new, 422, 0, 900);
+    setup.look_after(&server.url(), 1, 1);
+    setup.look(&server);
     let found = mails(&server, REFUSED);
     assert_eq!(found.len(), 1, "{:?}", server.mails());
     assert!(
@@ -200,77 +200,77 @@ fn a_busy_key_that_is_refused_far_more_often_than_usual_is_one_mail_a_week() {
         "{found:?}"
     );
     assert!(found[0].contains("60 requests refused in one day. Usually: at most 20 a day."), "{found:?}");
-    let list = ground.ada.get("/settings/api-keys").text();
+    let list = setup.ada.get("/settings/api-keys").text();
     assert_eq!(list.matches("Refused more often than usual").count(), 1, "{list}");
-    ground.sql(
+    setup.sql(
         "UPDATE key_uses SET refusals_announced_at = now() - interval '6 days' WHERE refusals_announced_at IS NOT NULL",
     );
-    ground.look(&server);
+    setup.look(&server);
     assert_eq!(mails(&server, REFUSED).len(), 1, "{:?}", server.mails());
-    ground.sql(
+    setup.sql(
         "UPDATE key_uses SET refusals_announced_at = now() - interval '8 days' WHERE refusals_announced_at IS NOT NULL",
     );
-    ground.look(&server);
+    setup.look(&server);
     assert_eq!(mails(&server, REFUSED).len(), 2, "{:?}", server.mails());
 }
 
 #[test]
 fn nothing_is_silent_that_was_refused_or_when_the_service_was_away() {
     let Some(server) = MailServer::start() else { return };
-    let mut ground = Ground::new();
-    ground.busy_key("Front desk", DAILY, 60);
-    let clinic = ground.app.clinic.organisation.to_string();
+    let mut setup = Setup::new();
+    setup.busy_key("Front desk", DAILY, 60);
+    let clinic = setup.app.clinic.organisation.to_string();
     // Neither after a break, nor after a clock that was ahead was set back.
     for hours in [5, -5] {
-        ground.look_after(&server.url(), hours, 0);
-        assert_eq!(ground.app.database.count("key_watches WHERE since > now() - interval '1 minute'"), 1, "{hours}");
+        setup.look_after(&server.url(), hours, 0);
+        assert_eq!(setup.app.database.count("key_watches WHERE since > now() - interval '1 minute'"), 1, "{hours}");
     }
-    ground.sql("UPDATE key_watches SET since = now() - interval '60 days'");
-    done(&ground.app, &["organisation", "suspend", &clinic]);
-    ground.look(&server);
-    done(&ground.app, &["organisation", "resume", &clinic]);
-    assert!(ground.app.database.count("key_uses WHERE resumed_at > now() - interval '1 minute'") > 0);
-    ground.look(&server);
+    setup.sql("UPDATE key_watches SET since = now() - interval '60 days'");
+    done(&setup.app, &["organisation", "suspend", &clinic]);
+    setup.look(&server);
+    done(&setup.app, &["organisation", "resume", &clinic]);
+    assert!(setup.app.database.count("key_uses WHERE resumed_at > now() - interval '1 minute'") > 0);
+    setup.look(&server);
     assert_eq!(mails(&server, SILENT), [""; 0]);
     // Paused and resumed on the page.
-    ground.sql("UPDATE key_uses SET resumed_at = NULL");
-    let id = ground.app.database.texts("SELECT id::text FROM api_keys WHERE name = 'Front desk'").remove(0);
-    assert_eq!(ground.ada.post(&format!("/settings/api-keys/{id}/pause"), "").status, 303);
-    assert_eq!(ground.ada.post(&format!("/settings/api-keys/{id}/resume"), "").status, 303);
-    assert_eq!(ground.app.database.count("key_uses WHERE resumed_at > now() - interval '1 minute'"), 1);
-    ground.look(&server);
+    setup.sql("UPDATE key_uses SET resumed_at = NULL");
+    let id = setup.app.database.texts("SELECT id::text FROM api_keys WHERE name = 'Front desk'").remove(0);
+    assert_eq!(setup.ada.post(&format!("/settings/api-keys/{id}/pause"), "").status, 303);
+    assert_eq!(setup.ada.post(&format!("/settings/api-keys/{id}/resume"), "").status, 303);
+    assert_eq!(setup.app.database.count("key_uses WHERE resumed_at > now() - interval '1 minute'"), 1);
+    setup.look(&server);
     assert_eq!(mails(&server, SILENT), [""; 0]);
-    ground.sql("UPDATE key_uses SET resumed_at = now() - interval '49 hours'");
-    ground.look(&server);
+    setup.sql("UPDATE key_uses SET resumed_at = now() - interval '49 hours'");
+    setup.look(&server);
     assert_eq!(mails(&server, SILENT).len(), 1, "{:?}", server.mails());
 }
 
 #[test]
 fn a_closed_organisation_gets_no_mail_and_an_erased_one_neither() {
     let Some(server) = MailServer::start() else { return };
-    let mut ground = Ground::new();
-    ground.busy_key("Front desk", DAILY, 60);
-    let clinic = ground.app.clinic.organisation.to_string();
-    done(&ground.app, &["organisation", "close", &clinic]);
-    ground.look(&server);
-    done(&ground.app, &["organisation", "erase", &clinic]);
-    ground.look(&server);
+    let mut setup = Setup::new();
+    setup.busy_key("Front desk", DAILY, 60);
+    let clinic = setup.app.clinic.organisation.to_string();
+    done(&setup.app, &["organisation", "close", &clinic]);
+    setup.look(&server);
+    done(&setup.app, &["organisation", "erase", &clinic]);
+    setup.look(&server);
     assert_eq!(server.mails(), [""; 0]);
-    assert_eq!(ground.app.database.count("key_uses WHERE silence_announced_at IS NOT NULL"), 0);
+    assert_eq!(setup.app.database.count("key_uses WHERE silence_announced_at IS NOT NULL"), 0);
 }
 
 #[test]
 fn where_no_organisation_sends_anything_the_service_may_be_out_of_reach() {
     let Some(server) = MailServer::start() else { return };
-    let mut ground = Ground::new();
-    ground.busy_key("Front desk", DAILY, 60);
-    let other = ground.app.other_clinic();
-    let elsewhere = ground.key_of(&other, "Elsewhere");
-    ground.uses(&elsewhere, DAILY, 60, 20);
-    ground.look(&server);
+    let mut setup = Setup::new();
+    setup.busy_key("Front desk", DAILY, 60);
+    let other = setup.app.other_clinic();
+    let elsewhere = setup.key_of(&other, "Elsewhere");
+    setup.uses(&elsewhere, DAILY, 60, 20);
+    setup.look(&server);
     assert_eq!(mails(&server, SILENT), [""; 0]);
-    ground.uses(&elsewhere, DAILY, 1, 20);
-    ground.look(&server);
+    setup.uses(&elsewhere, DAILY, 1, 20);
+    setup.look(&server);
     assert_eq!(mails(&server, SILENT).len(), 1, "{:?}", server.mails());
 }
 
@@ -296,13 +296,13 @@ fn requests_that_did_not_get_through_for_days_are_nobodys_silence() {
 #[test]
 fn many_silent_keys_are_one_mail_that_arrives_when_the_mail_server_is_back() {
     let port = free_port();
-    let mut ground = Ground::new();
+    let mut setup = Setup::new();
     for number in 0..23 {
-        ground.busy_key(&format!("Room {number:02}"), DAILY, 60);
+        setup.busy_key(&format!("Room {number:02}"), DAILY, 60);
     }
-    ground.look_after(&format!("smtp://127.0.0.1:{port}"), 1, 0);
+    setup.look_after(&format!("smtp://127.0.0.1:{port}"), 1, 0);
     wait_for("a line in the log", || {
-        ground.app.service.output().contains("a mail could not be sent; it is tried again")
+        setup.app.service.output().contains("a mail could not be sent; it is tried again")
     });
     let Some(server) = MailServer::start_at(port) else { return };
     let mail = server.wait_for_mail("ada@clinic.example", "23 API keys of Test Clinic have fallen silent");

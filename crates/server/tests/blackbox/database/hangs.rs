@@ -29,7 +29,7 @@ fn a_statement_that_hangs_is_abandoned_and_sent_again() {
     // A request that waited for the statement would get 503.
     assert_eq!(create(&app), 201);
     let mut created = 2;
-    // Over the new connection: over the old one each would be left behind after a second.
+    // Over the new connection: over the old one each would be abandoned after a second.
     in_time(Duration::from_millis(900), || {
         created += 1;
         time_of(|| assert_eq!(create(&app), 201))

@@ -32,13 +32,13 @@ const SIGNED_IN: &str = "INSERT INTO members (id, email, email_folded, name, pas
         SELECT id, sha256('stolen'), now() + interval '1 day', false, true FROM members";
 
 /// A PostgreSQL in a folder of its own.
-struct Ground {
+struct PostgresServer {
     // Ends before its folder.
     server: EmbeddedPostgres,
     folder: TempDir,
 }
 
-impl Ground {
+impl PostgresServer {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self { server: server(folder.path()), folder }
@@ -125,8 +125,8 @@ fn production(urls: &Prepared) -> ServiceBuilder {
     in_production(program().database_urls(&urls.service, &urls.owner)).setting("INTAKE_HTTP_ADDR", "127.0.0.1:0")
 }
 
-fn urls_of(ground: &Ground) -> Prepared {
-    Prepared { owner: ground.server.owner_url("intake"), service: ground.server.url(SERVICE_ROLE, "intake") }
+fn urls_of(postgres: &PostgresServer) -> Prepared {
+    Prepared { owner: postgres.server.owner_url("intake"), service: postgres.server.url(SERVICE_ROLE, "intake") }
 }
 
 fn create(service: &Service, key: &ApiKey) -> Response {
@@ -158,17 +158,17 @@ fn export(urls: &Prepared, clinic: &Clinic, since: Option<&str>) -> Result<(usiz
 
 #[test]
 fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
-    let ground = Ground::start();
-    let archive = ground.folder.path().join("archive");
-    ground.own_folder(&archive);
-    administer(&ground.server, "ALTER SYSTEM SET archive_mode = 'on'");
+    let postgres = PostgresServer::start();
+    let archive = postgres.folder.path().join("archive");
+    postgres.own_folder(&archive);
+    administer(&postgres.server, "ALTER SYSTEM SET archive_mode = 'on'");
     let script = packaged("archive");
     let archiving = format!("ALTER SYSTEM SET archive_command = '{} %p {}/%f'", script.display(), archive.display());
-    administer(&ground.server, &archiving);
-    restart(&ground.server, ground.folder.path());
-    let urls = prepare(&ground.server, "intake").unwrap();
+    administer(&postgres.server, &archiving);
+    restart(&postgres.server, postgres.folder.path());
+    let urls = prepare(&postgres.server, "intake").unwrap();
     let mut service = production(&urls).start();
-    let restored = ground.base_backup(&[]);
+    let restored = postgres.base_backup(&[]);
 
     let clinic = Clinic::open(&urls.service, Environment::Production);
     let (leaked_id, leaked) = clinic.key();
@@ -177,7 +177,7 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
     let early = export(&urls, &clinic, None).unwrap();
     let mut as_service = PgConnection::establish(urls.service.expose()).unwrap();
     as_service.batch_execute(SIGNED_IN).unwrap();
-    administer(&ground.server, "SELECT pg_create_restore_point('before')");
+    administer(&postgres.server, "SELECT pg_create_restore_point('before')");
     clinic.revoke(leaked_id);
     as_service.batch_execute("DELETE FROM sessions; DELETE FROM password_resets").unwrap();
     drop(as_service);
@@ -196,21 +196,21 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
     let found = fs::read_dir(&copies).unwrap().map(|entry| entry.unwrap().path());
     let found: Vec<_> = found.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
     let [copy] = &found[..] else { panic!("{found:?}") };
-    administer(&ground.server, "SELECT pg_switch_wal()");
+    administer(&postgres.server, "SELECT pg_switch_wal()");
     wait_for("the archive", || {
-        ground.count("pg_stat_archiver WHERE last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1)") > 0
-            || ground.count("pg_stat_archiver WHERE archived_count >= 2 AND failed_count = 0") > 0
+        postgres.count("pg_stat_archiver WHERE last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1)") > 0
+            || postgres.count("pg_stat_archiver WHERE archived_count >= 2 AND failed_count = 0") > 0
     });
     assert!(service.stop().success());
-    ground.stop();
+    postgres.stop();
 
     let data = restored.path().join("postgres/data");
     let settings = data.join("postgresql.auto.conf");
     let with_port = fs::read_to_string(&settings).unwrap() + "port = 5433\n";
     fs::write(&settings, with_port).unwrap();
     // A drill with the whole log finds nothing missing; without it, what was done since the backup.
-    let empty = ground.folder.path().join("empty");
-    ground.own_folder(&empty);
+    let empty = postgres.folder.path().join("empty");
+    postgres.own_folder(&empty);
     for (log, is_missing) in [(&archive, false), (&empty, true)] {
         let mut drill = Command::new(packaged("drill"));
         let report = run(with_program(&mut drill, &copies).args([&data, log, copy]).env("PGUSER", OWNER));
@@ -224,7 +224,7 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
     );
     fs::write(settings, target).unwrap();
     fs::write(data.join("recovery.signal"), "").unwrap();
-    let again = Ground::start_in(restored);
+    let again = PostgresServer::start_in(restored);
     let urls = urls_of(&again);
     wait_for("the end of the recovery", || again.count("pg_stat_activity WHERE NOT pg_is_in_recovery()") > 0);
 
@@ -276,11 +276,11 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
 
 #[test]
 fn a_promoted_standby_that_has_everything_needs_no_operator() {
-    let primary = Ground::start();
+    let primary = PostgresServer::start();
     let urls = prepare(&primary.server, "intake").unwrap();
     let clinic = Clinic::open(&urls.service, Environment::Production);
     let (_, key) = clinic.key();
-    let standby = Ground::start_in(primary.base_backup(&["--write-recovery-conf"]));
+    let standby = PostgresServer::start_in(primary.base_backup(&["--write-recovery-conf"]));
     administer(&primary.server, "ALTER SYSTEM SET synchronous_standby_names = '*'");
     administer(&primary.server, "SELECT pg_reload_conf()");
     wait_for("the standby", || primary.count("pg_stat_replication WHERE sync_state = 'sync'") == 1);
@@ -317,15 +317,15 @@ fn a_promoted_standby_that_has_everything_needs_no_operator() {
     drop(service);
 
     // The same without a service that was running: nobody knows what was lost.
-    let unseen = Ground::start_in(standby.base_backup(&["--write-recovery-conf"]));
+    let unseen = PostgresServer::start_in(standby.base_backup(&["--write-recovery-conf"]));
     administer(&unseen.server, "SELECT pg_promote()");
     assert!(complaint(production(&urls_of(&unseen))).contains("intake restored"));
 }
 
 #[test]
 fn a_service_that_finds_itself_on_a_restored_database_ends() {
-    let ground = Ground::start();
-    let urls = prepare(&ground.server, "intake").unwrap();
+    let postgres = PostgresServer::start();
+    let urls = prepare(&postgres.server, "intake").unwrap();
     let clinic = Clinic::open(&urls.service, Environment::Production);
     drop(clinic.key());
     let mut service = production(&urls).start();
@@ -344,25 +344,25 @@ fn a_service_that_finds_itself_on_a_restored_database_ends() {
 /// missing.
 #[test]
 fn an_earlier_copy_of_the_files_is_noticed_by_a_service_that_was_running_and_a_crash_is_none() {
-    let ground = Ground::start();
-    let urls = prepare(&ground.server, "intake").unwrap();
+    let postgres = PostgresServer::start();
+    let urls = prepare(&postgres.server, "intake").unwrap();
     let clinic = Clinic::open(&urls.service, Environment::Production);
     let ((leaked_id, leaked), (other_id, _), (_, kept)) = (clinic.key(), clinic.key(), clinic.key());
     let second_look = || std::thread::sleep(std::time::Duration::from_secs(3));
-    ground.stop();
-    let copy = ground.folder.path().join("postgres/copy");
-    run(Command::new("cp").arg("-a").arg(ground.data()).arg(&copy));
-    ground.server.ensure_running().unwrap();
+    postgres.stop();
+    let copy = postgres.folder.path().join("postgres/copy");
+    run(Command::new("cp").arg("-a").arg(postgres.data()).arg(&copy));
+    postgres.server.ensure_running().unwrap();
     let mut services = [production(&urls).start(), production(&urls).start()];
     clinic.revoke(leaked_id);
     assert_eq!(create(&services[0], &leaked).status, 401);
     second_look();
     clinic.revoke(other_id);
-    let postmaster = fs::read_to_string(ground.data().join("postmaster.pid")).unwrap();
+    let postmaster = fs::read_to_string(postgres.data().join("postmaster.pid")).unwrap();
     signal("KILL", postmaster.lines().next().unwrap());
     wait_for("the end of the recovery", || {
         // Its process can be there for a moment after the signal, so that one look is not enough.
-        ground.server.ensure_running().is_ok() && services.iter().all(|service| create(service, &kept).status == 201)
+        postgres.server.ensure_running().is_ok() && services.iter().all(|service| create(service, &kept).status == 201)
     });
     second_look();
     assert_eq!(
@@ -372,10 +372,10 @@ fn an_earlier_copy_of_the_files_is_noticed_by_a_service_that_was_running_and_a_c
         services[0].output()
     );
 
-    ground.stop();
-    fs::remove_dir_all(ground.data()).unwrap();
-    fs::rename(&copy, ground.data()).unwrap();
-    ground.server.ensure_running().unwrap();
+    postgres.stop();
+    fs::remove_dir_all(postgres.data()).unwrap();
+    fs::rename(&copy, postgres.data()).unwrap();
+    postgres.server.ensure_running().unwrap();
     for service in &mut services {
         assert_eq!(service.wait().code(), Some(1));
         assert!(service.output().contains("intake restored"), "{}", service.output());
@@ -390,8 +390,8 @@ fn an_earlier_copy_of_the_files_is_noticed_by_a_service_that_was_running_and_a_c
 
 #[test]
 fn an_accepted_restore_is_not_refused_again() {
-    let ground = Ground::start();
-    let urls = prepare(&ground.server, "intake").unwrap();
+    let postgres = PostgresServer::start();
+    let urls = prepare(&postgres.server, "intake").unwrap();
     let clinic = Clinic::open(&urls.service, Environment::Production);
     let (_, key) = clinic.key();
     let service = production(&urls).start();
@@ -411,7 +411,7 @@ fn an_accepted_restore_is_not_refused_again() {
 
 #[test]
 fn a_dump_in_another_cluster_is_taken_over_and_feeds_go_on_from_there() {
-    let (old, new) = (Ground::start(), Ground::start());
+    let (old, new) = (PostgresServer::start(), PostgresServer::start());
     let urls = prepare(&old.server, "intake").unwrap();
     // The old cluster has counted further than the new one will for long.
     let count = "DO $$ BEGIN FOR n IN 1..5000 LOOP PERFORM txid_current(); COMMIT; END LOOP; END $$";
@@ -454,25 +454,25 @@ fn a_dump_in_another_cluster_is_taken_over_and_feeds_go_on_from_there() {
 
 #[test]
 fn a_dump_in_the_same_postgresql_is_noticed_too() {
-    let ground = Ground::start();
-    let urls = prepare(&ground.server, "intake").unwrap();
+    let postgres = PostgresServer::start();
+    let urls = prepare(&postgres.server, "intake").unwrap();
     let clinic = Clinic::open(&urls.service, Environment::Production);
     let ((leaked_id, leaked), (_, kept)) = (clinic.key(), clinic.key());
-    let dump = ground.folder.path().join("postgres/intake.dump");
-    run(ground.tool("pg_dump").args(["--format=custom", "--dbname=intake", "--file"]).arg(&dump));
+    let dump = postgres.folder.path().join("postgres/intake.dump");
+    run(postgres.tool("pg_dump").args(["--format=custom", "--dbname=intake", "--file"]).arg(&dump));
     clinic.revoke(leaked_id);
 
     // In place of the tables, under a running service.
     let mut service = production(&urls).start();
     assert_eq!(create(&service, &leaked).status, 401);
-    run(ground.tool("pg_restore").args(["--clean", "--if-exists", "--exit-on-error", "--dbname=intake"]).arg(&dump));
+    run(postgres.tool("pg_restore").args(["--clean", "--if-exists", "--exit-on-error", "--dbname=intake"]).arg(&dump));
     assert_eq!(service.wait().code(), Some(1));
     assert!(service.output().contains("intake restored"), "{}", service.output());
 
     // As a new database, while none runs.
-    administer(&ground.server, "DROP DATABASE intake WITH (FORCE)");
-    administer(&ground.server, "CREATE DATABASE intake");
-    run(ground.tool("pg_restore").args(["--exit-on-error", "--dbname=intake"]).arg(&dump));
+    administer(&postgres.server, "DROP DATABASE intake WITH (FORCE)");
+    administer(&postgres.server, "CREATE DATABASE intake");
+    run(postgres.tool("pg_restore").args(["--exit-on-error", "--dbname=intake"]).arg(&dump));
     assert!(complaint(production(&urls)).contains("keys that were revoked may work again"));
     assert!(command(&urls, &["restored", "--revoke-keys"]).status.success());
     let service = production(&urls).start();
@@ -481,10 +481,10 @@ fn a_dump_in_the_same_postgresql_is_noticed_too() {
 
 #[test]
 fn a_transaction_that_was_prepared_before_the_backup_is_named() {
-    let ground = Ground::start();
-    administer(&ground.server, "ALTER SYSTEM SET max_prepared_transactions = 2");
-    restart(&ground.server, ground.folder.path());
-    let urls = prepare(&ground.server, "intake").unwrap();
+    let postgres = PostgresServer::start();
+    administer(&postgres.server, "ALTER SYSTEM SET max_prepared_transactions = 2");
+    restart(&postgres.server, postgres.folder.path());
+    let urls = prepare(&postgres.server, "intake").unwrap();
     let mut connection = PgConnection::establish(urls.owner.expose()).unwrap();
     let left =
         "BEGIN; LOCK TABLE patients IN ROW EXCLUSIVE MODE; SELECT txid_current(); PREPARE TRANSACTION 'left behind'";
