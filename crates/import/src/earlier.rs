@@ -1,10 +1,9 @@
 //! What earlier runs have created, as their report lists it, and whether the register still has it.
 //!
-//! A register that was restored has everything that was committed up to a moment, and nothing since. A row that a run
-//! created is committed after every row whose answer came before it was sent: after all that stand in the report before
-//! it, but for those that were under way at the same time. So where the register has the last row that a run created,
-//! it has all rows before it except perhaps the last few; and these few are sent again to find out. A row that was in
-//! the register before its run says nothing of others.
+//! A restored register has everything that was committed up to a moment, and nothing since. Rows are committed in the
+//! order of the report, except those that were sent at the same time. So if the register has the last row that a run
+//! created, it has all rows before that one, except perhaps the last few, which the program sends again to find out. A
+//! row that was in the register before its run says nothing about others.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -21,9 +20,9 @@ use crate::sender::Sent;
 /// The columns of a report.
 const HEADER: [&str; 7] = ["row", "outcome", "id", "idempotencyKey", "message", "apiKey", "organisationId"];
 pub(crate) const CREATED: &str = "created";
-/// How the message of a created row begins that was in the register before the run.
+/// The beginning of the message of a row that was in the register before the run.
 pub(crate) const CREATED_BEFORE: &str = "created by an earlier run";
-/// The most rows that are sent again to find out; for more of them, all are.
+/// The most rows that are sent again to find out. If there are more, all rows are sent again.
 const TAIL_MAX: usize = 1_000;
 
 const UUID_LENGTH: usize = 36;
@@ -32,7 +31,7 @@ const UUID_LENGTH: usize = 36;
 pub(crate) struct Earlier {
     /// Eight bytes of each row's key, sorted, and whether the file contained the row.
     rows: Vec<(u64, bool)>,
-    /// The rows by which it is found out whether the register has all, with their ids.
+    /// The rows that are sent again to find out whether the register has all, with their ids.
     tail: HashMap<u64, String>,
     /// The last row that a run created.
     last: Option<u64>,
@@ -42,8 +41,7 @@ pub(crate) struct Earlier {
     /// A row that was created to find out.
     created_again: Option<u64>,
     path: PathBuf,
-    /// The report as it was, locked as long as this run goes on: another run that has opened it may not begin after
-    /// all.
+    /// The report as it was, locked during this run, so that no other run begins.
     file: File,
 }
 
@@ -85,13 +83,13 @@ impl Earlier {
         }
         rows.sort_unstable();
         rows.dedup();
-        // Without a last row they would say nothing of the others.
+        // Without a last row these rows say nothing about the others.
         let tail = if last.is_some() { tail.into_iter().collect() } else { HashMap::new() };
         let (register, path) = (Register::NotAsked, path.to_owned());
         Ok(Self { rows, tail, last, has_met_one: false, organisation, register, created_again: None, path, file })
     }
 
-    /// Fails where nothing was created with this API key, but something with another one.
+    /// Fails if something was created with another API key, and nothing with this one.
     pub(crate) fn expect_api_key(&self, api_key: &str) -> anyhow::Result<()> {
         let mut other = None;
         for record in created(&self.file)? {
@@ -115,12 +113,12 @@ impl Earlier {
         self.rows.is_empty()
     }
 
-    /// The report, where it was written for another organisation than this.
+    /// The report, if it was written for another organisation.
     pub(crate) fn of_other_organisation(&self, organisation: &str) -> Option<&Path> {
         (self.organisation != organisation).then_some(&self.path)
     }
 
-    /// Notes that the row of this key is in the file. True where it has to be sent to find out what the register has.
+    /// Notes that the row of this key is in the file. True if it has to be sent to find out what the register has.
     pub(crate) fn meet(&mut self, key: &str) -> bool {
         let Some(row) = fingerprint(key) else { return false };
         let Ok(place) = self.rows.binary_search_by_key(&row, |(known, _)| *known) else { return false };
@@ -172,7 +170,7 @@ impl Earlier {
         let file = options.write(true).create(true).truncate(false).mode(0o600).open(&beside);
         let file = file.with_context(|| beside.display().to_string())?;
         lock(&file)?;
-        // One that was left behind may have any.
+        // A file from an earlier run may have any permissions.
         file.set_permissions(Permissions::from_mode(0o600))?;
         file.set_len(0)?;
         let mut writer = csv::Writer::from_writer(file);
@@ -206,7 +204,7 @@ fn lock(file: &File) -> anyhow::Result<()> {
     }
 }
 
-/// What a report says was created. The last record may be cut short, where a program was killed.
+/// What a report says was created. The last record is cut short if the program was killed.
 fn created(mut file: &File) -> anyhow::Result<impl Iterator<Item = anyhow::Result<csv::StringRecord>>> {
     file.rewind()?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);

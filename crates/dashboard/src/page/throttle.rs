@@ -21,7 +21,7 @@ const PER_ACCOUNT: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const PER_ACCOUNT_INTERVAL: Duration = Duration::from_secs(36);
 const CODES: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const CODES_INTERVAL: Duration = Duration::from_secs(60);
-/// Reset links that one subscriber may ask for: a practice of forgetful people.
+/// Reset links that one subscriber may ask for, such as a practice with many members.
 const RESETS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const RESETS_INTERVAL: Duration = Duration::from_secs(360);
 const CONFIRMATIONS: NonZeroU32 = NonZeroU32::new(10).unwrap();
@@ -57,8 +57,8 @@ impl Throttle {
         self.pairs.take(&(account.folded(), Network::of_subscriber(address))).wait
     }
 
-    /// Counts the attempt in addition as a stranger's. A member in a familiar network may go on in spite of the wait,
-    /// and is answered like a stranger if the password is wrong: else the answer would reveal who is a member.
+    /// Also counts the attempt as a stranger's. A member in a familiar network may sign in in spite of the wait. With a
+    /// wrong password the member gets a stranger's answer, because another one would reveal who is a member.
     pub(crate) fn wait_as_stranger(&self, account: Option<&EmailAddress>, address: Option<IpAddr>) -> Option<Duration> {
         let by_subscriber = self.subscribers.take(&Network::of_subscriber(address)).wait;
         by_subscriber.or_else(|| self.accounts.take(&account?.folded()).wait)
@@ -72,7 +72,8 @@ impl Throttle {
         }
     }
 
-    /// Counts an attempt at a code. Guesses at codes of the app leave the attempts at recovery codes to the owner.
+    /// Counts an attempt at a code. Recovery codes are counted apart, so that guesses at the app's codes do not use up
+    /// the owner's attempts at them.
     pub(crate) fn wait_for_code(&self, member: MemberId, is_recovery_code: bool) -> Option<Duration> {
         self.codes.take(&(member, is_recovery_code)).wait
     }

@@ -1,6 +1,6 @@
-//! Watches, in production, whether the database is still the one that the service has started on. A standby that is
-//! promoted with everything on record is accepted without anybody; on a restored database the service ends, because
-//! keys that were revoked work again there.
+//! Watches, in production, whether the database is still the one that the service has started on. The service accepts a
+//! promoted standby if it lacks no audit entry. On a restored database the service ends, because revoked keys work
+//! there again.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use intake_infra::{Database, SchemaError};
 
 use crate::backend::explain;
 
-/// Between two looks: what was done in the last second before a failover can be lost unnoticed.
+/// Between two checks: a change in the last second before a failover can be lost unnoticed.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is watched.
@@ -39,7 +39,7 @@ impl OriginWatch {
                     seen = Some(found);
                 }
                 Ok(Look::Restored) => return explain(self.setting)(SchemaError::Restored),
-                // A database that is away is no other one.
+                // A database that is away was not replaced.
                 Err(error) => {
                     tracing::debug!(error = %anyhow!(error), "the origin of the database cannot be looked at");
                 }
