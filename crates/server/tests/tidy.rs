@@ -158,6 +158,65 @@ fn documents_name_only_sources_that_exist() {
     assert_eq!(missing, [""; 0]);
 }
 
+/// What follows this text in a file: the name of a version.
+fn version_after(file: &str, before: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(file)).unwrap();
+    let versions = text.split(before).skip(1).filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    let versions: Vec<_> = versions
+        .map(|rest| rest.split(|letter: char| !(letter.is_ascii_digit() || letter == '.')).next().unwrap())
+        .map(|version| version.trim_end_matches('.').to_owned())
+        .collect();
+    assert!(!versions.is_empty(), "{file}: {before}");
+    versions
+}
+
+#[test]
+fn every_version_is_the_same_everywhere() {
+    let (tests, tools) = ("crates/server/tests/blackbox", "crates/server/tests/integrators/tools");
+    let (layout, provider) =
+        (format!("{tests}/dashboard/layout.rs"), format!("{tests}/accounts/single_sign_on/real_provider.rs"));
+    let [python, generators, node] =
+        ["requirements.txt", "generators.txt", "package.json"].map(|file| format!("{tools}/{file}"));
+    let guide = "docs/integrating.md";
+    for (source, before, copies) in [
+        (
+            "Cargo.toml",
+            "\nversion = \"",
+            &[
+                ("README.md", "intake-"),
+                ("compose.yaml", "image: intake:"),
+                ("docs/operations/install.md", "intake_"),
+                ("docs/operations/kubernetes.yaml", "registry.example/intake:"),
+            ][..],
+        ),
+        (
+            "Cargo.toml",
+            "rust-version = \"",
+            &[
+                ("README.md", "rustup.rs) "),
+                ("docs/CONTRIBUTING.md", "rustup.rs) ("),
+                ("crates/fuzz/Cargo.toml", "rust-version = \""),
+                ("crates/server/packaging/Containerfile", "rust:"),
+                (".github/workflows/ci.yml", "rust:"),
+            ],
+        ),
+        (".ci/run", "axe-core@", &[(&layout, "axe-core@")]),
+        (".ci/run", "oidc-provider@", &[(&provider, "oidc-provider@")]),
+        (&generators, "openapi-generator-cli==", &[(guide, "| openapi-generator | ")]),
+        (&python, "openapi-python-client==", &[(guide, "| openapi-python-client | ")]),
+        (&python, "datamodel-code-generator==", &[(guide, "| datamodel-code-generator | ")]),
+        (&node, "openapi-typescript\": \"", &[(guide, "| openapi-typescript with openapi-fetch | ")]),
+        (&node, "@hey-api/openapi-ts\": \"", &[(guide, "| @hey-api/openapi-ts | ")]),
+        (&node, "orval\": \"", &[(guide, "| orval | ")]),
+        (&node, "swagger-typescript-api\": \"", &[(guide, "| swagger-typescript-api | ")]),
+    ] {
+        let version = version_after(source, before).remove(0);
+        for (file, before) in copies {
+            assert!(version_after(file, before).iter().all(|copy| *copy == version), "{file}: {before}{version}");
+        }
+    }
+}
+
 #[test]
 fn lines_are_not_too_long() {
     let documents = files(".md").into_iter().flat_map(|(path, text)| {
