@@ -411,8 +411,9 @@ fn no_factor_is_added_removed_or_turned_off_without_one_if_there_is_one() {
     assert_eq!(ada.confirm_identity(PASSWORD, wrong(&secret)).status, 422);
     try_all("by a wrong code");
     assert_eq!(app.database.count("audit_entries WHERE action <> 'code_failed'"), entries);
-    assert_eq!(ada.confirm_identity(PASSWORD, &code(&secret, 1)).status, 303);
-    let again = ada.confirm_identity(PASSWORD, &code(&secret, 1));
+    let code_used = code(&secret, 1);
+    assert_eq!(ada.confirm_identity(PASSWORD, &code_used).status, 303);
+    let again = ada.confirm_identity(PASSWORD, &code_used);
     assert!(again.text().contains("was used before"), "a code confirms once");
     for (path, _) in &forms {
         assert_eq!(ada.get(path).status, 200, "{path}");
