@@ -45,7 +45,7 @@ pub struct Dashboard {
     pub keys: Arc<dyn KeyStore>,
     /// The keys of organisations.
     pub key_list: Arc<dyn KeyList>,
-    /// What people call keys and know about them.
+    /// The names of keys and the notes about them.
     pub key_descriptions: Arc<dyn KeyDescriptionStore>,
     /// What pauses keys and resumes them.
     pub key_pauses: Arc<dyn KeyPauseStore>,

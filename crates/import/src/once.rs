@@ -75,7 +75,7 @@ impl OnceKeys {
     }
 }
 
-/// What stands for a key where many are remembered; none where the text is not a key of this program.
+/// The first bytes of a key, to remember many keys. None: the text is not a key of this program.
 pub(crate) fn fingerprint(key: &str) -> Option<u64> {
     u64::from_str_radix(key.strip_prefix(PREFIX)?.get(..16)?, 16).ok()
 }

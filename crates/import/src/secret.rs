@@ -79,7 +79,7 @@ fn beside(report: &Path) -> PathBuf {
     name.into()
 }
 
-/// The secret in this file. Where there is none, the given one or a new one is written there.
+/// The secret in this file. If the file has none, writes the given one, or a new one.
 fn stored(path: &Path, wanted: Option<&Secret>) -> anyhow::Result<Secret> {
     let found = read(path).and_then(|found| found.map_or_else(|| write(path, wanted), Ok));
     found.with_context(|| secret_in(path))

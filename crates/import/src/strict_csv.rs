@@ -49,7 +49,7 @@ pub(crate) struct Broken {
     lines: (u64, u64),
 }
 
-/// Where in a cell the next byte stands.
+/// The place of the next byte in a cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     CellBegins,

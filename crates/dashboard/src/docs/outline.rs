@@ -26,17 +26,17 @@ pub(crate) struct Heading {
 pub(crate) struct Outline {
     pub(crate) file: &'static str,
     pub(crate) headings: Vec<Heading>,
-    /// The ids of all rows of tables, in their order: of the heading above, and of what stands in the first cell.
+    /// The ids of all rows of tables, in order. Each is made of the heading above and the text of the first cell.
     pub(crate) rows: Vec<String>,
 }
 
 impl Outline {
-    /// What the file is called in the table of contents, with where it begins.
+    /// The first heading, which names the file in the table of contents.
     pub(crate) fn title(&self) -> Option<&Heading> {
         self.headings.first()
     }
 
-    /// What stands below the title there.
+    /// The headings below the title in the table of contents.
     pub(crate) fn sections(&self) -> impl Iterator<Item = &Heading> {
         self.headings.iter().filter(|heading| heading.level == HeadingLevel::H2)
     }

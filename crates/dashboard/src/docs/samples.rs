@@ -30,7 +30,7 @@ pub(crate) fn samples(environment: Environment) -> Vec<Sample> {
     samples
 }
 
-/// The commands by which a shell learns the address, the key and, if it is none that all programs trust, the authority.
+/// The commands that set a shell's address, key, and certificate authority, if programs do not trust it anyway.
 pub(crate) fn settings(base_url: &str, authority: Option<&str>) -> String {
     let mut text = format!("export INTAKE_URL={base_url}/api/v1\nread -rs INTAKE_KEY && export INTAKE_KEY");
     if let Some(file) = authority {

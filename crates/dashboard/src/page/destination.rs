@@ -13,8 +13,7 @@ const PAGES: &str = "/settings/";
 /// Longer than the address of any page with its filters.
 const LENGTH_MAX: usize = 2_000;
 
-/// The address of a page for members, with its query. A text that is none becomes the page where signing in leads to by
-/// itself.
+/// The address of a page for members, with its query. Any other text becomes the first page after a sign-in.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(from = "String")]
 pub(crate) struct Destination(String);

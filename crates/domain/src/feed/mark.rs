@@ -1,4 +1,4 @@
-//! Where a reader of the feed has got to: a mark, which stands in the database, and the token that names it.
+//! The progress of a reader of the feed: a mark, which is a row in the database, and the token that names the mark.
 
 use std::fmt;
 use std::str::FromStr;

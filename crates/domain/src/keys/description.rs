@@ -32,7 +32,7 @@ pub enum ClearMarkOutcome {
     NotFound,
 }
 
-/// What people call keys and know about them.
+/// The names of keys and the notes about them.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyDescriptionStore: Send + Sync {

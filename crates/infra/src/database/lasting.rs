@@ -57,8 +57,8 @@ impl<T: Send + 'static> Lasting<T> {
         self.due_at = Instant::now();
     }
 
-    /// The connection, which `open` makes if there is none, or replaces if it is old. Waits for a new one at most this
-    /// long, and not at all while the old one works.
+    /// The connection. If there is none, or it is old, `open` makes one. Waits at most this long for it, and not at all
+    /// while the old one works.
     pub(crate) fn get(
         &mut self,
         wait: Duration,

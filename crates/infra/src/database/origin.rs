@@ -66,7 +66,7 @@ pub fn assert_origin(over: &mut CheckConnection) -> Result<(), SchemaError> {
     match diesel::sql_query(ORIGIN).get_result::<Origin>(connection) {
         Ok(origin) if origin.is_same_cluster && origin.is_same_timeline => Ok(()),
         Ok(_) => Err(SchemaError::Restored),
-        // Only the coordinator of a cluster has it. The keys lie on other nodes, and a service that runs looks again
+        // Only the coordinator of a cluster has it. The keys are on other nodes, and a running service checks again
         // each second.
         Err(error) if has_citus(connection).unwrap_or(false) => {
             let error = without_row_values(error);

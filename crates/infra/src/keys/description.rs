@@ -1,4 +1,4 @@
-//! What people call a key and know about it. A revoked key stays as it was: the database lets nobody change it.
+//! The name of a key and the note about it. A revoked key stays as it was: the database lets nobody change it.
 
 use async_trait::async_trait;
 use diesel::pg::PgConnection;
@@ -111,14 +111,14 @@ fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, audit: &AuditCon
     })
 }
 
-/// What people call a key and know about it, and how entries about it name it.
+/// The name of a key, the note about it, and how audit entries name it.
 struct Changeable {
     name: String,
     note: Option<String>,
     audited: AuditedKey,
 }
 
-/// The organisation's key, if it was not revoked; nobody else changes it until the end of the transaction.
+/// The organisation's key, if it was not revoked, locked until the end of the transaction.
 fn locked(connection: &mut PgConnection, organisation: Uuid, key: Uuid) -> QueryResult<Option<Changeable>> {
     let changeable = api_keys::table.find((organisation, key)).filter(api_keys::revoked_at.is_null());
     let columns = (api_keys::name, api_keys::note, api_keys::hint);

@@ -1,5 +1,5 @@
-//! The holder of each key, and where the holders' patients lie. Found in the database once and kept in memory, because
-//! the holder of a key never changes. Whether a key is active is never kept.
+//! The holder of each key, and the shard of the holder's patients. The database is asked once for each key, because the
+//! holder never changes. Whether a key is active is never cached.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

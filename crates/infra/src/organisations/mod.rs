@@ -1,8 +1,8 @@
 //! What operators do to a whole organisation, over PostgreSQL.
 //!
-//! Whether an organisation is suspended also stands beside each of its keys, so that the insert of a patient looks at
-//! one row alone. Both change in one transaction, in which the organisation's row is locked: a key that is made at the
-//! same moment waits, and is refused.
+//! The rows of an organisation's keys repeat whether it is suspended, so that the insert of a patient reads only one
+//! row. Both change in one transaction, which locks the organisation's row: a key that is created at the same moment
+//! waits, and is refused.
 
 mod erase;
 mod row;
@@ -34,7 +34,7 @@ pub enum OrganisationOutcome {
     Changed(OrganisationRecord),
     /// It was so already; nothing was changed or recorded.
     Unchanged(OrganisationRecord),
-    /// Another node of the database is away, so only its keys are suspended, which lie on one node.
+    /// Only the keys, which are on one node, are suspended, because another node of the database is away.
     OnlyKeys(OrganisationRecord),
     /// It is closed, which stays so.
     Closed(OrganisationRecord),

@@ -16,8 +16,8 @@ use crate::organisations::age_of;
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
 use crate::sessions::familiar_networks::remember;
 
-/// Starts the session of a locked member who has signed in: in their organisation, if there is one alone. Else they
-/// choose one, which alone records the sign-in: where people sign in from would tell the others who else they work for.
+/// Starts the session of a locked member who has signed in. A member of several organisations chooses one later. Only
+/// that one records the sign-in, because the address could reveal to the others where else the member works.
 pub(crate) fn start_session(
     connection: &mut PgConnection,
     session: &NewSession,

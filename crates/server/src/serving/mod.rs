@@ -288,7 +288,7 @@ async fn greet(
     greeting::greet(&configuration.data_dir, base, admin_addr, clinic.is_some(), first_member)
 }
 
-/// A worker whose loop no longer comes round serves nobody.
+/// Reports that this worker runs. A stuck worker answers nothing.
 fn beat_with_this_worker() {
     let pulse = Pulse::named("api");
     actix_web::rt::spawn(async move {

@@ -169,8 +169,8 @@ impl Configuration {
     }
 }
 
-/// The files with secrets that every user of this machine can read. They are accepted, because the secrets of
-/// containers are such files, and nobody else is in there.
+/// The files with secrets that every user of this machine can read. They are accepted, because the secrets of a
+/// container are such files, and a container has no other users.
 fn files_open_to_all(settings: &Settings<'_>) -> anyhow::Result<Vec<PathBuf>> {
     let mut open = Vec::new();
     for setting in [&DATABASE_URL_FILE, &MIGRATION_DATABASE_URL_FILE, &OIDC_CLIENT_SECRET_FILE, &TLS_KEY] {
