@@ -179,7 +179,7 @@ fn assert_interleaved(outcomes: &[Result<SignIn, SignInError>]) {
 
 /// Asserts that no sign-in in flight outlives this change, which ends all sessions of the member, or all but the one in
 /// which it is made.
-fn assert_ends_sign_ins(setup: &Setup, is_session_kept: bool, change: impl AsyncFn(&Member, &Token)) {
+fn assert_ends_sign_ins(setup: &Setup, is_session_kept: bool, change: &impl AsyncFn(&Member, &Token)) {
     let mut outcomes = Vec::new();
     for round in 0..ROUNDS {
         run(async {
@@ -196,7 +196,7 @@ fn assert_ends_sign_ins(setup: &Setup, is_session_kept: bool, change: impl Async
 #[test]
 fn no_sign_in_with_the_old_password_outlives_its_change() {
     let setup = Setup::new();
-    assert_ends_sign_ins(&setup, true, async |member, session| {
+    assert_ends_sign_ins(&setup, true, &async |member, session| {
         setup.members.change_password(member, &new_password(), &confirmed(member, session)).await.unwrap();
     });
 }
@@ -204,7 +204,7 @@ fn no_sign_in_with_the_old_password_outlives_its_change() {
 #[test]
 fn no_sign_in_with_the_old_password_outlives_a_reset() {
     let setup = Setup::new();
-    assert_ends_sign_ins(&setup, false, async |member, _| {
+    assert_ends_sign_ins(&setup, false, &async |member, _| {
         let token = Token::new(random()).digest();
         let reset = NewMemberLink { token, expires_at: NOW + time::Duration::HOUR };
         let operator = audit(Actor::Operator(Operator::default()));
@@ -259,7 +259,7 @@ fn passkey() -> NewPasskey {
 fn no_sign_in_outlives_the_members_removal() {
     let setup = Setup::new();
     let (administrator, session) = run(setup.member(Role::Administrator));
-    assert_ends_sign_ins(&setup, false, async |member, _| {
+    assert_ends_sign_ins(&setup, false, &async |member, _| {
         let audit = confirmed(&administrator, &session);
         setup.members.remove(member.organisation_id, member.id, &audit).await.unwrap();
     });
