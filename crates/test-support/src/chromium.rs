@@ -39,10 +39,11 @@ pub(crate) struct Chromium {
 impl Chromium {
     /// Starts it. None, where there is none: the test is left out then; under CI it fails.
     pub(crate) fn start() -> Option<Self> {
-        let mut options = json!({ "args": ARGUMENTS.split(' ').collect::<Vec<_>>() });
-        if Path::new(SHELL).exists() {
-            options["binary"] = json!(SHELL);
-        }
+        let arguments: Vec<_> = ARGUMENTS.split(' ').collect();
+        let options = match Path::new(SHELL).exists() {
+            true => json!({ "args": arguments, "binary": SHELL }),
+            false => json!({ "args": arguments }),
+        };
         let wishes = json!({ "acceptInsecureCerts": true, "goog:chromeOptions": options });
         let mut complaints = Vec::new();
         for _ in 0..STARTS_MAX {

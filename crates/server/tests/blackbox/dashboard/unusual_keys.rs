@@ -277,19 +277,19 @@ fn where_no_organisation_sends_anything_the_service_may_be_out_of_reach() {
 #[test]
 fn requests_that_did_not_get_through_for_days_are_nobodys_silence() {
     let Some(server) = MailServer::start() else { return };
-    let mut ground = Ground::new();
-    ground.busy_key("Front desk", DAILY, 75);
-    let other = ground.app.other_clinic();
-    let elsewhere = ground.key_of(&other, "Elsewhere");
-    ground.uses(&elsewhere, DAILY, 74, 20);
-    ground.look(&server);
+    let mut setup = Setup::new();
+    setup.busy_key("Front desk", DAILY, 75);
+    let other = setup.app.other_clinic();
+    let elsewhere = setup.key_of(&other, "Elsewhere");
+    setup.uses(&elsewhere, DAILY, 74, 20);
+    setup.look(&server);
     // The first that gets through again is no reason to tell all others of their silence.
-    ground.uses(&elsewhere, DAILY, 0, 20);
-    ground.look(&server);
+    setup.uses(&elsewhere, DAILY, 0, 20);
+    setup.look(&server);
     assert_eq!(mails(&server, SILENT), [""; 0]);
     // It is one if they stay away for longer than usual from then on.
-    ground.sql("UPDATE key_watches SET since = now() - interval '49 hours'");
-    ground.look(&server);
+    setup.sql("UPDATE key_watches SET since = now() - interval '49 hours'");
+    setup.look(&server);
     assert_eq!(mails(&server, SILENT).len(), 1, "{:?}", server.mails());
 }
 
