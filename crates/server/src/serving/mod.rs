@@ -67,11 +67,6 @@ pub(crate) fn serve(configuration: impl FnOnce() -> anyhow::Result<Configuration
     for variable in settings::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
         tracing::warn!(variable, "a variable is no setting of this program: is it misspelt?");
     }
-    if configuration.http_addr.is_none() && !configuration.trusted_proxies.is_empty() {
-        tracing::warn!(
-            "INTAKE_TRUSTED_PROXIES does nothing: proxies are believed on the plain listener only, and INTAKE_HTTP_ADDR is off"
-        );
-    }
     configuration.assert_can_serve()?;
     let served = system.block_on(serve_until_stopped(Arc::new(configuration), sockets));
     // Dropping it would wait for its threads, one of which may hang inside the database. They end with the process.

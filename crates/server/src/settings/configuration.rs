@@ -140,7 +140,11 @@ impl Configuration {
         let no_address = has_no_address.then(|| {
             "INTAKE_PUBLIC_URL is not set, so links in mails and of commands lead to this machine alone".to_owned()
         });
-        open.chain(unverified).chain(no_address).collect()
+        let has_idle_proxies = self.http_addr.is_none() && !self.trusted_proxies.is_empty();
+        let idle_proxies = has_idle_proxies.then(|| {
+            "INTAKE_TRUSTED_PROXIES does nothing: proxies are believed on the plain listener only, and INTAKE_HTTP_ADDR is off".to_owned()
+        });
+        open.chain(unverified).chain(no_address).chain(idle_proxies).collect()
     }
 
     /// Checks the settings that only a service needs.
