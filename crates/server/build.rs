@@ -12,12 +12,16 @@ fn main() {
     // A source without its repository, such as a container's build context, is given the commit.
     let commit = std::env::var("INTAKE_COMMIT").ok().or_else(|| git(&["rev-parse", "--short=12", "HEAD"]));
     let commit = commit.unwrap_or_else(|| "unknown".to_owned());
-    let features = if std::env::var_os("CARGO_FEATURE_TLS").is_some() { "tls" } else { "" };
+    let features = ["otlp", "tls"].into_iter().filter(|feature| has(feature)).collect::<Vec<_>>().join(",");
     let detail = if features.is_empty() { commit.clone() } else { format!("{commit}, {features}") };
     // `cargo run` hands these to the program, which would take INTAKE_ for the beginning of a setting.
     println!("cargo::rustc-env=BUILD_COMMIT={commit}");
     println!("cargo::rustc-env=BUILD_FEATURES={features}");
     println!("cargo::rustc-env=BUILD_VERSION={} ({detail})", env!("CARGO_PKG_VERSION"));
+}
+
+fn has(feature: &str) -> bool {
+    std::env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some()
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

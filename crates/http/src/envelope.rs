@@ -14,6 +14,7 @@ use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse, web};
 use futures_util::FutureExt;
 use intake_domain::{AnswerCode, KeyActivity, KeyAnswer, KeyFormat, Refusal, RefusalReason};
+use intake_metrics::RequestSpan;
 use uuid::Uuid;
 use uuid::fmt::Simple;
 
@@ -23,7 +24,7 @@ use crate::connection::progress::Progress;
 use crate::metrics;
 use crate::patients::{bearer, body};
 use crate::problem::{self, Problem};
-use crate::request_log::Asked;
+use crate::request_log::{self, Asked};
 use crate::route_name::Route;
 use crate::trusted_proxies::TrustedProxies;
 use intake_edge as edge;
@@ -50,14 +51,18 @@ pub async fn envelope(
     let progress = request.conn_data::<Rc<Progress>>().cloned();
     let progress = progress.as_deref();
     let is_https = is_https(&request, progress);
+    let route = Route::of(&request);
+    let trace_parent = || request_log::trace_parent(request.headers());
+    let span = RequestSpan::start(request_log::name(request.method()), route.as_str(), trace_parent);
     let exchange = Exchange {
         request_id: request_id(request.headers()),
         is_https,
         request: Some(Begun {
-            route: Route::of(&request),
+            route,
             at: Instant::now(),
-            asked: Asked::of(request.request()),
+            asked: Asked::of(request.request(), &span),
             activity: request.app_data::<web::Data<dyn KeyActivity>>().cloned(),
+            span: span.clone(),
         }),
     };
     let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
@@ -84,7 +89,7 @@ pub async fn envelope(
         return Ok(ServiceResponse::new(request, refusal).map_into_right_body());
     }
     // A panic must not end the connection, or the worker and its other requests.
-    let called = AssertUnwindSafe(next.call(request)).catch_unwind().await;
+    let called = AssertUnwindSafe(span.around(next.call(request))).catch_unwind().await;
     let mut failure = match called {
         Ok(Ok(mut response)) => {
             if asks_for_upgrade {
@@ -116,6 +121,7 @@ struct Begun {
     /// None: requests are not logged.
     asked: Option<Asked>,
     activity: Option<web::Data<dyn KeyActivity>>,
+    span: RequestSpan,
 }
 
 impl Exchange {
@@ -154,7 +160,9 @@ pub(crate) fn finish<B>(response: &mut HttpResponse<B>, exchange: Exchange, prog
 fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Begun>) {
     let timed = request.map(|begun| (&begun.route, begun.at.elapsed()));
     metrics::note_answer(note, status, timed);
-    let (number, activity) = (status.as_u16(), request.and_then(|begun| begun.activity.as_ref()));
+    let number = status.as_u16();
+    request.iter().for_each(|begun| begun.span.end(number));
+    let activity = request.and_then(|begun| begun.activity.as_ref());
     if let (Some((key, sender)), Some(activity)) = (note.key, activity) {
         let (at, code) = (edge::now(), AnswerCode(number));
         let client = was_accepted(status).then_some(sender);

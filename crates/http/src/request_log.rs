@@ -9,6 +9,7 @@ use actix_web::http::Method;
 use actix_web::http::header::{HeaderMap, HeaderName};
 use actix_web::{HttpRequest, web};
 use intake_domain::KeyHolder;
+use intake_metrics::{RequestSpan, TraceParent};
 use tracing::Level;
 
 use crate::route_name::Route;
@@ -20,17 +21,22 @@ pub(crate) struct Asked {
     method: &'static str,
     address: Option<IpAddr>,
     trace_id: Option<String>,
+    /// None: traces are not recorded.
+    span_id: Option<String>,
 }
 
 impl Asked {
     /// None: nobody wants the line.
-    pub(crate) fn of(request: &HttpRequest) -> Option<Self> {
-        let is_on = tracing::enabled!(target: "intake::requests", Level::INFO);
-        let address = || request.app_data::<web::Data<TrustedProxies>>()?.client_address(request);
-        is_on.then(|| Self {
+    pub(crate) fn of(request: &HttpRequest, span: &RequestSpan) -> Option<Self> {
+        if !tracing::enabled!(target: "intake::requests", Level::INFO) {
+            return None;
+        }
+        let (trace_id, span_id) = span.ids().unzip();
+        Some(Self {
             method: name(request.method()),
-            address: address(),
-            trace_id: trace_id(request.headers()),
+            address: request.app_data::<web::Data<TrustedProxies>>().and_then(|it| it.client_address(request)),
+            trace_id: trace_id.or_else(|| Some(trace_parent(request.headers())?.trace_id.to_owned())),
+            span_id,
         })
     }
 
@@ -47,13 +53,14 @@ impl Asked {
             key_id = holder.map(|holder| tracing::field::display(holder.key_id)),
             organisation_id = holder.map(|holder| tracing::field::display(holder.organisation_id)),
             trace_id = self.trace_id.as_deref(),
+            span_id = self.span_id.as_deref(),
             "answered"
         );
     }
 }
 
 /// Any method that HTTP does not define.
-fn name(method: &Method) -> &'static str {
+pub(crate) fn name(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "POST" => "POST",
@@ -68,19 +75,11 @@ fn name(method: &Method) -> &'static str {
     }
 }
 
-/// The trace that the request is part of (W3C Trace Context), if it says so once and well: `00-TRACE-PARENT-FLAGS`.
-fn trace_id(headers: &HeaderMap) -> Option<String> {
+/// The span of the caller that the request is part of, if it says so once and well.
+pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<TraceParent<'_>> {
     let mut values = headers.get_all(TRACEPARENT);
     let (Some(value), None) = (values.next(), values.next()) else { return None };
-    let mut parts = value.to_str().ok()?.split('-');
-    let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let is_hex = |text: &str, length: usize| {
-        text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-    };
-    let is_id = |text: &str, length: usize| is_hex(text, length) && text.bytes().any(|byte| byte != b'0');
-    // Later versions may have further parts.
-    let is_version = is_hex(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
-    (is_version && is_id(trace, 32) && is_id(parent, 16) && is_hex(flags, 2)).then(|| trace.to_owned())
+    TraceParent::parse(value.to_str().ok()?)
 }
 
 #[cfg(test)]
@@ -89,36 +88,14 @@ mod tests {
 
     use super::*;
 
-    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-
-    fn found(values: &[&str]) -> Option<String> {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(TRACEPARENT, HeaderValue::from_str(value).unwrap());
-        }
-        trace_id(&headers)
-    }
-
     #[test]
-    fn a_trace_is_taken_from_a_header_that_is_well_formed() {
-        let usual = format!("00-{TRACE}-00f067aa0ba902b7-01");
-        let later = format!("01-{TRACE}-00f067aa0ba902b7-01-more");
-        for value in [&usual, &later] {
-            assert_eq!(found(&[value]).as_deref(), Some(TRACE), "{value}");
-        }
-        for value in [
-            String::new(),
-            TRACE.to_owned(),
-            format!("{usual}-more"),
-            usual.to_uppercase(),
-            usual.replacen("00", "ff", 1),
-            usual.replace(TRACE, &"0".repeat(32)),
-            usual.replace("00f067aa0ba902b7", &"0".repeat(16)),
-            usual.replace(TRACE, "Canary-Bird"),
-        ] {
-            assert_eq!(found(&[&value]), None, "{value}");
-        }
-        assert_eq!(found(&[&usual, &usual]), None);
+    fn a_caller_that_names_two_spans_names_none() {
+        let value = HeaderValue::from_static("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        let mut headers = HeaderMap::new();
+        headers.append(TRACEPARENT, value.clone());
+        assert!(trace_parent(&headers).is_some());
+        headers.append(TRACEPARENT, value);
+        assert_eq!(trace_parent(&headers), None);
     }
 
     #[test]

@@ -1,14 +1,37 @@
 //! Counters, gauges and histograms for the crates that have something to measure, and the text in which Prometheus
 //! reads them. Each is a few atomic numbers in a `static`: to count costs no lock and no allocation. A label never
-//! names a key, an organisation or a person.
+//! names a key, an organisation or a person. With the feature `otlp` there are spans of traces, too.
 
 mod histogram;
+#[cfg_attr(not(feature = "otlp"), path = "no_spans.rs")]
+mod spans;
 mod text;
+mod trace_parent;
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 pub use histogram::{Histogram, LATENCIES, Unit};
+#[cfg(feature = "otlp")]
+pub use spans::record_spans;
+pub use spans::{CurrentSpan, RequestSpan};
 pub use text::{Family, Kind, MEDIA_TYPE, MetricsText};
+pub use trace_parent::TraceParent;
+
+/// A statement that was sent to the database for a batch of requests, as their traces show it.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementSpan<'a> {
+    /// When it was sent.
+    pub sent: Instant,
+    /// How long it took.
+    pub took: Duration,
+    /// How many requests it carried.
+    pub rows: usize,
+    /// Whether it succeeded.
+    pub is_stored: bool,
+    /// Which of several databases it went to.
+    pub node: Option<&'a str>,
+}
 
 /// A number that only grows.
 #[derive(Debug, Default)]

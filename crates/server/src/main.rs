@@ -11,6 +11,8 @@ mod settings;
 mod signals;
 mod telemetry;
 mod tls_advice;
+#[cfg_attr(not(feature = "otlp"), path = "no_traces.rs")]
+mod traces;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,7 @@ use crate::serving::certificates::CurrentCertificate;
 use crate::serving::process_metrics;
 use crate::serving::readiness::Readiness;
 use crate::telemetry;
+use crate::traces;
 
 /// Far more than monitors need, and few beside the files of the process, which clients' connections need.
 const CONNECTIONS_MAX: usize = 100;
@@ -68,6 +69,7 @@ async fn metrics(
     text.gauge("intake_alive", "Whether no part of the program is stuck, as /livez says.", is_alive);
     let dropped = telemetry::dropped_lines();
     text.counter("intake_log_lines_dropped_total", "Lines that the log had no room for.", dropped);
+    traces::write_metrics(&mut text);
     intake_http::write_metrics(&mut text);
     intake_dashboard::write_metrics(&mut text);
     intake_infra::write_metrics(&mut text);

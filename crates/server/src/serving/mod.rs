@@ -41,6 +41,7 @@ use crate::settings;
 use crate::settings::configuration::Configuration;
 use crate::signals::{self, Signals};
 use crate::telemetry;
+use crate::traces;
 
 /// How long a start that is interrupted may take to clean up; what takes longer hangs.
 const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
@@ -68,6 +69,7 @@ pub(crate) fn serve(configuration: impl FnOnce() -> anyhow::Result<Configuration
         tracing::warn!(variable, "a variable is no setting of this program: is it misspelt?");
     }
     configuration.assert_can_serve()?;
+    traces::start()?;
     let served = system.block_on(serve_until_stopped(Arc::new(configuration), sockets));
     // Dropping it would wait for its threads, one of which may hang inside the database. They end with the process.
     std::mem::forget(system);

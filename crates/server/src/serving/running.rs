@@ -12,6 +12,7 @@ use intake_infra::{KeyUseWriter, SmtpMailer};
 use crate::serving::origin_watch::OriginWatch;
 use crate::serving::systemd;
 use crate::signals::Signals;
+use crate::traces;
 
 /// How long connections that have just been accepted may take to send a request: three round trips, on a machine that
 /// is busy, and from far away.
@@ -35,7 +36,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// Serves until a signal asks to stop, goes on until balancers have noticed, then finishes the accepted requests,
-    /// writes the last uses of keys and sends the mails that wait. Each has a time limit of its own.
+    /// writes the last uses of keys, and sends the mails and traces that wait. Each has a time limit of its own.
     pub(crate) async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
         let Self { api, admin, connections, drain_delay, key_use_writer, mailer, origin } = self;
         let (api_handle, admin_handle) = (api.handle(), admin.handle());
@@ -62,7 +63,8 @@ impl Running {
             // On other threads, so that a second signal is still handled.
             let written = tokio::task::spawn_blocking(|| drop(key_use_writer));
             let sent = tokio::task::spawn_blocking(move || mailer.iter().for_each(|it| it.finish(MAILS_TIMEOUT)));
-            let _ = tokio::join!(written, sent);
+            let exported = tokio::task::spawn_blocking(traces::finish);
+            let _ = tokio::join!(written, sent, exported);
         };
         signals.or_stop_at_once(finish).await;
         tracing::info!("stopped");

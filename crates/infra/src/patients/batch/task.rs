@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use intake_domain::{KeyCheck, KeyDigest, KeyHolder, Registered, Registration};
+use intake_metrics::CurrentSpan;
 
 /// What a request asks for.
 #[derive(Clone)]
@@ -37,6 +38,7 @@ pub(crate) struct Request {
     pub(crate) since: Instant,
     /// It was sent to the database before, and no answer has come back.
     pub(crate) was_sent: bool,
+    pub(crate) span: CurrentSpan,
 }
 
 impl Request {

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use intake_domain::{OrganisationId, StoreError};
+use intake_metrics::CurrentSpan;
 use tokio::sync::oneshot;
 
 use super::queue::InTurn;
@@ -28,7 +29,7 @@ impl Job {
     /// A job, and where its answer arrives.
     pub(crate) fn new(task: Task, since: Instant, deadline: Instant) -> (Self, oneshot::Receiver<Outcome>) {
         let (answer, answered) = oneshot::channel();
-        let request = Request { task, since, was_sent: false };
+        let request = Request { task, since, was_sent: false, span: CurrentSpan::get() };
         (Self { request, deadline, answer, is_locked: false }, answered)
     }
 }

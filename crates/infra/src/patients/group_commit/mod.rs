@@ -7,6 +7,7 @@ pub(crate) mod job;
 pub(crate) mod lane;
 pub(crate) mod locked_keys;
 pub(crate) mod locks;
+pub(crate) mod measured;
 pub(crate) mod queue;
 pub(crate) mod supervisor;
 pub(crate) mod writer;

@@ -11,9 +11,10 @@ use intake_domain::{Registered, Source, StoreError};
 use super::in_progress::InProgress;
 use super::job::{BATCH_MAX, Job, Outcome};
 use super::lane::{Gather, Lane};
+use super::measured::{note_sent, note_statement};
 use crate::database::connect::{CONNECT_TIMEOUT, ConnectError, OpenConnection, RETRY_PAUSE};
 use crate::database::lasting::Lasting;
-use crate::metrics::{BATCH_ROWS, QUEUE_WAIT, RECONNECTS, STATEMENT};
+use crate::metrics::RECONNECTS;
 use crate::patients::batch::failure::{Cause, Failed};
 use crate::patients::batch::store::{settings, store};
 use crate::patients::batch::task::{Answer, Request};
@@ -123,14 +124,13 @@ impl Writer {
         }
         let requests: Vec<Request> = batch.iter().map(|job| job.request.clone()).collect();
         batch.iter_mut().for_each(|job| job.request.was_sent = true);
-        let longest_wait = note_waits(&requests, now);
+        let longest_wait = note_sent(&requests, now);
         self.last_batch = requests.len();
-        BATCH_ROWS.observe(requests.len() as u64);
         work.push_front(batch);
         self.in_progress.begin(work, now, self.statement_timeout());
         let stored = self.store(&requests);
         let took = now.elapsed();
-        STATEMENT.observe_time(took);
+        note_statement(&requests, now, took, stored.is_ok(), self.lane.config.place.as_ref());
         tracing::debug!(rows = requests.len(), is_stored = stored.is_ok(), ?longest_wait, ?took, "a batch was sent");
         let mut work = self.in_progress.finish()?;
         let mut batch = work.pop_front().unwrap_or_default();
@@ -279,13 +279,6 @@ fn open(lane: &Lane, rows: Rows) -> Result<Connected, ConnectError> {
     };
     let connection = lane.config.place.connect(&settings(lock_timeout))?;
     Ok(Connected { connection, lock_timeout })
-}
-
-/// Records the waits of requests that are sent for the first time, and returns the longest.
-fn note_waits(requests: &[Request], now: Instant) -> Duration {
-    let first_sent = requests.iter().filter(|request| !request.was_sent);
-    let waits = first_sent.map(|request| now.saturating_duration_since(request.since));
-    waits.inspect(|wait| QUEUE_WAIT.observe_time(*wait)).max().unwrap_or_default()
 }
 
 /// Waits a moment first if every row is known to be locked.

@@ -59,6 +59,17 @@ fn a_log_that_nobody_reads_delays_neither_requests_nor_the_end() {
     assert!(asked.elapsed() < STOP_TIME_MAX, "{:?}", asked.elapsed());
 }
 
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn a_collector_of_traces_that_will_get_none_is_warned_of() {
+    let database = TestDatabase::new();
+    for (endpoint, is_warned) in [("http://127.0.0.1:4318", true), ("", false)] {
+        let service = program().database(&database).setting("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint).start();
+        let is_there = service.output().contains("this program is built without the feature otlp");
+        assert_eq!(is_there, is_warned, "{}", service.output());
+    }
+}
+
 #[test]
 fn a_service_that_cannot_start_ends_although_nobody_reads_why() {
     let (mut child, _unread) = program().setting("INTAKE_DEADLINE", "soon").spawn_unread();
