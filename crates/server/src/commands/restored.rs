@@ -1,5 +1,5 @@
 //! `intake restored`: what an operator does after a backup was restored, before the service is started again. Tells
-//! what was done since the restored moment, as far as a copy of the record tells, and can revoke every key that is
+//! what was done since the restored moment, as far as a copy of the audit log tells, and can revoke every key that is
 //! there.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::commands::output::print_result;
 use crate::settings::arguments::{Output, Run};
 use crate::settings::configuration::Configuration;
 
-/// What the copy of the record says was done.
+/// An action that the copy of the audit log names.
 struct Recorded {
     id: AuditEntryId,
     at: String,
@@ -198,11 +198,11 @@ fn text_of(
         None => "Nothing is on record in this database.\n".to_owned(),
     };
     if let Some(at) = copied_until {
-        text += &format!("The copy of the record ends at {at}.\n");
+        text += &format!("The copy of the audit log ends at {at}.\n");
     }
     match lost {
-        None => text += "Without a copy of the record (--audit FILE) nobody can tell what that was.\n",
-        Some([]) => text += "The copy of the record holds nothing later about keys, members or second factors.\n",
+        None => text += "Without a copy of the audit log (--audit FILE) nobody can tell what that was.\n",
+        Some([]) => text += "The copy of the audit log holds nothing later about keys, members or second factors.\n",
         Some(lost) => {
             text += "These actions were lost. Redo those that must still apply, on the dashboard or by the commands below them:\n";
             text.extend(lost.iter().map(Recorded::line));

@@ -216,6 +216,7 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
         let report = run(with_program(&mut drill, &copies).args([&data, log, copy]).env("PGUSER", OWNER));
         assert!(report.starts_with("Restored after "), "{report}");
         assert_eq!(report.contains("key revoked: Test key"), is_missing, "{report}");
+        assert!(!report.contains("signed out"), "what holds for a restored service alone: {report}");
     }
     assert!(!data.join("recovery.signal").exists(), "the backup is as it was");
     let target = format!(
