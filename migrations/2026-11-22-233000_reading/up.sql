@@ -106,11 +106,37 @@ CREATE TABLE feed_marks (
 
 CREATE INDEX feed_marks_by_time ON feed_marks (made_at);
 
+-- What is added to the number of a transaction that stores or erases patients of this organisation, so that the numbers
+-- only grow wherever the patients lie. `intake spread` replaces this function and `feed_origin`.
+CREATE FUNCTION feed_added(organisation uuid) RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT added FROM origin
+$$;
+
+REVOKE ALL ON FUNCTION feed_added FROM public;
+
+-- The first number that this PostgreSQL cluster gave itself, and whether all that the register holds are lower than
+-- those that it gives next.
+CREATE FUNCTION feed_origin(organisation uuid, OUT first bigint, OUT is_whole boolean) LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT 0::bigint, origin.system_identifier = here.system_identifier FROM origin, pg_control_system() AS here
+$$;
+
+REVOKE ALL ON FUNCTION feed_origin FROM public;
+
+-- The number with which a running transaction stores or erases a patient, where the patient lies.
+CREATE FUNCTION feed_number(organisation uuid) RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT txid_current() + feed_added(organisation)
+$$;
+
+REVOKE ALL ON FUNCTION feed_number FROM public;
+
 -- The transactions that a statement at this time does not see: all from `next` on, and those that are running.
-CREATE FUNCTION feed_now(OUT next bigint, OUT running bigint[]) LANGUAGE sql STABLE SECURITY DEFINER
+CREATE FUNCTION feed_now(organisation uuid, OUT next bigint, OUT running bigint[]) LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT txid_snapshot_xmax(seen) + added, ARRAY(SELECT number + added FROM txid_snapshot_xip(seen) AS number)
-    FROM origin, txid_current_snapshot() AS seen
+    FROM feed_added(organisation) AS added, txid_current_snapshot() AS seen
 $$;
 
 REVOKE ALL ON FUNCTION feed_now FROM public;
@@ -121,34 +147,39 @@ CREATE FUNCTION feed_open(
 ) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     cluster bigint := (SELECT system_identifier FROM pg_control_system());
-    is_distributed boolean := false;
+    reader name := session_user;
+    origin record;
     mark feed_marks;
 BEGIN
-    -- Citus keeps a transaction's number on each of its nodes, and no snapshot spans them.
-    IF to_regclass('pg_dist_partition') IS NOT NULL THEN
-        EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = ''patients''::regclass)' INTO is_distributed;
+    next := 0;
+    running := '{}';
+    IF NOT EXISTS (SELECT FROM organisations WHERE id = organisation) OR NOT (
+        (SELECT pg_has_role(reader, relowner, 'USAGE') FROM pg_class WHERE oid = 'patients'::regclass)
+        OR EXISTS (
+            SELECT FROM readers
+            WHERE pg_has_role(reader, to_regrole(quote_ident(role)), 'USAGE')
+                AND (organisation_id IS NULL OR organisation_id = organisation)
+        )
+    ) THEN
+        refusal := 'unreadable';
+        RETURN;
     END IF;
+    IF pg_is_in_recovery() THEN
+        refusal := 'standby';
+        RETURN;
+    END IF;
+    SELECT * INTO origin FROM feed_origin(organisation);
     SELECT * INTO mark FROM feed_marks WHERE organisation_id = organisation AND id = token;
-    IF NOT FOUND THEN
+    IF NOT FOUND AND token IS NOT NULL THEN
         SELECT * INTO mark FROM feed_marks WHERE id = token;
     END IF;
     next := coalesce(mark.next, 0);
     running := coalesce(mark.running, '{}');
     refusal := CASE
-        WHEN NOT EXISTS (SELECT FROM organisations WHERE id = organisation) OR NOT (
-            (SELECT pg_has_role(session_user, relowner, 'USAGE') FROM pg_class WHERE oid = 'patients'::regclass)
-            OR EXISTS (
-                SELECT FROM readers JOIN pg_roles ON rolname = role
-                WHERE pg_has_role(session_user, pg_roles.oid, 'USAGE')
-                    AND (organisation_id IS NULL OR organisation_id = organisation)
-            )
-        ) THEN 'unreadable'
-        WHEN is_distributed THEN 'distributed'
-        WHEN pg_is_in_recovery() THEN 'standby'
-        WHEN cluster <> (SELECT system_identifier FROM origin) THEN 'restored'
+        WHEN NOT origin.is_whole THEN 'restored'
         WHEN token IS NULL THEN NULL
         WHEN mark.id IS NULL THEN 'unknown'
-        WHEN mark.system_identifier <> cluster THEN 'cluster'
+        WHEN mark.next >= origin.first AND mark.system_identifier <> cluster THEN 'cluster'
         WHEN mark.organisation_id <> organisation THEN 'organisation'
         WHEN mark.key_id IS DISTINCT FROM key THEN 'key'
     END;
@@ -156,23 +187,22 @@ END $$;
 
 REVOKE ALL ON FUNCTION feed_open FROM public;
 
--- Stores what the calling transaction sees. The transaction must do nothing else and commit before anything is given
+-- Stores what a statement sees now. The calling transaction must do nothing else and commit before anything is given
 -- out: its commit makes sure that no transaction number counted as ended is used again after a crash. `superseded` is
 -- an earlier mark of the same export, which has given out a later one since.
 CREATE FUNCTION feed_mark(
     organisation uuid, key uuid, superseded uuid, OUT token uuid, OUT next bigint, OUT running bigint[]
 ) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    cluster bigint := (SELECT system_identifier FROM pg_control_system());
 BEGIN
-    IF current_setting('transaction_isolation') <> 'repeatable read' THEN
-        RAISE 'feed_mark needs REPEATABLE READ';
-    END IF;
     IF (SELECT refusal FROM feed_open(organisation, key, superseded)) IS NOT NULL THEN
         RAISE insufficient_privilege USING MESSAGE = 'feed_open refuses this feed';
     END IF;
-    INSERT INTO feed_marks (organisation_id, key_id, system_identifier, next, running)
-    SELECT organisation, key, cluster.system_identifier, seen.next, seen.running
-    FROM pg_control_system() AS cluster, feed_now() AS seen
-    RETURNING feed_marks.id, feed_marks.next, feed_marks.running INTO token, next, running;
+    token := gen_random_uuid();
+    SELECT seen.next, seen.running INTO next, running FROM feed_now(organisation) AS seen;
+    INSERT INTO feed_marks (organisation_id, id, key_id, system_identifier, next, running)
+    VALUES (organisation, token, key, cluster, next, running);
     UPDATE feed_marks SET superseded_at = now() WHERE organisation_id = organisation AND id = superseded;
 END $$;
 
@@ -183,14 +213,15 @@ CREATE FUNCTION feed_record_export(organisation uuid, token uuid, patients bigin
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     key uuid := (SELECT key_id FROM feed_marks WHERE organisation_id = organisation AND id = token);
+    -- Not within the insert, where Citus would work it out itself.
+    exported text := patients || CASE WHEN patients = 1 THEN ' patient' ELSE ' patients' END;
 BEGIN
     IF (SELECT refusal FROM feed_open(organisation, key, token)) IS NOT NULL THEN
         RAISE insufficient_privilege USING MESSAGE = 'feed_open refuses this feed';
     END IF;
     INSERT INTO audit_entries (organisation_id, id, action, operator, subject, address)
     VALUES (
-        organisation, token, 'patients_exported', 'the role ' || session_user,
-        CASE patients WHEN 1 THEN '1 patient' ELSE patients || ' patients' END, host(inet_client_addr())
+        organisation, token, 'patients_exported', 'the role ' || session_user, exported, host(inet_client_addr())
     )
     ON CONFLICT DO NOTHING;
 END $$;

@@ -81,8 +81,9 @@ impl HeldRow {
             PgConnection::establish(owner.expose()).map_err(|error: ConnectionError| error.to_string())?;
         let inserted = connection.batch_execute("BEGIN").and_then(|()| {
             diesel::sql_query(format!(
-                "INSERT INTO patients (organisation_id, id, {columns}, idempotency_key, request_digest, created_at, updated_at)
-                 SELECT $1, $2, {columns}, $3, $4, date_trunc('milliseconds', now()), date_trunc('milliseconds', now())
+                "INSERT INTO patients (organisation_id, id, {columns}, idempotency_key, request_digest, created_in, created_at, updated_at)
+                 SELECT $1, $2, {columns}, $3, $4,
+                    CASE WHEN to_regproc('citus_version') IS NULL THEN feed_number($1) ELSE 0 END, date_trunc('milliseconds', now()), date_trunc('milliseconds', now())
                  FROM jsonb_populate_record(NULL::patients, $5::jsonb)"
             ))
             .bind::<SqlUuid, _>(*organisation.as_uuid())

@@ -119,18 +119,24 @@ impl Citus {
         self.url(self.node(node), SERVICE_ROLE, database)
     }
 
+    /// The address of a node for this role.
+    #[must_use]
+    pub fn role_at(&self, node: usize, role: &str, database: &str) -> DatabaseUrl {
+        self.url(self.node(node), role, database)
+    }
+
     /// The address of a node for the owner.
     #[must_use]
     pub fn owner_at(&self, node: usize, database: &str) -> DatabaseUrl {
         self.url(self.node(node), &self.user, database)
     }
 
-    /// Moves the organisation's shard to another worker, and what lies beside it.
-    pub fn move_shard(&self, database: &str, organisation: OrganisationId, to: usize) -> QueryResult<()> {
+    /// Moves the organisation's shard to another worker, and what lies beside it. `mode` is Citus's word.
+    pub fn move_shard(&self, database: &str, organisation: OrganisationId, to: usize, mode: &str) -> QueryResult<()> {
         let (from, to) = (self.node(self.node_of(database, organisation)), self.node(to));
         let call = format!(
             "SELECT citus_move_shard_placement(get_shard_id_for_distribution_column('patients', '{organisation}'::uuid),
-             '{}', {}, '{}', {}, shard_transfer_mode => 'block_writes')",
+             '{}', {}, '{}', {}, shard_transfer_mode => '{mode}')",
             from.host, from.port, to.host, to.port
         );
         self.connect(self.coordinator(), &self.user, database).batch_execute(&call)
@@ -252,7 +258,7 @@ impl Citus {
 
     fn url(&self, Node { host, port }: &Node, user: &str, database: &str) -> DatabaseUrl {
         let url: DatabaseUrl =
-            format!("host={host} port={port} user={user} dbname={database}").parse().expect("an address");
+            format!("host={host} port={port} user='{user}' dbname={database}").parse().expect("an address");
         url.with_durability(Durability::None)
     }
 }

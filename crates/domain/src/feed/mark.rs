@@ -74,9 +74,6 @@ pub enum FeedRefusal {
     /// The role may not read the organisation's patients, or nobody has the organisation.
     #[error("there is no such organisation, or this role may not read its patients")]
     Unreadable,
-    /// The register is spread over several nodes, whose transactions have no common order.
-    #[error("the register is distributed over several nodes (Citus), where commits have no common order")]
-    Distributed,
     /// The database is a copy, in which no mark can be made.
     #[error("the database is a standby")]
     Standby,

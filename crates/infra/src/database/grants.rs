@@ -67,8 +67,10 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
 const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 2] =
     [("INSERT", "at", &["audit_entries"]), ("INSERT", "", &["key_homes"])];
 
-/// What the service asks on each new connection, in which cluster it is; and how it ends keys that were replaced.
-const CALLED: [&str; 2] = ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])"];
+/// What the service asks on each new connection, in which cluster it is; how it ends keys that were replaced; and on
+/// Citus, which number a patient gets.
+const CALLED: [&str; 3] =
+    ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])", "feed_number(uuid)"];
 
 /// Finds a row if the role, whose name is the first value, can read more of a patient than the columns of the second.
 const CAN_READ: &str = "SELECT 1 FROM pg_attribute

@@ -7,6 +7,7 @@ use intake_domain::{AuditEntryId, OrganisationId};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::database::cluster::spread::is_spread;
 use crate::database::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::schema_error::{SchemaError, connect};
 use crate::database::url::DatabaseUrl;
@@ -18,6 +19,11 @@ const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifie
         audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now(), added = greatest(added, (SELECT coalesce(max(created_in), 0) FROM patients) - txid_current() + 1,
             (SELECT coalesce(max(erased_in), 0) FROM erasures) - txid_current() + 1)
     FROM origin_now() AS here RETURNING added";
+
+/// On a cluster each shard finds its own numbers (`cluster/numbers.rs`), and nobody knows what the marks have seen.
+const ACCEPT_CLUSTER: &str = "UPDATE origin SET system_identifier = here.system_identifier, timeline = here.timeline,
+        audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now()
+    FROM origin_now() AS here";
 
 /// What lets people in or gives them another password, and may have ended since the restored moment.
 const SIGNED_IN: [&str; 5] = ["sessions", "waiting_sign_ins", "passkey_challenges", "password_resets", "email_changes"];
@@ -82,10 +88,15 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
         }
         // Keys that are not used until their clients are back have not fallen silent.
         connection.batch_execute("DELETE FROM key_watches")?;
+        if is_spread(connection)? {
+            for statement in [ACCEPT_CLUSTER, "DELETE FROM feed_marks", "DELETE FROM feed_places"] {
+                connection.batch_execute(statement)?;
+            }
+            return Ok(());
+        }
         // Nobody may get a number in between.
         connection.batch_execute("LOCK TABLE patients, erasures IN ACCESS EXCLUSIVE MODE")?;
         let Shift { added } = diesel::sql_query(SHIFT).get_result(connection)?;
-        // One by one, as Citus wants them.
         for (table, column) in [("patients", "created_in"), ("erasures", "erased_in")] {
             let shift = format!("ALTER TABLE {table} ALTER {column} SET DEFAULT txid_current() + {added}");
             connection.batch_execute(&shift)?;

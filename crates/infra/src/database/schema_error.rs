@@ -105,9 +105,6 @@ pub enum SchemaError {
     /// The database is not one of a Citus cluster.
     #[error("the database has no extension citus: nothing was changed")]
     NoCitus,
-    /// Several servers give numbers to transactions, each its own.
-    #[error("a register on Citus has no feed: use logical replication (docs/reading.md)")]
-    OnCitus,
     /// No node of the cluster may hold rows.
     #[error("no node of the cluster may hold rows: add one with SELECT citus_add_node('host', port)")]
     NoNodes,

@@ -18,13 +18,12 @@ const SELECTED_MAX: usize = 100_000;
 /// What a page never exceeds, however patients fall into ranges: some 20 MB. As many erasures are in one.
 const PAGE_MAX: usize = 20_000;
 
-/// Whether anything was committed after a moment, and up to where this statement has looked.
-pub(crate) const LOOK: &str = "SELECT next, running,
-        EXISTS (SELECT FROM patients_v1 WHERE organisation_id = $1 AND ($2 IS NULL OR key_id = $2)
-            AND (created_in >= $3 OR created_in = ANY ($4)))
-        OR EXISTS (SELECT FROM erasures_v1 WHERE organisation_id = $1 AND ($2 IS NULL OR key_id = $2)
-            AND (erased_in >= $3 OR erased_in = ANY ($4))) AS has_news
-    FROM feed_now()";
+/// Finds a row if anything was committed after a moment.
+pub(crate) const LOOK: &str = "SELECT 1 FROM patients_v1 WHERE organisation_id = $1 AND ($2 IS NULL OR key_id = $2)
+            AND (created_in >= $3 OR created_in = ANY ($4))
+    UNION ALL SELECT 1 FROM erasures_v1 WHERE organisation_id = $1 AND ($2 IS NULL OR key_id = $2)
+            AND (erased_in >= $3 OR erased_in = ANY ($4))
+    LIMIT 1";
 
 /// A patient, its fields as texts in the order of [`Field::ALL`].
 static PATIENT: LazyLock<String> = LazyLock::new(|| {

@@ -5,13 +5,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use diesel::prelude::*;
-use diesel::sql_types::{Array, BigInt, Bool, Nullable, Text, Uuid as SqlUuid};
+use diesel::sql_types::{Array, BigInt, Nullable, Text, Uuid as SqlUuid};
 use intake_domain::{
     Erasure, FeedError, FeedRefusal, FeedScope, FeedToken, Mark, Page, PatientFeed, PatientId, Selection, Span,
     StoreError, StoredPatient,
 };
 use uuid::Uuid;
 
+use crate::database::cluster::shards::Shards;
 use crate::database::connect::{ConnectError, OpenConnection, RETRY_PAUSE, connect};
 use crate::database::lock_wait::{LockPatience, Undone, with_lock_patience};
 use crate::database::url::DatabaseUrl;
@@ -32,7 +33,8 @@ type KeepsTrying = Box<dyn Fn(Duration, &StoreError) -> bool>;
 /// The change feed over PostgreSQL.
 pub struct PostgresPatientFeed {
     url: DatabaseUrl,
-    connection: Option<OpenConnection>,
+    /// The connection, and the address to which it leads.
+    connection: Option<(DatabaseUrl, OpenConnection)>,
     keeps_trying: KeepsTrying,
     /// Up to where nothing has happened since the mark of this token. Kept for a connection: after a crash PostgreSQL
     /// may give numbers out again.
@@ -56,10 +58,14 @@ impl PostgresPatientFeed {
         Self { url: url.clone(), connection: None, keeps_trying: Box::new(keeps_trying), looked: None }
     }
 
-    fn run<T>(&mut self, work: impl Fn(&mut PgConnection) -> QueryResult<T>) -> Result<T, StoreError> {
+    fn run<T>(
+        &mut self,
+        scope: &FeedScope,
+        work: impl Fn(&mut PgConnection) -> QueryResult<T>,
+    ) -> Result<T, StoreError> {
         let started = Instant::now();
         loop {
-            let error = match self.try_once(&work) {
+            let error = match self.try_once(scope, &work) {
                 Err(error @ StoreError::Unavailable(_)) => error,
                 done => return done,
             };
@@ -71,15 +77,16 @@ impl PostgresPatientFeed {
         }
     }
 
-    fn try_once<T>(&mut self, work: impl Fn(&mut PgConnection) -> QueryResult<T>) -> Result<T, StoreError> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            none => none.insert(connect(&self.url, SETTINGS).map_err(|error| match error {
-                ConnectError::NotDurable(_) => StoreError::Unexpected(error.into()),
-                other => StoreError::Unavailable(other.into()),
-            })?),
+    fn try_once<T>(
+        &mut self,
+        scope: &FeedScope,
+        work: impl Fn(&mut PgConnection) -> QueryResult<T>,
+    ) -> Result<T, StoreError> {
+        let (url, connection) = match &mut self.connection {
+            Some(connected) => connected,
+            none => none.insert(reach(&self.url, scope)?),
         };
-        with_lock_patience(&self.url, connection, LOCK_PATIENCE, work).map_err(|undone| match undone {
+        with_lock_patience(url, connection, LOCK_PATIENCE, work).map_err(|undone| match undone {
             Undone::Locked(holders) => StoreError::Unavailable(holders.into()),
             Undone::Failed(error) => match failure(&error) {
                 Failure::Transient => store_error(error),
@@ -93,6 +100,29 @@ impl PostgresPatientFeed {
     }
 }
 
+/// Connects to where the patients lie: on Citus to the node that holds them, which alone can make a mark of them.
+fn reach(url: &DatabaseUrl, scope: &FeedScope) -> Result<(DatabaseUrl, OpenConnection), StoreError> {
+    let refused = |error| match error {
+        ConnectError::NotDurable(_) => StoreError::Unexpected(error.into()),
+        other => StoreError::Unavailable(other.into()),
+    };
+    let mut connection = connect(url, SETTINGS).map_err(refused)?;
+    let shards = Shards::default();
+    shards.learn(&mut connection).map_err(store_error)?;
+    let shards = shards.all();
+    let Some(shard) = Shards::place(&shards, scope.organisation_id).and_then(|place| shards.get(place)) else {
+        return Ok((url.clone(), connection));
+    };
+    let node = shard.node();
+    let away = |why: String| StoreError::Unavailable(format!("{node}, which holds the patients: {why}").into());
+    let url = shard.url(url).ok_or_else(|| away("it could be reached only in clear text".into()))?;
+    let connected = connect(&url, SETTINGS).map_err(|error| match error {
+        ConnectError::NotDurable(_) => refused(error),
+        other => away(other.to_string().trim_end().to_owned()),
+    });
+    connected.map(|connection| (url, connection))
+}
+
 impl PatientFeed for PostgresPatientFeed {
     fn open(&mut self, scope: &FeedScope, since: Option<FeedToken>) -> Result<Mark, FeedError> {
         #[derive(QueryableByName)]
@@ -104,7 +134,7 @@ impl PatientFeed for PostgresPatientFeed {
         }
 
         let scope = *scope;
-        let opened: Opened = self.run(move |connection| {
+        let opened: Opened = self.run(&scope, move |connection| {
             let query = diesel::sql_query("SELECT refusal, next, running FROM feed_open($1, $2, $3)");
             let query = query.bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
             let query = query.bind::<Nullable<SqlUuid>, _>(scope.key_id.map(|key| *key.as_uuid()));
@@ -126,13 +156,11 @@ impl PatientFeed for PostgresPatientFeed {
         }
 
         let scope = *scope;
-        let made: Made = self.run(move |connection| {
-            connection.build_transaction().repeatable_read().read_write().run(|connection| {
-                let query = diesel::sql_query("SELECT token, next, running FROM feed_mark($1, $2, $3)");
-                let query = query.bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
-                let query = query.bind::<Nullable<SqlUuid>, _>(scope.key_id.map(|key| *key.as_uuid()));
-                query.bind::<Nullable<SqlUuid>, _>(superseded.map(|token| *token.as_uuid())).get_result(connection)
-            })
+        let made: Made = self.run(&scope, move |connection| {
+            let query = diesel::sql_query("SELECT token, next, running FROM feed_mark($1, $2, $3)");
+            let query = query.bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
+            let query = query.bind::<Nullable<SqlUuid>, _>(scope.key_id.map(|key| *key.as_uuid()));
+            query.bind::<Nullable<SqlUuid>, _>(superseded.map(|token| *token.as_uuid())).get_result(connection)
         })?;
         Ok(Mark { token: Some(made.token.into()), next: made.seen.next, running: made.seen.running })
     }
@@ -140,7 +168,7 @@ impl PatientFeed for PostgresPatientFeed {
     fn record(&mut self, scope: &FeedScope, until: FeedToken, patients: u64) -> Result<(), StoreError> {
         let scope = *scope;
         let patients = i64::try_from(patients).unwrap_or(i64::MAX);
-        self.run(move |connection| {
+        self.run(&scope, move |connection| {
             let query = diesel::sql_query("SELECT feed_record_export($1, $2, $3)");
             let query = query.bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
             query.bind::<SqlUuid, _>(*until.as_uuid()).bind::<BigInt, _>(patients).execute(connection).map(drop)
@@ -148,32 +176,27 @@ impl PatientFeed for PostgresPatientFeed {
     }
 
     fn has_news(&mut self, scope: &FeedScope, since: &Mark) -> Result<bool, StoreError> {
-        #[derive(QueryableByName)]
-        struct Look {
-            #[diesel(sql_type = Bool)]
-            has_news: bool,
-            #[diesel(embed)]
-            seen: Snapshot,
-        }
-
         let from_mark = Snapshot { next: since.next, running: since.running.clone() };
         let known = self.looked.as_ref().filter(|(token, _)| *token == since.token);
         let from = known.map_or(from_mark, |(_, seen)| seen.clone());
         let scope = *scope;
-        let look: Look = self.run(move |connection| {
+        let (seen, has_news) = self.run(&scope, move |connection| {
+            // Before the look, which sees at least as much.
+            let now = diesel::sql_query("SELECT next, running FROM feed_now($1)");
+            let seen: Snapshot = now.bind::<SqlUuid, _>(*scope.organisation_id.as_uuid()).get_result(connection)?;
             let query = diesel::sql_query(page::LOOK).bind::<SqlUuid, _>(*scope.organisation_id.as_uuid());
             let query = query.bind::<Nullable<SqlUuid>, _>(scope.key_id.map(|key| *key.as_uuid()));
             let query = query.bind::<BigInt, _>(from.next).bind::<Array<BigInt>, _>(&from.running);
-            query.get_result(connection)
+            Ok((seen, query.execute(connection)? > 0))
         })?;
-        if !look.has_news {
-            self.looked = Some((since.token, look.seen));
+        if !has_news {
+            self.looked = Some((since.token, seen));
         }
-        Ok(look.has_news)
+        Ok(has_news)
     }
 
     fn select(&mut self, scope: &FeedScope, span: &Span) -> Result<Selection, StoreError> {
-        self.run(|connection| page::select(connection, scope, span))
+        self.run(scope, |connection| page::select(connection, scope, span))
     }
 
     fn patients(
@@ -183,7 +206,7 @@ impl PatientFeed for PostgresPatientFeed {
         selection: &Selection,
         after: Option<PatientId>,
     ) -> Result<Page<StoredPatient>, StoreError> {
-        self.run(|connection| match selection {
+        self.run(scope, |connection| match selection {
             Selection::These(ids) => page::these(connection, scope, ids, after),
             Selection::Many { ends, .. } => page::range(connection, scope, span, ends, after),
         })
@@ -195,7 +218,7 @@ impl PatientFeed for PostgresPatientFeed {
         span: &Span,
         after: Option<PatientId>,
     ) -> Result<Page<Erasure>, StoreError> {
-        self.run(|connection| page::erasures(connection, scope, span, after))
+        self.run(scope, |connection| page::erasures(connection, scope, span, after))
     }
 }
 
@@ -203,7 +226,6 @@ impl PatientFeed for PostgresPatientFeed {
 fn refusal(word: String) -> FeedError {
     FeedError::Refused(match word.as_str() {
         "unreadable" => FeedRefusal::Unreadable,
-        "distributed" => FeedRefusal::Distributed,
         "standby" => FeedRefusal::Standby,
         "restored" => FeedRefusal::Restored,
         "unknown" => FeedRefusal::UnknownToken,

@@ -6,7 +6,7 @@ use diesel::sql_types::{Bool, Text};
 use intake_domain::OrganisationId;
 use uuid::Uuid;
 
-use crate::database::cluster::spread::has_citus;
+use crate::database::cluster::spread::is_spread;
 use crate::database::grants::assert_service_role;
 use crate::database::migrations::assert_not_newer;
 use crate::database::schema_error::{SchemaError, connect, failed};
@@ -18,10 +18,22 @@ const GRANTS: &str = "GRANT USAGE ON SCHEMA public TO {role};
     GRANT SELECT ON patients_v1, erasures_v1 TO {role};
     GRANT EXECUTE ON FUNCTION feed_now, feed_open, feed_mark, feed_record_export TO {role};";
 
-/// What else a role may use, by any grant: its own, that of a role it is a member of, or that of everybody.
+/// What a reader gets besides on a cluster, where the tables themselves hide what it may not read
+/// (`cluster/numbers.rs`): the columns of the views.
+const GRANTS_ON_CLUSTER: &str = "SELECT format('GRANT SELECT (%s) ON %I TO ', string_agg(DISTINCT quote_ident(attname), ', '), relname) AS name
+    FROM pg_rewrite JOIN pg_depend ON classid = 'pg_rewrite'::regclass AND objid = pg_rewrite.oid
+        JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid JOIN pg_class ON pg_class.oid = refobjid
+    WHERE ev_class IN ('patients_v1'::regclass, 'erasures_v1'::regclass) AND refclassid = 'pg_class'::regclass AND refobjsubid > 0
+    GROUP BY relname";
+
+/// What else a role may use, by any grant: its own, that of a role it is a member of, or that of everybody. Citus shows
+/// everybody its own views.
 const OTHER_GRANTS: &str = "SELECT relname::text AS name FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
         AND relname NOT IN ('patients_v1', 'erasures_v1')
+        AND NOT (relname IN ('patients', 'erasures') AND relrowsecurity)
+        AND NOT EXISTS (SELECT FROM pg_depend JOIN pg_extension ON pg_extension.oid = refobjid
+            WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND extname = 'citus')
         AND has_any_column_privilege($1, oid, 'SELECT, INSERT, UPDATE, REFERENCES')
     UNION ALL
     SELECT relname::text FROM pg_class
@@ -31,9 +43,14 @@ const OTHER_GRANTS: &str = "SELECT relname::text AS name FROM pg_class
 
 /// Whether the role that connects can read the feed.
 const MAY_READ: &str = "SELECT to_regclass('patients_v1') IS NOT NULL AS is_migrated,
-    EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') AS is_on_citus,
     coalesce(has_table_privilege(to_regclass('patients_v1'), 'SELECT'), false)
     AND coalesce(has_function_privilege(to_regprocedure('feed_open(uuid, uuid, uuid)'), 'EXECUTE'), false) AS may_read";
+
+#[derive(QueryableByName)]
+struct Named {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
 
 /// A role that is to read patients.
 #[derive(Clone, Debug)]
@@ -56,21 +73,12 @@ pub enum Scope {
 }
 
 impl Reader {
-    /// Refuses a role that does not exist, that no grant could limit, or that may do something else, and any on Citus.
+    /// Refuses a role that does not exist, that no grant could limit, or that may do something else.
     pub fn assert_can_be(&self, owner: &DatabaseUrl) -> Result<(), SchemaError> {
-        #[derive(QueryableByName)]
-        struct Table {
-            #[diesel(sql_type = Text)]
-            name: String,
-        }
-
         assert_service_role(owner, &self.role)?;
         let mut connection = connect(owner)?;
-        if has_citus(&mut connection).map_err(failed)? {
-            return Err(SchemaError::OnCitus);
-        }
         let query = diesel::sql_query(OTHER_GRANTS).bind::<Text, _>(&self.role);
-        let mut others: Vec<Table> = query.load(&mut connection).map_err(failed)?;
+        let mut others: Vec<Named> = query.load(&mut connection).map_err(failed)?;
         others.dedup_by(|one, other| one.name == other.name);
         if others.is_empty() {
             return Ok(());
@@ -112,7 +120,7 @@ impl Reader {
     pub fn grant(&self, owner: &DatabaseUrl) -> Result<Option<OrganisationId>, SchemaError> {
         self.assert_can_be(owner)?;
         assert_not_newer(owner)?;
-        let grants = GRANTS.replace("{role}", &format!("\"{}\"", self.role.replace('"', "\"\"")));
+        let role = format!("\"{}\"", self.role.replace('"', "\"\""));
         let reads = self.organisation(owner)?;
         let organisation = reads.map(|id| *id.as_uuid());
         let granted = connect(owner)?.transaction(|connection| {
@@ -122,27 +130,30 @@ impl Reader {
                 .do_update()
                 .set(readers::organisation_id.eq(organisation))
                 .execute(connection)?;
-            connection.batch_execute(&grants)
+            connection.batch_execute(&GRANTS.replace("{role}", &role))?;
+            if is_spread(connection)? {
+                for Named { name } in diesel::sql_query(GRANTS_ON_CLUSTER).load(connection)? {
+                    connection.batch_execute(&format!("{name} {role}"))?;
+                }
+            }
+            Ok(())
         });
         granted.map(|()| reads).map_err(failed)
     }
 }
 
-/// Refuses a database without the views, one of several servers, and a role that may not read.
+/// Refuses a database without the views, and a role that may not read.
 pub fn assert_reader(url: &DatabaseUrl) -> Result<(), SchemaError> {
     #[derive(QueryableByName)]
     struct Found {
         #[diesel(sql_type = Bool)]
         is_migrated: bool,
         #[diesel(sql_type = Bool)]
-        is_on_citus: bool,
-        #[diesel(sql_type = Bool)]
         may_read: bool,
     }
 
     match diesel::sql_query(MAY_READ).get_result(&mut connect(url)?).map_err(failed)? {
         Found { is_migrated: false, .. } => Err(SchemaError::Unmigrated),
-        Found { is_on_citus: true, .. } => Err(SchemaError::OnCitus),
         Found { may_read: false, .. } => Err(SchemaError::NoReader),
         Found { .. } => Ok(()),
     }

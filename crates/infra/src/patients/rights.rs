@@ -25,8 +25,8 @@ const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tri
 
 /// Moves a patient into the record of erasures, of which only the database knows the time. An earlier erasure under the
 /// same id is of a patient that a program before this one let come back.
-const NOTE: &str = "INSERT INTO erasures (organisation_id, patient_id, key_id, idempotency_digest)
-    SELECT organisation_id, id, key_id, sha256(convert_to(idempotency_key, 'UTF8'))
+const NOTE: &str = "INSERT INTO erasures (organisation_id, patient_id, key_id, idempotency_digest, erased_in)
+    SELECT organisation_id, id, key_id, sha256(convert_to(idempotency_key, 'UTF8')), feed_number(organisation_id)
     FROM patients WHERE organisation_id = $1 AND id = $2
     ON CONFLICT (organisation_id, patient_id)
         DO UPDATE SET erased_at = excluded.erased_at, erased_in = excluded.erased_in";

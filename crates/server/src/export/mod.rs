@@ -226,7 +226,6 @@ fn advise(error: FeedError, state: &State) -> anyhow::Error {
     let begin_again;
     let advice = match refusal {
         FeedRefusal::Unreadable => "`intake migrate --reader-role NAME --organisation ID` lets a role read them",
-        FeedRefusal::Distributed => "use logical replication instead, as docs/reading.md describes",
         FeedRefusal::Standby => "export from the primary",
         FeedRefusal::Restored => "run `intake restored` as its owner first",
         FeedRefusal::UnknownToken | FeedRefusal::OtherCluster => {

@@ -2,5 +2,6 @@
 //! nodes.
 
 pub mod nodes;
+pub(crate) mod numbers;
 pub(crate) mod shards;
 pub mod spread;

@@ -6,6 +6,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Nullable, Text};
 
+use crate::database::cluster::numbers;
 use crate::database::migrations::{assert_migrated, assert_not_newer, lock};
 use crate::database::schema_error::{CheckConnection, SchemaError, failed};
 use crate::database::url::DatabaseUrl;
@@ -91,7 +92,7 @@ pub fn spread(url: &DatabaseUrl, shards: Option<u32>) -> Result<Spread, SchemaEr
 
 /// The same for the tables that a migration has just added. Does nothing to a database that is not spread.
 pub(crate) fn spread_later(connection: &mut PgConnection) -> QueryResult<()> {
-    if has_citus(connection)? && !missing(connection)?.iter().any(|table| table == LEADER) {
+    if is_spread(connection)? {
         connection.transaction(|connection| spread_missing(connection, 1))?;
     }
     Ok(())
@@ -104,12 +105,14 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
         "SET LOCAL citus.multi_shard_modify_mode = 'sequential'; SET LOCAL client_min_messages = warning;
          SET LOCAL citus.shard_count = {shards}"
     ))?;
-    if missing(connection)?.iter().any(|table| table == LEADER) {
+    let is_first = !is_spread(connection)?;
+    if is_first {
         connection.batch_execute(KEYS_BESIDE_PATIENTS)?;
         // So that every node can be asked for the origin, which the coordinator answers, and ends keys.
         for function in ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])"] {
             diesel::sql_query(format!("SELECT create_distributed_function('{function}')")).execute(connection)?;
         }
+        numbers::make(connection)?;
     }
     let missing = missing(connection)?;
     let of_kind = |tables: &[&str]| missing.iter().filter(|table| tables.contains(&table.as_str())).cloned().collect();
@@ -133,6 +136,9 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
             format!("SELECT create_distributed_table($1::regclass, 'organisation_id', colocate_with => '{beside}')");
         call(connection, &query, table)?;
     }
+    if is_first {
+        numbers::let_readers_in(connection)?;
+    }
     // What was there before is still on the disk of this node, where nobody would look for patients.
     for table in copied.iter().chain(&divided) {
         call(connection, "SELECT truncate_local_data_after_distributing_table($1::regclass)", table)?;
@@ -147,6 +153,11 @@ fn call(connection: &mut PgConnection, query: &str, table: &str) -> QueryResult<
 
 pub(crate) fn has_citus(connection: &mut PgConnection) -> QueryResult<bool> {
     Ok(diesel::sql_query("SELECT 1 FROM pg_extension WHERE extname = 'citus'").execute(connection)? > 0)
+}
+
+/// Whether the register lies on the nodes of a cluster.
+pub(crate) fn is_spread(connection: &mut PgConnection) -> QueryResult<bool> {
+    Ok(has_citus(connection)? && !missing(connection)?.iter().any(|table| table == LEADER))
 }
 
 fn nodes(connection: &mut PgConnection) -> QueryResult<i64> {

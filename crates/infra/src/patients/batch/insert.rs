@@ -28,6 +28,9 @@ const IS_WITHIN: &str = " <<= ANY (allowed_networks))";
 /// join, and plan it while the table is small to read all of it.
 const ERASURE: [&str; 2] = [" AND (SELECT true FROM ", " AS erasures WHERE erasures.organisation_id = "];
 
+/// The number of a patient that Citus stores: of a column, so that the node which holds the shard gives it.
+const NUMBER: &str = "feed_number(key.organisation_id)";
+
 /// The names of the tables that the insert uses: those of one shard where it goes past Citus.
 pub(super) struct Tables<'a> {
     pub(super) patients: &'a str,
@@ -66,12 +69,14 @@ impl<'a> InsertBatch<'a> {
         if self.rows() == 0 && !is_probed {
             return Ok(0);
         }
-        Insert { rows: self, tables: TABLES, is_spread, is_explain: false }.execute(connection)
+        let number = is_spread.then_some(NUMBER);
+        Insert { rows: self, tables: TABLES, is_spread, number, is_explain: false }.execute(connection)
     }
 
-    /// The text of the insert into these tables, with the arrays as parameters.
-    pub(super) fn text(tables: Tables<'_>) -> String {
-        let insert = Insert { rows: &Self::default(), tables, is_spread: false, is_explain: false };
+    /// The text of the insert into these tables, with the arrays as parameters, and this as the patients' number.
+    pub(super) fn text(tables: Tables<'_>, number: &str) -> String {
+        let insert =
+            Insert { rows: &Self::default(), tables, is_spread: false, number: Some(number), is_explain: false };
         let text = diesel::debug_query::<Pg, _>(&insert).to_string();
         text.split(" -- binds").next().unwrap_or_default().to_owned()
     }
@@ -107,7 +112,7 @@ impl<'a> InsertBatch<'a> {
 
     /// Lets the database plan the insert without making it. Fails if one of the values is at fault.
     pub(crate) fn explain(self, connection: &mut PgConnection) -> QueryResult<usize> {
-        Insert { rows: &self, tables: TABLES, is_spread: true, is_explain: true }.execute(connection)
+        Insert { rows: &self, tables: TABLES, is_spread: true, number: None, is_explain: true }.execute(connection)
     }
 }
 
@@ -144,6 +149,8 @@ struct Insert<'a> {
     /// Citus knows by their names which nodes the organisations concern. PostgreSQL alone would begin with the names,
     /// and compare each key with each patient.
     is_spread: bool,
+    /// What numbers the patients. None: the database does.
+    number: Option<&'a str>,
     /// Whether the statement is planned with all its values, and not run.
     is_explain: bool,
 }
@@ -242,12 +249,20 @@ impl QueryFragment<Pg> for Insert<'_> {
         }
         out.push_sql("INSERT INTO ");
         out.push_sql(self.tables.patients);
-        out.push_sql(" (organisation_id, key_id, id, ");
+        out.push_sql(" (organisation_id, key_id, ");
+        if self.number.is_some() {
+            out.push_sql("created_in, ");
+        }
+        out.push_sql("id, ");
         out.push_sql(&FIELDS);
         out.push_sql(
             ", idempotency_key, request_digest, created_at, updated_at)
             SELECT key.organisation_id, key.id, ",
         );
+        if let Some(number) = self.number {
+            out.push_sql(number);
+            out.push_sql(", ");
+        }
         if self.rows.rows() == 1 {
             self.walk_one(out.reborrow())?;
         } else {

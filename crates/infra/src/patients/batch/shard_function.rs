@@ -11,6 +11,7 @@ use diesel::sql_types::{BigInt, Nullable, Text};
 use intake_domain::Field;
 
 use super::insert::{InsertBatch, Tables};
+use crate::database::cluster::numbers::of_shard;
 use crate::database::cluster::shards::STORE;
 use crate::database::cluster::spread::has_citus;
 use crate::database::schema_error::{SchemaError, connect, failed};
@@ -19,11 +20,12 @@ use crate::diesel_errors::{Failure, failure};
 
 /// The tables of each shard of the patients: they lie together, and have numbers of their own.
 const SHARDS: &str = "SELECT patients.shardid AS id, shard_name('patients', patients.shardid) AS patients,
-        shard_name('api_keys', api_keys.shardid) AS api_keys, shard_name('erasures', erasures.shardid) AS erasures
+        shard_name('api_keys', api_keys.shardid) AS api_keys, shard_name('erasures', erasures.shardid) AS erasures,
+        shard_name('feed_places', places.shardid) AS places
     FROM pg_dist_shard AS patients JOIN pg_dist_shard AS api_keys USING (shardminvalue)
-        JOIN pg_dist_shard AS erasures USING (shardminvalue)
+        JOIN pg_dist_shard AS erasures USING (shardminvalue) JOIN pg_dist_shard AS places USING (shardminvalue)
     WHERE patients.logicalrelid = 'patients'::regclass AND api_keys.logicalrelid = 'api_keys'::regclass
-        AND erasures.logicalrelid = 'erasures'::regclass";
+        AND erasures.logicalrelid = 'erasures'::regclass AND places.logicalrelid = 'feed_places'::regclass";
 /// The functions of shards that are no more, which were split.
 const LEFT_OVER: &str = "SELECT oid::regprocedure::text AS name FROM pg_proc
     WHERE pronamespace = 'public'::regnamespace AND proname ~ ('^' || $1 || '[0-9]+$')
@@ -43,6 +45,8 @@ struct ShardTables {
     api_keys: String,
     #[diesel(sql_type = Text)]
     erasures: String,
+    #[diesel(sql_type = Text)]
+    places: String,
 }
 
 #[derive(QueryableByName)]
@@ -89,12 +93,15 @@ fn types() -> String {
 /// The lock on `patients` is that of every insert, which an erasure waits for (`rights.rs`), and any change of the
 /// table; the other one is what Citus takes for an insert (5 is SHARE). Each statement sees what was committed before
 /// it, as the writers' connections see to. NULL: the shard does not lie here.
-fn function(name: &str, ShardTables { id, patients, api_keys, erasures }: &ShardTables) -> String {
-    let insert = InsertBatch::text(Tables { patients, api_keys, erasures });
+fn function(name: &str, ShardTables { id, patients, api_keys, erasures, places }: &ShardTables) -> String {
+    let insert = InsertBatch::text(Tables { patients, api_keys, erasures }, "number");
+    let number = of_shard(places);
     format!(
         "CREATE OR REPLACE FUNCTION {name} RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
             SET search_path = pg_catalog, public, pg_temp SET plan_cache_mode = force_generic_plan AS $function$
-        DECLARE stored_here bigint;
+        DECLARE
+            number bigint;
+            stored_here bigint;
         BEGIN
             IF current_setting('transaction_isolation') <> 'read committed' THEN RETURN NULL; END IF;
             PERFORM lock_relation_if_exists('public.patients', 'ROW EXCLUSIVE');
@@ -103,6 +110,8 @@ fn function(name: &str, ShardTables { id, patients, api_keys, erasures }: &Shard
                     WHERE shardid = {id} AND groupid = (SELECT groupid FROM pg_dist_local_group)) THEN
                 RETURN NULL;
             END IF;
+            {number};
+            IF number IS NULL THEN number := feed_number($1[1]); END IF;
             {insert};
             GET DIAGNOSTICS stored_here = ROW_COUNT;
             RETURN stored_here;

@@ -21,30 +21,30 @@ use crate::fixtures::{OverWhenDropped, TestApp, demo_key, program, service};
 use crate::patient_with;
 
 /// What an export gave.
-struct Given {
-    text: String,
-    token: String,
+pub(crate) struct Given {
+    pub(crate) text: String,
+    pub(crate) token: String,
     said: String,
 }
 
 impl Given {
-    fn lines(&self) -> Vec<Value> {
+    pub(crate) fn lines(&self) -> Vec<Value> {
         self.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn ids(&self) -> Vec<String> {
+    pub(crate) fn ids(&self) -> Vec<String> {
         self.lines().iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
     }
 }
 
-fn export(builder: ServiceBuilder, organisation: OrganisationId, more: &[&str]) -> Output {
+pub(crate) fn export(builder: ServiceBuilder, organisation: OrganisationId, more: &[&str]) -> Output {
     let organisation = organisation.to_string();
     let arguments = ["export", "--organisation", &organisation];
     arguments.iter().chain(more).fold(builder, |all, one| all.argument(one)).run()
 }
 
 #[track_caller]
-fn given(output: Output) -> Given {
+pub(crate) fn given(output: Output) -> Given {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     let token = said.lines().last().unwrap().strip_prefix("next: ").unwrap().to_owned();
@@ -52,7 +52,7 @@ fn given(output: Output) -> Given {
 }
 
 #[track_caller]
-fn refused(output: Output) -> String {
+pub(crate) fn refused(output: Output) -> String {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
     assert!(output.stdout.is_empty());
@@ -267,8 +267,6 @@ fn a_token_that_does_not_fit_is_refused_with_what_to_do() {
     change("UPDATE origin SET system_identifier = 7");
     assert!(refusal(&[]).contains("intake restored"));
     change("UPDATE origin SET system_identifier = (SELECT system_identifier FROM pg_control_system())");
-    change("CREATE TABLE pg_dist_partition (logicalrelid regclass); INSERT INTO pg_dist_partition VALUES ('patients')");
-    assert!(refusal(&[]).contains("logical replication"));
 }
 
 #[test]
@@ -534,7 +532,7 @@ fn a_follower_survives_a_lost_connection() {
         assert_eq!(following.next_id(), id);
         let kick = format!(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE datname = '{}' AND pid <> pg_backend_pid() AND query LIKE '%feed_now%'",
+             WHERE datname = '{}' AND pid <> pg_backend_pid() AND query LIKE '%FROM erasures_v1%'",
             app.database.name()
         );
         app.database.connect().batch_execute(&kick).unwrap();
@@ -785,7 +783,7 @@ fn the_documented_consumer_keeps_an_exact_copy() {
     consumer.kill().unwrap();
     consumer.wait().unwrap();
     let followers = format!(
-        "pg_stat_activity WHERE datname = '{}' AND pid <> pg_backend_pid() AND query LIKE '%feed_now()%'",
+        "pg_stat_activity WHERE datname = '{}' AND pid <> pg_backend_pid() AND query LIKE '%FROM erasures_v1%'",
         app.database.name()
     );
     wait_for("the exports to notice", || app.database.count(&followers) == 0);

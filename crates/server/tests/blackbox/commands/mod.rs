@@ -3,11 +3,11 @@
 mod audit;
 mod command_line;
 mod doctor;
-mod erasure;
-mod export;
+pub(crate) mod erasure;
+pub(crate) mod export;
 mod first_run;
 mod install_offer;
 pub(crate) mod organisations;
-mod readers;
+pub(crate) mod readers;
 mod replacing;
 mod waits;

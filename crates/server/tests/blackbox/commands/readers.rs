@@ -36,12 +36,16 @@ impl<'a> ReaderRole<'a> {
     fn make_powerless(database: &'a TestDatabase, name: &str) -> Self {
         let name = format!("{name} of {}", database.name());
         database.administer(&format!("CREATE ROLE \"{name}\" LOGIN"));
-        let url = DatabaseUrl::on_socket(&database.socket_folder().to_string_lossy(), &name, database.name());
-        Self { url: url.with_durability(database.service.durability()), name, database }
+        Self { url: database.as_role(&name), name, database }
     }
 
     pub(crate) fn connect(&self) -> PgConnection {
         PgConnection::establish(self.url.expose()).unwrap()
+    }
+
+    /// Its address at this node of a cluster.
+    pub(crate) fn at(&self, node: usize) -> DatabaseUrl {
+        self.database.citus().role_at(node, &self.name, self.database.name())
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -57,7 +61,7 @@ impl<'a> ReaderRole<'a> {
 
 impl Drop for ReaderRole<'_> {
     fn drop(&mut self) {
-        self.database.connect().batch_execute(&format!("DROP OWNED BY \"{}\"", self.name)).unwrap();
+        self.database.on_each_node(&format!("DROP OWNED BY \"{}\"", self.name));
         self.database.administer(&format!("DROP ROLE \"{}\"", self.name));
     }
 }

@@ -2,6 +2,7 @@
 
 mod connections;
 mod embedded_database;
+mod feed_nodes;
 mod full_disk;
 mod grants;
 mod hangs;

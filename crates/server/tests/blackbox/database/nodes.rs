@@ -226,7 +226,7 @@ fn moved_under_load(app: &TestApp) -> (Vec<u16>, i64, u16) {
         (0..4).for_each(|_| drop(scope.spawn(|| create(&key))));
         std::thread::sleep(Duration::from_secs(1));
         for to in [2, 1] {
-            app.database.citus().move_shard(app.database.name(), clinic.organisation, to).unwrap();
+            app.database.citus().move_shard(app.database.name(), clinic.organisation, to, "block_writes").unwrap();
             std::thread::sleep(Duration::from_secs(1));
         }
         drop(over);

@@ -37,14 +37,6 @@ fn a_register_that_is_spread_serves() {
     assert!(revoke.status.success(), "{}", String::from_utf8_lossy(&revoke.stderr));
     assert_eq!(app.service.create(&key, &patient()).status, 401);
 
-    let organisation = app.clinic.organisation.to_string();
-    let export = service(&app.database).argument("export").argument("--format").argument("jsonl");
-    let refused = complaint(export.argument("--organisation").argument(&organisation));
-    assert!(refused.contains("use logical replication"), "{refused}");
-
-    app.database.administer("DO $$ BEGIN CREATE ROLE harbour; EXCEPTION WHEN duplicate_object THEN NULL; END $$");
-    let refused = complaint(service(&app.database).argument("migrate").argument("--reader-role").argument("harbour"));
-    assert!(refused.contains("use logical replication"), "{refused}");
     let usage = service(&app.database).argument("key").argument("usage").run();
     assert!(usage.status.success(), "{}", String::from_utf8_lossy(&usage.stderr));
     for what in ["suspend", "resume", "close", "erase"] {
