@@ -8,8 +8,9 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 
 /// What every node is asked for, by readers, by the service and by erasures.
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 9] = [
     "feed_unnumbered()",
+    "feed_generation(uuid)",
     "feed_added(uuid)",
     "feed_number(uuid)",
     "feed_now(uuid)",
@@ -19,11 +20,14 @@ const FUNCTIONS: [&str; 8] = [
     "feed_record_export(uuid, uuid, bigint)",
 ];
 
-/// Where each shard was when a patient was last numbered there, in one row, whose organisation is any of the shard's.
+/// `feed_places` has one row for each shard, whose organisation is any of the shard's: where the shard was when it was
+/// last looked at. A shard without a row was split from another one, or nothing was numbered there yet.
 ///
-/// A shard without a row was split from another one, or nothing was numbered there yet. Where Citus itself would give a
-/// number, which would be that of another node, there is an error that lets the service try again: it has not noticed
-/// yet that the register is spread.
+/// A statement that Citus passes on holds Citus's lock already, on the node to which it came. It must not wait for that
+/// lock here: a move takes it on each node in turn. Marks are made past Citus, and take it.
+///
+/// Where Citus itself would give a number, which would be that of another node, there is an error that lets the service
+/// try again: it has not noticed yet that the register is spread.
 const NUMBERS: &str = "
     CREATE TABLE feed_places (
         organisation_id uuid PRIMARY KEY,
@@ -32,7 +36,7 @@ const NUMBERS: &str = "
         system_identifier bigint NOT NULL
     );
 
-    CREATE OR REPLACE FUNCTION feed_added(organisation uuid) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+    CREATE FUNCTION feed_generation(organisation uuid) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
         SET search_path = pg_catalog, public, pg_temp SET citus.enable_manual_changes_to_shards = on AS $function$
     DECLARE
         shard bigint := get_shard_id_for_distribution_column('patients', organisation);
@@ -41,7 +45,6 @@ const NUMBERS: &str = "
         look text := format('SELECT max(generation) FROM %s HAVING every(group_id = %s)', place, here);
         found bigint;
     BEGIN
-        PERFORM lock_shard_metadata(5, ARRAY[shard]);
         IF NOT EXISTS (SELECT FROM pg_dist_placement WHERE shardid = shard AND groupid = here) THEN
             RAISE serialization_failure USING MESSAGE = 'the patients of the organisation lie on another node';
         END IF;
@@ -64,6 +67,19 @@ const NUMBERS: &str = "
         END IF;
         RETURN found << 44;
     END $function$;
+    REVOKE ALL ON FUNCTION feed_generation FROM public;
+
+    CREATE OR REPLACE FUNCTION feed_number(organisation uuid) RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER
+        SET search_path = pg_catalog, public, pg_temp AS $function$
+        SELECT txid_current() + feed_generation(organisation)
+    $function$;
+
+    CREATE OR REPLACE FUNCTION feed_added(organisation uuid) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+        SET search_path = pg_catalog, public, pg_temp AS $function$
+    BEGIN
+        PERFORM lock_shard_metadata(5, ARRAY[get_shard_id_for_distribution_column('patients', organisation)]);
+        RETURN feed_generation(organisation);
+    END $function$;
 
     CREATE OR REPLACE FUNCTION feed_origin(organisation uuid, OUT first bigint, OUT is_whole boolean) LANGUAGE plpgsql
         SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$
@@ -83,8 +99,8 @@ const NUMBERS: &str = "
     ALTER TABLE patients ALTER created_in SET DEFAULT feed_unnumbered();
     ALTER TABLE erasures ALTER erased_in SET DEFAULT feed_unnumbered();";
 
-/// The number of a running transaction in the shard to which this part of `feed_places` belongs. NULL: `feed_added`
-/// must find the shard's generation.
+/// The number of a running transaction in the shard to which this part of `feed_places` belongs. NULL:
+/// `feed_number` must find the shard's generation.
 pub(crate) fn of_shard(places: &str) -> String {
     format!(
         "SELECT (max(generation) << 44) + txid_current() INTO number FROM {places}

@@ -13,7 +13,7 @@ use intake_domain::Field;
 use super::insert::{InsertBatch, Tables};
 use crate::database::cluster::numbers::of_shard;
 use crate::database::cluster::shards::STORE;
-use crate::database::cluster::spread::has_citus;
+use crate::database::cluster::spread::is_spread;
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure};
@@ -59,7 +59,7 @@ struct Named {
 /// where the register is not spread.
 pub fn make_direct_writes(owner: &DatabaseUrl) -> Result<(), SchemaError> {
     let mut connection = connect(owner)?;
-    if !has_citus(&mut connection).map_err(failed)? {
+    if !is_spread(&mut connection).map_err(failed)? {
         return Ok(());
     }
     connection.transaction(make).map_err(failed)
