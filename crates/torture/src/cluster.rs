@@ -57,7 +57,8 @@ impl Fault<'_> {
                 let from = citus.node_of(database.name(), clinic.organisation);
                 let to = (1..citus.nodes()).find(|node| *node != from);
                 // Citus refuses it while something is left of a worker's death.
-                let is_moved = to.map(|to| citus.move_shard(database.name(), clinic.organisation, to, "block_writes").is_ok());
+                let is_moved =
+                    to.map(|to| citus.move_shard(database.name(), clinic.organisation, to, "block_writes").is_ok());
                 return Ok(is_moved == Some(true));
             }
             _ => self.bed.kill_service(usize::try_from(self.random.below(INSTANCES as u64))?)?,

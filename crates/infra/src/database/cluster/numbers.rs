@@ -114,10 +114,10 @@ pub(super) fn make(connection: &mut PgConnection) -> QueryResult<()> {
     FUNCTIONS.iter().try_for_each(|function| distribute(connection, function))
 }
 
-/// Lets readers see what they may, once the tables are distributed. Citus reads shards as the role that asks, not as the
-/// owner of a view. So the tables themselves hide rows from readers, and the views are without a condition. A role that
-/// is no reader sees what its grants let it see. The readers are looked up in this node's copy, because Citus does not
-/// look up anything itself within a statement on a shard.
+/// Lets readers see what they may, once the tables are distributed. Citus reads shards as the role that asks, not as
+/// the owner of a view. So the tables themselves hide rows from readers, and the views are without a condition. A role
+/// that is no reader sees what its grants let it see. The readers are looked up in this node's copy, because within a
+/// statement on a shard Citus looks up nothing.
 pub(super) fn let_readers_in(connection: &mut PgConnection) -> QueryResult<()> {
     connection.batch_execute(
         "DO $do$ BEGIN

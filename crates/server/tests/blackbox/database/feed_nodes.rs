@@ -136,7 +136,10 @@ fn while_a_shard_moves_every_patient_and_every_erasure_is_exported_once() {
         let kind = if line["erasedAt"].is_string() { &mut erasures } else { &mut patients };
         *kind.entry(line["id"].as_str().unwrap().to_owned()).or_insert(0) += 1;
     }
-    assert!(patients.values().chain(erasures.values()).all(|times| *times == 1), "none twice: {patients:?} {erasures:?}");
+    assert!(
+        patients.values().chain(erasures.values()).all(|times| *times == 1),
+        "none twice: {patients:?} {erasures:?}"
+    );
     let (created, erased) = (created.into_inner().unwrap(), BTreeSet::from_iter(erased));
     assert!(erased.len() > 3 && created.len() > 50, "{} of {}", erased.len(), created.len());
     assert_eq!(erasures.into_keys().collect::<BTreeSet<_>>(), erased);
