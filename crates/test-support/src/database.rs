@@ -26,7 +26,7 @@ pub struct TestDatabase {
     name: String,
     durability: Durability,
     /// The cluster that it lies on, if that is not PostgreSQL alone.
-    citus: Option<Citus>,
+    pub(crate) citus: Option<Citus>,
     /// The address for the owner of the schema.
     pub owner: DatabaseUrl,
     /// The address for the service's role.
@@ -132,24 +132,6 @@ impl TestDatabase {
         match &self.citus {
             Some(citus) => citus.on_every_node("postgres", sql),
             None => execute(self.durability, sql),
-        }
-    }
-
-    /// The address for this role.
-    #[must_use]
-    pub fn as_role(&self, role: &str) -> DatabaseUrl {
-        match &self.citus {
-            Some(citus) => citus.role_at(0, role, &self.name),
-            None => DatabaseUrl::on_socket(&self.socket_folder().to_string_lossy(), role, &self.name)
-                .with_durability(self.durability),
-        }
-    }
-
-    /// Runs a statement in this database; on a cluster, on each node for itself.
-    pub fn on_each_node(&self, sql: &str) {
-        match &self.citus {
-            Some(citus) => citus.on_every_node(&self.name, &format!("SET citus.enable_ddl_propagation = off; {sql}")),
-            None => self.connect().batch_execute(sql).expect("the statement runs"),
         }
     }
 

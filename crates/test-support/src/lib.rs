@@ -15,6 +15,7 @@ mod left_out;
 mod manual;
 mod ports;
 pub mod processes;
+mod roles;
 mod round_trips;
 mod service;
 mod strict_servers;
