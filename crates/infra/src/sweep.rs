@@ -1,10 +1,16 @@
 //! Removes rows that have expired and will never be read again: in small batches, once an hour, on a thread that has a
-//! connection anyway. It never removes audit entries, nor the last use of a key, which is one row for as long as the
-//! key is listed, but it forgets the client of a use that is long ago.
+//! connection anyway; on Citus one shard after the other. It never removes audit entries, nor the last use of a key,
+//! which is one row for as long as the key is listed, but it forgets the client of a use that is long ago.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{Array, Nullable, Uuid as SqlUuid};
 use intake_domain::{ANSWERS_KEPT, CODE_LIMIT, SESSION_IDLE_LIMIT, SESSION_LIMIT};
+
+use crate::database::cluster::parts::Part;
 
 /// Between two sweeps. It is not urgent: expired rows are ignored wherever they are read.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -23,49 +29,81 @@ const TOKEN_LIFE: time::Duration = time::Duration::days(400);
 /// latest one only now and then.
 const SUPERSEDED_TOKEN_LIFE: time::Duration = time::Duration::days(1);
 
-/// The statements of a sweep, and where it has got to.
+/// What a sweep has still to do, and when the next one begins.
 pub(crate) struct Sweep {
-    statements: Vec<String>,
-    next: usize,
+    left: VecDeque<Removal>,
     due_at: Instant,
+}
+
+/// A statement that removes one batch.
+#[derive(Clone)]
+pub(crate) struct Removal {
+    statement: String,
+    /// The part of the register. None: a table that is not divided by organisation.
+    part: Option<Part>,
+}
+
+impl Removal {
+    /// Returns how many rows were removed.
+    pub(crate) fn run(&self, connection: &mut PgConnection) -> QueryResult<usize> {
+        let statement = diesel::sql_query(&self.statement);
+        match &self.part {
+            Some(part) => {
+                statement.bind::<Nullable<Array<SqlUuid>>, _>(part.organisations.as_ref()).execute(connection)
+            }
+            None => statement.execute(connection),
+        }
+    }
+
+    /// Where its rows lie, on Citus: one number for each shard, and none for the coordinator.
+    fn place(&self) -> Option<i32> {
+        self.part.as_ref().filter(|part| part.organisations.is_some()).map(|part| part.number)
+    }
 }
 
 impl Sweep {
     pub(crate) fn new() -> Self {
-        Self { statements: statements(), next: 0, due_at: Instant::now() + FIRST_AFTER }
+        Self { left: VecDeque::new(), due_at: Instant::now() + FIRST_AFTER }
     }
 
-    /// Removes one batch if a sweep is due. `run` executes a statement and returns how many rows it removed. After a
-    /// failure the rest is left to the next sweep.
-    pub(crate) fn step(
-        &mut self,
-        run: impl FnOnce(String) -> Result<usize, anyhow::Error>,
-    ) -> Result<(), anyhow::Error> {
-        if Instant::now() < self.due_at {
-            return Ok(());
-        }
-        let removed = self.statements.get(self.next).cloned().map_or(Ok(0), run);
+    /// Whether a sweep is due that has not begun.
+    pub(crate) fn is_due(&self) -> bool {
+        self.left.is_empty() && Instant::now() >= self.due_at
+    }
+
+    /// Begins a sweep of these parts.
+    pub(crate) fn begin(&mut self, parts: &[Part]) {
+        self.left = kept().chain(parts.iter().flat_map(divided)).collect();
+        self.due_at = Instant::now() + INTERVAL;
+    }
+
+    /// Leaves everything to the next sweep.
+    pub(crate) fn put_off(&mut self) {
+        self.due_at = Instant::now() + INTERVAL;
+    }
+
+    /// The next batch to remove, until everything is removed.
+    pub(crate) fn next(&self) -> Option<Removal> {
+        self.left.front().cloned()
+    }
+
+    /// Notes what became of a batch. What lies in the same place as one that failed is left to the next sweep.
+    pub(crate) fn note(&mut self, removal: &Removal, removed: Option<usize>) {
         match removed {
-            Ok(BATCH..) => {}
-            Ok(_) => self.next += 1,
-            Err(_) => self.next = self.statements.len(),
+            Some(BATCH..) => {}
+            Some(_) => drop(self.left.pop_front()),
+            None => self.left.retain(|other| other.place() != removal.place()),
         }
-        if self.next >= self.statements.len() {
-            self.next = 0;
-            self.due_at = Instant::now() + INTERVAL;
-        }
-        removed.map(drop)
     }
 }
 
-/// These statements use the database's clock: here a minute more or less does not matter.
-fn statements() -> Vec<String> {
-    let over =
-        |column: &str, life: time::Duration| format!("{column} < now() - interval '{} seconds'", life.whole_seconds());
+fn over(column: &str, life: time::Duration) -> String {
+    format!("{column} < now() - interval '{} seconds'", life.whole_seconds())
+}
+
+/// The statements use the database's clock: here a minute more or less does not matter.
+fn kept() -> impl Iterator<Item = Removal> {
     let session_over = format!("{} OR {}", over("started_at", SESSION_LIMIT), over("last_used_at", SESSION_IDLE_LIMIT));
-    // A day more than is shown, because a day does not end everywhere at once.
-    let answers_over = format!("day < (now() AT TIME ZONE 'UTC')::date - {}", ANSWERS_KEPT.whole_days() + 1);
-    let marks_over = format!("{} OR {}", over("made_at", TOKEN_LIFE), over("superseded_at", SUPERSEDED_TOKEN_LIFE));
     let batches = [
         ("sessions", "token_digest", session_over),
         ("waiting_sign_ins", "token_digest", over("started_at", CODE_LIMIT)),
@@ -76,32 +114,44 @@ fn statements() -> Vec<String> {
         ("email_changes", "member_id", over("expires_at", time::Duration::ZERO)),
         ("familiar_networks", "member_id, network", over("last_used_at", FAMILIAR_LIFE)),
         ("known_browsers", "member_id, browser, network", over("last_used_at", FAMILIAR_LIFE)),
-        ("key_answers", "organisation_id, key_id, day, status, field", answers_over),
-        ("key_refusals", "organisation_id, key_id, at, request_id", over("at", ANSWERS_KEPT)),
-        ("feed_marks", "organisation_id, id", marks_over),
     ];
-    let statement = |(table, key, is_over)| {
-        format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {is_over} LIMIT {BATCH})")
-    };
+    batches.into_iter().map(|(table, key, is_over)| {
+        let some = format!("SELECT {key} FROM {table} WHERE {is_over} LIMIT {BATCH}");
+        Removal { statement: format!("DELETE FROM {table} WHERE ({key}) IN ({some})"), part: None }
+    })
+}
+
+fn divided(part: &Part) -> impl Iterator<Item = Removal> {
+    // A day more than is shown, because a day does not end everywhere at once.
+    let answers_over = format!("day < (now() AT TIME ZONE 'UTC')::date - {}", ANSWERS_KEPT.whole_days() + 1);
+    let marks_over = format!("{} OR {}", over("made_at", TOKEN_LIFE), over("superseded_at", SUPERSEDED_TOKEN_LIFE));
     let clients_over = format!(
         "(last_address IS NOT NULL OR last_program IS NOT NULL) AND coalesce({}, true)",
         over("last_used_at", CLIENT_LIFE)
     );
-    let forget = format!(
-        "UPDATE key_uses SET last_address = NULL, last_program = NULL WHERE (organisation_id, key_id) IN
-            (SELECT organisation_id, key_id FROM key_uses WHERE {clients_over} LIMIT {BATCH})"
-    );
-    batches.map(statement).into_iter().chain([forget]).collect()
+    let batches = [
+        ("DELETE FROM", "key_answers", "", "organisation_id, key_id, day, status, field", answers_over),
+        ("DELETE FROM", "key_refusals", "", "organisation_id, key_id, at, request_id", over("at", ANSWERS_KEPT)),
+        ("DELETE FROM", "feed_marks", "", "organisation_id, id", marks_over),
+        ("UPDATE", "key_uses", "SET last_address = NULL, last_program = NULL", "organisation_id, key_id", clients_over),
+    ];
+    // On Citus both conditions are needed to find the shard.
+    let is_in_part = "($1 IS NULL OR organisation_id = ANY ($1))";
+    let part = Some(part.clone());
+    batches.into_iter().map(move |(verb, table, change, key, is_over)| {
+        let some = format!("SELECT {key} FROM {table} WHERE {is_in_part} AND ({is_over}) LIMIT {BATCH}");
+        let statement = format!("{verb} {table} {change} WHERE {is_in_part} AND ({key}) IN ({some})");
+        Removal { statement, part: part.clone() }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use diesel::connection::SimpleConnection;
-    use diesel::pg::PgConnection;
-    use diesel::prelude::*;
     use intake_test_support::TestDatabase;
 
     use super::*;
+    use crate::database::cluster::parts::parts;
 
     const ROWS: &str = "
         INSERT INTO organisations (id, name) VALUES (gen_random_uuid(), 'Clinic');
@@ -140,10 +190,12 @@ mod tests {
         // With the grants of the service.
         let mut connection = PgConnection::establish(database.service.expose()).unwrap();
         let mut sweep = Sweep { due_at: Instant::now(), ..Sweep::new() };
+        assert!(sweep.is_due());
+        sweep.begin(&parts(&mut connection).unwrap());
         let mut steps = 0;
-        while sweep.due_at <= Instant::now() {
+        while let Some(removal) = sweep.next() {
             let before = database.count("sessions");
-            sweep.step(|statement| Ok(diesel::sql_query(statement).execute(&mut connection)?)).unwrap();
+            sweep.note(&removal, Some(removal.run(&mut connection).unwrap()));
             assert!(before - database.count("sessions") <= 1_000, "in batches");
             steps += 1;
         }
@@ -162,13 +214,24 @@ mod tests {
         assert_eq!(left.map(|table| database.count(table)), [12, 3, 3, 5, 0, 4, 32, 30, 739 + 2]);
         assert_eq!(database.count("key_uses"), 10);
         assert_eq!(database.count("key_uses WHERE last_address IS NOT NULL AND last_program IS NOT NULL"), 4);
-        sweep.step(|_| panic!("nothing is due for an hour")).unwrap();
+        assert!(!sweep.is_due(), "nothing is due for an hour");
     }
 
     #[test]
-    fn a_sweep_that_fails_waits_for_the_next() {
+    fn what_cannot_be_removed_waits_for_the_next_sweep_and_other_places_do_not() {
+        let part = |number, organisations| Part { number, organisations };
         let mut sweep = Sweep { due_at: Instant::now(), ..Sweep::new() };
-        assert!(sweep.step(|_| Err(anyhow::anyhow!("the database is away"))).is_err());
-        assert!(sweep.step(|_| panic!("not before an hour")).is_ok());
+        sweep.put_off();
+        assert!(!sweep.is_due() && sweep.next().is_none());
+        sweep.begin(&[part(0, None)]);
+        sweep.note(&sweep.next().unwrap(), None);
+        assert!(sweep.next().is_none(), "one PostgreSQL is away");
+        sweep.begin(&[part(0, Some(vec![])), part(1, Some(vec![]))]);
+        let mut places = vec![];
+        while let Some(removal) = sweep.next() {
+            places.push(removal.place());
+            sweep.note(&removal, (removal.place() == Some(1)).then_some(0));
+        }
+        assert_eq!(places, [None, Some(0), Some(1), Some(1), Some(1), Some(1)]);
     }
 }

@@ -7,8 +7,8 @@ use intake_domain::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, ExpiringKeyStore, Stor
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::database::cluster::parts::of_each_part;
 use crate::keys::PostgresKeyStore;
-use crate::keys::parts::of_each_part;
 
 /// Keys of a part at once. The rest follow at the next look.
 const CLAIMED_MAX: u32 = 100;

@@ -14,7 +14,6 @@ mod expiring;
 mod list;
 mod named;
 pub(crate) mod network_sql;
-mod parts;
 mod pause;
 pub(crate) mod refusals;
 mod revoke;

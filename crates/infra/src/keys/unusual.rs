@@ -12,8 +12,8 @@ use time::{Date, Duration, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 
 use crate::database::clock;
+use crate::database::cluster::parts::{Part, of_each_part};
 use crate::keys::PostgresKeyStore;
-use crate::keys::parts::{Part, of_each_part};
 
 /// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the
 /// database was restored, or a clock was changed: silence counts from here, or hundreds of mails would say so.

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_query;
 use intake_domain::KeyHolder;
 
 use crate::abandoned::Abandoned;
 use crate::database::cluster::nodes::connect_to_all;
+use crate::database::cluster::parts::parts;
 use crate::database::cluster::shards::Shards;
 use crate::database::connect::{CONNECT_TIMEOUT, OpenConnection};
 use crate::database::lasting::Lasting;
@@ -68,8 +68,7 @@ impl KeyUseWriter {
                 if is_end {
                     return;
                 }
-                let remove = |statement| writing.within_timeout(|connection| sql_query(statement).execute(connection));
-                if let Err(error) = sweep.step(remove) {
+                if let Err(error) = writing.remove(&mut sweep) {
                     SWEEP_FAILURES.add_one();
                     tracing::warn!(%error, "what is over could not be removed; the next sweep tries again");
                 }
@@ -163,6 +162,19 @@ impl Writing {
             }
         }
         true
+    }
+
+    /// Removes one batch of what is over, if a sweep is due.
+    fn remove(&mut self, sweep: &mut Sweep) -> Result<(), anyhow::Error> {
+        if sweep.is_due() {
+            let parts = self.within_timeout(parts).inspect_err(|_| sweep.put_off())?;
+            sweep.begin(&parts);
+        }
+        let Some(removal) = sweep.next() else { return Ok(()) };
+        let next = removal.clone();
+        let removed = self.within_timeout(move |connection| next.run(connection));
+        sweep.note(&removal, removed.as_ref().ok().copied());
+        removed.map(drop)
     }
 
     /// Does the work on a thread of its own, which is abandoned with its connection if it hangs.

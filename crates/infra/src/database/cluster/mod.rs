@@ -3,5 +3,6 @@
 
 pub mod nodes;
 pub(crate) mod numbers;
+pub(crate) mod parts;
 pub(crate) mod shards;
 pub mod spread;

@@ -208,6 +208,38 @@ fn patients_are_stored_past_citus_and_by_citus_where_a_shard_has_no_function() {
     assert_eq!(app.patients(), 3);
 }
 
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_worker_that_is_away_delays_only_the_removal_of_what_expired_there() {
+    let app = TestApp::start();
+    app.database.citus().use_alone();
+    let (alive, away) = (clinic_on(&app, 1), clinic_on(&app, 2));
+    let expired = |clinic: &Clinic| {
+        format!(
+            "INSERT INTO key_answers VALUES ('{id}', gen_random_uuid(), '2024-01-01', 201, '', 1);
+             INSERT INTO key_refusals VALUES ('{id}', gen_random_uuid(), '2024-01-01', 'r', 401, 'revoked');
+             INSERT INTO key_uses VALUES ('{id}', gen_random_uuid(), '2024-01-01', NULL, '::1', 'curl');",
+            id = clinic.organisation
+        )
+    };
+    let challenge = "INSERT INTO passkey_challenges VALUES ('expired', '2024-01-01');";
+    let rows = [&expired(&alive), &expired(&away), challenge].map(String::from).concat();
+    app.database.connect().batch_execute(&rows).unwrap();
+    let left = |clinic: &Clinic| {
+        let of_clinic = format!("organisation_id = '{}'", clinic.organisation);
+        let tables = ["key_answers WHERE", "key_refusals WHERE", "key_uses WHERE last_address IS NOT NULL AND"];
+        tables.map(|table| app.database.count(&format!("{table} {of_clinic}")))
+    };
+    let stopped = app.database.citus().stop_node(2);
+    // The first sweep comes soon after a start.
+    let other = instance(&app, 0);
+    wait_for("a sweep of what is there", || {
+        left(&alive) == [0, 0, 0] && app.database.count("passkey_challenges") == 0
+    });
+    drop((stopped, other));
+    wait_for("the worker", || left(&away) == [1, 1, 1]);
+}
+
 /// What was answered, and how many patients are there, after the shard of an organisation was moved away and
 /// back under load; and the answer to its key, revoked then.
 fn moved_under_load(app: &TestApp) -> (Vec<u16>, i64, u16) {

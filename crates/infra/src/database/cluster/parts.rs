@@ -1,5 +1,5 @@
-//! Looks at the keys of all organisations: on Citus at one shard after the other, so that a node that is away keeps
-//! back only what lies there.
+//! The register in parts, for work on the rows of all organisations: on Citus one shard after the other, so that a node
+//! that is away delays only the work on its own rows.
 
 use diesel::prelude::*;
 use intake_domain::StoreError;
@@ -9,17 +9,17 @@ use crate::database::cluster::shards::Shards;
 use crate::database::pool::Database;
 use crate::schema::organisations;
 
-/// A part of the register that is looked at in one go.
+/// A part of the register.
 #[derive(Clone)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// The number of the shard; elsewhere 0.
-    pub(super) number: i32,
+    pub(crate) number: i32,
     /// The organisations of the shard. None: all there are.
-    pub(super) organisations: Option<Vec<Uuid>>,
+    pub(crate) organisations: Option<Vec<Uuid>>,
 }
 
 /// What the work finds in all parts. Fails only if nothing was found.
-pub(super) async fn of_each_part<T: Send + 'static>(
+pub(crate) async fn of_each_part<T: Send + 'static>(
     database: &Database,
     work: impl Fn(&mut PgConnection, &Part) -> QueryResult<Vec<T>> + Clone + Send + Sync + 'static,
 ) -> Result<Vec<T>, StoreError> {
@@ -41,7 +41,8 @@ pub(super) async fn of_each_part<T: Send + 'static>(
     }
 }
 
-fn parts(connection: &mut PgConnection) -> QueryResult<Vec<Part>> {
+/// All parts: one on one PostgreSQL.
+pub(crate) fn parts(connection: &mut PgConnection) -> QueryResult<Vec<Part>> {
     let shards = Shards::default();
     shards.learn(connection)?;
     if !shards.is_spread() {
