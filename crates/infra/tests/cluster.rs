@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
-use intake_domain::{Environment, ExpiringKeyStore};
+use intake_domain::{Environment, ExpiringKeyStore, OrganisationId, UnusualKeyStore};
 use intake_infra::production::{assert_durable, database_time};
 use intake_infra::{CheckConnection, Database, Durability, PostgresKeyStore};
 use intake_test_support::{Clinic, TestDatabase};
@@ -40,20 +40,22 @@ fn nothing_is_asked_of_nodes_that_could_lose_what_they_commit() {
     look().unwrap();
 }
 
+/// An organisation with a key, whose rows this node holds.
+fn clinic_on(database: &TestDatabase, node: usize) -> OrganisationId {
+    let clinics = std::iter::repeat_with(|| Clinic::open(&database.service, Environment::Development));
+    let lies_there = |clinic: &Clinic| database.citus().node_of(database.name(), clinic.organisation) == node;
+    let clinic = clinics.take(50).find(lies_there).unwrap();
+    let _ = clinic.key();
+    clinic.organisation
+}
+
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
 fn a_node_that_is_away_delays_only_the_expiry_mails_of_its_own_keys() {
     let database = TestDatabase::new();
     let citus = database.citus();
     citus.use_alone();
-    let clinic_on = |node: usize| {
-        let clinics = std::iter::repeat_with(|| Clinic::open(&database.service, Environment::Development));
-        let lies_there = |clinic: &Clinic| citus.node_of(database.name(), clinic.organisation) == node;
-        let clinic = clinics.take(50).find(lies_there).unwrap();
-        let _ = clinic.key();
-        clinic.organisation
-    };
-    let (alive, away) = (clinic_on(1), clinic_on(2));
+    let (alive, away) = (clinic_on(&database, 1), clinic_on(&database, 2));
     let soon = "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days'";
     database.connect().batch_execute(soon).unwrap();
     let keys = PostgresKeyStore::new(Database::new(&database.service, Duration::from_secs(5)));
@@ -61,6 +63,29 @@ fn a_node_that_is_away_delays_only_the_expiry_mails_of_its_own_keys() {
         let claimed = block_on(keys.claim_expiring(now(&database))).unwrap();
         claimed.into_iter().map(|key| key.organisation_id).collect()
     };
+    let stopped = citus.stop_node(2);
+    assert_eq!(claimed(), [alive]);
+    drop(stopped);
+    assert_eq!(claimed(), [away]);
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_node_that_is_away_delays_only_the_mails_about_unusual_keys_of_its_own() {
+    let database = TestDatabase::new();
+    let citus = database.citus();
+    citus.use_alone();
+    let (alive, away) = (clinic_on(&database, 1), clinic_on(&database, 2));
+    // Refused far more often today than before.
+    let refused = "UPDATE api_keys SET created_at = now() - interval '1 year';
+        INSERT INTO key_uses (organisation_id, key_id, last_used_at) SELECT organisation_id, id, now() FROM api_keys;
+        INSERT INTO key_answers SELECT organisation_id, id, (now() AT TIME ZONE 'UTC')::date - n, status, '',
+            CASE WHEN status = 201 OR n > 0 THEN 20 ELSE 1000 END
+        FROM api_keys CROSS JOIN generate_series(0, 27) AS n CROSS JOIN unnest(ARRAY[201, 422]) AS status";
+    database.connect().batch_execute(refused).unwrap();
+    let keys = PostgresKeyStore::new(Database::new(&database.service, Duration::from_secs(5)));
+    let claimed =
+        || -> Vec<_> { block_on(keys.claim_unusual()).unwrap().into_iter().map(|key| key.organisation_id).collect() };
     let stopped = citus.stop_node(2);
     assert_eq!(claimed(), [alive]);
     drop(stopped);

@@ -108,8 +108,9 @@ impl Kind {
                 "coalesce(used.resumed_at, '-infinity') < $1 - interval '2 days' AND $4 IS NOT NULL
                  AND {REFUSED_MIN} <= (SELECT sum(late.count) FROM key_answers AS late
                     WHERE late.organisation_id = key.organisation_id AND late.key_id = key.id AND late.day >= $3 - 1
-                        AND late.field = '' AND late.status BETWEEN 400 AND 499)
-                 AND habit.refused_lately >= greatest({REFUSED_MIN}, {REFUSED_TIMES} * habit.refused_before)"
+                        AND late.field = '' AND late.status BETWEEN 400 AND 499 AND {})
+                 AND habit.refused_lately >= greatest({REFUSED_MIN}, {REFUSED_TIMES} * habit.refused_before)",
+                is_in_part("late")
             ),
         }
     }
@@ -189,11 +190,15 @@ impl<'a> Look<'a> {
                 AND used.last_used_at IS NOT NULL AND {is_news} AND {is_unusual}
                 AND habit.used_days >= {BUSY_DAYS} AND habit.accepted >= {BUSY_REQUESTS}
                 AND NOT EXISTS (SELECT 1 FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
-                    AND new.replaces = key.id AND new.revoked_at IS NULL)
+                    AND new.replaces = key.id AND new.revoked_at IS NULL AND {})
                 AND NOT EXISTS (SELECT 1 FROM key_uses AS other WHERE other.organisation_id = key.organisation_id
-                    AND other.{column} > $5)
-                AND ($6 IS NULL OR key.organisation_id = ANY ($6))
-             ORDER BY key.organisation_id, key.name, key.id LIMIT {CLAIMED_MAX}"
+                    AND other.{column} > $5 AND {})
+                AND {} AND {}
+             ORDER BY key.organisation_id, key.name, key.id LIMIT {CLAIMED_MAX}",
+            is_in_part("new"),
+            is_in_part("other"),
+            is_in_part("key"),
+            is_in_part("used")
         );
         diesel::sql_query(find)
             .bind::<Timestamptz, _>(self.now)
@@ -204,6 +209,11 @@ impl<'a> Look<'a> {
             .bind::<Nullable<Array<SqlUuid>>, _>(&self.part.organisations)
             .load(connection)
     }
+}
+
+/// Whether a row is of the part. Citus asks one node only if that is said of every table.
+fn is_in_part(table: &str) -> String {
+    format!("($6 IS NULL OR {table}.organisation_id = ANY ($6))")
 }
 
 /// What is usual for a key. `$3` is today, which like yesterday is no usual day of refusals. Answers with a status of
@@ -224,10 +234,11 @@ fn habit() -> String {
                     coalesce(sum(answer.count) FILTER (WHERE answer.status BETWEEN 400 AND 499), 0) AS refused
                 FROM key_answers AS answer
                 WHERE answer.organisation_id = key.organisation_id AND answer.key_id = key.id AND answer.field = ''
-                    AND answer.day > $3 - 2 - {USUAL_DAYS}
+                    AND answer.day > $3 - 2 - {USUAL_DAYS} AND {}
                 GROUP BY answer.organisation_id, answer.day
             ) AS counts
-        ) AS days"
+        ) AS days",
+        is_in_part("answer")
     )
 }
 
