@@ -12,7 +12,7 @@ use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Mails};
 use intake_domain::{
     AddKeyOutcome, AllowedNetworksStore, ChangeKeyOutcome, ChooseOutcome, EndOutcome, Environment, Factors, Holder,
-    InvitationStore, InviteOutcome, KeyActivity, KeyDescriptionStore, KeyFormat, KeyList, KeyStore, Member,
+    InvitationStore, InviteOutcome, KeyActivity, KeyDescriptionStore, KeyFormat, KeyList, KeyPlace, KeyStore, Member,
     MemberStore, MockAccountStore, MockAllowedNetworksStore, MockAuditLog, MockEmailChangeStore, MockInvitationStore,
     MockKeyActivity, MockKeyAgeStore, MockKeyDescriptionStore, MockKeyList, MockKeyPauseStore, MockKeyRevocationStore,
     MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPasswordResetStore, MockPatientRegister,
@@ -102,6 +102,7 @@ fn call<B: MessageBody>(
 
 fn keys() -> Arc<dyn KeyStore> {
     let mut keys = MockKeyStore::new();
+    keys.expect_place().returning(|_| Ok(KeyPlace::new(|_| true)));
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
     Arc::new(keys)
 }

@@ -42,9 +42,10 @@ diesel::table! {
     }
 }
 
-// On one PostgreSQL a view of the keys.
+// On one PostgreSQL a view of the keys, without the first column.
 diesel::table! {
-    key_homes (digest) {
+    key_homes (home, digest) {
+        home -> Uuid,
         digest -> Binary,
         organisation_id -> Uuid,
         key_id -> Uuid,

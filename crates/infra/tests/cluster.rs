@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
-use intake_domain::{Environment, ExpiringKeyStore, OrganisationId, UnusualKeyStore};
+use intake_domain::{Actor, AuditContext, Environment, ExpiringKeyStore, Operator, OrganisationId, UnusualKeyStore};
 use intake_infra::production::{assert_durable, database_time};
-use intake_infra::{CheckConnection, Database, Durability, PostgresKeyStore};
-use intake_test_support::{Clinic, TestDatabase};
+use intake_infra::{CheckConnection, Database, Durability, PostgresKeyStore, PostgresOrganisations};
+use intake_test_support::{Clinic, TestDatabase, random};
 use time::OffsetDateTime;
+use uuid::Uuid;
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
@@ -90,4 +91,32 @@ fn a_node_that_is_away_delays_only_the_mails_about_unusual_keys_of_its_own() {
     assert_eq!(claimed(), [alive]);
     drop(stopped);
     assert_eq!(claimed(), [away]);
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_key_that_is_made_while_its_organisation_is_suspended_is_refused() {
+    let database = TestDatabase::new();
+    let organisations = PostgresOrganisations::new(Database::new(&database.service, Duration::from_secs(60)));
+    let audit = || AuditContext {
+        entry_id: Uuid::from_bytes(random()).into(),
+        actor: Actor::Operator(Operator::default()),
+        address: None,
+        at: now(&database),
+        confirmed_in: None,
+    };
+    let mut made = 0;
+    for round in 0..40 {
+        let clinic = Clinic::open(&database.service, Environment::Development);
+        let _ = clinic.key();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(round / 2));
+                block_on(organisations.suspend(clinic.organisation, &audit())).unwrap();
+            });
+            made += usize::from(clinic.try_key(None, None).is_ok());
+        });
+    }
+    assert!((1..40).contains(&made), "suspended before and after: {made}");
+    assert_eq!(database.count("api_keys WHERE suspended_at IS NULL AND revoked_at IS NULL"), 0);
 }

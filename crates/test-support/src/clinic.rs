@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use intake_domain::{
-    Actor, AllowedNetworks, ApiKey, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, Name,
+    Actor, AllowedNetworks, ApiKey, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, Name,
     Organisation, OrganisationId, Replacement, create_key, revoke_key,
 };
 use intake_infra::{Database, DatabaseUrl, PostgresKeyStore, PostgresOrganisations};
@@ -80,6 +80,14 @@ impl Clinic {
     pub fn try_revoke(&self, key: KeyId) -> Result<(), String> {
         let revoked = self.runtime.block_on(revoke_key(&self.keys, key, None, &audit()));
         revoked.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// A well-formed key that is not stored. On Citus it would lie with the organisation.
+    #[must_use]
+    pub fn unknown_key_nearby(&self) -> ApiKey {
+        let place = self.runtime.block_on(self.keys.place(self.organisation)).expect("the shards are known");
+        let mut keys = std::iter::repeat_with(|| self.unknown_key());
+        keys.find(|key| place.suits(&key.digest())).expect("a key lies there")
     }
 
     /// A well-formed key that is not stored.

@@ -15,6 +15,8 @@ const SECRET_DIGITS: usize = 30;
 const CHECKSUM_DIGITS: usize = 6;
 /// Short enough to read, long enough for a product's name.
 const PREFIX_MAX: usize = 16;
+/// One key of each few hundred suits a database on hundreds of machines. Any key works, so the search may end.
+const MINTED_MAX: usize = 10_000;
 
 /// What keys begin with: 1 to 16 of `[a-z0-9]`, a letter first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +115,20 @@ impl KeyFormat {
         ApiKey(text)
     }
 
+    /// Makes a key that suits this place: the first one, or else one of those that follow from it.
+    #[must_use]
+    pub(crate) fn mint_at(&self, secret: &KeySecret, place: &KeyPlace) -> ApiKey {
+        let mut random = secret.0.clone();
+        for _ in 0..MINTED_MAX {
+            let key = self.mint(*random);
+            if place.suits(&key.digest()) {
+                return key;
+            }
+            *random = Sha256::digest(*random).into();
+        }
+        self.mint(*random)
+    }
+
     /// Parses a key, if its shape, environment and checksum are right. The database is not asked: a key that passes may
     /// still be unknown.
     pub fn parse(&self, text: &str) -> Result<ApiKey, MalformedKey> {
@@ -186,6 +202,22 @@ impl KeyDigest {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+/// Which keys the database finds without asking a machine that has nothing else of their organisation.
+pub struct KeyPlace(Box<dyn Fn(&KeyDigest) -> bool + Send + Sync>);
+
+impl KeyPlace {
+    /// The keys of these digests.
+    pub fn new(suits: impl Fn(&KeyDigest) -> bool + Send + Sync + 'static) -> Self {
+        Self(Box::new(suits))
+    }
+
+    /// Whether this is one of them.
+    #[must_use]
+    pub fn suits(&self, key: &KeyDigest) -> bool {
+        (self.0)(key)
     }
 }
 

@@ -97,7 +97,7 @@ pub async fn create_key(
     audit: &AuditContext,
 ) -> Result<IssuedKey, ManageKeysError> {
     let KeyRequest { organisation_id, name, expires_at, allowed_networks, replaces, id, secret } = request;
-    let key = format.mint(*secret.0);
+    let key = format.mint_at(&secret, &keys.place(organisation_id).await?);
     let record = NewKey {
         id,
         organisation_id,

@@ -24,7 +24,7 @@ pub use activity::KeyActivity;
 pub use allowed_networks::{AllowedNetworks, AllowedNetworksError};
 pub use allowed_networks_store::AllowedNetworksStore;
 pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyAnswer};
-pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
+pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPlace, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
 pub use check::{Caller, KeyCheck, KeyHolder, KeyRefusal};
 pub use client::{ClientProgram, KeyClient};
 pub use description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};

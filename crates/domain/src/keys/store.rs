@@ -6,7 +6,7 @@ use time::{Duration, OffsetDateTime};
 use crate::audit::action::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::allowed_networks::AllowedNetworks;
-use crate::keys::api_key::KeyDigest;
+use crate::keys::api_key::{KeyDigest, KeyPlace};
 use crate::keys::key_age::KeyAge;
 use crate::name::Name;
 use crate::store_error::StoreError;
@@ -78,6 +78,9 @@ pub enum AddKeyOutcome {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyStore: Send + Sync {
+    /// Which keys suit the organisation. Another works as well, while all machines of the database are there.
+    async fn place(&self, organisation: OrganisationId) -> Result<KeyPlace, StoreError>;
+
     /// Stores a key, and records the change with it.
     async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError>;
 }

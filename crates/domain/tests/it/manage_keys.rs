@@ -1,9 +1,9 @@
 //! The key use cases against a mocked store.
 
 use intake_domain::{
-    Actor, AddKeyOutcome, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, ManageKeysError,
-    MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome, create_key, list_keys,
-    revoke_key,
+    Actor, AddKeyOutcome, AuditContext, Environment, KeyDigest, KeyFormat, KeyId, KeyPlace, KeyRequest, KeySecret,
+    ManageKeysError, MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome, create_key,
+    list_keys, revoke_key,
 };
 use time::macros::datetime;
 
@@ -29,9 +29,36 @@ fn key_request() -> KeyRequest {
     }
 }
 
+fn key_store() -> MockKeyStore {
+    let mut keys = MockKeyStore::new();
+    keys.expect_place().returning(|_| Ok(KeyPlace::new(|_| true)));
+    keys
+}
+
+#[test]
+fn a_key_is_made_that_suits_its_organisation() {
+    let mut keys = MockKeyStore::new();
+    let suits = |key: &KeyDigest| key.as_bytes()[0] < 8;
+    keys.expect_place().times(1).returning(move |of| {
+        assert_eq!(of, organisation());
+        Ok(KeyPlace::new(suits))
+    });
+    keys.expect_add_key().times(1).returning(move |stored, _| {
+        assert!(suits(&stored.digest));
+        Ok(AddKeyOutcome::Added)
+    });
+    let issued = run(create_key(&keys, &format(), key_request(), &audit())).unwrap();
+    assert!(suits(&issued.key.digest()) && !suits(&format().mint([3; 32]).digest()));
+
+    let mut keys = MockKeyStore::new();
+    keys.expect_place().returning(|_| Ok(KeyPlace::new(|_| false)));
+    keys.expect_add_key().times(1).returning(|_, _| Ok(AddKeyOutcome::Added));
+    assert!(run(create_key(&keys, &format(), key_request(), &audit())).is_ok(), "where none suits, any works");
+}
+
 #[test]
 fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
-    let mut keys = MockKeyStore::new();
+    let mut keys = key_store();
     keys.expect_add_key().times(1).returning(|stored, recorded| {
         assert_eq!(recorded, &audit());
         let key = format().mint([3; 32]);
@@ -50,7 +77,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
 
 #[test]
 fn a_request_that_is_repeated_shows_no_second_key() {
-    let mut keys = MockKeyStore::new();
+    let mut keys = key_store();
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::AlreadyThere));
     let result = run(create_key(&keys, &format(), key_request(), &audit()));
     assert!(matches!(result, Err(ManageKeysError::AlreadyMade)));
@@ -60,7 +87,7 @@ fn a_request_that_is_repeated_shows_no_second_key() {
 fn a_key_takes_the_place_of_an_active_one_alone() {
     let replaces = Some(Replacement { key: KeyId::new(NOW, [9; 10]), ends_after: time::Duration::HOUR });
     for (added, is_made) in [(AddKeyOutcome::Added, true), (AddKeyOutcome::NothingToReplace, false)] {
-        let mut keys = MockKeyStore::new();
+        let mut keys = key_store();
         keys.expect_add_key().times(1).returning(move |stored, _| {
             assert_eq!(stored.replaces, replaces);
             Ok(added)
@@ -74,7 +101,7 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
 
 #[test]
 fn a_key_for_nobody_is_refused() {
-    let mut keys = MockKeyStore::new();
+    let mut keys = key_store();
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::NoSuchOrganisation));
     let result = run(create_key(&keys, &format(), key_request(), &audit()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));

@@ -26,7 +26,7 @@ impl AllowedNetworksStore for PostgresKeyStore {
     ) -> Result<ChangeKeyOutcome, StoreError> {
         let (id, within) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()));
         let (networks, audit) = (networks.clone(), audit.clone());
-        self.0.transaction(move |connection| set(connection, id, within, &networks, &audit)).await
+        self.0.run(move |connection| set(connection, id, within, &networks, &audit)).await
     }
 }
 
@@ -40,17 +40,19 @@ fn set(
     let Some((organisation, name, audited)) = named(connection, id, within)? else {
         return Ok(ChangeKeyOutcome::NotFound);
     };
-    assert_manages_keys(connection, organisation, audit)?;
-    // The database lets nobody change a revoked key, so it is not found for a change.
-    let changeable = api_keys::table.find((organisation, id)).filter(api_keys::revoked_at.is_null());
-    let old = changeable.select(api_keys::allowed_networks).for_update().first::<Stored>(connection).optional()?;
-    let Some(old) = old.map(read) else { return Ok(ChangeKeyOutcome::Revoked) };
-    if old == *networks {
-        return Ok(ChangeKeyOutcome::Unchanged);
-    }
-    let change = api_keys::allowed_networks.eq(stored(networks));
-    diesel::update(api_keys::table.find((organisation, id))).set(change).execute(connection)?;
-    let subject = format!("{name}: {old} → {networks}");
-    record_about_key(connection, organisation, Action::KeyNetworksChanged, &subject, &audited, audit)?;
-    Ok(ChangeKeyOutcome::Changed)
+    connection.transaction(|connection| {
+        assert_manages_keys(connection, organisation, audit)?;
+        // The database lets nobody change a revoked key, so it is not found for a change.
+        let changeable = api_keys::table.find((organisation, id)).filter(api_keys::revoked_at.is_null());
+        let old = changeable.select(api_keys::allowed_networks).for_update().first::<Stored>(connection).optional()?;
+        let Some(old) = old.map(read) else { return Ok(ChangeKeyOutcome::Revoked) };
+        if old == *networks {
+            return Ok(ChangeKeyOutcome::Unchanged);
+        }
+        let change = api_keys::allowed_networks.eq(stored(networks));
+        diesel::update(api_keys::table.find((organisation, id))).set(change).execute(connection)?;
+        let subject = format!("{name}: {old} → {networks}");
+        record_about_key(connection, organisation, Action::KeyNetworksChanged, &subject, &audited, audit)?;
+        Ok(ChangeKeyOutcome::Changed)
+    })
 }

@@ -97,10 +97,10 @@ fn write_note(
 }
 
 fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, audit: &AuditContext) -> QueryResult<ClearMarkOutcome> {
+    let Some((organisation, name, audited)) = named(connection, id, None)? else {
+        return Ok(ClearMarkOutcome::NotFound);
+    };
     connection.transaction(|connection| {
-        let Some((organisation, name, audited)) = named(connection, id, None)? else {
-            return Ok(ClearMarkOutcome::NotFound);
-        };
         let marked = key_uses::table.find((organisation, id)).filter(key_uses::sent_in_clear_at.is_not_null());
         let cleared = key_uses::sent_in_clear_at.eq(None::<OffsetDateTime>);
         if diesel::update(marked).set(cleared).execute(connection)? == 0 {

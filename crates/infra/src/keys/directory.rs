@@ -7,11 +7,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{KeyDigest, KeyHolder, NewKey};
+use intake_domain::{KeyDigest, KeyHolder, KeyPlace, NewKey, OrganisationId};
 use uuid::Uuid;
 
+use crate::database::cluster::parts::parts;
 use crate::database::cluster::shards::Shards;
-use crate::schema::key_homes;
+use crate::schema::{api_keys, key_homes};
 
 /// How many keys are remembered, about fifteen megabytes. When there is no room left, all are forgotten, and the busy
 /// ones are soon known again.
@@ -59,7 +60,12 @@ impl KeyDirectory {
         }
         let digests: Vec<&[u8]> = unknown.keys().copied().collect();
         let found = key_homes::table.filter(key_homes::digest.eq_any(digests));
-        for (digest, organisation, key) in found.load::<(Vec<u8>, Uuid, Uuid)>(connection)? {
+        let found = found.select((key_homes::digest, key_homes::organisation_id, key_homes::key_id));
+        let found: Vec<(Vec<u8>, Uuid, Uuid)> = match self.shards.is_spread() {
+            true => found.filter(key_homes::home.eq_any(unknown.values().map(|key| home(key)))).load(connection)?,
+            false => found.load(connection)?,
+        };
+        for (digest, organisation, key) in found {
             if let Some(asked) = unknown.get(digest.as_slice()) {
                 self.remember(asked, KeyHolder { key_id: key.into(), organisation_id: organisation.into() });
             }
@@ -76,21 +82,46 @@ impl KeyDirectory {
     }
 }
 
-/// The organisation that the key belongs to.
+/// The value by which Citus distributes `key_homes`. A key is made so that it hashes to the shard of its organisation.
+pub(crate) fn home(key: &KeyDigest) -> Uuid {
+    key.as_bytes().first_chunk().copied().map_or(Uuid::nil(), Uuid::from_bytes)
+}
+
+/// The keys whose row in `key_homes` lies in the shard of this organisation.
+pub(crate) fn place(shards: &Shards, organisation: OrganisationId) -> KeyPlace {
+    let shards = shards.all();
+    let own = Shards::place(&shards, *organisation.as_uuid());
+    KeyPlace::new(move |key| Shards::place(&shards, home(key)) == own)
+}
+
+/// The organisation that the key belongs to. Not within a transaction, because a part that is away fails alone.
 pub(crate) fn organisation(connection: &mut PgConnection, key: Uuid) -> QueryResult<Option<Uuid>> {
-    let home = key_homes::table.filter(key_homes::key_id.eq(key));
-    home.select(key_homes::organisation_id).first(connection).optional()
+    let mut failed = None;
+    for part in parts(connection)? {
+        let found = api_keys::table.filter(api_keys::id.eq(key)).select(api_keys::organisation_id);
+        let found = match part.organisations {
+            Some(organisations) => found.filter(api_keys::organisation_id.eq_any(organisations)).first(connection),
+            None => found.first(connection),
+        };
+        match found.optional() {
+            Ok(Some(organisation)) => return Ok(Some(organisation)),
+            Ok(None) => {}
+            Err(error) => failed = Some(error),
+        }
+    }
+    failed.map_or(Ok(None), Err)
 }
 
 /// Whether keys are divided among nodes, so that their homes are written down apart.
-const ARE_WRITTEN: &str = "SELECT 1 FROM pg_class WHERE oid = 'key_homes'::regclass AND relkind = 'r'";
+pub(crate) fn is_divided(connection: &mut PgConnection) -> QueryResult<bool> {
+    let is_table = "SELECT 1 FROM pg_class WHERE oid = 'key_homes'::regclass AND relkind = 'r'";
+    Ok(diesel::sql_query(is_table).execute(connection)? > 0)
+}
 
-/// Writes down the home of a new key, unless the key itself says it.
+/// Writes down the home of a new key, where keys are divided.
 pub(crate) fn write(connection: &mut PgConnection, key: &NewKey) -> QueryResult<()> {
-    if diesel::sql_query(ARE_WRITTEN).execute(connection)? == 0 {
-        return Ok(());
-    }
     let home = (
+        key_homes::home.eq(home(&key.digest)),
         key_homes::digest.eq(key.digest.as_bytes().as_slice()),
         key_homes::organisation_id.eq(key.organisation_id.as_uuid()),
         key_homes::key_id.eq(key.id.as_uuid()),

@@ -9,6 +9,7 @@ use crate::keys::directory;
 use crate::schema::api_keys;
 
 /// The organisation that the key belongs to, which must be the given one, its name, and how entries about it name it.
+/// Not within a transaction, unless the organisation is given.
 pub(crate) fn named(
     connection: &mut PgConnection,
     key: Uuid,

@@ -47,10 +47,10 @@ fn pause(
     within: Option<Uuid>,
     audit: &AuditContext,
 ) -> QueryResult<PauseOutcome> {
+    let Some((organisation, name, audited)) = named(connection, id, within)? else {
+        return Ok(PauseOutcome::NotFound);
+    };
     connection.transaction(|connection| {
-        let Some((organisation, name, audited)) = named(connection, id, within)? else {
-            return Ok(PauseOutcome::NotFound);
-        };
         assert_manages_keys(connection, organisation, audit)?;
         let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
         let key = api_keys::table.find((organisation, id));
@@ -72,10 +72,10 @@ fn resume(
     within: Option<Uuid>,
     audit: &AuditContext,
 ) -> QueryResult<ResumeOutcome> {
+    let Some((organisation, name, audited)) = named(connection, id, within)? else {
+        return Ok(ResumeOutcome::NotFound);
+    };
     connection.transaction(|connection| {
-        let Some((organisation, name, audited)) = named(connection, id, within)? else {
-            return Ok(ResumeOutcome::NotFound);
-        };
         assert_manages_keys(connection, organisation, audit)?;
         let key = api_keys::table.find((organisation, id)).filter(is_open());
         let change = (api_keys::paused_at.eq(None::<OffsetDateTime>), api_keys::paused_by.eq(None::<&str>));

@@ -25,9 +25,9 @@ pub fn revoke_all_keys(owner: &DatabaseUrl, audit: impl Fn() -> AuditContext) ->
     let mut revoked = 0;
     Ok(with_lock_patience(owner, &mut connection, LockPatience::OF_A_COMMAND, |connection| {
         // Expired ones too: the end of a key may have been changed.
-        let keys = api_keys::table.filter(api_keys::revoked_at.is_null()).select(api_keys::id);
-        for key in keys.load(connection)? {
-            revoke(connection, key, None, &audit())?;
+        let keys = api_keys::table.filter(api_keys::revoked_at.is_null());
+        for (organisation, key) in keys.select((api_keys::organisation_id, api_keys::id)).load(connection)? {
+            revoke(connection, key, Some(organisation), &audit())?;
             revoked += 1;
         }
         Ok(revoked)

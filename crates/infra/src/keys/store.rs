@@ -3,14 +3,16 @@
 use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
+use diesel::sql_types::{Nullable, Timestamptz};
 use intake_domain::{
     ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder,
-    KeyStore, NewKey, OrganisationRecord, StoreError,
+    KeyPlace, KeyStore, NewKey, OrganisationId, OrganisationRecord, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::{name_of, record_about_key};
+use crate::database::cluster::shards::Shards;
 use crate::database::pool::Database;
 use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::directory::{self, KeyDirectory};
@@ -36,6 +38,7 @@ impl PostgresKeyStore {
         let key = *key;
         let found = self.0.run(move |connection| {
             let directory = KeyDirectory::default();
+            directory.shards.learn(connection)?;
             directory.learn(connection, [&key])?;
             let Some(holder) = directory.holder(&key) else { return Ok(None) };
             let active = api_keys::table.find(ids(&holder)).filter(is_active(now));
@@ -48,12 +51,23 @@ impl PostgresKeyStore {
 
 #[async_trait]
 impl KeyStore for PostgresKeyStore {
+    async fn place(&self, organisation: OrganisationId) -> Result<KeyPlace, StoreError> {
+        let found = self.0.run_for(*organisation.as_uuid(), move |connection| {
+            let shards = Shards::default();
+            shards.learn(connection)?;
+            Ok(shards)
+        });
+        Ok(directory::place(&found.await?, organisation))
+    }
+
     async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError> {
         let (key, audit) = (key.clone(), audit.clone());
         let added = self.0.run_for(*key.organisation_id.as_uuid(), move |connection| {
-            let added = connection.transaction(|connection| add_key(connection, &key, &audit));
+            let is_divided = directory::is_divided(connection)?;
+            let added = connection.transaction(|connection| add_key(connection, &key, &audit, is_divided));
             // Errors are sorted outside the transaction, which an error must end.
             match added {
+                Ok(AddKeyOutcome::Added) if is_divided => check_organisation_again(connection, &key, &audit),
                 // Where keys are divided among nodes, only their homes are unique everywhere.
                 Err(error) if is_unique_violation(&error) => Ok(AddKeyOutcome::AlreadyThere),
                 Err(error) if is_foreign_key_violation(&error) => Ok(AddKeyOutcome::NoSuchOrganisation),
@@ -65,9 +79,37 @@ impl KeyStore for PostgresKeyStore {
     }
 }
 
-fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) -> QueryResult<AddKeyOutcome> {
+/// Where keys are divided, nobody can lock the organisation while a node is away. If it was suspended or closed while
+/// the key was stored, the key is revoked, which nobody has seen. A suspension looks for keys once more when it is
+/// committed, so that one of the two sees the other.
+fn check_organisation_again(
+    connection: &mut PgConnection,
+    key: &NewKey,
+    audit: &AuditContext,
+) -> QueryResult<AddKeyOutcome> {
+    let outcome = match whole::seen(connection, *key.organisation_id.as_uuid())? {
+        Some(OrganisationRecord { closed_at: Some(_), .. }) => AddKeyOutcome::OrganisationClosed,
+        Some(OrganisationRecord { suspended_at: Some(_), .. }) => AddKeyOutcome::OrganisationSuspended,
+        _ => return Ok(AddKeyOutcome::Added),
+    };
+    let own = api_keys::table.find((key.organisation_id.as_uuid(), key.id.as_uuid()));
+    let revoked = (
+        api_keys::revoked_at.eq(diesel::dsl::now.into_sql::<Nullable<Timestamptz>>()),
+        api_keys::revoked_by.eq(name_of(&audit.actor)),
+    );
+    diesel::update(own.filter(api_keys::revoked_at.is_null())).set(revoked).execute(connection)?;
+    Ok(outcome)
+}
+
+fn add_key(
+    connection: &mut PgConnection,
+    key: &NewKey,
+    audit: &AuditContext,
+    is_divided: bool,
+) -> QueryResult<AddKeyOutcome> {
     assert_manages_keys(connection, *key.organisation_id.as_uuid(), audit)?;
-    match whole::locked(connection, *key.organisation_id.as_uuid())? {
+    let organisation = if is_divided { whole::seen } else { whole::locked };
+    match organisation(connection, *key.organisation_id.as_uuid())? {
         None => return Ok(AddKeyOutcome::NoSuchOrganisation),
         Some(OrganisationRecord { closed_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationClosed),
         Some(OrganisationRecord { suspended_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationSuspended),
@@ -112,7 +154,9 @@ fn add_key(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) ->
         if active_keys(connection, *key.organisation_id.as_uuid(), audit.at)? > i64::from(ACTIVE_KEYS_MAX) {
             return Err(diesel::result::Error::RollbackTransaction);
         }
-        directory::write(connection, key)?;
+        if is_divided {
+            directory::write(connection, key)?;
+        }
         let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
         let audited = AuditedKey { id: key.id, hint: key.hint.clone() };
         record_about_key(connection, *key.organisation_id.as_uuid(), action, &subject, &audited, audit)?;

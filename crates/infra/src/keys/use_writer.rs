@@ -20,7 +20,7 @@ use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure};
 use crate::keys::answers::write_answers;
 use crate::keys::clients::write_clients;
-use crate::keys::directory::KeyDirectory;
+use crate::keys::directory::{KeyDirectory, home};
 use crate::keys::refusals::write_refusals;
 use crate::keys::uses::{KeyUses, mark_sent_in_clear, write_uses};
 use crate::metrics::{RECONNECTS, SWEEP_FAILURES, note_error};
@@ -103,10 +103,12 @@ struct Writing {
 impl Writing {
     fn write_all(&mut self, directory: &KeyDirectory, uses: &KeyUses, is_end: bool, has_answers: bool) {
         let mut outcome = Outcome::default();
-        for part in uses.unknown().chunks(PART_MAX) {
-            let (known, keys) = (directory.clone(), part.to_vec());
-            if self.write(&mut outcome, None, move |connection| known.learn(connection, &keys)) {
-                uses.sort(part, directory);
+        for (shard, unknown) in directory.shards.group(uses.unknown(), home) {
+            for part in unknown.chunks(PART_MAX) {
+                let (known, keys) = (directory.clone(), part.to_vec());
+                if self.write(&mut outcome, shard, move |connection| known.learn(connection, &keys)) {
+                    uses.sort(part, directory);
+                }
             }
         }
         let shards = &directory.shards;
@@ -133,7 +135,7 @@ impl Writing {
         work: impl Fn(&mut PgConnection, &[(KeyHolder, T)]) -> QueryResult<()> + Copy + Send + 'static,
         give_back: impl Fn(&[(KeyHolder, T)]),
     ) {
-        for (shard, rows) in shards.group(rows, |(holder, _)| holder.organisation_id) {
+        for (shard, rows) in shards.group(rows, |(holder, _)| *holder.organisation_id.as_uuid()) {
             for part in rows.chunks(PART_MAX) {
                 let rows = part.to_vec();
                 if !self.write(outcome, shard, move |connection| work(connection, &rows)) {

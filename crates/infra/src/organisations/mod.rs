@@ -110,7 +110,8 @@ impl PostgresOrganisations {
             diesel::update(organisations::table.find(found.id.as_uuid()))
                 .set(organisations::suspended_at.eq(now))
                 .execute(connection)?;
-            suspend_keys(connection, found, now, audit)?;
+            refuse_keys(connection, &OrganisationRecord { suspended_at: now, ..found.clone() }, audit)?;
+            record(connection, *found.id.as_uuid(), Action::OrganisationSuspended, &found.name, audit)?;
             Ok(true)
         });
         match suspended.await {
@@ -137,7 +138,8 @@ impl PostgresOrganisations {
                 return Ok(OrganisationOutcome::Unchanged(found));
             }
             let now = Some(clock::read(connection)?);
-            suspend_keys(connection, &found, now, &audit)?;
+            refuse_keys(connection, &OrganisationRecord { suspended_at: now, ..found.clone() }, &audit)?;
+            record(connection, id, Action::OrganisationSuspended, &found.name, &audit)?;
             Ok(OrganisationOutcome::OnlyKeys(found))
         });
         suspended.await
@@ -172,9 +174,7 @@ impl PostgresOrganisations {
             let now = Some(clock::read(connection)?);
             let id = *found.id.as_uuid();
             diesel::update(organisations::table.find(id)).set(organisations::closed_at.eq(now)).execute(connection)?;
-            let keys = api_keys::table.filter(api_keys::organisation_id.eq(id).and(api_keys::revoked_at.is_null()));
-            let revoked = (api_keys::revoked_at.eq(now), api_keys::revoked_by.eq(name_of(&audit.actor)));
-            diesel::update(keys).set(revoked).execute(connection)?;
+            refuse_keys(connection, &OrganisationRecord { closed_at: now, ..found.clone() }, audit)?;
             // First, because a guest who joins at this moment holds the invitation.
             diesel::delete(invitations::table.filter(invitations::organisation_id.eq(id))).execute(connection)?;
             let all = members::table.inner_join(memberships::table).filter(memberships::organisation_id.eq(id));
@@ -195,7 +195,7 @@ impl PostgresOrganisations {
     ) -> Result<OrganisationOutcome, StoreError> {
         let (id, audit) = (*id.as_uuid(), audit.clone());
         let changed = self.0.run(move |connection| {
-            connection.transaction(|connection| {
+            let outcome = connection.transaction(|connection| -> QueryResult<OrganisationOutcome> {
                 let row = organisations::table.find(id).select(OrganisationRow::as_select());
                 let Some(found) = row.for_no_key_update().first(connection).optional()? else {
                     return Ok(OrganisationOutcome::NotFound);
@@ -206,22 +206,45 @@ impl PostgresOrganisations {
                 }
                 let is_closed = found.closed_at.is_some();
                 Ok(if is_closed { OrganisationOutcome::Closed(found) } else { OrganisationOutcome::Unchanged(found) })
-            })
+            })?;
+            // On Citus keys are made without locking the organisation: perhaps one was, a moment ago.
+            match &outcome {
+                OrganisationOutcome::Changed(now)
+                | OrganisationOutcome::Unchanged(now)
+                | OrganisationOutcome::Closed(now) => refuse_keys(connection, now, &audit)?,
+                OrganisationOutcome::OnlyKeys(_) | OrganisationOutcome::NotFound => {}
+            }
+            Ok(outcome)
         });
         changed.await
     }
 }
 
-fn suspend_keys(
+/// Refuses the keys of an organisation that is suspended or closed, as far as they are not refused yet.
+fn refuse_keys(
     connection: &mut PgConnection,
     organisation: &OrganisationRecord,
-    now: Option<OffsetDateTime>,
     audit: &AuditContext,
 ) -> QueryResult<()> {
-    let id = *organisation.id.as_uuid();
-    let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
-    diesel::update(keys).set(api_keys::suspended_at.eq(now)).execute(connection)?;
-    record(connection, id, Action::OrganisationSuspended, &organisation.name, audit)
+    let keys = api_keys::table.filter(api_keys::organisation_id.eq(*organisation.id.as_uuid()));
+    let keys = keys.filter(api_keys::revoked_at.is_null());
+    match organisation {
+        OrganisationRecord { closed_at: now @ Some(_), .. } => {
+            let revoked = (api_keys::revoked_at.eq(*now), api_keys::revoked_by.eq(name_of(&audit.actor)));
+            diesel::update(keys).set(revoked).execute(connection).map(drop)
+        }
+        OrganisationRecord { suspended_at: now @ Some(_), .. } => {
+            let accepted = keys.filter(api_keys::suspended_at.is_null());
+            diesel::update(accepted).set(api_keys::suspended_at.eq(*now)).execute(connection).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The organisation as it is at this moment.
+pub(crate) fn seen(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Option<OrganisationRecord>> {
+    let row = organisations::table.find(organisation).select(OrganisationRow::as_select());
+    Ok(row.first(connection).optional()?.map(Into::into))
 }
 
 /// Whether the organisation may get a key or a member. Nobody suspends or closes it before the end of the transaction.

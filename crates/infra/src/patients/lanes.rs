@@ -1,13 +1,13 @@
 //! Which lane stores the patients of an organisation. On one PostgreSQL all share one. On Citus each shard has a lane,
 //! whose writer is connected to the node that holds it, so that a batch is one statement on one node and a node that is
-//! away delays nobody else; the first lane then only finds the holders of keys.
+//! away delays nobody else; the first lane then only finds out where the shards lie.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use intake_domain::OrganisationId;
+use uuid::Uuid;
 
 use crate::database::cluster::nodes::connect_to_all;
 use crate::database::cluster::shards::{Shard, Shards};
@@ -28,7 +28,7 @@ pub(crate) struct Lanes {
     url: DatabaseUrl,
     context: Context,
     gather: Gather,
-    /// Finds the holders of keys, and takes all that no other lane takes.
+    /// Takes all that no other lane takes.
     first: Arc<Lane>,
     of_shards: RwLock<ShardLanes>,
 }
@@ -67,8 +67,9 @@ impl Lanes {
         &self.first
     }
 
-    /// The lane of the organisation's shard; the first where there are none.
-    pub(crate) fn of(&self, organisation: OrganisationId) -> Arc<Lane> {
+    /// The lane of the shard that holds rows of this value, an organisation's or a key's home. The first lane where
+    /// there are no shards.
+    pub(crate) fn of(&self, value: Uuid) -> Arc<Lane> {
         let shards = self.context.directory.shards.all();
         let mut of_shards = self.of_shards.read().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&shards, &of_shards.shards) {
@@ -76,7 +77,7 @@ impl Lanes {
             self.begin_lanes(&shards);
             of_shards = self.of_shards.read().unwrap_or_else(PoisonError::into_inner);
         }
-        let place = Shards::place(&of_shards.shards, organisation);
+        let place = Shards::place(&of_shards.shards, value);
         Arc::clone(place.and_then(|place| of_shards.lanes.get(place)).unwrap_or(&self.first))
     }
 

@@ -12,7 +12,7 @@ use intake_domain::{
 };
 
 use crate::database::url::DatabaseUrl;
-use crate::keys::directory::KeyDirectory;
+use crate::keys::directory::{KeyDirectory, home};
 use crate::keys::uses::KeyUses;
 use crate::patients::batch::task::{Answer, Task};
 use crate::patients::group_commit::job::Job;
@@ -63,7 +63,7 @@ impl PostgresPatientRegister {
         if let Some(holder) = self.directory.holder(key) {
             return Ok(Some(holder));
         }
-        match self.ask(self.lanes.first(), Task::Find(*key), since).await? {
+        match self.ask(&self.lanes.of(home(key)), Task::Find(*key), since).await? {
             Answer::Found(holder) => Ok(holder),
             _ => Err(StoreError::Unexpected("a key was not looked up".into())),
         }
@@ -98,7 +98,7 @@ impl PatientRegister for PostgresPatientRegister {
         let Some(holder) = self.holder(&registration.caller.key, since).await? else {
             return Ok(Registered::Refused(KeyRefusal::Unknown));
         };
-        let lane = self.lanes.of(holder.organisation_id);
+        let lane = self.lanes.of(*holder.organisation_id.as_uuid());
         match self.ask(&lane, Task::Create(registration, holder), since).await? {
             Answer::Registered(registered) => Ok(registered),
             _ => Err(StoreError::Unexpected("a patient was not stored".into())),
@@ -110,7 +110,7 @@ impl PatientRegister for PostgresPatientRegister {
         let Some(holder) = self.holder(&caller.key, since).await? else {
             return Ok(KeyCheck::Refused(KeyRefusal::Unknown));
         };
-        let lane = self.lanes.of(holder.organisation_id);
+        let lane = self.lanes.of(*holder.organisation_id.as_uuid());
         match self.ask(&lane, Task::Check(holder, caller.address), since).await? {
             Answer::Checked(check) => Ok(check),
             _ => Err(StoreError::Unexpected("a key was not looked up".into())),

@@ -49,7 +49,7 @@ pub(crate) fn parts(connection: &mut PgConnection) -> QueryResult<Vec<Part>> {
         return Ok(vec![Part { number: 0, organisations: None }]);
     }
     let all = organisations::table.select(organisations::id).load::<Uuid>(connection)?;
-    let groups = shards.group(all, |id| (*id).into()).into_iter();
+    let groups = shards.group(all, |id| *id).into_iter();
     let number = |place: Option<usize>| place.and_then(|place| i32::try_from(place).ok()).unwrap_or(-1);
     Ok(groups.map(|(place, ids)| Part { number: number(place), organisations: Some(ids) }).collect())
 }

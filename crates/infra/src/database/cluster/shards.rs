@@ -8,6 +8,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Integer, Nullable, Text};
 use intake_domain::OrganisationId;
+use uuid::Uuid;
 
 use crate::database::cluster::spread::has_citus;
 use crate::database::url::DatabaseUrl;
@@ -86,12 +87,13 @@ impl Shards {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(seen);
     }
 
-    /// The place of the organisation's shard among these. None: there are no shards.
-    pub(crate) fn place(shards: &[Shard], organisation: OrganisationId) -> Option<usize> {
+    /// The place of the shard among these that holds rows of this value, an organisation's or a key's home. None where
+    /// there are no shards.
+    pub(crate) fn place(shards: &[Shard], value: Uuid) -> Option<usize> {
         if shards.is_empty() {
             return None;
         }
-        let hash = hash(organisation);
+        let hash = hash(value);
         let next = shards.partition_point(|shard| shard.last < hash);
         shards.get(next).filter(|shard| shard.first <= hash).map(|_| next)
     }
@@ -103,30 +105,30 @@ impl Shards {
         if shards.is_empty() {
             return None;
         }
-        let mut places = organisations.map(|organisation| Self::place(&shards, organisation));
+        let mut places = organisations.map(|organisation| Self::place(&shards, *organisation.as_uuid()));
         let first = places.next()?;
         if places.all(|place| place == first) { shards.get(first?)?.function } else { None }
     }
 
-    /// Groups rows by the place of their organisation's shard: all in one group where there are no shards.
+    /// Groups rows by the place of the shard of their value: all in one group where there are no shards.
     pub(crate) fn group<T>(
         &self,
         rows: impl IntoIterator<Item = T>,
-        organisation: impl Fn(&T) -> OrganisationId,
+        value: impl Fn(&T) -> Uuid,
     ) -> BTreeMap<Option<usize>, Vec<T>> {
         let mut groups: BTreeMap<_, Vec<T>> = BTreeMap::new();
         let shards = self.all();
         for row in rows {
-            groups.entry(Self::place(&shards, organisation(&row))).or_default().push(row);
+            groups.entry(Self::place(&shards, value(&row))).or_default().push(row);
         }
         groups
     }
 }
 
 /// PostgreSQL's `uuid_hash`, by which Citus chooses the shard: Bob Jenkins's `lookup3`, for sixteen bytes.
-fn hash(organisation: OrganisationId) -> i32 {
+fn hash(value: Uuid) -> i32 {
     const LENGTH: u32 = 16;
-    let mut words = organisation.as_uuid().as_bytes().chunks_exact(4).map(|bytes| match bytes {
+    let mut words = value.as_bytes().chunks_exact(4).map(|bytes| match bytes {
         &[one, two, three, four] => u32::from_le_bytes([one, two, three, four]),
         _ => 0,
     });
@@ -152,7 +154,6 @@ fn hash(organisation: OrganisationId) -> i32 {
 #[cfg(test)]
 mod tests {
     use intake_test_support::TestDatabase;
-    use uuid::Uuid;
 
     use super::*;
 
@@ -185,7 +186,7 @@ mod tests {
         let hashed: Vec<Hashed> = diesel::sql_query(query).load(&mut database.connect()).unwrap();
         assert_eq!(hashed.len(), 1002);
         for Hashed { id, hash: expected } in hashed {
-            assert_eq!(hash(id.into()), expected, "{id}");
+            assert_eq!(hash(id), expected, "{id}");
         }
     }
 
@@ -193,7 +194,7 @@ mod tests {
     fn every_organisation_is_in_the_shard_of_its_hash() {
         let middle = [(i32::MIN, -1), (0, i32::MAX)];
         for number in 0..100_u128 {
-            let organisation = Uuid::from_u128(number).into();
+            let organisation = Uuid::from_u128(number);
             let expected = usize::from(hash(organisation) >= 0);
             assert_eq!(Shards::place(&shards(&middle).all(), organisation), Some(expected));
             assert_eq!(Shards::place(&shards(&[]).all(), organisation), None, "one PostgreSQL");
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn rows_are_grouped_by_shard() {
-        let organisations: Vec<OrganisationId> = (0..100).map(|number| Uuid::from_u128(number).into()).collect();
+        let organisations: Vec<Uuid> = (0..100).map(Uuid::from_u128).collect();
         let groups =
             shards(&[(i32::MIN, -1), (0, i32::MAX)]).group(organisations.clone(), |organisation| *organisation);
         assert_eq!(groups.len(), 2);

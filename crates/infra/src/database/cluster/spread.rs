@@ -13,8 +13,7 @@ use crate::database::url::DatabaseUrl;
 
 /// Tables that every node holds whole. They can be read while a node is away, and not written, so nothing is among them
 /// that must go on then.
-pub const COPIED: &[&str] =
-    &["organisations", "key_homes", "environment_stamp", "readers", "__diesel_schema_migrations"];
+pub const COPIED: &[&str] = &["organisations", "environment_stamp", "readers", "__diesel_schema_migrations"];
 
 /// Tables that only the coordinator holds: about people, by what they have at hand, which leads to no organisation.
 pub const KEPT: &[&str] = &[
@@ -36,7 +35,7 @@ pub const KEPT: &[&str] = &[
 ];
 
 /// Puts the keys of an organisation beside its patients. What was unique of a key is now unique within its
-/// organisation, and the homes of all keys become a table.
+/// organisation, and what leads from a key to its organisation becomes a table.
 pub const KEYS_BESIDE_PATIENTS: &str = "
     ALTER TABLE api_keys DROP CONSTRAINT api_keys_replaces_fkey;
     ALTER TABLE api_keys DROP CONSTRAINT api_keys_pkey;
@@ -45,11 +44,15 @@ pub const KEYS_BESIDE_PATIENTS: &str = "
     ALTER TABLE api_keys ADD CONSTRAINT api_keys_replaces_fkey
         FOREIGN KEY (organisation_id, replaces) REFERENCES api_keys (organisation_id, id);
     DROP VIEW key_homes;
-    CREATE TABLE key_homes (digest bytea PRIMARY KEY, organisation_id uuid NOT NULL, key_id uuid NOT NULL UNIQUE);
-    INSERT INTO key_homes SELECT digest, organisation_id, id FROM api_keys;";
+    CREATE TABLE key_homes (home uuid, digest bytea, organisation_id uuid NOT NULL, key_id uuid NOT NULL,
+        PRIMARY KEY (home, digest));
+    INSERT INTO key_homes SELECT encode(substr(digest, 1, 16), 'hex')::uuid, digest, organisation_id, id FROM api_keys;";
 
 /// The table beside which all others lie that grow: rows of one organisation on one node.
 const LEADER: &str = "patients";
+
+/// The table that is divided by the digests of keys: it leads from a key to its organisation.
+pub const HOMES: &str = "key_homes";
 
 /// What was done.
 #[derive(Debug, PartialEq, Eq)]
@@ -132,8 +135,8 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
     }
     for table in &divided {
         let beside = if table == LEADER { "default" } else { LEADER };
-        let query =
-            format!("SELECT create_distributed_table($1::regclass, 'organisation_id', colocate_with => '{beside}')");
+        let column = if table == HOMES { "home" } else { "organisation_id" };
+        let query = format!("SELECT create_distributed_table($1::regclass, '{column}', colocate_with => '{beside}')");
         call(connection, &query, table)?;
     }
     if is_first {

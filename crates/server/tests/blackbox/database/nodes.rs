@@ -12,7 +12,7 @@ use intake_test_support::{Clinic, Response, Service, patient, wait_for};
 use serde_json::json;
 
 use crate::commands::organisations::{done, refused, run};
-use crate::fixtures::{OverWhenDropped, TestApp, between, program, service, time_of};
+use crate::fixtures::{OverWhenDropped, TestApp, between, demo_key, program, service, time_of};
 
 /// An instance that comes in through this node.
 fn instance(app: &TestApp, node: usize) -> Service {
@@ -119,9 +119,6 @@ fn what_needs_a_node_that_is_away_is_refused_at_once_with_its_name() {
     app.database.citus().use_alone();
     let (alive, away) = (clinic_on(&app, 1), clinic_on(&app, 2));
     let (_, key) = alive.key();
-    let member = app.member_of(&alive, "ada@clinic.example");
-    let form = member.get("/settings/api-keys/new").text();
-    let form = format!("id={}&name=Another", between(&form, "name=\"id\" value=\"", "\""));
     assert_eq!(app.service.create(&key, &patient()).status, 201);
     let stopped = app.database.citus().stop_node(2);
 
@@ -134,7 +131,7 @@ fn what_needs_a_node_that_is_away_is_refused_at_once_with_its_name() {
     };
     let gone = away.organisation.to_string();
     for arguments in [
-        ["key", "create", "--organisation", &id, "--name", "Another"].as_slice(),
+        ["key", "create", "--organisation", &gone, "--name", "Another"].as_slice(),
         &["organisation", "create", "--name", "Another"],
         &["organisation", "suspend", &gone],
     ] {
@@ -142,10 +139,6 @@ fn what_needs_a_node_that_is_away_is_refused_at_once_with_its_name() {
         let name = app.database.citus().name_of(2);
         assert!(said.contains("a node of the database that this needs is away") && said.contains(&name), "{said}");
     }
-    let mut status = 0;
-    let time = time_of(|| status = member.post("/settings/api-keys", &form).status);
-    assert!(status == 503 && time < Duration::from_secs(2), "{status} after {time:?}");
-
     // Its keys lie on a node that is there.
     let said = at_once(&["organisation", "suspend", &id]);
     assert!(said.contains("every key of the organisation is refused from now on"), "{said}");
@@ -160,6 +153,42 @@ fn what_needs_a_node_that_is_away_is_refused_at_once_with_its_name() {
 
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_key_needs_only_the_worker_of_its_organisation() {
+    let app = TestApp::start();
+    app.database.citus().use_alone();
+    // The first worker is the one that Citus asks for locks of what every node holds.
+    for (there, away) in [(1, 2), (2, 1)] {
+        let clinic = clinic_on(&app, there);
+        let id = clinic.organisation.to_string();
+        let member = app.member_of(&clinic, &format!("ada{there}@clinic.example"));
+        let form = member.get("/settings/api-keys/new").text();
+        let form = format!("id={}&name=Another", between(&form, "name=\"id\" value=\"", "\""));
+        let (replaced, _) = clinic.key();
+        let stopped = app.database.citus().stop_node(away);
+
+        let made = done(&app, &["key", "create", "--organisation", &id, "--name", "Made while a node is away"]);
+        assert_eq!(member.post("/settings/api-keys", &form).status, 200);
+        let replacement = done(&app, &["key", "replace", &replaced.to_string()]);
+        for made in [&made, &replacement] {
+            let (id, key) = (made["id"].as_str().unwrap(), demo_key(made["key"].as_str().unwrap()));
+            // One that has just started finds it, too.
+            for instance in [&app.service, &instance(&app, there)] {
+                assert_eq!(instance.create(&key, &patient()).status, 201);
+            }
+            done(&app, &["key", "pause", id]);
+            assert_eq!(app.service.create(&key, &patient()).status, 401);
+            done(&app, &["key", "resume", id]);
+            assert_eq!(app.service.create(&key, &patient()).status, 201);
+            done(&app, &["key", "revoke", id]);
+            assert_eq!(app.service.create(&key, &patient()).status, 401);
+        }
+        assert_eq!(app.service.create(&clinic.unknown_key_nearby(), &patient()).status, 401);
+        drop(stopped);
+    }
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
 fn a_worker_that_hangs_delays_only_requests_of_its_own_organisations() {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     app.database.citus().use_alone();
@@ -167,6 +196,7 @@ fn a_worker_that_hangs_delays_only_requests_of_its_own_organisations() {
     let ((_, live_key), (id, revoked), (_, dead_key)) = (alive.key(), alive.key(), dead.key());
     alive.revoke(id);
     let body = patient().to_string();
+    let unknown = alive.unknown_key_nearby();
     let replay = || app.service.create_with(&live_key, &[("Idempotency-Key", "again")], body.as_bytes()).status;
     assert_eq!((replay(), app.service.create(&dead_key, &patient()).status), (201, 201));
     let hung = app.database.citus().freeze_node(2);
@@ -176,7 +206,7 @@ fn a_worker_that_hangs_delays_only_requests_of_its_own_organisations() {
             let kinds = [
                 (201, time_of(|| assert_eq!(app.service.create(&live_key, &patient()).status, 201))),
                 (401, time_of(|| assert_eq!(app.service.create(&revoked, &patient()).status, 401))),
-                (401, time_of(|| assert_eq!(app.service.create(&alive.unknown_key(), &patient()).status, 401))),
+                (401, time_of(|| assert_eq!(app.service.create(&unknown, &patient()).status, 401))),
                 (422, time_of(|| assert_eq!(app.service.create(&live_key, &json!({})).status, 422))),
                 (201, time_of(|| assert_eq!(replay(), 201))),
             ];
@@ -299,16 +329,25 @@ fn without_the_coordinator_instances_go_on_and_stay_ready() {
     app.database.citus().use_alone();
     let (id, key) = app.clinic.key();
     assert_eq!(app.service.create(&key, &patient()).status, 201);
+    let (_, not_seen_yet) = app.clinic.key();
     let stopped = app.database.citus().stop_node(0);
+    assert_eq!(app.service.create(&not_seen_yet, &patient()).status, 201);
     // Its address is the coordinator's alone. Its connections are made anew.
     wait_for("a patient", || app.service.create(&key, &patient()).status == 201);
     wait_for("readiness", || app.service.probe("/readyz").status == 200);
-    // One that reaches a worker starts, and revokes.
+    // One that reaches a worker starts, revokes, and makes keys.
     let (citus, name) = (app.database.citus(), app.database.name());
     let through_a_worker = || program().database_urls(&citus.service_at(1, name), &citus.owner_at(1, name));
     assert_eq!(through_a_worker().start().create(&key, &patient()).status, 201);
-    let revoke = through_a_worker().argument("key").argument("revoke").argument(&id.to_string()).run();
-    assert!(revoke.status.success(), "{}", String::from_utf8_lossy(&revoke.stderr));
+    let command = |arguments: &[&str]| {
+        let done = arguments.iter().fold(through_a_worker(), |all, one| all.argument(one)).run();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    command(&["key", "revoke", &id.to_string()]);
     assert_eq!(app.service.create(&key, &patient()).status, 401);
+    let organisation = app.clinic.organisation.to_string();
+    let made = command(&["key", "create", "--organisation", &organisation, "--name", "Another"]);
+    assert_eq!(app.service.create(&demo_key(made.lines().last().unwrap()), &patient()).status, 201);
     drop(stopped);
 }
