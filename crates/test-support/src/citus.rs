@@ -94,6 +94,14 @@ impl Citus {
         self.nodes.len()
     }
 
+    /// The number of the shard of an organisation's patients.
+    #[must_use]
+    pub fn shard_of(&self, database: &str, organisation: OrganisationId) -> String {
+        let query =
+            format!("SELECT get_shard_id_for_distribution_column('patients', '{organisation}'::uuid)::text AS text");
+        self.text_in(database, 0, &query)
+    }
+
     /// How the nodes call this one.
     #[must_use]
     pub fn name_of(&self, node: usize) -> String {
@@ -133,11 +141,22 @@ impl Citus {
 
     /// Moves the organisation's shard to another worker, and what lies beside it. `mode` is Citus's word.
     pub fn move_shard(&self, database: &str, organisation: OrganisationId, to: usize, mode: &str) -> QueryResult<()> {
-        let (from, to) = (self.node(self.node_of(database, organisation)), self.node(to));
+        self.move_shard_to(database, organisation, u16::try_from(self.port(to)).expect("a port"), mode)
+    }
+
+    /// The same for a worker that may have been added to this database alone.
+    pub fn move_shard_to(
+        &self,
+        database: &str,
+        organisation: OrganisationId,
+        port: u16,
+        mode: &str,
+    ) -> QueryResult<()> {
+        let from = self.node(self.node_of(database, organisation));
         let call = format!(
             "SELECT citus_move_shard_placement(get_shard_id_for_distribution_column('patients', '{organisation}'::uuid),
              '{}', {}, '{}', {}, shard_transfer_mode => '{mode}')",
-            from.host, from.port, to.host, to.port
+            from.host, from.port, from.host, port
         );
         self.connect(self.coordinator(), &self.user, database).batch_execute(&call)
     }
@@ -190,14 +209,18 @@ impl Citus {
         self.text(0, "SELECT setting AS text FROM pg_config WHERE name = 'BINDIR'")
     }
 
-    fn text(&self, node: usize, query: &str) -> String {
+    pub(crate) fn text(&self, node: usize, query: &str) -> String {
+        self.text_in("postgres", node, query)
+    }
+
+    fn text_in(&self, database: &str, node: usize, query: &str) -> String {
         #[derive(QueryableByName)]
         struct Found {
             #[diesel(sql_type = Text)]
             text: String,
         }
 
-        let mut connection = self.connect(self.node(node), &self.user, "postgres");
+        let mut connection = self.connect(self.node(node), &self.user, database);
         diesel::sql_query(query).get_result::<Found>(&mut connection).expect("a superuser may ask").text
     }
 
@@ -227,7 +250,14 @@ impl Citus {
     }
 
     pub(crate) fn drop(&self, name: &str) {
-        self.on_every_node("postgres", &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+        // A background process of Citus may come back just then.
+        let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+        for node in &self.nodes {
+            let mut node = self.connect(node, &self.user, "postgres");
+            let pause = |_: &_| std::thread::sleep(Duration::from_millis(500));
+            let mut tries = (0..60).map(|_| node.batch_execute(&drop).inspect_err(pause));
+            assert!(tries.any(|tried| tried.is_ok()), "nobody uses the database");
+        }
     }
 
     pub(crate) fn owner(&self, name: &str) -> DatabaseUrl {
@@ -250,6 +280,21 @@ impl Citus {
         for node in &self.nodes {
             self.connect(node, &self.user, database).batch_execute(sql).expect("the statement runs on every node");
         }
+    }
+
+    /// The host of all nodes.
+    pub(crate) fn host(&self) -> &str {
+        &self.coordinator().host
+    }
+
+    pub(crate) fn port(&self, node: usize) -> i32 {
+        self.node(node).port
+    }
+
+    /// Connects to a server that is no node of the cluster.
+    pub(crate) fn connect_to(&self, port: u16, database: &str) -> ConnectionResult<PgConnection> {
+        let node = Node { host: self.host().to_owned(), port: i32::from(port) };
+        PgConnection::establish(self.url(&node, &self.user, database).expose())
     }
 
     fn connect(&self, node: &Node, user: &str, database: &str) -> PgConnection {

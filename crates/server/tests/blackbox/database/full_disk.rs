@@ -24,36 +24,42 @@ const BACK: &str = "the database is back";
 const REFUSES: &str = "the database refuses to store patients";
 
 /// A filesystem of its own, unmounted when dropped.
-struct SmallDisk(TempDir);
+pub(super) struct SmallDisk(TempDir);
 
 impl SmallDisk {
     /// None: this account cannot mount anything.
     #[expect(clippy::print_stderr, reason = "a person who runs the tests should see what was left out")]
-    fn mount(account_of: &Path) -> Option<Self> {
+    pub(super) fn mount(account_of: &Path, size: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(folder.path()).output();
+        let size = format!("size={size}");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output();
         if !mount.is_ok_and(|mount| mount.status.success()) {
             eprintln!("left out: a test of a full disk needs the right to mount one");
             return None;
         }
         let account = fs::metadata(account_of).unwrap();
-        let tables = folder.path().join("tables");
-        fs::create_dir(&tables).unwrap();
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
-        chown(tables, Some(account.uid()), Some(account.gid())).unwrap();
-        Some(Self(folder))
+        let disk = Self(folder);
+        fs::create_dir(disk.tables()).unwrap();
+        fs::set_permissions(disk.0.path(), Permissions::from_mode(0o711)).unwrap();
+        chown(disk.tables(), Some(account.uid()), Some(account.gid())).unwrap();
+        Some(disk)
+    }
+
+    /// A folder there, of the same account.
+    pub(super) fn tables(&self) -> PathBuf {
+        self.0.path().join("tables")
     }
 
     fn ballast(&self) -> PathBuf {
         self.0.path().join("ballast")
     }
 
-    fn fill(&self) {
+    pub(super) fn fill(&self) {
         let mut ballast = File::create(self.ballast()).unwrap();
         while ballast.write_all(&[0; 4_096]).is_ok() {}
     }
 
-    fn empty(&self) {
+    pub(super) fn empty(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }
 }
@@ -74,9 +80,9 @@ fn a_service_is_not_ready_while_the_disk_is_full_and_ready_as_soon_as_it_is_not(
     let folder = tempfile::tempdir().unwrap();
     let postgres = server(folder.path());
     let urls = prepare(&postgres, "intake").unwrap();
-    let Some(disk) = SmallDisk::mount(&folder.path().join("postgres/data")) else { return };
+    let Some(disk) = SmallDisk::mount(&folder.path().join("postgres/data"), "2m") else { return };
     // The log is elsewhere: PostgreSQL ends itself when it cannot write that.
-    let place = disk.0.path().join("tables");
+    let place = disk.tables();
     let mut owner = PgConnection::establish(urls.owner.expose()).unwrap();
     owner.batch_execute(&format!("CREATE TABLESPACE small LOCATION '{}'", place.display())).unwrap();
     owner.batch_execute("ALTER TABLE patients SET TABLESPACE small").unwrap();

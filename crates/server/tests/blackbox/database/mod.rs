@@ -1,5 +1,6 @@
 //! PostgreSQL: connections, migrations, faults, restoring and clusters.
 
+mod changing_nodes;
 mod connections;
 mod embedded_database;
 mod feed_nodes;
