@@ -121,12 +121,6 @@ impl Citus {
         self.nodes.iter().position(|other| other == &node).expect("on a node of the cluster")
     }
 
-    /// The address of a node for the service.
-    #[must_use]
-    pub fn service_at(&self, node: usize, database: &str) -> DatabaseUrl {
-        self.url(self.node(node), SERVICE_ROLE, database)
-    }
-
     /// The address of a node for this role.
     #[must_use]
     pub fn role_at(&self, node: usize, role: &str, database: &str) -> DatabaseUrl {
@@ -141,20 +135,14 @@ impl Citus {
 
     /// Moves the organisation's shard to another worker, and what lies beside it. `mode` is Citus's word.
     pub fn move_shard(&self, database: &str, organisation: OrganisationId, to: usize, mode: &str) -> QueryResult<()> {
-        self.move_shard_to(database, organisation, u16::try_from(self.port(to)).expect("a port"), mode)
+        self.move_shard_to(database, organisation, self.port(to), mode)
     }
 
     /// The same for a worker that may have been added to this database alone.
-    pub fn move_shard_to(
-        &self,
-        database: &str,
-        organisation: OrganisationId,
-        port: u16,
-        mode: &str,
-    ) -> QueryResult<()> {
-        let from = self.node(self.node_of(database, organisation));
+    pub fn move_shard_to(&self, database: &str, of: OrganisationId, port: i32, mode: &str) -> QueryResult<()> {
+        let from = self.node(self.node_of(database, of));
         let call = format!(
-            "SELECT citus_move_shard_placement(get_shard_id_for_distribution_column('patients', '{organisation}'::uuid),
+            "SELECT citus_move_shard_placement(get_shard_id_for_distribution_column('patients', '{of}'::uuid),
              '{}', {}, '{}', {}, shard_transfer_mode => '{mode}')",
             from.host, from.port, from.host, port
         );

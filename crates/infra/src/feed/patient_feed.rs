@@ -110,7 +110,8 @@ fn reach(url: &DatabaseUrl, scope: &FeedScope) -> Result<(DatabaseUrl, OpenConne
     let shards = Shards::default();
     shards.learn(&mut connection).map_err(store_error)?;
     let shards = shards.all();
-    let Some(shard) = Shards::place(&shards, scope.organisation_id).and_then(|place| shards.get(place)) else {
+    let Some(shard) = Shards::place(&shards, *scope.organisation_id.as_uuid()).and_then(|place| shards.get(place))
+    else {
         return Ok((url.clone(), connection));
     };
     let node = shard.node();

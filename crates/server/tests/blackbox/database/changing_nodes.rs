@@ -84,7 +84,7 @@ fn a_worker_whose_disk_is_full_takes_only_its_own_organisations_with_it() {
     let (live_key, struck_key) = (alive.key().1, struck.key().1);
     let worker = citus.add_worker(&app.database, Some(&disk.tables().display().to_string()));
     app.database.connect().batch_execute("SELECT replicate_reference_tables()").unwrap();
-    citus.move_shard_to(app.database.name(), struck.organisation, worker.port(), "block_writes").unwrap();
+    citus.move_shard_to(app.database.name(), struck.organisation, worker.port().into(), "block_writes").unwrap();
     let create = |key: &ApiKey| app.service.create(key, &patient_with("addressLine1", "x".repeat(255))).status;
     wait_for("a patient on the new worker", || create(&struck_key) == 201);
     disk.fill();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
 use intake_domain::ApiKey;
+use intake_infra::SERVICE_ROLE;
 use intake_test_support::{Clinic, Response, Service, patient, wait_for};
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::fixtures::{OverWhenDropped, TestApp, between, demo_key, program, serv
 
 /// An instance that comes in through this node.
 fn instance(app: &TestApp, node: usize) -> Service {
-    let url = app.database.citus().service_at(node, app.database.name());
+    let url = app.database.citus().role_at(node, SERVICE_ROLE, app.database.name());
     program().database_urls(&url, &app.database.owner).start()
 }
 
@@ -337,7 +338,7 @@ fn without_the_coordinator_instances_go_on_and_stay_ready() {
     wait_for("readiness", || app.service.probe("/readyz").status == 200);
     // One that reaches a worker starts, revokes, and makes keys.
     let (citus, name) = (app.database.citus(), app.database.name());
-    let through_a_worker = || program().database_urls(&citus.service_at(1, name), &citus.owner_at(1, name));
+    let through_a_worker = || program().database_urls(&citus.role_at(1, SERVICE_ROLE, name), &citus.owner_at(1, name));
     assert_eq!(through_a_worker().start().create(&key, &patient()).status, 201);
     let command = |arguments: &[&str]| {
         let done = arguments.iter().fold(through_a_worker(), |all, one| all.argument(one)).run();
