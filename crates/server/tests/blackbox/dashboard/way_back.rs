@@ -23,6 +23,7 @@ fn signing_in_leads_to_the_page_that_was_asked_for() {
     app.join(&browser, "Ada", "ada@clinic.example");
     let asked = app.url("/settings/api-keys?q=desk&show=all");
     browser.press("Sign out");
+    browser.wait_for("You have signed out.");
     browser.open(&asked);
     browser.wait_for("New here?");
     assert!(!browser.text().contains(SESSION_ENDED), "there was none");
