@@ -94,13 +94,28 @@ pub(crate) fn connect(url: &DatabaseUrl, settings: &str) -> Result<OpenConnectio
 }
 
 fn try_connect(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {
-    static ATTEMPTS: LazyLock<Arc<Abandoned>> = LazyLock::new(Arc::default);
     let (url, settings) = (url.clone(), settings.to_owned());
-    match ATTEMPTS.call("connect", CONNECT_TIMEOUT, move || set_up(&url, &settings)) {
-        Ok(connected) => connected,
-        Err(CallError::Hangs) => Err(ConnectError::Hangs),
-        Err(CallError::Failed(error)) => Err(ConnectError::Failed(error.into())),
-    }
+    limited(CONNECT_TIMEOUT, move || set_up(&url, &settings))?
+}
+
+/// Asks something over a new connection, which may hang as connecting may: a server can stop in between.
+pub(crate) fn ask<T: Send + 'static>(
+    mut connection: OpenConnection,
+    limit: Duration,
+    question: impl FnOnce(&mut PgConnection) -> T + Send + 'static,
+) -> Result<(OpenConnection, T), ConnectError> {
+    limited(limit, move || {
+        let answer = question(&mut connection);
+        (connection, answer)
+    })
+}
+
+fn limited<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ConnectError> {
+    static ATTEMPTS: LazyLock<Arc<Abandoned>> = LazyLock::new(Arc::default);
+    ATTEMPTS.call("connect", limit, work).map_err(|error| match error {
+        CallError::Hangs => ConnectError::Hangs,
+        CallError::Failed(error) => ConnectError::Failed(error.into()),
+    })
 }
 
 fn set_up(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::database::cluster::nodes::connect_to_all;
 use crate::database::cluster::shards::{Shard, Shards};
-use crate::database::connect::{ConnectError, OpenConnection, connect};
+use crate::database::connect::{CONNECT_TIMEOUT, ConnectError, OpenConnection, ask, connect};
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
 use crate::keys::directory::KeyDirectory;
@@ -152,11 +152,13 @@ impl Node {
 impl Place for Node {
     /// Learns, too, where the shards lie.
     fn connect(&self, settings: &str) -> Result<OpenConnection, ConnectError> {
-        let mut connection = match self.shard() {
+        let connection = match self.shard() {
             Some(shard) => self.connect_for(&shard, settings),
             None => connect_to_all(&self.url, settings).or_else(|error| self.connect_anywhere(settings).ok_or(error)),
         }?;
-        if let Err(error) = self.shards.learn(&mut connection) {
+        let shards = self.shards.clone();
+        let (connection, learned) = ask(connection, CONNECT_TIMEOUT, move |connection| shards.learn(connection))?;
+        if let Err(error) = learned {
             let error = without_row_values(error);
             tracing::debug!(%error, "the shards of the patients cannot be seen");
         }
@@ -165,5 +167,34 @@ impl Place for Node {
 
     fn name(&self) -> Option<String> {
         self.shard().map(|shard| shard.node())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use diesel::connection::SimpleConnection;
+    use intake_test_support::TestDatabase;
+
+    use super::*;
+    use crate::database::durability::Durability;
+
+    #[test]
+    fn a_server_that_stops_once_it_is_connected_does_not_keep_a_lane_waiting() {
+        let database = TestDatabase::new();
+        let mut holder = database.connect();
+        // What a new connection asks once it is set up waits for this lock.
+        holder.batch_execute("BEGIN; LOCK TABLE pg_extension IN ACCESS EXCLUSIVE MODE").unwrap();
+        let (done, connected) = channel();
+        let url: DatabaseUrl = database.service.expose().parse().unwrap();
+        let url = url.with_durability(Durability::None);
+        std::thread::spawn(move || {
+            let node = Node { url, shards: Shards::default(), shard: None };
+            let _ = done.send(node.connect("").err());
+        });
+        let refused = connected.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(matches!(refused, Some(ConnectError::Hangs)), "{refused:?}");
+        holder.batch_execute("ROLLBACK").unwrap();
     }
 }

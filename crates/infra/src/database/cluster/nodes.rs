@@ -1,13 +1,15 @@
 //! The nodes of a cluster as they see each other. What a session sets for itself does not reach the nodes that its
 //! statements are passed on to, so each must keep by its own settings what it has committed.
 
+use std::time::Duration;
+
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
 use diesel::sql_types::{Bool, Nullable, Text};
 
 use crate::database::cluster::spread::has_citus;
-use crate::database::connect::{ConnectError, OpenConnection, connect as connect_durably};
+use crate::database::connect::{ConnectError, OpenConnection, ask, connect as connect_durably};
 use crate::database::durability::Durability;
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
@@ -15,6 +17,8 @@ use crate::diesel_errors::without_row_values;
 
 /// A node that is away is given up after a moment, where Citus would wait for half a minute.
 const PATIENCE: &str = "SET citus.node_connection_timeout = '2s'";
+/// How long all nodes together may take to answer, those included that are given up.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(6);
 const ON_EACH: &str = "SELECT nodename || ':' || nodeport AS node, success AS is_reached, result AS said
     FROM run_command_on_all_nodes($1) JOIN pg_dist_node USING (nodeid)";
 const WEAK_SETTINGS: &str = "SELECT string_agg(name, ', ' ORDER BY name) FROM pg_settings
@@ -56,14 +60,13 @@ pub(crate) fn node_away(connection: &mut PgConnection, error: &Error) -> Option<
 /// Connects for statements that may be passed on to any node, all of which must keep what they commit. Each later
 /// connection checks this again.
 pub(crate) fn connect_to_all(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {
-    let mut connection = connect_durably(url, settings)?;
-    if url.durability() == Durability::Full {
-        let weak = look(&mut connection).map_err(|error| ConnectError::Failed(without_row_values(error)))?.weak;
-        if !weak.is_empty() {
-            return Err(ConnectError::NotDurable(weak.join(", ")));
-        }
+    let connection = connect_durably(url, settings)?;
+    if url.durability() != Durability::Full {
+        return Ok(connection);
     }
-    Ok(connection)
+    let (connection, looked) = ask(connection, LOOK_TIMEOUT, look)?;
+    let weak = looked.map_err(|error| ConnectError::Failed(without_row_values(error)))?.weak;
+    if weak.is_empty() { Ok(connection) } else { Err(ConnectError::NotDurable(weak.join(", "))) }
 }
 
 /// Asks every node, through the one that is connected. None on one PostgreSQL.
