@@ -23,6 +23,11 @@ CREATE TABLE organisations (
     key_days_max integer
 );
 
+-- What decides whether an organisation may get a key. On a Citus cluster `intake spread` replaces this view by a table
+-- that holds a copy beside the organisation's keys, so that making one needs no other node.
+CREATE VIEW organisation_states AS
+SELECT id AS organisation_id, suspended_at, closed_at, key_days_max FROM organisations;
+
 CREATE TABLE api_keys (
     id uuid PRIMARY KEY,
     organisation_id uuid NOT NULL REFERENCES organisations (id),
@@ -63,7 +68,7 @@ CREATE POLICY anyone_adds ON api_keys FOR INSERT WITH CHECK (true);
 CREATE POLICY only_unrevoked_change ON api_keys FOR UPDATE USING (revoked_at IS NULL) WITH CHECK (true);
 
 -- The organisation of each key, which never changes. On a Citus cluster, where the keys are distributed, `intake
--- spread` replaces this view by a table that every node has in full.
+-- spread` replaces this view by a table that is distributed by the key.
 CREATE VIEW key_homes AS SELECT digest, organisation_id, id AS key_id FROM api_keys;
 
 -- Not part of api_keys: every request reads the key, and the time of its last use is written again and again.

@@ -153,7 +153,7 @@ DECLARE
 BEGIN
     next := 0;
     running := '{}';
-    IF NOT EXISTS (SELECT FROM organisations WHERE id = organisation) OR NOT (
+    IF NOT EXISTS (SELECT FROM organisation_states WHERE organisation_id = organisation) OR NOT (
         (SELECT pg_has_role(reader, relowner, 'USAGE') FROM pg_class WHERE oid = 'patients'::regclass)
         OR EXISTS (
             SELECT FROM readers

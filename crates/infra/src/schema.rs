@@ -19,6 +19,16 @@ diesel::table! {
     }
 }
 
+// On one PostgreSQL a view of the organisations.
+diesel::table! {
+    organisation_states (organisation_id) {
+        organisation_id -> Uuid,
+        suspended_at -> Nullable<Timestamptz>,
+        closed_at -> Nullable<Timestamptz>,
+        key_days_max -> Nullable<Integer>,
+    }
+}
+
 diesel::table! {
     api_keys (organisation_id, id) {
         id -> Uuid,

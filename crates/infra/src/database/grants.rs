@@ -20,7 +20,7 @@ const RECORDABLE: &str =
     "organisation_id, id, action, actor, actor_id, actor_email, operator, reason, subject, address, key_id, key_hint";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
-const GRANTS: [(&str, &str, &[&str]); 16] = [
+const GRANTS: [(&str, &str, &[&str]); 17] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
     ("UPDATE", "second_factor_required, name, suspended_at, closed_at, key_days_max", &["organisations"]),
     (
@@ -50,7 +50,9 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
         &["recovery_codes", "waiting_sign_ins", "passkey_challenges", "invitations", "key_refusals"],
     ),
     ("UPDATE", "accepted_by", &["invitations"]),
-    ("SELECT", "", &["audit_entries", "key_homes"]),
+    ("SELECT", "", &["audit_entries", "key_homes", "organisation_states"]),
+    // Making a key locks the row.
+    ("UPDATE", "suspended_at, closed_at, key_days_max", &["organisation_states"]),
     ("INSERT", RECORDABLE, &["audit_entries"]),
     ("SELECT, INSERT, UPDATE", "", &["key_uses", "key_watches"]),
     ("INSERT", "", &["patients"]),
@@ -62,10 +64,10 @@ const GRANTS: [(&str, &str, &[&str]); 16] = [
     ("SELECT", "", &["__diesel_schema_migrations"]),
 ];
 
-/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row, and a table leads
-/// from a key to its organisation.
+/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row, and two views are
+/// tables.
 const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 2] =
-    [("INSERT", "at", &["audit_entries"]), ("INSERT", "", &["key_homes"])];
+    [("INSERT", "at", &["audit_entries"]), ("INSERT", "", &["key_homes", "organisation_states"])];
 
 /// What the service asks on each new connection, in which cluster it is; how it ends keys that were replaced; and on
 /// Citus, which number a patient gets.

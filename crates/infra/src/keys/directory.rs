@@ -10,7 +10,7 @@ use diesel::prelude::*;
 use intake_domain::{KeyDigest, KeyHolder, KeyPlace, NewKey, OrganisationId};
 use uuid::Uuid;
 
-use crate::database::cluster::parts::parts;
+use crate::database::cluster::parts::{Part, parts};
 use crate::database::cluster::shards::Shards;
 use crate::schema::{api_keys, key_homes};
 
@@ -94,28 +94,22 @@ pub(crate) fn place(shards: &Shards, organisation: OrganisationId) -> KeyPlace {
     KeyPlace::new(move |key| Shards::place(&shards, home(key)) == own)
 }
 
-/// The organisation that the key belongs to. Not within a transaction, because a part that is away fails alone.
+/// The organisation that the key belongs to. Not within a transaction, because a node that is away fails alone.
 pub(crate) fn organisation(connection: &mut PgConnection, key: Uuid) -> QueryResult<Option<Uuid>> {
-    let mut failed = None;
-    for part in parts(connection)? {
-        let found = api_keys::table.filter(api_keys::id.eq(key)).select(api_keys::organisation_id);
-        let found = match part.organisations {
-            Some(organisations) => found.filter(api_keys::organisation_id.eq_any(organisations)).first(connection),
-            None => found.first(connection),
-        };
-        match found.optional() {
-            Ok(Some(organisation)) => return Ok(Some(organisation)),
+    let keys = api_keys::table.filter(api_keys::id.eq(key)).select(api_keys::organisation_id);
+    let mut failed = match keys.first(connection).optional() {
+        Err(error) => error,
+        found => return found,
+    };
+    for Part { organisations, .. } in parts(connection)? {
+        let of_part = keys.filter(api_keys::organisation_id.eq_any(organisations.unwrap_or_default()));
+        match of_part.first(connection).optional() {
             Ok(None) => {}
-            Err(error) => failed = Some(error),
+            Err(error) => failed = error,
+            found => return found,
         }
     }
-    failed.map_or(Ok(None), Err)
-}
-
-/// Whether keys are divided among nodes, so that their homes are written down apart.
-pub(crate) fn is_divided(connection: &mut PgConnection) -> QueryResult<bool> {
-    let is_table = "SELECT 1 FROM pg_class WHERE oid = 'key_homes'::regclass AND relkind = 'r'";
-    Ok(diesel::sql_query(is_table).execute(connection)? > 0)
+    Err(failed)
 }
 
 /// Writes down the home of a new key, where keys are divided.

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::audit::log::literal;
 use crate::keys::network_sql::{Stored, read};
 use crate::keys::{PostgresKeyStore, directory};
-use crate::schema::{api_keys, key_uses, organisations};
+use crate::schema::{api_keys, key_uses, organisation_states};
 
 /// Characters of a hint.
 const HINT_LENGTH: usize = 4;
@@ -66,7 +66,8 @@ impl KeyList for PostgresKeyStore {
 
 /// All keys of an organisation, the oldest first. None: there is no such organisation.
 fn all(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Option<Vec<KeyRecord>>> {
-    let found = organisations::table.find(organisation).select(organisations::id).first::<Uuid>(connection);
+    let found = organisation_states::table.find(organisation).select(organisation_states::organisation_id);
+    let found = found.first::<Uuid>(connection);
     if found.optional()?.is_none() {
         return Ok(None);
     }

@@ -3,23 +3,23 @@
 use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
-use diesel::sql_types::{Nullable, Timestamptz};
 use intake_domain::{
     ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder,
-    KeyPlace, KeyStore, NewKey, OrganisationId, OrganisationRecord, StoreError,
+    KeyPlace, KeyStore, NewKey, OrganisationId, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::{name_of, record_about_key};
 use crate::database::cluster::shards::Shards;
+use crate::database::cluster::spread::is_spread;
 use crate::database::pool::Database;
 use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::ids;
 use crate::keys::network_sql::{read, stored};
 use crate::members::permission::assert_manages_keys;
-use crate::organisations as whole;
+use crate::organisations::{OrganisationState, age_of, locked_state};
 use crate::schema::api_keys;
 
 /// The ports to API keys over PostgreSQL.
@@ -63,11 +63,10 @@ impl KeyStore for PostgresKeyStore {
     async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError> {
         let (key, audit) = (key.clone(), audit.clone());
         let added = self.0.run_for(*key.organisation_id.as_uuid(), move |connection| {
-            let is_divided = directory::is_divided(connection)?;
-            let added = connection.transaction(|connection| add_key(connection, &key, &audit, is_divided));
+            let is_spread = is_spread(connection)?;
+            let added = connection.transaction(|connection| add_key(connection, &key, &audit, is_spread));
             // Errors are sorted outside the transaction, which an error must end.
             match added {
-                Ok(AddKeyOutcome::Added) if is_divided => check_organisation_again(connection, &key, &audit),
                 // Where keys are divided among nodes, only their homes are unique everywhere.
                 Err(error) if is_unique_violation(&error) => Ok(AddKeyOutcome::AlreadyThere),
                 Err(error) if is_foreign_key_violation(&error) => Ok(AddKeyOutcome::NoSuchOrganisation),
@@ -79,44 +78,21 @@ impl KeyStore for PostgresKeyStore {
     }
 }
 
-/// Where keys are divided, nobody can lock the organisation while a node is away. If it was suspended or closed while
-/// the key was stored, the key is revoked, which nobody has seen. A suspension looks for keys once more when it is
-/// committed, so that one of the two sees the other.
-fn check_organisation_again(
-    connection: &mut PgConnection,
-    key: &NewKey,
-    audit: &AuditContext,
-) -> QueryResult<AddKeyOutcome> {
-    let outcome = match whole::seen(connection, *key.organisation_id.as_uuid())? {
-        Some(OrganisationRecord { closed_at: Some(_), .. }) => AddKeyOutcome::OrganisationClosed,
-        Some(OrganisationRecord { suspended_at: Some(_), .. }) => AddKeyOutcome::OrganisationSuspended,
-        _ => return Ok(AddKeyOutcome::Added),
-    };
-    let own = api_keys::table.find((key.organisation_id.as_uuid(), key.id.as_uuid()));
-    let revoked = (
-        api_keys::revoked_at.eq(diesel::dsl::now.into_sql::<Nullable<Timestamptz>>()),
-        api_keys::revoked_by.eq(name_of(&audit.actor)),
-    );
-    diesel::update(own.filter(api_keys::revoked_at.is_null())).set(revoked).execute(connection)?;
-    Ok(outcome)
-}
-
 fn add_key(
     connection: &mut PgConnection,
     key: &NewKey,
     audit: &AuditContext,
-    is_divided: bool,
+    is_spread: bool,
 ) -> QueryResult<AddKeyOutcome> {
     assert_manages_keys(connection, *key.organisation_id.as_uuid(), audit)?;
-    let organisation = if is_divided { whole::seen } else { whole::locked };
-    match organisation(connection, *key.organisation_id.as_uuid())? {
+    match locked_state(connection, *key.organisation_id.as_uuid())? {
         None => return Ok(AddKeyOutcome::NoSuchOrganisation),
-        Some(OrganisationRecord { closed_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationClosed),
-        Some(OrganisationRecord { suspended_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationSuspended),
-        Some(OrganisationRecord { key_age_max: Some(age), .. }) if !age.allows(key.created_at, key.expires_at) => {
-            return Ok(AddKeyOutcome::TooLong(age));
-        }
-        Some(_) => {}
+        Some(OrganisationState { closed_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationClosed),
+        Some(OrganisationState { suspended_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationSuspended),
+        Some(OrganisationState { key_days_max, .. }) => match age_of(key_days_max) {
+            Some(age) if !age.allows(key.created_at, key.expires_at) => return Ok(AddKeyOutcome::TooLong(age)),
+            _ => {}
+        },
     }
     // What people know about a key holds for its replacement, and so does where it is accepted from.
     let (mut note, mut networks) = (None::<String>, stored(&key.allowed_networks));
@@ -154,7 +130,7 @@ fn add_key(
         if active_keys(connection, *key.organisation_id.as_uuid(), audit.at)? > i64::from(ACTIVE_KEYS_MAX) {
             return Err(diesel::result::Error::RollbackTransaction);
         }
-        if is_divided {
+        if is_spread {
             directory::write(connection, key)?;
         }
         let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };

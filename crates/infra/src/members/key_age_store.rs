@@ -8,7 +8,7 @@ use crate::audit::log::record;
 use crate::members::PostgresMembers;
 use crate::members::confirmation::assert_confirmed;
 use crate::members::permission::may_administer;
-use crate::organisations::age_of;
+use crate::organisations::{age_of, copy_state};
 use crate::schema::organisations;
 
 #[async_trait]
@@ -35,6 +35,7 @@ impl KeyAgeStore for PostgresMembers {
             diesel::update(organisations::table.find(id))
                 .set(organisations::key_days_max.eq(days))
                 .execute(connection)?;
+            copy_state(connection, id)?;
             let words = |age: Option<KeyAge>| age.map_or("no limit".to_owned(), |age| age.to_string());
             let subject = format!("{name}: {} → {}", words(age_of(old)), words(age));
             record(connection, id, Action::KeyAgeLimited, &subject, &audit)?;

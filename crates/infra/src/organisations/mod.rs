@@ -1,8 +1,8 @@
 //! What operators do to a whole organisation, over PostgreSQL.
 //!
 //! The rows of an organisation's keys repeat whether it is suspended, so that the insert of a patient reads only one
-//! row. Both change in one transaction, which locks the organisation's row: a key that is created at the same moment
-//! waits, and is refused.
+//! row. Both change in one transaction, which first locks the organisation's state: a key that is created at the same
+//! moment waits, and is refused. The state is a view of the organisation, and on Citus a copy beside its keys.
 
 mod erase;
 mod row;
@@ -18,11 +18,12 @@ use uuid::Uuid;
 use crate::audit::log::{name_of, record};
 use crate::database::clock;
 use crate::database::cluster::nodes::NodeAway;
+use crate::database::cluster::spread::is_spread;
 use crate::database::pool::Database;
-use crate::schema::{api_keys, invitations, key_uses, members, memberships, organisations};
+use crate::schema::{api_keys, invitations, key_uses, members, memberships, organisation_states, organisations};
 
 pub use erase::{EraseOrganisation, erase_organisation};
-pub(crate) use row::{OrganisationRow, age_of};
+pub(crate) use row::{OrganisationRow, OrganisationState, age_of};
 
 /// Organisations over PostgreSQL.
 pub struct PostgresOrganisations(Database);
@@ -34,8 +35,6 @@ pub enum OrganisationOutcome {
     Changed(OrganisationRecord),
     /// It was so already; nothing was changed or recorded.
     Unchanged(OrganisationRecord),
-    /// Only the keys, which are on one node, are suspended, because another node of the database is away.
-    OnlyKeys(OrganisationRecord),
     /// It is closed, which stays so.
     Closed(OrganisationRecord),
     /// There is no such organisation.
@@ -52,11 +51,7 @@ impl PostgresOrganisations {
     /// Makes an organisation, as nobody's change.
     pub async fn add(&self, organisation: &Organisation) -> Result<(), StoreError> {
         let (id, name) = (*organisation.id.as_uuid(), organisation.name.to_string());
-        let added = self.0.run(move |connection| {
-            let row = (organisations::id.eq(id), organisations::name.eq(&name));
-            diesel::insert_into(organisations::table).values(row).on_conflict_do_nothing().execute(connection)
-        });
-        added.await.map(drop)
+        self.0.transaction(move |connection| insert(connection, id, &name)).await
     }
 
     /// All organisations, the oldest first.
@@ -68,15 +63,27 @@ impl PostgresOrganisations {
         Ok(found.await?.into_iter().map(OrganisationRecord::from).collect())
     }
 
-    /// Makes an organisation, as an operator.
-    pub async fn create(&self, organisation: &Organisation, audit: &AuditContext) -> Result<(), StoreError> {
-        let (id, name, audit) = (*organisation.id.as_uuid(), organisation.name.to_string(), audit.clone());
-        let created = self.0.transaction(move |connection| {
-            let row = (organisations::id.eq(id), organisations::name.eq(&name));
-            diesel::insert_into(organisations::table).values(row).on_conflict_do_nothing().execute(connection)?;
-            record(connection, id, Action::OrganisationCreated, &name, &audit)
-        });
-        created.await
+    /// Makes an organisation, as an operator, with the first of these ids that belongs to a node that is there.
+    pub async fn create(
+        &self,
+        name: &Name,
+        ids: impl Iterator<Item = OrganisationId> + Send,
+        audit: &AuditContext,
+    ) -> Result<OrganisationId, StoreError> {
+        let mut last = StoreError::Unavailable("there is no id for the organisation".into());
+        for organisation in ids {
+            let (id, name, audit) = (*organisation.as_uuid(), name.to_string(), audit.clone());
+            let created = self.0.transaction(move |connection| {
+                insert(connection, id, &name)?;
+                record(connection, id, Action::OrganisationCreated, &name, &audit)
+            });
+            match created.await {
+                Ok(()) => return Ok(organisation),
+                Err(StoreError::Unavailable(cause)) if cause.is::<NodeAway>() => last = StoreError::Unavailable(cause),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
     }
 
     /// Gives the organisation another name. The record keeps both.
@@ -102,47 +109,22 @@ impl PostgresOrganisations {
 
     /// Refuses all keys of the organisation until it is resumed.
     pub async fn suspend(&self, id: OrganisationId, audit: &AuditContext) -> Result<OrganisationOutcome, StoreError> {
-        let suspended = self.change(id, audit, |connection, found, audit| {
+        self.change(id, audit, |connection, found, audit| {
             if found.suspended_at.is_some() || found.closed_at.is_some() {
                 return Ok(false);
             }
-            let now = Some(clock::read(connection)?);
-            diesel::update(organisations::table.find(found.id.as_uuid()))
+            let (id, now) = (*found.id.as_uuid(), Some(clock::read(connection)?));
+            diesel::update(organisations::table.find(id))
                 .set(organisations::suspended_at.eq(now))
                 .execute(connection)?;
-            refuse_keys(connection, &OrganisationRecord { suspended_at: now, ..found.clone() }, audit)?;
-            record(connection, *found.id.as_uuid(), Action::OrganisationSuspended, &found.name, audit)?;
+            copy_state(connection, id)?;
+            let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
+            let accepted = keys.filter(api_keys::revoked_at.is_null().and(api_keys::suspended_at.is_null()));
+            diesel::update(accepted).set(api_keys::suspended_at.eq(now)).execute(connection)?;
+            record(connection, id, Action::OrganisationSuspended, &found.name, audit)?;
             Ok(true)
-        });
-        match suspended.await {
-            Err(StoreError::Unavailable(cause)) if cause.is::<NodeAway>() => self.suspend_only_keys(id, audit).await,
-            other => other,
-        }
-    }
-
-    async fn suspend_only_keys(
-        &self,
-        id: OrganisationId,
-        audit: &AuditContext,
-    ) -> Result<OrganisationOutcome, StoreError> {
-        let (id, audit) = (*id.as_uuid(), audit.clone());
-        let suspended = self.0.transaction(move |connection| {
-            let row = organisations::table.find(id).select(OrganisationRow::as_select());
-            let Some(found) = row.first(connection).optional()?.map(OrganisationRecord::from) else {
-                return Ok(OrganisationOutcome::NotFound);
-            };
-            if found.closed_at.is_some() {
-                return Ok(OrganisationOutcome::Closed(found));
-            }
-            if found.suspended_at.is_some() {
-                return Ok(OrganisationOutcome::Unchanged(found));
-            }
-            let now = Some(clock::read(connection)?);
-            refuse_keys(connection, &OrganisationRecord { suspended_at: now, ..found.clone() }, &audit)?;
-            record(connection, id, Action::OrganisationSuspended, &found.name, &audit)?;
-            Ok(OrganisationOutcome::OnlyKeys(found))
-        });
-        suspended.await
+        })
+        .await
     }
 
     /// Takes the keys of the organisation again, except those that were revoked or have expired.
@@ -156,6 +138,7 @@ impl PostgresOrganisations {
             diesel::update(organisations::table.find(id))
                 .set(organisations::suspended_at.eq(never))
                 .execute(connection)?;
+            copy_state(connection, id)?;
             let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
             diesel::update(keys).set(api_keys::suspended_at.eq(never)).execute(connection)?;
             note_resumed(connection, id, None)?;
@@ -174,7 +157,11 @@ impl PostgresOrganisations {
             let now = Some(clock::read(connection)?);
             let id = *found.id.as_uuid();
             diesel::update(organisations::table.find(id)).set(organisations::closed_at.eq(now)).execute(connection)?;
-            refuse_keys(connection, &OrganisationRecord { closed_at: now, ..found.clone() }, audit)?;
+            copy_state(connection, id)?;
+            let keys = api_keys::table.filter(api_keys::organisation_id.eq(id));
+            diesel::update(keys.filter(api_keys::revoked_at.is_null()))
+                .set((api_keys::revoked_at.eq(now), api_keys::revoked_by.eq(name_of(&audit.actor))))
+                .execute(connection)?;
             // First, because a guest who joins at this moment holds the invitation.
             diesel::delete(invitations::table.filter(invitations::organisation_id.eq(id))).execute(connection)?;
             let all = members::table.inner_join(memberships::table).filter(memberships::organisation_id.eq(id));
@@ -194,66 +181,54 @@ impl PostgresOrganisations {
         change: impl Fn(&mut PgConnection, &OrganisationRecord, &AuditContext) -> QueryResult<bool> + Send + Sync + 'static,
     ) -> Result<OrganisationOutcome, StoreError> {
         let (id, audit) = (*id.as_uuid(), audit.clone());
-        let changed = self.0.run(move |connection| {
-            let outcome = connection.transaction(|connection| -> QueryResult<OrganisationOutcome> {
-                let row = organisations::table.find(id).select(OrganisationRow::as_select());
-                let Some(found) = row.for_no_key_update().first(connection).optional()? else {
-                    return Ok(OrganisationOutcome::NotFound);
-                };
-                let found = OrganisationRecord::from(found);
-                if change(connection, &found, &audit)? {
-                    return Ok(OrganisationOutcome::Changed(row.first(connection)?.into()));
-                }
-                let is_closed = found.closed_at.is_some();
-                Ok(if is_closed { OrganisationOutcome::Closed(found) } else { OrganisationOutcome::Unchanged(found) })
-            })?;
-            // On Citus keys are made without locking the organisation: perhaps one was, a moment ago.
-            match &outcome {
-                OrganisationOutcome::Changed(now)
-                | OrganisationOutcome::Unchanged(now)
-                | OrganisationOutcome::Closed(now) => refuse_keys(connection, now, &audit)?,
-                OrganisationOutcome::OnlyKeys(_) | OrganisationOutcome::NotFound => {}
+        let changed = self.0.transaction(move |connection| {
+            let row = organisations::table.find(id).select(OrganisationRow::as_select());
+            let Some(found) = row.for_no_key_update().first(connection).optional()? else {
+                return Ok(OrganisationOutcome::NotFound);
+            };
+            let found = OrganisationRecord::from(found);
+            if change(connection, &found, &audit)? {
+                return Ok(OrganisationOutcome::Changed(row.first(connection)?.into()));
             }
-            Ok(outcome)
+            let is_closed = found.closed_at.is_some();
+            Ok(if is_closed { OrganisationOutcome::Closed(found) } else { OrganisationOutcome::Unchanged(found) })
         });
         changed.await
     }
 }
 
-/// Refuses the keys of an organisation that is suspended or closed, as far as they are not refused yet.
-fn refuse_keys(
-    connection: &mut PgConnection,
-    organisation: &OrganisationRecord,
-    audit: &AuditContext,
-) -> QueryResult<()> {
-    let keys = api_keys::table.filter(api_keys::organisation_id.eq(*organisation.id.as_uuid()));
-    let keys = keys.filter(api_keys::revoked_at.is_null());
-    match organisation {
-        OrganisationRecord { closed_at: now @ Some(_), .. } => {
-            let revoked = (api_keys::revoked_at.eq(*now), api_keys::revoked_by.eq(name_of(&audit.actor)));
-            diesel::update(keys).set(revoked).execute(connection).map(drop)
-        }
-        OrganisationRecord { suspended_at: now @ Some(_), .. } => {
-            let accepted = keys.filter(api_keys::suspended_at.is_null());
-            diesel::update(accepted).set(api_keys::suspended_at.eq(*now)).execute(connection).map(drop)
-        }
-        _ => Ok(()),
+fn insert(connection: &mut PgConnection, id: Uuid, name: &str) -> QueryResult<()> {
+    let row = (organisations::id.eq(id), organisations::name.eq(name));
+    diesel::insert_into(organisations::table).values(row).on_conflict_do_nothing().execute(connection)?;
+    copy_state(connection, id)
+}
+
+/// Copies the state of an organisation to its keys, where that is not a view. Makes of keys wait from here on.
+pub(crate) fn copy_state(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<()> {
+    if !is_spread(connection)? {
+        return Ok(());
     }
+    let state = (organisations::suspended_at, organisations::closed_at, organisations::key_days_max);
+    let state: OrganisationState = organisations::table.find(organisation).select(state).first(connection)?;
+    diesel::insert_into(organisation_states::table)
+        .values((organisation_states::organisation_id.eq(organisation), &state))
+        .on_conflict(organisation_states::organisation_id)
+        .do_update()
+        .set(&state)
+        .execute(connection)
+        .map(drop)
 }
 
-/// The organisation as it is at this moment.
-pub(crate) fn seen(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Option<OrganisationRecord>> {
-    let row = organisations::table.find(organisation).select(OrganisationRow::as_select());
-    Ok(row.first(connection).optional()?.map(Into::into))
+/// The state of an organisation. Nobody suspends or closes it before the end of the transaction.
+pub(crate) fn locked_state(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+) -> QueryResult<Option<OrganisationState>> {
+    let row = organisation_states::table.find(organisation).select(OrganisationState::as_select());
+    row.for_share().first(connection).optional()
 }
 
-/// Whether the organisation may get a key or a member. Nobody suspends or closes it before the end of the transaction.
-pub(crate) fn locked(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Option<OrganisationRecord>> {
-    let row = organisations::table.find(organisation).select(OrganisationRow::as_select());
-    Ok(row.for_share().first(connection).optional()?.map(Into::into))
-}
-
-/// The same, for one transaction at a time.
+/// An organisation, for one transaction at a time.
 pub(crate) fn locked_exclusively(
     connection: &mut PgConnection,
     organisation: Uuid,

@@ -5,7 +5,7 @@ use intake_domain::{KeyAge, OrganisationRecord};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::schema::organisations;
+use crate::schema::{organisation_states, organisations};
 
 /// An organisation as it is stored.
 #[derive(Queryable, Selectable)]
@@ -28,4 +28,13 @@ impl From<OrganisationRow> for OrganisationRecord {
 /// The age that the column holds.
 pub(crate) fn age_of(days: Option<i32>) -> Option<KeyAge> {
     days.and_then(|days| u16::try_from(days).ok()).and_then(KeyAge::of_days)
+}
+
+/// What decides whether an organisation may get a key.
+#[derive(Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = organisation_states, treat_none_as_null = true)]
+pub(crate) struct OrganisationState {
+    pub(crate) suspended_at: Option<OffsetDateTime>,
+    pub(crate) closed_at: Option<OffsetDateTime>,
+    pub(crate) key_days_max: Option<i32>,
 }

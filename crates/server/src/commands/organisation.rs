@@ -1,7 +1,7 @@
 //! `intake organisation`: what operators do to whole organisations.
 
 use anyhow::{Context, bail};
-use intake_domain::{Name, Organisation, OrganisationId, OrganisationRecord, timestamp};
+use intake_domain::{Name, OrganisationId, OrganisationRecord, timestamp};
 use intake_edge as edge;
 use intake_infra::{Database, EraseOrganisation, OrganisationOutcome, PostgresOrganisations, erase_organisation};
 use serde_json::{Value, json};
@@ -13,6 +13,9 @@ use super::patient::OUT_OF_REACH;
 use crate::backend::Backend;
 use crate::settings::command_line::{OrganisationArguments, OrganisationCommand};
 use crate::settings::configuration::Configuration;
+
+/// How many ids are tried on a cluster: one may belong to a node that is away.
+const TRIED_IDS: usize = 8;
 
 pub(crate) fn run(command: OrganisationCommand, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
@@ -26,11 +29,10 @@ async fn change(command: OrganisationCommand, database: Database) -> anyhow::Res
     match command {
         OrganisationCommand::Create { name, run, output } => {
             let name = Name::new(name).context("--name")?;
-            let id = OrganisationId::new(edge::now(), edge::random());
-            let made = Organisation { id, name };
-            organisations.create(&made, &audit(&run)).await?;
-            let value = json!({ "id": made.id.to_string(), "name": made.name.as_str() });
-            print_result(&output, &value, &format!("Made organisation {} ({})", made.id, made.name))
+            let ids = std::iter::repeat_with(|| OrganisationId::new(edge::now(), edge::random())).take(TRIED_IDS);
+            let id = organisations.create(&name, ids, &audit(&run)).await?;
+            let value = json!({ "id": id.to_string(), "name": name.as_str() });
+            print_result(&output, &value, &format!("Made organisation {id} ({name})"))
         }
         OrganisationCommand::List { output } => {
             let all = organisations.all().await?;
@@ -74,10 +76,6 @@ fn tell(of: &OrganisationArguments, outcome: OrganisationOutcome, texts: [&str; 
     let (organisation, text) = match outcome {
         OrganisationOutcome::Changed(organisation) => (organisation, changed),
         OrganisationOutcome::Unchanged(organisation) => (organisation, unchanged),
-        OrganisationOutcome::OnlyKeys(OrganisationRecord { id, .. }) => bail!(
-            "every key of the organisation is refused from now on, but a node of the database is away, so new keys would be \
-             accepted: run `intake organisation suspend {id}` again when the node is back"
-        ),
         OrganisationOutcome::Closed(OrganisationRecord { id, .. }) => bail!("the organisation {id} is closed"),
         OrganisationOutcome::NotFound => bail!("there is no organisation {}", of.organisation),
     };

@@ -13,10 +13,11 @@ use crate::database::url::DatabaseUrl;
 
 /// Tables that every node holds whole. They can be read while a node is away, and not written, so nothing is among them
 /// that must go on then.
-pub const COPIED: &[&str] = &["organisations", "environment_stamp", "readers", "__diesel_schema_migrations"];
+pub const COPIED: &[&str] = &["environment_stamp", "readers", "__diesel_schema_migrations"];
 
-/// Tables that only the coordinator holds: about people, by what they have at hand, which leads to no organisation.
+/// Tables that only the coordinator holds: organisations, and people, who are found by what leads to no organisation.
 pub const KEPT: &[&str] = &[
+    "organisations",
     "members",
     "memberships",
     "invitations",
@@ -34,9 +35,15 @@ pub const KEPT: &[&str] = &[
     "origin",
 ];
 
-/// Puts the keys of an organisation beside its patients. What was unique of a key is now unique within its
-/// organisation, and what leads from a key to its organisation becomes a table.
+/// Puts the keys of an organisation beside its patients, and what decides whether it may get one. What was unique of a
+/// key is now unique within its organisation, and what leads from a key to its organisation becomes a table.
 pub const KEYS_BESIDE_PATIENTS: &str = "
+    ALTER TABLE readers DROP CONSTRAINT readers_organisation_id_fkey;
+    ALTER TABLE api_keys DROP CONSTRAINT api_keys_organisation_id_fkey;
+    DROP VIEW organisation_states;
+    CREATE TABLE organisation_states (organisation_id uuid PRIMARY KEY, suspended_at timestamptz, closed_at timestamptz,
+        key_days_max integer);
+    INSERT INTO organisation_states SELECT id, suspended_at, closed_at, key_days_max FROM organisations;
     ALTER TABLE api_keys DROP CONSTRAINT api_keys_replaces_fkey;
     ALTER TABLE api_keys DROP CONSTRAINT api_keys_pkey;
     ALTER TABLE api_keys DROP CONSTRAINT api_keys_digest_key;
@@ -160,7 +167,8 @@ pub(crate) fn has_citus(connection: &mut PgConnection) -> QueryResult<bool> {
 
 /// Whether the register lies on the nodes of a cluster.
 pub(crate) fn is_spread(connection: &mut PgConnection) -> QueryResult<bool> {
-    Ok(has_citus(connection)? && !missing(connection)?.iter().any(|table| table == LEADER))
+    let is_table = format!("SELECT 1 FROM pg_class WHERE oid = to_regclass('{HOMES}') AND relkind = 'r'");
+    Ok(diesel::sql_query(is_table).execute(connection)? > 0)
 }
 
 fn nodes(connection: &mut PgConnection) -> QueryResult<i64> {
