@@ -81,6 +81,11 @@ impl Lanes {
         Arc::clone(place.and_then(|place| of_shards.lanes.get(place)).unwrap_or(&self.first))
     }
 
+    /// The lanes of the shards; none on one PostgreSQL.
+    pub(crate) fn of_shards(&self) -> Vec<Arc<Lane>> {
+        self.of_shards.read().unwrap_or_else(PoisonError::into_inner).lanes.clone()
+    }
+
     /// Accepts no more requests; those that wait are still answered.
     pub(crate) fn close(&self) {
         self.first.close();

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use intake_domain::{
     Caller, KeyCheck, KeyDigest, KeyHolder, KeyRefusal, PatientRegister, Registered, Registration, StoreError,
 };
+use tokio::task::JoinSet;
 
 use crate::database::url::DatabaseUrl;
 use crate::keys::directory::{KeyDirectory, home};
@@ -48,14 +49,16 @@ impl PostgresPatientRegister {
         Ok(Self { directory: directory.clone(), lanes, deadline })
     }
 
-    /// Whether a writer completes an insert of no patients within this time. The insert goes before all waiting
-    /// requests, so that a long queue does not look like a writer that hangs.
+    /// Whether a writer completes an insert of no patients within this time. On Citus a node must answer, whichever:
+    /// the others are asked if the first lane's hangs. The job goes before all waiting requests, so that a long queue
+    /// does not look like a writer that hangs.
     pub async fn is_storing(&self, limit: Duration) -> bool {
-        let since = Instant::now();
-        let deadline = since + limit;
-        let (job, answered) = Job::new(Task::Probe, since, deadline);
-        let is_accepted = self.lanes.first().push_first(job).is_ok();
-        is_accepted && matches!(tokio::time::timeout_at(deadline.into(), answered).await, Ok(Ok(Ok(_))))
+        let first = std::slice::from_ref(self.lanes.first());
+        let of_shards = self.lanes.of_shards();
+        if of_shards.is_empty() {
+            return completes_probe(first, limit).await;
+        }
+        completes_probe(first, limit / 4).await || completes_probe(&of_shards, limit * 3 / 4).await
     }
 
     /// Holder of a key, from memory if known. None: the key does not exist.
@@ -83,6 +86,25 @@ impl PostgresPatientRegister {
             Err(elapsed) => Err(StoreError::Unavailable(elapsed.into())),
         }
     }
+}
+
+/// Whether one of the lanes completes a probe within this time.
+async fn completes_probe(lanes: &[Arc<Lane>], limit: Duration) -> bool {
+    let since = Instant::now();
+    let deadline = since + limit;
+    let mut probes = JoinSet::new();
+    for lane in lanes {
+        let (job, answered) = Job::new(Task::Probe, since, deadline);
+        if lane.push_first(job).is_ok() {
+            probes.spawn(tokio::time::timeout_at(deadline.into(), answered));
+        }
+    }
+    while let Some(probe) = probes.join_next().await {
+        if matches!(probe, Ok(Ok(Ok(Ok(_))))) {
+            return true;
+        }
+    }
+    false
 }
 
 impl Drop for PostgresPatientRegister {

@@ -69,8 +69,12 @@ fn answers(
     let is_spread = context.directory.shards.is_spread();
     let batch: InsertBatch<'_> = requests.iter().filter_map(Request::row).collect();
     let rows = batch.rows();
-    // On Citus a single shard may be away, which must not take the whole instance out of service.
-    let is_probed = !is_spread && requests.iter().any(|request| matches!(request.task, Task::Probe));
+    let is_probe = requests.iter().any(|request| matches!(request.task, Task::Probe));
+    // On Citus a single shard may be away, which must not take the whole instance out of service: the node is asked.
+    if is_probe && is_spread {
+        diesel::sql_query("SELECT 1").execute(connection)?;
+    }
+    let is_probed = is_probe && !is_spread;
     if is_probed && was_away {
         try_to_write(connection)?;
     }

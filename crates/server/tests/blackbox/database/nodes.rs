@@ -359,3 +359,18 @@ fn without_the_coordinator_instances_go_on_and_stay_ready() {
     assert_eq!(app.service.create(&demo_key(made.lines().last().unwrap()), &patient()).status, 201);
     drop(stopped);
 }
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_coordinator_that_hangs_takes_no_instance_out_of_service() {
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    app.database.citus().use_alone();
+    let both = || (app.create(&patient()).status, app.service.probe("/readyz").status);
+    assert_eq!(both(), (201, 200));
+    let hung = app.database.citus().freeze_node(0);
+    for _ in 0..8 {
+        assert_eq!(both(), (201, 200));
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    drop(hung);
+}
