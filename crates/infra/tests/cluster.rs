@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
 use intake_domain::{Actor, AuditContext, Environment, ExpiringKeyStore, Operator, OrganisationId, UnusualKeyStore};
+use intake_infra::origin::Look;
 use intake_infra::production::{assert_durable, database_time};
 use intake_infra::{CheckConnection, Database, Durability, PostgresKeyStore, PostgresOrganisations};
 use intake_test_support::{Clinic, TestDatabase, random, wait_for};
@@ -91,6 +92,26 @@ fn a_node_that_is_away_delays_only_the_mails_about_unusual_keys_of_its_own() {
     assert_eq!(claimed(), [alive]);
     drop(stopped);
     assert_eq!(claimed(), [away]);
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn every_worker_is_looked_at_also_one_that_holds_a_single_shard() {
+    let database = TestDatabase::new();
+    let citus = database.citus();
+    let moved = clinic_on(&database, 2);
+    citus.move_shard(database.name(), moved, 1, "block_writes").unwrap();
+    let looking = Database::new(&database.service, Duration::from_secs(5));
+    let mut seen = None;
+    for turn in 0..4 {
+        let look = block_on(looking.look_at_origin(seen, turn)).unwrap();
+        let Look::Known(found) = look else { panic!("{look:?}") };
+        seen = Some(found);
+    }
+    // Of each worker the entry that is seen is the newest of all its shards.
+    let newest = "SELECT concat(id) AS text FROM audit_entries ORDER BY at DESC LIMIT 1";
+    let newest = database.texts(newest).remove(0);
+    assert!(format!("{seen:?}").contains(&newest), "{seen:?}: {newest}");
 }
 
 /// The database of an organisation, whether a statement waits there for a lock, and a suspension of the organisation.

@@ -27,19 +27,6 @@ pub struct Citus {
     in_use: Mutex<Option<PgConnection>>,
 }
 
-/// A node that was stopped or frozen; it goes on when this is dropped.
-pub struct StruckNode<'a> {
-    citus: &'a Citus,
-    node: usize,
-    end: String,
-}
-
-impl Drop for StruckNode<'_> {
-    fn drop(&mut self) {
-        self.citus.run(self.node, &self.end);
-    }
-}
-
 #[derive(PartialEq, Eq, QueryableByName)]
 struct Node {
     #[diesel(sql_type = Text)]
@@ -155,24 +142,6 @@ impl Citus {
         let query = "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1) AS text";
         let process = |node| self.text(node, query).parse().expect("the number of a process");
         (0..self.nodes()).map(process).collect()
-    }
-
-    /// Pulls the plug of a node that runs on the machine of all. No other test must use the cluster.
-    #[must_use]
-    pub fn stop_node(&self, node: usize) -> StruckNode<'_> {
-        let (folder, programs) = (self.setting(node, "data_directory"), self.programs());
-        self.run(node, &format!("{programs}/pg_ctl -w -s -D {folder} -m immediate stop"));
-        let end = format!("{programs}/pg_ctl -w -s -D {folder} -l {folder}/../restarted.log start");
-        StruckNode { citus: self, node, end }
-    }
-
-    /// Makes a worker hang: it keeps its connections and does nothing.
-    #[must_use]
-    pub fn freeze_node(&self, node: usize) -> StruckNode<'_> {
-        let folder = self.setting(node, "data_directory");
-        let signal = |name: &str| format!("p=$(head -1 {folder}/postmaster.pid); kill -{name} $p $(pgrep -P $p)");
-        self.run(node, &signal("STOP"));
-        StruckNode { citus: self, node, end: signal("CONT") }
     }
 
     /// Writes a file on the coordinator's machine.

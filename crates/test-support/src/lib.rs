@@ -20,10 +20,11 @@ mod roles;
 mod round_trips;
 mod service;
 mod strict_servers;
+mod struck_nodes;
 
 pub use backends::{HeldRow, freeze_writer};
 pub use browser::{Browser, Element};
-pub use citus::{Citus, StruckNode};
+pub use citus::Citus;
 pub use client::{Client, Connection, Response, request};
 pub use clinic::{Clinic, patient, random};
 pub use database::{TestDatabase, WithCount};
@@ -34,3 +35,4 @@ pub use ports::free_port;
 pub use round_trips::RoundTripCounter;
 pub use service::{Service, ServiceBuilder, complaint_in, create_request, wait_for, wait_for_end};
 pub use strict_servers::StrictServers;
+pub use struck_nodes::StruckNode;

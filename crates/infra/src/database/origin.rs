@@ -2,16 +2,19 @@
 //! new timeline is begun by a restore and by the promotion of a standby alike, while a copied data folder begins none.
 //! A dump makes tables anew. What tells the others apart is a service that was running: if the newest audit entry
 //! that it has seen is there, then everything before it is, because PostgreSQL's log has an order, and a commit is seen
-//! by others only when it is on disk.
+//! by others only when it is on disk. On Citus that holds for each worker alone, so the newest entry of each counts.
+
+use std::collections::BTreeMap;
 
 use diesel::dsl::exists;
 use diesel::prelude::*;
-use diesel::sql_types::{Bool, Timestamptz};
+use diesel::sql_types::{Bool, Text, Timestamptz};
 use intake_domain::StoreError;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database::cluster::spread::has_citus;
+use crate::database::cluster::workers::workers;
 use crate::database::pool::Database;
 use crate::database::schema_error::{CheckConnection, SchemaError, failed};
 use crate::diesel_errors::without_row_values;
@@ -20,11 +23,11 @@ use crate::schema::audit_entries;
 /// Within one cluster a dump comes back as tables with other numbers than those that it was taken from.
 const ORIGIN: &str = "SELECT origin.system_identifier = here.system_identifier
         AND origin.audit_table = 'audit_entries'::regclass::oid::bigint AS is_same_cluster,
-    origin.timeline = here.timeline AS is_same_timeline, origin.timeline = 'restored' AS is_condemned, origin.accepted_at
+    origin.timeline = here.timeline AS is_same_timeline, origin.timeline = 'restored' AS is_condemned,
+    origin.accepted_at, here.timeline
     FROM origin, origin_now() AS here";
 /// Only by a service that knows the timeline that it replaces.
-const ADOPT: &str =
-    "UPDATE origin SET timeline = here.timeline FROM origin_now() AS here WHERE origin.timeline <> 'restored'";
+const ADOPT: &str = "UPDATE origin SET timeline = $1 WHERE timeline <> 'restored'";
 /// Makes sure that nobody starts here, or goes on, who has not seen what is missing. No timeline has this name.
 const CONDEMN: &str = "UPDATE origin SET timeline = 'restored'";
 
@@ -38,19 +41,21 @@ struct Origin {
     is_condemned: bool,
     #[diesel(sql_type = Timestamptz)]
     accepted_at: OffsetDateTime,
+    #[diesel(sql_type = Text)]
+    timeline: String,
 }
 
 /// What a service has seen of the register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The newest audit entry. None: there was none.
-    newest_entry: Option<(Uuid, Uuid)>,
+    /// The newest audit entry of each worker that has one, by the number of the worker; on one PostgreSQL that of 0.
+    newest_entries: BTreeMap<i32, (Uuid, Uuid)>,
     /// When an operator last said that the register is whole.
     accepted_at: OffsetDateTime,
 }
 
 /// What a look at the database has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
     /// It is the one that is known.
     Known(Seen),
@@ -78,22 +83,27 @@ pub fn assert_origin(over: &mut CheckConnection) -> Result<(), SchemaError> {
 }
 
 impl Database {
-    /// Looks whether the register is still where it was and what it was, for a service that has seen this before.
-    pub async fn look_at_origin(&self, seen: Option<Seen>) -> Result<Look, StoreError> {
-        self.run(move |connection| look(connection, seen)).await
+    /// Looks whether the register is still where it was and what it was, for a service that has seen this before. On
+    /// Citus each turn is another worker's.
+    pub async fn look_at_origin(&self, seen: Option<Seen>, turn: usize) -> Result<Look, StoreError> {
+        self.run(move |connection| look(connection, seen.as_ref(), turn)).await
     }
 }
 
-fn look(connection: &mut PgConnection, seen: Option<Seen>) -> QueryResult<Look> {
+fn look(connection: &mut PgConnection, seen: Option<&Seen>, turn: usize) -> QueryResult<Look> {
     let origin: Origin = diesel::sql_query(ORIGIN).get_result(connection)?;
     let is_known = origin.is_same_cluster && origin.is_same_timeline;
     // An operator who has since said that the register is whole knows better.
     let seen = seen.filter(|seen| seen.accepted_at >= origin.accepted_at);
-    let is_missing = match seen.and_then(|seen| seen.newest_entry) {
-        Some(entry) => !diesel::select(exists(audit_entries::table.find(entry))).get_result::<bool>(connection)?,
-        // Nothing was recorded, so nothing can be missing.
-        None => false,
-    };
+    let (looked_at, newest) = newest_entry(connection, turn)?;
+    let mut newest_entries = seen.map(|seen| seen.newest_entries.clone()).unwrap_or_default();
+    let mut is_missing = false;
+    for (worker, entry) in &newest_entries {
+        if (*worker == looked_at || !is_known) && newest != Some(*entry) {
+            let is_there = diesel::select(exists(audit_entries::table.find(*entry)));
+            is_missing |= !is_there.get_result::<bool>(connection)?;
+        }
+    }
     if is_missing {
         diesel::sql_query(CONDEMN).execute(connection)?;
     }
@@ -102,10 +112,22 @@ fn look(connection: &mut PgConnection, seen: Option<Seen>) -> QueryResult<Look> 
         return Ok(Look::Restored);
     }
     if !is_known {
-        diesel::sql_query(ADOPT).execute(connection)?;
+        diesel::sql_query(ADOPT).bind::<Text, _>(&origin.timeline).execute(connection)?;
+    }
+    match newest {
+        Some(entry) => newest_entries.insert(looked_at, entry),
+        None => newest_entries.remove(&looked_at),
+    };
+    let seen = Seen { newest_entries, accepted_at: origin.accepted_at };
+    Ok(if is_known { Look::Known(seen) } else { Look::Promoted(seen) })
+}
+
+/// The number of the worker whose turn it is, and its newest audit entry.
+fn newest_entry(connection: &mut PgConnection, turn: usize) -> QueryResult<(i32, Option<(Uuid, Uuid)>)> {
+    let workers = workers(connection)?;
+    if let Some(worker) = turn.checked_rem(workers.len()).and_then(|number| workers.get(number)) {
+        return Ok((worker.number, worker.newest_entry(connection)?));
     }
     let newest = audit_entries::table.order(audit_entries::at.desc());
-    let newest = newest.select((audit_entries::organisation_id, audit_entries::id)).first(connection).optional()?;
-    let seen = Seen { newest_entry: newest, accepted_at: origin.accepted_at };
-    Ok(if is_known { Look::Known(seen) } else { Look::Promoted(seen) })
+    Ok((0, newest.select((audit_entries::organisation_id, audit_entries::id)).first(connection).optional()?))
 }

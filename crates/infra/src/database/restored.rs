@@ -2,7 +2,7 @@
 
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{Array, BigInt, Uuid as SqlUuid};
+use diesel::sql_types::{Array, BigInt, Text, Uuid as SqlUuid};
 use intake_domain::{AuditEntryId, OrganisationId};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -21,9 +21,10 @@ const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifie
     FROM origin_now() AS here RETURNING added";
 
 /// On a cluster each shard finds its own numbers (`cluster/numbers.rs`), and nobody knows what the marks have seen.
-const ACCEPT_CLUSTER: &str = "UPDATE origin SET system_identifier = here.system_identifier, timeline = here.timeline,
-        audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now()
-    FROM origin_now() AS here";
+/// Citus updates nothing from a function that returns several columns. Beside `origin` the coordinator answers.
+const HERE: &str = "SELECT here.system_identifier, here.timeline FROM origin, origin_now() AS here";
+const ACCEPT_CLUSTER: &str = "UPDATE origin SET system_identifier = $1, timeline = $2,
+        audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now()";
 
 /// What lets people in or gives them another password, and may have ended since the restored moment.
 const SIGNED_IN: [&str; 5] = ["sessions", "waiting_sign_ins", "passkey_challenges", "password_resets", "email_changes"];
@@ -82,6 +83,14 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
         added: i64,
     }
 
+    #[derive(QueryableByName)]
+    struct Here {
+        #[diesel(sql_type = BigInt)]
+        system_identifier: i64,
+        #[diesel(sql_type = Text)]
+        timeline: String,
+    }
+
     let accept = |connection: &mut PgConnection| {
         for table in SIGNED_IN {
             connection.batch_execute(&format!("DELETE FROM {table}"))?;
@@ -89,10 +98,10 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
         // Keys that are not used until their clients are back have not fallen silent.
         connection.batch_execute("DELETE FROM key_watches")?;
         if is_spread(connection)? {
-            for statement in [ACCEPT_CLUSTER, "DELETE FROM feed_marks", "DELETE FROM feed_places"] {
-                connection.batch_execute(statement)?;
-            }
-            return Ok(());
+            let Here { system_identifier, timeline } = diesel::sql_query(HERE).get_result(connection)?;
+            let accepted = diesel::sql_query(ACCEPT_CLUSTER).bind::<BigInt, _>(system_identifier);
+            accepted.bind::<Text, _>(timeline).execute(connection)?;
+            return connection.batch_execute("DELETE FROM feed_marks; DELETE FROM feed_places");
         }
         // Nobody may get a number in between.
         connection.batch_execute("LOCK TABLE patients, erasures IN ACCESS EXCLUSIVE MODE")?;

@@ -30,9 +30,9 @@ impl OriginWatch {
     /// Waits until the database turns out to be restored, and says so.
     pub(crate) async fn until_restored(self) -> anyhow::Error {
         let Some(database) = self.database else { return std::future::pending().await };
-        let mut seen = None;
+        let (mut seen, mut turn) = (None, 0_usize);
         loop {
-            match database.look_at_origin(seen).await {
+            match database.look_at_origin(seen.clone(), turn).await {
                 Ok(Look::Known(found)) => seen = Some(found),
                 Ok(Look::Promoted(found)) => {
                     tracing::warn!("a standby of the database was promoted; everything on record is there");
@@ -44,6 +44,7 @@ impl OriginWatch {
                     tracing::debug!(error = %anyhow!(error), "the origin of the database cannot be looked at");
                 }
             }
+            turn = turn.wrapping_add(1);
             tokio::time::sleep(INTERVAL).await;
         }
     }

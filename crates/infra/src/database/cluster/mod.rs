@@ -1,8 +1,10 @@
 //! Citus: what lies where, and how a register becomes one that is spread over nodes. Nothing else names shards or
 //! nodes.
 
+mod newest_entry;
 pub mod nodes;
 pub(crate) mod numbers;
 pub(crate) mod parts;
 pub(crate) mod shards;
 pub mod spread;
+pub(crate) mod workers;

@@ -125,6 +125,13 @@ impl Shards {
     }
 }
 
+/// A value whose hash lies between these two.
+pub(crate) fn value_between(first: i32, last: i32) -> Uuid {
+    // About as many as there are shards must be tried.
+    let mut values = (0..).map(Uuid::from_u128);
+    values.find(|value| (first..=last).contains(&hash(*value))).unwrap_or_default()
+}
+
 /// PostgreSQL's `uuid_hash`, by which Citus chooses the shard: Bob Jenkins's `lookup3`, for sixteen bytes.
 fn hash(value: Uuid) -> i32 {
     const LENGTH: u32 = 16;

@@ -1,5 +1,6 @@
-//! A Citus cluster whose nodes change while the service runs: a worker is added, its disk fills, and a standby takes
-//! the place of the coordinator. `INTAKE_TEST_CITUS_URL` names a cluster, all on this machine (docs/scale.md).
+//! A Citus cluster whose nodes change while the service runs: a worker is added, its disk fills, a standby takes the
+//! place of the coordinator, and a backup takes that of a worker. `INTAKE_TEST_CITUS_URL` names a cluster, all on this
+//! machine (docs/scale.md).
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -7,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
-use intake_domain::ApiKey;
+use intake_domain::{ApiKey, Environment};
 use intake_infra::DatabaseUrl;
-use intake_test_support::{Clinic, Service, patient, wait_for};
+use intake_test_support::{Clinic, Service, TestDatabase, create_request, patient, wait_for};
 
 use crate::database::full_disk::SmallDisk;
-use crate::fixtures::{OverWhenDropped, PASSWORD, TestApp, password_field, post, program};
-use crate::patient_with;
+use crate::fixtures::{OverWhenDropped, PASSWORD, TestApp, in_production, password_field, post, program, service};
+use crate::{complaint, patient_with};
 
 /// The answers to creates with these keys in turn, from two clients that go on until the work is done.
 fn under_load(service: &Service, keys: &[ApiKey], work: impl FnOnce()) -> Vec<u16> {
@@ -137,4 +138,58 @@ fn a_standby_takes_the_place_of_the_coordinator_and_no_create_fails() {
     drop(stopped);
     assert_eq!(app.patients(), stored + i64::try_from(answers.len()).unwrap());
     drop(standby);
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_promoted_coordinator_is_accepted_by_a_service_that_was_running() {
+    let database = TestDatabase::new();
+    let _ = Clinic::open(&database.service, Environment::Production).key();
+    let service = in_production(service(&database)).start();
+    // A look at each worker.
+    std::thread::sleep(Duration::from_secs(4));
+    // A promoted standby has another timeline than the one that is known.
+    database.connect().batch_execute("UPDATE origin SET timeline = '0000000A'").unwrap();
+    wait_for("the service to know the standby", || service.output().contains("everything on record is there"));
+    assert_eq!(database.count("origin WHERE timeline = '00000001'"), 1);
+    assert_eq!(service.probe("/readyz").status, 200);
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_worker_that_is_restored_alone_is_noticed_by_a_service_that_was_running() {
+    let database = TestDatabase::new();
+    let citus = database.citus();
+    citus.use_alone();
+    let on_node = |node| {
+        let clinics = std::iter::repeat_with(|| Clinic::open(&database.service, Environment::Production));
+        clinics.take(50).find(|clinic| citus.node_of(database.name(), clinic.organisation) == node).unwrap()
+    };
+    let (other, restored) = (on_node(1), on_node(2));
+    let (leaked_id, leaked) = restored.key();
+    let builder = || in_production(service(&database)).setting("INTAKE_HTTP_ADDR", "127.0.0.1:0");
+    let create = |service: &Service, key: &ApiKey| {
+        let headers = [("X-Forwarded-Proto", "https")];
+        service.plain_client().send(&create_request(key, &headers, patient().to_string().as_bytes())).status
+    };
+    citus.stop_node(2).back_up();
+    let mut running = builder().start();
+    restored.revoke(leaked_id);
+    // The newest entry of all is on another worker.
+    let (_, kept) = other.key();
+    std::thread::sleep(Duration::from_secs(5));
+    drop(citus.stop_node(2));
+    wait_for("a patient", || create(&running, &kept) == 201);
+    wait_for("a refusal", || create(&running, &leaked) == 401);
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(running.probe("/readyz").status, 200, "a crash takes nothing: {}", running.output());
+
+    citus.stop_node(2).restore();
+    assert_eq!(running.wait().code(), Some(1));
+    assert!(running.output().contains("intake restored"), "{}", running.output());
+    assert!(complaint(builder()).contains("keys that were revoked may work again"));
+    let accepted = builder().argument("restored").argument("--revoke-keys").run();
+    assert!(accepted.status.success(), "{}", String::from_utf8_lossy(&accepted.stderr));
+    let again = builder().start();
+    assert_eq!([&leaked, &kept].map(|key| create(&again, key)), [401, 401]);
 }

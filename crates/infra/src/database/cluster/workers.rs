@@ -1,0 +1,52 @@
+//! The workers, each of which has the newest audit entry of its own: the entries of one worker are in its log in an
+//! order, and a worker can be restored alone.
+
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{Integer, Nullable, Uuid as SqlUuid};
+use uuid::Uuid;
+
+use crate::database::cluster::shards::value_between;
+use crate::database::cluster::spread::has_citus;
+
+const WORKERS: &str =
+    "SELECT DISTINCT ON (groupid) groupid AS number, shardminvalue::integer AS first, shardmaxvalue::integer AS last
+    FROM pg_dist_shard JOIN pg_dist_placement USING (shardid)
+    WHERE logicalrelid = 'audit_entries'::regclass AND shardminvalue IS NOT NULL ORDER BY groupid, first";
+
+/// A node that holds a part of the audit log, and one of the ranges of hashes that lie there.
+#[derive(QueryableByName)]
+pub(crate) struct Worker {
+    /// Its number, which a standby that takes its place keeps.
+    #[diesel(sql_type = Integer)]
+    pub(crate) number: i32,
+    #[diesel(sql_type = Integer)]
+    first: i32,
+    #[diesel(sql_type = Integer)]
+    last: i32,
+}
+
+impl Worker {
+    /// The organisation and the id of the newest entry there. Not within a transaction, where Citus passes no function
+    /// on.
+    pub(crate) fn newest_entry(&self, connection: &mut PgConnection) -> QueryResult<Option<(Uuid, Uuid)>> {
+        #[derive(QueryableByName)]
+        struct Entry {
+            #[diesel(sql_type = Nullable<SqlUuid>)]
+            organisation_id: Option<Uuid>,
+            #[diesel(sql_type = Nullable<SqlUuid>)]
+            id: Option<Uuid>,
+        }
+
+        // Citus needs the value when it plans.
+        let near = value_between(self.first, self.last);
+        let query = format!("SELECT organisation_id, id FROM newest_audit_entry('{near}')");
+        let Entry { organisation_id, id } = diesel::sql_query(query).get_result(connection)?;
+        Ok(organisation_id.zip(id))
+    }
+}
+
+/// The workers, in the order of their numbers; none on one PostgreSQL.
+pub(crate) fn workers(connection: &mut PgConnection) -> QueryResult<Vec<Worker>> {
+    if has_citus(connection)? { diesel::sql_query(WORKERS).load(connection) } else { Ok(Vec::new()) }
+}
