@@ -102,6 +102,8 @@ fn database(backend: &Backend, configuration: &Configuration) -> anyhow::Result<
 fn grants(backend: &Backend, configuration: &Configuration) -> anyhow::Result<String> {
     let about = explain(backend.service_setting);
     let over = &mut CheckConnection::open(&backend.service).map_err(&about)?;
+    // The privileges are on tables, which would be missing.
+    assert_migrated(over).map_err(&about)?;
     assert_granted(over).map_err(&about)?;
     match needless_privilege(over).map_err(&about)? {
         Some(privilege) if configuration.environment == Environment::Production => bail!(
