@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use intake_dashboard::{invitation_path, reset_password_path};
 use intake_domain::{Environment, KeyFormat, KeyPrefix, Passwords, Token};
 use intake_http::{RateLimit, TrustedProxies};
@@ -17,12 +17,13 @@ use tracing_subscriber::filter::Targets;
 use crate::settings::certificate_files::TlsFiles;
 use crate::settings::data_dir::DataDir;
 use crate::settings::database_addresses::{self, DatabaseUrls};
+use crate::settings::private_file;
 use crate::settings::single_sign_on::{self, SingleSignOnSettings};
 use crate::settings::values::{Address, Delay, Link, Log, Proxies, Span, Switched, Writers};
 use crate::settings::{
     ADMIN_ADDR, DATA_DIR, DATABASE_URL_FILE, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX,
     LOG, MAIL_FROM, MIGRATION_DATABASE_URL_FILE, OIDC_CLIENT_SECRET_FILE, POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT,
-    SMTP_URL, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES, WRITERS,
+    SMTP_URL, SMTP_URL_FILE, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES, WRITERS,
 };
 
 /// The permission of everyone to read a file.
@@ -177,7 +178,9 @@ impl Configuration {
 /// container are such files, and a container has no other users.
 fn files_open_to_all(settings: &Settings<'_>) -> anyhow::Result<Vec<PathBuf>> {
     let mut open = Vec::new();
-    for setting in [&DATABASE_URL_FILE, &MIGRATION_DATABASE_URL_FILE, &OIDC_CLIENT_SECRET_FILE, &TLS_KEY] {
+    for setting in
+        [&DATABASE_URL_FILE, &MIGRATION_DATABASE_URL_FILE, &SMTP_URL_FILE, &OIDC_CLIENT_SECRET_FILE, &TLS_KEY]
+    {
         let file: Option<PathBuf> = settings.optional(setting)?;
         let mode = |file: &PathBuf| std::fs::metadata(file).map_or(0, |found| found.permissions().mode());
         open.extend(file.filter(|file| mode(file) & READABLE_BY_ALL != 0));
@@ -187,10 +190,7 @@ fn files_open_to_all(settings: &Settings<'_>) -> anyhow::Result<Vec<PathBuf>> {
 
 fn mail(settings: &Settings<'_>) -> anyhow::Result<Option<MailSettings>> {
     let from = settings.optional::<MailSender>(&MAIL_FROM)?;
-    let Some(server) = settings.optional::<SmtpUrl>(&SMTP_URL)? else { return Ok(None) };
-    if settings.is_flag(&SMTP_URL) && server.has_password() {
-        bail!("--smtp-url: a password in a flag can be read by every user of this machine: set INTAKE_SMTP_URL");
-    }
+    let Some(server) = mail_server(settings)? else { return Ok(None) };
     let link = settings.optional::<Link>(&PUBLIC_URL)?;
     if link.is_none() && settings.get::<Environment>(&ENVIRONMENT)? == Environment::Production {
         bail!("INTAKE_PUBLIC_URL must be set where mails are sent in production: their links lead there");
@@ -198,6 +198,23 @@ fn mail(settings: &Settings<'_>) -> anyhow::Result<Option<MailSettings>> {
     match from.or_else(|| MailSender::at(link.as_ref().map_or("localhost", Link::host))) {
         Some(from) => Ok(Some(MailSettings { server, from })),
         None => bail!("INTAKE_MAIL_FROM must be set, because mails cannot come from the host of INTAKE_PUBLIC_URL"),
+    }
+}
+
+fn mail_server(settings: &Settings<'_>) -> anyhow::Result<Option<SmtpUrl>> {
+    let server: Option<SmtpUrl> = settings.optional(&SMTP_URL)?;
+    let file: Option<PathBuf> = settings.optional(&SMTP_URL_FILE)?;
+    match (server, file) {
+        (Some(_), Some(_)) => bail!("INTAKE_SMTP_URL and INTAKE_SMTP_URL_FILE must not both be set"),
+        (Some(server), None) if settings.is_flag(&SMTP_URL) && server.has_password() => bail!(
+            "--smtp-url: a password in a flag can be read by every user of this machine: set INTAKE_SMTP_URL, or \
+             INTAKE_SMTP_URL_FILE to a file"
+        ),
+        (server, None) => Ok(server),
+        (None, Some(file)) => {
+            let address = private_file::read(&file).and_then(|text| text.parse().map_err(anyhow::Error::msg));
+            address.with_context(|| format!("INTAKE_SMTP_URL_FILE: {}", file.display())).map(Some)
+        }
     }
 }
 
@@ -330,6 +347,21 @@ mod tests {
         assert!(complaint(&[("INTAKE_TLS_CERT", "a.pem")]).starts_with("INTAKE_TLS_KEY"));
         assert!(complaint(&[("INTAKE_TLS_KEY", "a.pem")]).starts_with("INTAKE_TLS_CERT"));
         assert!(complaint(&[("INTAKE_MIGRATION_DATABASE_URL", "postgres://localhost/i")]).starts_with("DATABASE_URL"));
+    }
+
+    #[test]
+    fn the_mail_server_comes_from_a_variable_or_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mail");
+        let file = file.to_str().unwrap();
+        let in_file = [("INTAKE_SMTP_URL_FILE", file)];
+        assert!(complaint(&in_file).starts_with("INTAKE_SMTP_URL_FILE"), "there is no file");
+        std::fs::write(file, "smtps://intake:s3cret@mail.example\n").unwrap();
+        assert!(read(&in_file).unwrap().mail.unwrap().server.has_password());
+        assert!(complaint(&[in_file[0], ("INTAKE_SMTP_URL", "smtp://localhost")]).contains("must not both be set"));
+        std::fs::write(file, "intake:s3cret@mail.example").unwrap();
+        let refusal = complaint(&in_file);
+        assert!(refusal.starts_with("INTAKE_SMTP_URL_FILE") && !refusal.contains("s3cret"), "{refusal}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ enum DefaultValue {
 use DefaultValue::{Absent, ByEnvironment, Text};
 
 /// In the order of the help and of docs/operations/settings.md.
-pub(crate) const SETTINGS: [&Setting; 29] = [
+pub(crate) const SETTINGS: [&Setting; 30] = [
     &ENVIRONMENT,
     &DATABASE_URL,
     &DATABASE_URL_FILE,
@@ -64,6 +64,7 @@ pub(crate) const SETTINGS: [&Setting; 29] = [
     &DRAIN_DELAY,
     &PUBLIC_URL,
     &SMTP_URL,
+    &SMTP_URL_FILE,
     &MAIL_FROM,
     &OIDC_ISSUER,
     &OIDC_CLIENT_ID,
@@ -188,6 +189,12 @@ pub(crate) const SMTP_URL: Setting = Setting {
     value: "URL",
     default: Absent("none: links are shown instead"),
     help: "The mail server for mails to members: `smtps://USER:PASSWORD@HOST`, or `smtp://HOST`, which begins unencrypted",
+};
+pub(crate) const SMTP_URL_FILE: Setting = Setting {
+    variable: "INTAKE_SMTP_URL_FILE",
+    value: "FILE",
+    default: Absent("none"),
+    help: "A file that holds the mail server's address, instead of `INTAKE_SMTP_URL`; read at the start",
 };
 pub(crate) const MAIL_FROM: Setting = Setting {
     variable: "INTAKE_MAIL_FROM",

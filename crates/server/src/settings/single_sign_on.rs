@@ -1,14 +1,13 @@
 //! Where members sign in by single sign-on: the provider's address, and how this service is known there.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
 use intake_domain::{Environment, Passwords};
 use intake_infra::{OpenIdProvider, OpenIdSettings};
 
+use crate::settings::private_file;
 use crate::settings::values::Link;
 use crate::settings::{
     ENVIRONMENT, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_CLIENT_SECRET_FILE, OIDC_ISSUER, OIDC_NAME, PASSWORDS,
@@ -17,8 +16,6 @@ use crate::settings::{
 
 /// Where the provider sends browsers back to, behind the service's own address.
 const RETURN_PATH: &str = "/sign-in/provider/return";
-/// Longer than any provider's secret.
-const SECRET_MAX: u64 = 4_096;
 /// Longer names do not fit on a button.
 const NAME_MAX: usize = 40;
 
@@ -93,19 +90,9 @@ fn secret(settings: &Settings<'_>) -> anyhow::Result<Option<String>> {
         (secret, None) => Ok(secret),
         (None, Some(file)) => {
             let about = || format!("INTAKE_OIDC_CLIENT_SECRET_FILE: {}", file.display());
-            secret_in(&file).with_context(about).map(Some)
+            private_file::read(&file).with_context(about).map(Some)
         }
     }
-}
-
-/// The secret in a file: one line.
-fn secret_in(file: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
-    let file = File::open(file).context("cannot be read")?;
-    file.take(SECRET_MAX).read_to_string(&mut text).context("cannot be read")?;
-    let secret = text.trim();
-    ensure!(!secret.is_empty() && secret.lines().count() == 1, "must hold the secret in one line");
-    Ok(secret.to_owned())
 }
 
 /// The address of a provider: over TLS, or on this machine.
