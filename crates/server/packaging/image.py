@@ -66,7 +66,7 @@ def main(output, version, commit, *programs):
             "Env": ["PATH=/usr/local/bin"] + [f"INTAKE_{name}={value}" for name, value in settings.items()],
             "ExposedPorts": {"8443/tcp": {}, "9464/tcp": {}},
             "Labels": {f"org.opencontainers.image.{name}": value for name, value in labels.items()},
-            # Not of OCI; Docker and its like read it. Orchestrators have probes of their own.
+            # Not of OCI: Docker reads it, Podman does not. Orchestrators have probes of their own.
             "Healthcheck": {
                 "Test": ["CMD", "intake", "probe"],
                 "Interval": 10 * SECOND,

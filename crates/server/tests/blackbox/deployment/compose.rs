@@ -39,6 +39,8 @@ fn the_beginners_example_starts_what_the_image_is_called() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(services["intake"]["image"].as_str(), Some(&*format!("intake:{version}")));
     assert!(text.contains(&format!("intake-{version}-image.tar")));
+    // The image has no account of another name than its own.
+    assert!(services["intake"]["user"].as_str().unwrap().parse::<u32>().is_ok());
     // Its settings are settings: none is misspelt, and with them the service is ready.
     let database = TestDatabase::new();
     let settings = services["intake"]["environment"].as_hash().unwrap().iter();
