@@ -58,7 +58,7 @@ pub(crate) fn measure(
     let start = stage.median_start(STARTS).map(|start| format!("{} ms", start.as_millis()));
     row("start to ready, migrated database", start, "60 ms", "median of 9 starts until `/readyz` is 200");
     std::thread::sleep(REST);
-    let mib = |bytes: u64| format!("{} MiB", bytes / 1024 / 1024);
+    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / 1024.0 / 1024.0);
     row("resident memory, idle", stage.resident_memory().map(mib), "14 MiB", "`VmRSS` in `/proc/PID/status`");
     for (connections, most) in [(128, "20 MiB"), (512, "32 MiB")] {
         let peak = stage

@@ -47,7 +47,9 @@ impl<'a> JsonPatient<'a> {
     /// Takes a JSON object apart.
     pub fn from_slice(json: &'a [u8]) -> Result<Self, JsonError> {
         let text = std::str::from_utf8(json).map_err(|error| malformed_at(json, error.valid_up_to()))?;
-        if let Some(index) = lone_surrogate(json) {
+        // Hardly any body has one, and this looks at many bytes at once.
+        let has_escapes = json.contains(&b'\\');
+        if has_escapes && let Some(index) = lone_surrogate(json) {
             return Err(malformed_at(json, index));
         }
         let mut json = Deserializer::from_str(text);
@@ -55,7 +57,7 @@ impl<'a> JsonPatient<'a> {
             IgnoredAny::deserialize(&mut json).and_then(|_| json.end()).map_err(|error| malformed(&error))?;
             return Err(JsonError::NotAnObject);
         }
-        let found = json.deserialize_map(MembersVisitor).map_err(|error| malformed(&error))?;
+        let found = json.deserialize_map(MembersVisitor { has_escapes }).map_err(|error| malformed(&error))?;
         json.end().map_err(|error| malformed(&error))?;
         match found.repeated {
             Some(name) => Err(JsonError::Repeated { member: shown(&name) }),
@@ -117,7 +119,9 @@ struct Found<'a> {
     repeated: Option<Cow<'a, str>>,
 }
 
-struct MembersVisitor;
+struct MembersVisitor {
+    has_escapes: bool,
+}
 
 impl<'de> Visitor<'de> for MembersVisitor {
     type Value = Found<'de>;
@@ -134,7 +138,10 @@ impl<'de> Visitor<'de> for MembersVisitor {
         while let Some(MemberName(name)) = map.next_key()? {
             let is_repeated = match Field::named(&name) {
                 Some(field) => {
-                    found.patient.draft.set(field, sent(map.next_value()?).map_err(A::Error::custom)?);
+                    found
+                        .patient
+                        .draft
+                        .set(field, sent(map.next_value()?, self.has_escapes).map_err(A::Error::custom)?);
                     std::mem::replace(&mut seen_fields[field], true)
                 }
                 None => {
@@ -152,7 +159,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 }
 
 /// What a member's value is, by its first character: its syntax has been checked.
-fn sent(value: &RawValue) -> Result<Sent<'_>, serde_json::Error> {
+fn sent(value: &RawValue, has_escapes: bool) -> Result<Sent<'_>, serde_json::Error> {
     let raw = value.get();
     if raw == "null" {
         return Ok(Sent::Nothing);
@@ -160,7 +167,7 @@ fn sent(value: &RawValue) -> Result<Sent<'_>, serde_json::Error> {
     let Some(inner) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return Ok(Sent::NotText);
     };
-    if inner.contains('\\') {
+    if has_escapes && inner.contains('\\') {
         return serde_json::from_str::<String>(raw).map(Sent::from);
     }
     Ok(Sent::from(inner))
@@ -196,10 +203,6 @@ impl<'de> Deserialize<'de> for MemberName<'de> {
 /// Finds half of a pair of UTF-16 code units, which is no character. The decoder looks for it only in texts that it
 /// reads, not in those that it skips.
 fn lone_surrogate(json: &[u8]) -> Option<usize> {
-    // Hardly any body has one, and this looks at many bytes at once.
-    if !json.contains(&b'\\') {
-        return None;
-    }
     let mut place = 0;
     let unit_at = |place: usize| {
         let digits = json.get(place..place + 6)?.strip_prefix(br"\u")?;

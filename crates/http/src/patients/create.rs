@@ -71,8 +71,8 @@ async fn answer(
     let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
     Note::add_key(&mut response, (digest, client));
     if let Some((policy, allowance)) = limited {
-        add_header(&mut response, RATE_LIMIT_POLICY, policy);
-        add_header(&mut response, RATE_LIMIT, &allowance.header());
+        response.headers_mut().insert(RATE_LIMIT_POLICY, policy.clone());
+        response.headers_mut().insert(RATE_LIMIT, allowance.header());
     }
     if is_strict(headers) && was_judged(response.status()) {
         response.headers_mut().insert(PREFERENCE_APPLIED, STRICT);
@@ -165,11 +165,5 @@ async fn after_authentication(register: &dyn PatientRegister, caller: &Caller, p
     match authenticate(register, caller).await {
         Ok(_) => problem,
         Err(refused) => refused.into(),
-    }
-}
-
-fn add_header(response: &mut HttpResponse, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        response.headers_mut().insert(name, value);
     }
 }

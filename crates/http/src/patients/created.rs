@@ -36,9 +36,13 @@ pub(crate) fn body(patient: &Patient<'_>) -> serde_json::Result<Vec<u8>> {
     write_text(&mut body, patient.organisation_id.as_uuid().hyphenated().encode_lower(&mut organisation_id))?;
     write_name(&mut body, "isIdentified");
     serde_json::to_writer(&mut body, &Patient::IS_IDENTIFIED)?;
-    for (name, at) in [("createdAt", patient.created_at), ("updatedAt", patient.updated_at)] {
-        write_name(&mut body, name);
-        write_text(&mut body, &timestamp(at))?;
+    let created_at = timestamp(patient.created_at);
+    write_name(&mut body, "createdAt");
+    write_text(&mut body, &created_at)?;
+    write_name(&mut body, "updatedAt");
+    match patient.updated_at == patient.created_at {
+        true => write_text(&mut body, &created_at)?,
+        false => write_text(&mut body, &timestamp(patient.updated_at))?,
     }
     body.extend_from_slice(br#"},"meta":{}}"#);
     Ok(body)

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use actix_web::http::header::HeaderValue;
 use foldhash::quality::RandomState;
 use intake_domain::KeyDigest;
 
@@ -61,7 +62,7 @@ impl std::error::Error for RateLimitError {}
 /// The buckets of all API keys.
 pub(crate) struct RateLimiter {
     /// The header `RateLimit-Policy`, which is the same for every request.
-    policy: String,
+    policy: HeaderValue,
     buckets: TokenBuckets<KeyDigest>,
 }
 
@@ -70,7 +71,10 @@ impl RateLimiter {
     pub(crate) fn new(rate: Rate) -> Self {
         let Rate { per_second, burst } = rate;
         let policy = format!("\"default\";q={burst};w={}", burst.get().div_ceil(per_second.get()));
-        Self { policy, buckets: TokenBuckets::new(Duration::from_secs(1) / per_second.get(), burst) }
+        Self {
+            policy: header_value(policy),
+            buckets: TokenBuckets::new(Duration::from_secs(1) / per_second.get(), burst),
+        }
     }
 
     /// Takes a token from the key's bucket, if one is left.
@@ -79,7 +83,7 @@ impl RateLimiter {
     }
 
     /// The header `RateLimit-Policy`: `"default";q=1000;w=10`.
-    pub(crate) fn policy(&self) -> &str {
+    pub(crate) fn policy(&self) -> &HeaderValue {
         &self.policy
     }
 }
@@ -182,10 +186,14 @@ impl<Key: Eq + Hash> Shard<Key> {
 
 impl Allowance {
     /// The header `RateLimit`: `"default";r=999;t=1`.
-    pub(crate) fn header(self) -> String {
+    pub(crate) fn header(self) -> HeaderValue {
         let seconds = self.resets_in.as_secs() + u64::from(self.resets_in.subsec_nanos() > 0);
-        format!("\"default\";r={};t={seconds}", self.remaining)
+        header_value(format!("\"default\";r={};t={seconds}", self.remaining))
     }
+}
+
+fn header_value(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The function that tells the newest audit entry of a worker. It reads the shards of the node on which it runs, and
-//! Citus runs it where the rows of the organisation lie that it is given.
+//! Citus runs it where rows of the value lie that it is given.
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
