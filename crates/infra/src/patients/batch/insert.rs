@@ -57,24 +57,6 @@ pub(crate) struct InsertBatch<'a> {
 }
 
 impl<'a> InsertBatch<'a> {
-    /// An empty batch with room for this many patients.
-    fn with_room(rows: usize) -> Self {
-        let mut texts = ByField::<Vec<_>>::default();
-        let columns = Field::ALL.into_iter().filter(|field| *field != Field::DateOfBirth);
-        columns.for_each(|field| texts[field].reserve_exact(rows));
-        Self {
-            organisation_ids: Vec::with_capacity(rows),
-            key_ids: Vec::with_capacity(rows),
-            addresses: Vec::with_capacity(rows),
-            ids: Vec::with_capacity(rows),
-            texts,
-            dates_of_birth: Vec::with_capacity(rows),
-            created_at: Vec::with_capacity(rows),
-            idempotency_keys: Vec::with_capacity(rows),
-            request_digests: Vec::with_capacity(rows),
-        }
-    }
-
     /// How many patients the batch would create.
     pub(crate) fn rows(&self) -> usize {
         self.ids.len()
@@ -137,7 +119,18 @@ impl<'a> InsertBatch<'a> {
 impl<'a> FromIterator<(&'a Registration, KeyHolder)> for InsertBatch<'a> {
     fn from_iter<T: IntoIterator<Item = (&'a Registration, KeyHolder)>>(rows: T) -> Self {
         let rows = rows.into_iter();
-        let mut batch = Self::with_room(rows.size_hint().1.unwrap_or_default());
+        let most = rows.size_hint().1.unwrap_or_default();
+        let mut batch = Self {
+            organisation_ids: Vec::with_capacity(most),
+            key_ids: Vec::with_capacity(most),
+            addresses: Vec::with_capacity(most),
+            ids: Vec::with_capacity(most),
+            texts: ByField::from_fn(|field| Vec::with_capacity(if field == Field::DateOfBirth { 0 } else { most })),
+            dates_of_birth: Vec::with_capacity(most),
+            created_at: Vec::with_capacity(most),
+            idempotency_keys: Vec::with_capacity(most),
+            request_digests: Vec::with_capacity(most),
+        };
         for (registration, holder) in rows {
             let (organisation, key) = ids(&holder);
             let patient = &registration.patient;
