@@ -1,5 +1,5 @@
-//! A register on a Citus cluster: workers die, shards move and services are killed, while the clients of two
-//! organisations go on.
+//! A register on a Citus cluster: nodes die or hang, the coordinator too, shards move and services are killed, while
+//! the clients of two organisations go on.
 
 use intake_infra::{Durability, Prepared};
 use intake_test_support::TestDatabase;
@@ -11,7 +11,7 @@ use crate::run::{Fault, Refusals, Run};
 use crate::test_bed::{INSTANCES, TestBed};
 
 const NAME: &str = "cluster";
-/// How long a worker is away, in milliseconds: less and more than requests wait.
+/// How long a node is away, in milliseconds: less and more than requests wait.
 const AWAY: (u64, u64) = (100, 4_000);
 
 /// Why it cannot be tried.
@@ -44,19 +44,19 @@ impl Fault<'_> {
     /// Returns whether a fault has struck.
     fn strike_cluster(&mut self, database: &TestDatabase) -> anyhow::Result<bool> {
         let citus = database.citus();
-        let workers = citus.nodes() as u64 - 1;
-        match self.random.below(3) {
-            0 => {
-                let stopped = citus.stop_node(1 + usize::try_from(self.random.below(workers))?);
+        let node = usize::try_from(self.random.below(citus.nodes() as u64))?;
+        match self.random.below(4) {
+            strike @ 0..2 => {
+                let struck = if strike == 0 { citus.stop_node(node) } else { citus.freeze_node(node) };
                 std::thread::sleep(self.random.milliseconds(AWAY.0, AWAY.1));
-                drop(stopped);
+                drop(struck);
             }
-            1 => {
+            2 => {
                 let choice = usize::try_from(self.random.below(self.bed.clinics.len() as u64))?;
                 let Some((clinic, _)) = self.bed.clinics.get(choice) else { return Ok(false) };
                 let from = citus.node_of(database.name(), clinic.organisation);
                 let to = (1..citus.nodes()).find(|node| *node != from);
-                // Citus refuses it while something is left of a worker's death.
+                // Citus refuses it while something is left of a node's death.
                 let is_moved =
                     to.map(|to| citus.move_shard(database.name(), clinic.organisation, to, "block_writes").is_ok());
                 return Ok(is_moved == Some(true));

@@ -161,7 +161,7 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
         recorder.step("power cut", plan.power_cuts, |times| run.cut_power(times))?;
     }
     let cluster_faults = if no_cluster.is_none() { plan.cluster_faults } else { 0 };
-    recorder.step("worker, shard or service of a cluster", cluster_faults, |times| run.strike_cluster(times))?;
+    recorder.step("node, shard or service of a cluster", cluster_faults, |times| run.strike_cluster(times))?;
     recorder.step("everything at once", plan.mixed.as_secs(), |_| run.mix(plan.mixed, has_disk, has_route))?;
     Ok(recorder.verdict)
 }

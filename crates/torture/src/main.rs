@@ -65,7 +65,7 @@ struct Arguments {
     /// How often durability is turned off for the service's role or database, and PostgreSQL killed
     #[arg(long, default_value_t = 15)]
     drifts: u64,
-    /// How often a worker dies, a shard moves, or a service is killed (needs a cluster: docs/scale.md)
+    /// How often a node dies or hangs, a shard moves, or a service is killed (needs a cluster: docs/scale.md)
     #[arg(long, default_value_t = 40)]
     cluster_faults: u64,
     /// How many seconds each of the floods lasts

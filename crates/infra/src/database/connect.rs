@@ -104,10 +104,11 @@ pub(crate) fn ask<T: Send + 'static>(
     limit: Duration,
     question: impl FnOnce(&mut PgConnection) -> T + Send + 'static,
 ) -> Result<(OpenConnection, T), ConnectError> {
-    limited(limit, move || {
+    let answered = limited(limit, move || {
         let answer = question(&mut connection);
         (connection, answer)
-    })
+    });
+    answered.inspect_err(|_| note_unreachable())
 }
 
 fn limited<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ConnectError> {
