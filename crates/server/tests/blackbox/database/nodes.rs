@@ -272,7 +272,9 @@ fn a_worker_that_is_away_delays_only_the_removal_of_what_expired_there() {
     // The first sweep comes soon after a start.
     let other = instance(&app, 0);
     wait_for("a sweep of what is there", || left(&alive) == [0, 0, 0] && app.database.count("passkey_challenges") == 0);
-    drop((stopped, other));
+    // First the instance, which would remove them when the worker is back.
+    drop(other);
+    drop(stopped);
     wait_for("the worker", || left(&away) == [1, 1, 1]);
 }
 
