@@ -44,9 +44,7 @@ fn nothing_is_asked_of_nodes_that_could_lose_what_they_commit() {
 
 /// An organisation with a key, whose rows this node holds.
 fn clinic_on(database: &TestDatabase, node: usize) -> OrganisationId {
-    let clinics = std::iter::repeat_with(|| Clinic::open(&database.service, Environment::Development));
-    let lies_there = |clinic: &Clinic| database.citus().node_of(database.name(), clinic.organisation) == node;
-    let clinic = clinics.take(50).find(lies_there).unwrap();
+    let clinic = Clinic::open_on(database, node, Environment::Development);
     let _ = clinic.key();
     clinic.organisation
 }

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::database::TestDatabase;
+
 /// An organisation with keys.
 pub struct Clinic {
     keys: PostgresKeyStore,
@@ -33,6 +35,14 @@ impl Clinic {
         runtime.block_on(PostgresOrganisations::new(database).add(&made)).expect("the organisation is made");
         let format = KeyFormat::new(&"intake".parse().expect("a prefix"), environment);
         Self { keys, runtime, format, organisation }
+    }
+
+    /// Makes an organisation whose patients this node of the cluster holds.
+    #[must_use]
+    pub fn open_on(database: &TestDatabase, node: usize, environment: Environment) -> Self {
+        let lies_there = |clinic: &Self| database.citus().node_of(database.name(), clinic.organisation) == node;
+        let mut clinics = std::iter::repeat_with(|| Self::open(&database.service, environment)).take(50);
+        clinics.find(lies_there).expect("one of fifty lies there")
     }
 
     /// Makes a key.

@@ -19,7 +19,7 @@ use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::ids;
 use crate::keys::network_sql::{read, stored};
 use crate::members::permission::assert_manages_keys;
-use crate::organisations::{OrganisationState, age_of, locked_state};
+use crate::organisations::{age_of, locked_state};
 use crate::schema::api_keys;
 
 /// The ports to API keys over PostgreSQL.
@@ -85,14 +85,18 @@ fn add_key(
     is_spread: bool,
 ) -> QueryResult<AddKeyOutcome> {
     assert_manages_keys(connection, *key.organisation_id.as_uuid(), audit)?;
-    match locked_state(connection, *key.organisation_id.as_uuid())? {
-        None => return Ok(AddKeyOutcome::NoSuchOrganisation),
-        Some(OrganisationState { closed_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationClosed),
-        Some(OrganisationState { suspended_at: Some(_), .. }) => return Ok(AddKeyOutcome::OrganisationSuspended),
-        Some(OrganisationState { key_days_max, .. }) => match age_of(key_days_max) {
-            Some(age) if !age.allows(key.created_at, key.expires_at) => return Ok(AddKeyOutcome::TooLong(age)),
-            _ => {}
-        },
+    let Some(organisation) = locked_state(connection, *key.organisation_id.as_uuid())? else {
+        return Ok(AddKeyOutcome::NoSuchOrganisation);
+    };
+    if organisation.closed_at.is_some() {
+        return Ok(AddKeyOutcome::OrganisationClosed);
+    }
+    if organisation.suspended_at.is_some() {
+        return Ok(AddKeyOutcome::OrganisationSuspended);
+    }
+    let limit = age_of(organisation.key_days_max);
+    if let Some(age) = limit.filter(|age| !age.allows(key.created_at, key.expires_at)) {
+        return Ok(AddKeyOutcome::TooLong(age));
     }
     // What people know about a key holds for its replacement, and so does where it is accepted from.
     let (mut note, mut networks) = (None::<String>, stored(&key.allowed_networks));

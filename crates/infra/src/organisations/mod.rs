@@ -23,7 +23,8 @@ use crate::database::pool::Database;
 use crate::schema::{api_keys, invitations, key_uses, members, memberships, organisation_states, organisations};
 
 pub use erase::{EraseOrganisation, erase_organisation};
-pub(crate) use row::{OrganisationRow, OrganisationState, age_of};
+use row::OrganisationState;
+pub(crate) use row::{OrganisationRow, age_of};
 
 /// Organisations over PostgreSQL.
 pub struct PostgresOrganisations(Database);

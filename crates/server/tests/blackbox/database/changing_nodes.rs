@@ -161,11 +161,7 @@ fn a_worker_that_is_restored_alone_is_noticed_by_a_service_that_was_running() {
     let database = TestDatabase::new();
     let citus = database.citus();
     citus.use_alone();
-    let on_node = |node| {
-        let clinics = std::iter::repeat_with(|| Clinic::open(&database.service, Environment::Production));
-        clinics.take(50).find(|clinic| citus.node_of(database.name(), clinic.organisation) == node).unwrap()
-    };
-    let (other, restored) = (on_node(1), on_node(2));
+    let [other, restored] = [1, 2].map(|node| Clinic::open_on(&database, node, Environment::Production));
     let (leaked_id, leaked) = restored.key();
     let builder = || in_production(service(&database)).setting("INTAKE_HTTP_ADDR", "127.0.0.1:0");
     let create = |service: &Service, key: &ApiKey| {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
-use intake_domain::ApiKey;
+use intake_domain::{ApiKey, Environment};
 use intake_infra::SERVICE_ROLE;
 use intake_test_support::{Clinic, Response, Service, patient, wait_for};
 use serde_json::json;
@@ -23,8 +23,7 @@ fn instance(app: &TestApp, node: usize) -> Service {
 
 /// An organisation with a key, whose patients this node holds.
 fn clinic_on(app: &TestApp, node: usize) -> Clinic {
-    let lies_there = |clinic: &Clinic| app.database.citus().node_of(app.database.name(), clinic.organisation) == node;
-    std::iter::repeat_with(|| app.other_clinic()).take(50).find(lies_there).unwrap()
+    Clinic::open_on(&app.database, node, Environment::Development)
 }
 
 #[test]
