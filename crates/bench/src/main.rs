@@ -16,7 +16,6 @@ mod pgbench;
 mod report;
 mod requests;
 mod stage;
-mod usage;
 mod wal;
 
 use std::fs;

@@ -20,7 +20,7 @@ use diesel::prelude::*;
 use intake_domain::{ApiKey, Field};
 use intake_infra::embedded::{EmbeddedPostgres, Settings};
 use intake_infra::{Durability, Prepared, prepare};
-use intake_test_support::processes::peak_memory;
+use intake_test_support::processes::{peak_memory, processor_time_of_family};
 use intake_test_support::{Service, ServiceBuilder, WithCount, request};
 use tempfile::TempDir;
 
@@ -28,7 +28,7 @@ use crate::load::{self, Listener};
 use crate::median::median;
 use crate::open_loop::{self, Tail};
 use crate::pgbench::Pgbench;
-use crate::{requests, usage};
+use crate::requests;
 
 use clinics::Clinics;
 
@@ -198,10 +198,10 @@ impl<'a> Stage<'a> {
             Listener::Plain => format!("http://{}/api/v1/patients", self.plain()?),
         };
         let (rows, acknowledged) = (self.rows()?, self.acknowledged());
-        let (service, postgres) = (self.service_cpu()?, self.postgres_cpu()?);
+        let (service, postgres) = (self.service.processor_time(), self.postgres_cpu()?);
         let seen = load::run(&url, &self.requests, connections, time)?;
         std::thread::sleep(SETTLE);
-        let (service, postgres) = (self.service_cpu()? - service, self.postgres_cpu()? - postgres);
+        let (service, postgres) = (self.service.processor_time() - service, self.postgres_cpu()? - postgres);
         let (rows, acknowledged) = (self.rows()? - rows, self.acknowledged() - acknowledged);
         // Requests in progress when wrk stopped, at most one for each connection, are stored without wrk seeing the
         // answer.
@@ -254,12 +254,12 @@ impl<'a> Stage<'a> {
     pub(crate) fn tls_connection(&self, is_resumed: bool) -> anyhow::Result<f64> {
         let small = request("GET", "/nothing", &[], b"");
         let known = self.service.client();
-        let before = self.service_cpu()?;
+        let before = self.service.processor_time();
         for _ in 0..TLS_CONNECTIONS {
             let client = if is_resumed { known.clone() } else { self.service.client() };
             anyhow::ensure!(client.send(&small).status == 404, "a page at /nothing");
         }
-        Ok((self.service_cpu()? - before).as_secs_f64() * 1e6 / f64::from(TLS_CONNECTIONS))
+        Ok((self.service.processor_time() - before).as_secs_f64() * 1e6 / f64::from(TLS_CONNECTIONS))
     }
 
     pub(crate) fn peak_memory(&self) -> anyhow::Result<u64> {
@@ -341,12 +341,8 @@ impl<'a> Stage<'a> {
         count.and_then(|count| count.parse().ok()).unwrap_or_default()
     }
 
-    fn service_cpu(&self) -> anyhow::Result<Duration> {
-        usage::of_process(self.service.process())
-    }
-
     fn postgres_cpu(&self) -> anyhow::Result<Duration> {
-        self.servers.iter().map(|server| usage::of_family(*server)).sum()
+        self.servers.iter().map(|server| Ok(processor_time_of_family(*server)?)).sum()
     }
 
     fn connect(&self) -> anyhow::Result<PgConnection> {

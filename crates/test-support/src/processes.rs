@@ -1,8 +1,9 @@
-//! Other processes: finds, freezes and kills them, and reads how much memory they use.
+//! Other processes: finds, freezes and kills them, and reads what they use.
 
 use std::fs;
 use std::io;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -56,10 +57,7 @@ pub fn children(parent: u32) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Some(process) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // The name in parentheses may hold anything.
-        let of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
-        if of == Some(parent) {
+        if stat(process).and_then(|stat| stat.get(1)?.parse().ok()) == Some(parent) {
             found.push(process);
         }
     }
@@ -78,6 +76,21 @@ pub fn send(signal: &str, to: &str) {
     assert!(status.expect("a shell").success(), "{to} cannot be sent {signal}");
 }
 
+/// Processor time that a process has used, with all its threads, those that have ended included.
+pub fn processor_time(process: u32) -> io::Result<Duration> {
+    ticks(process, [11, 12])
+}
+
+/// Processor time that a process and its children have used, those that have ended included.
+pub fn processor_time_of_family(parent: u32) -> io::Result<Duration> {
+    let mut all = processor_time(parent)? + ticks(parent, [13, 14])?;
+    for child in children(parent)? {
+        // Which may have ended meanwhile.
+        all += processor_time(child).unwrap_or_default() + ticks(child, [13, 14]).unwrap_or_default();
+    }
+    Ok(all)
+}
+
 /// The most memory that a process has used so far, in bytes.
 pub fn peak_memory(process: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
@@ -86,8 +99,44 @@ pub fn peak_memory(process: u32) -> io::Result<u64> {
     kibibytes.map(|kibibytes| kibibytes * 1024).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
+/// What `/proc` says of a process, from its state on.
+fn stat(process: u32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may hold anything.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    Some(rest.split_whitespace().map(str::to_owned).collect())
+}
+
+/// The sum of these fields, which count ticks of the clock.
+fn ticks(process: u32, fields: [usize; 2]) -> io::Result<Duration> {
+    let stat = stat(process).ok_or(io::ErrorKind::NotFound)?;
+    let count: u64 = fields.iter().filter_map(|&field| stat.get(field)?.parse::<u64>().ok()).sum();
+    Ok(Duration::from_secs(count) / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100))
+}
+
 fn signal(process: u32, signal: Signal) {
     if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
         let _ = kill_process(process, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn processor_time_includes_threads_that_have_ended() {
+        const COMPUTED: Duration = Duration::from_millis(100);
+        let before = processor_time(std::process::id()).unwrap();
+        let compute = || {
+            let started_at = Instant::now();
+            while started_at.elapsed() < 10 * COMPUTED {
+                std::hint::black_box(0);
+            }
+        };
+        std::thread::spawn(compute).join().unwrap();
+        assert!(processor_time(std::process::id()).unwrap() >= before + COMPUTED);
     }
 }

@@ -314,12 +314,7 @@ impl Service {
     /// How much processor time the process has used.
     #[must_use]
     pub fn processor_time(&self) -> Duration {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the process lives");
-        let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
-            let times = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-            times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
-        };
-        threads.filter_map(of_thread).sum()
+        processes::processor_time(self.child.id()).expect("the process lives")
     }
 
     /// The data folder.
