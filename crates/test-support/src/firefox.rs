@@ -133,7 +133,9 @@ impl Firefox {
     fn command(&self, name: &str, parameters: &Value) -> Result<Value, Value> {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let message = json!([0, 1, name, parameters]).to_string();
-        write!(connection.get_mut(), "{}:{message}", message.len()).expect("Firefox goes on");
+        // In one piece: each further one would wait for Firefox to acknowledge the last.
+        let message = format!("{}:{message}", message.len());
+        connection.get_mut().write_all(message.as_bytes()).expect("Firefox goes on");
         let answer = receive(&mut connection);
         match (answer.get(2), answer.get(3)) {
             // Lists come as they are.

@@ -391,8 +391,10 @@ pub fn complaint_in(stderr: &[u8]) -> String {
 pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
-        assert!(started.elapsed() < START_TIMEOUT, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(10));
+        let waited = started.elapsed();
+        assert!(waited < START_TIMEOUT, "waited too long for {what}");
+        // What is asked often takes the time of what it waits for.
+        std::thread::sleep((waited / 10).clamp(Duration::from_millis(10), Duration::from_millis(50)));
     }
 }
 

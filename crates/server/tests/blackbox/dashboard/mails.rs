@@ -1,10 +1,12 @@
 //! Mails to members, taken by a real mail server on this machine: links to themselves, and news of keys. A mail server
 //! that is away keeps nothing else from working.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 
 use diesel::connection::SimpleConnection;
 use intake_infra::embedded::Packages;
@@ -29,6 +31,8 @@ pub(crate) struct MailServer {
     child: Child,
     port: u16,
     folder: TempDir,
+    /// Each mail, by its file.
+    decoded: Mutex<BTreeMap<PathBuf, String>>,
 }
 
 impl MailServer {
@@ -47,7 +51,7 @@ impl MailServer {
             return None;
         };
         wait_for("the mail server", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Some(Self { child, port, folder })
+        Some(Self { child, port, folder, decoded: Mutex::default() })
     }
 
     pub(crate) fn url(&self) -> String {
@@ -57,7 +61,11 @@ impl MailServer {
     /// The mails that came so far, decoded, in no order.
     pub(crate) fn mails(&self) -> Vec<String> {
         let Ok(found) = fs::read_dir(self.folder.path().join("mails/new")) else { return Vec::new() };
-        found.map(|entry| decoded(&entry.unwrap().path())).collect()
+        let mut decoded = self.decoded.lock().unwrap();
+        let new = found.map(|entry| entry.unwrap().path()).filter(|path| !decoded.contains_key(path));
+        let new: Vec<_> = new.collect();
+        decoded.extend(decode(new));
+        decoded.values().cloned().collect()
     }
 
     /// Waits for a mail to this person with this subject; gives it.
@@ -81,13 +89,20 @@ impl Drop for MailServer {
     }
 }
 
-/// A mail as its reader sees it.
-fn decoded(path: &Path) -> String {
+/// These mails as their readers see them.
+fn decode(paths: Vec<PathBuf>) -> Vec<(PathBuf, String)> {
+    if paths.is_empty() {
+        return Vec::new();
+    }
     let script = "import email, email.policy, sys\n\
-                  mail = email.message_from_binary_file(open(sys.argv[1], 'rb'), policy=email.policy.default)\n\
-                  print(''.join(f'\\n{name}: {value}' for name, value in mail.items()), mail.get_content(), sep='\\n\\n')";
-    let output = Command::new("python3").args(["-c", script]).arg(path).output().unwrap();
-    String::from_utf8(output.stdout).unwrap()
+                  for path in sys.argv[1:]:\n \
+                   mail = email.message_from_binary_file(open(path, 'rb'), policy=email.policy.default)\n \
+                   print(''.join(f'\\n{name}: {value}' for name, value in mail.items()), mail.get_content(), sep='\\n\\n', end='\\0')";
+    let output = Command::new("python3").args(["-c", script]).args(&paths).output().unwrap();
+    let mails = String::from_utf8(output.stdout).unwrap();
+    let mails: Vec<_> = mails.split_terminator('\0').map(str::to_owned).collect();
+    assert_eq!(mails.len(), paths.len(), "{}", String::from_utf8_lossy(&output.stderr));
+    paths.into_iter().zip(mails).collect()
 }
 
 pub(crate) fn with_mails(builder: ServiceBuilder, url: &str) -> ServiceBuilder {

@@ -204,7 +204,8 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
 fn send(stream: &mut TcpStream, pace: Pace, text: &str) -> std::io::Result<()> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
     match pace {
-        Pace::AtOnce => write!(stream, "{head}Content-Length: {}\r\n\r\n{text}", text.len()),
+        // In one piece: each further one could wait for the client to acknowledge the last.
+        Pace::AtOnce => stream.write_all(format!("{head}Content-Length: {}\r\n\r\n{text}", text.len()).as_bytes()),
         Pace::Redirects => {
             write!(stream, "HTTP/1.1 307 Elsewhere\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
         }
