@@ -4,7 +4,6 @@
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{Write, stderr};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -243,7 +242,7 @@ fn folder(durability: Durability) -> PathBuf {
     let is_roomy = rustix::fs::statvfs(IN_MEMORY).is_ok_and(|system| system.f_blocks * system.f_frsize >= PLENTY);
     let folder = if is_roomy && std::env::var_os("TMPDIR").is_none() { IN_MEMORY.into() } else { std::env::temp_dir() };
     let kind = if durability == Durability::Full { "durable-" } else { "" };
-    let user = fs::metadata("/dev/stdin").or_else(|_| fs::metadata(".")).map_or(0, |metadata| metadata.uid());
+    let user = rustix::process::geteuid().as_raw();
     folder.join(format!("intake-tests-{kind}{user}{}", checkout().to_string_lossy().replace('/', "-")))
 }
 
