@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::process::Command;
 use std::time::Duration;
 
@@ -78,15 +79,15 @@ pub fn send(signal: &str, to: &str) {
 
 /// Processor time that a process has used, with all its threads, those that have ended included.
 pub fn processor_time(process: u32) -> io::Result<Duration> {
-    ticks(process, [11, 12])
+    ticks(process, 11..13)
 }
 
 /// Processor time that a process and its children have used, those that have ended included.
 pub fn processor_time_of_family(parent: u32) -> io::Result<Duration> {
-    let mut all = processor_time(parent)? + ticks(parent, [13, 14])?;
+    let mut all = ticks(parent, 11..15)?;
     for child in children(parent)? {
         // Which may have ended meanwhile.
-        all += processor_time(child).unwrap_or_default() + ticks(child, [13, 14]).unwrap_or_default();
+        all += ticks(child, 11..15).unwrap_or_default();
     }
     Ok(all)
 }
@@ -108,9 +109,9 @@ fn stat(process: u32) -> Option<Vec<String>> {
 }
 
 /// The sum of these fields, which count ticks of the clock.
-fn ticks(process: u32, fields: [usize; 2]) -> io::Result<Duration> {
+fn ticks(process: u32, fields: Range<usize>) -> io::Result<Duration> {
     let stat = stat(process).ok_or(io::ErrorKind::NotFound)?;
-    let count: u64 = fields.iter().filter_map(|&field| stat.get(field)?.parse::<u64>().ok()).sum();
+    let count: u64 = stat.get(fields).into_iter().flatten().filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(Duration::from_secs(count) / u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100))
 }
 

@@ -70,7 +70,7 @@ impl Setup {
             assert!(started.elapsed() < Duration::from_secs(180), "{}", self.service.output());
             let (status, is_ready) = (self.create(), self.is_ready());
             assert!(status == 201 && is_ready, "{status} {is_ready}\n{}", self.service.output());
-            std::thread::sleep(Duration::from_millis(150));
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 
@@ -127,7 +127,7 @@ fn a_service_goes_on_while_other_programs_hold_every_slot() {
             while !is_over.load(Ordering::SeqCst) {
                 match PgConnection::establish(neighbour.expose()) {
                     Ok(connection) if held.len() < SLOTS => held.push(connection),
-                    _ => std::thread::sleep(Duration::from_millis(20)),
+                    _ => std::thread::sleep(Duration::from_millis(1)),
                 }
             }
         });
