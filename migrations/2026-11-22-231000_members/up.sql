@@ -9,6 +9,14 @@ CREATE TABLE members (
     -- The address in lower case: addresses that differ only in case are the same. Not unique: where there is no mail
     -- server, nobody proves an address, and each of several organisations can have an account with it.
     email_folded text NOT NULL,
+    -- When the address was proved to be the person's, and how: by a mailed link ('mail'), by single sign-on
+    -- ('provider'), or by an operator ('operator'). Null: nobody has proved it, and single sign-on does not find the
+    -- account by it.
+    email_proved_at timestamptz,
+    email_proved_by text,
+    -- The person at the provider of single sign-on: the provider, and the person's id there, which never change.
+    provider_issuer text,
+    provider_subject text,
     name text NOT NULL,
     -- Null: the person joined by single sign-on, and has no password.
     password_hash text,
@@ -18,10 +26,13 @@ CREATE TABLE members (
     totp_used_step bigint,
     -- Wrong codes in a row. After too many, the app's codes no longer work.
     wrong_codes integer NOT NULL DEFAULT 0,
-    CHECK ((totp_secret IS NULL) = (totp_used_step IS NULL))
+    CHECK ((totp_secret IS NULL) = (totp_used_step IS NULL)),
+    CHECK ((email_proved_at IS NULL) = (email_proved_by IS NULL)),
+    CHECK ((provider_issuer IS NULL) = (provider_subject IS NULL))
 );
 
 CREATE INDEX members_by_email ON members (email_folded);
+CREATE INDEX members_by_provider ON members (provider_subject) WHERE provider_subject IS NOT NULL;
 
 -- An account is deleted with its last membership.
 CREATE TABLE memberships (
@@ -44,6 +55,8 @@ CREATE TABLE invitations (
     -- The invitation ends when this member is removed. Null: an operator made it.
     invited_by uuid,
     role text NOT NULL DEFAULT 'administrator',
+    -- If false, the link was shown to its creator: only a mailed one proves the address.
+    is_mailed boolean NOT NULL,
     FOREIGN KEY (organisation_id, invited_by) REFERENCES memberships (organisation_id, member_id) ON DELETE CASCADE
 );
 
@@ -81,7 +94,10 @@ CREATE TABLE waiting_sign_ins (
     started_at timestamptz NOT NULL,
     -- The invitation that the sign-in accepts, if any.
     invitation_digest bytea,
-    is_by_provider boolean NOT NULL DEFAULT false
+    -- The person at the provider of single sign-on, if the first step was taken there.
+    provider_issuer text,
+    provider_subject text,
+    CHECK ((provider_issuer IS NULL) = (provider_subject IS NULL))
 );
 
 CREATE INDEX waiting_sign_ins_of_member ON waiting_sign_ins (member_id);

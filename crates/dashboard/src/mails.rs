@@ -243,6 +243,7 @@ pub(crate) enum AccountChange {
     SecondFactorTurnedOff,
     SecondFactorReset,
     RecoveryCodesReplaced,
+    ProviderLinked,
     NewBrowser,
 }
 
@@ -292,6 +293,10 @@ impl AccountChange {
             Self::RecoveryCodesReplaced => {
                 ("Your recovery codes were replaced", "New recovery codes were made for your account.")
             }
+            Self::ProviderLinked => (
+                "Single sign-on was linked",
+                "Your account was linked to single sign-on, by which you can sign in from now on.",
+            ),
             Self::NewBrowser => (
                 "New sign-in to your account",
                 "Someone signed in to your account with a browser or from a network that was not used before.",
@@ -356,8 +361,8 @@ mod tests {
     #[test]
     fn without_passwords_no_mail_about_an_account_speaks_of_one() {
         use AccountChange::{
-            EmailChangeRequested, EmailChanged, NewBrowser, PasskeyAdded, PasskeyRemoved, RecoveryCodesReplaced,
-            SecondFactorReset, SecondFactorTurnedOff, SecondFactorTurnedOn,
+            EmailChangeRequested, EmailChanged, NewBrowser, PasskeyAdded, PasskeyRemoved, ProviderLinked,
+            RecoveryCodesReplaced, SecondFactorReset, SecondFactorTurnedOff, SecondFactorTurnedOn,
         };
         for change in [
             EmailChangeRequested,
@@ -365,6 +370,7 @@ mod tests {
             NewBrowser,
             PasskeyAdded,
             PasskeyRemoved,
+            ProviderLinked,
             RecoveryCodesReplaced,
             SecondFactorReset,
             SecondFactorTurnedOff,

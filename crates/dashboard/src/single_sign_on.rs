@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 
 use crate::account::provider::{Errand, SingleSignOn, end_round, explain, refuse, round_of, single_sign_on};
-use crate::account::sign_in_provider::{confirm, sign_in};
+use crate::account::sign_in_provider::{confirm, link, sign_in};
 use crate::members::invitation_provider::join;
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::Destination;
@@ -59,6 +59,7 @@ pub(crate) async fn come_back(
         Errand::SignIn { next, organisation, .. } => sign_in(&request, &identity, next, *organisation).await,
         Errand::Join { invitation } => join(&request, &identity, invitation, &errand).await,
         Errand::Confirm { next } => confirm(&request, &identity, next, &errand).await,
+        Errand::Link => link(&request, &identity, &errand).await,
     };
     done.map(end_round)
 }

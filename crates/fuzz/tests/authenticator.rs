@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use intake_domain::{
     Actor, AuditEntryId, Challenge, CodeError, ConfirmedMember, Environment, Evidence, Guest, Holder, InvitationStore,
-    Member, MemberId, Name, NewInvitation, NewMember, NewSession, Operator, Origin, PasskeyAssertion,
+    LinkDelivery, Member, MemberId, Name, NewInvitation, NewCredential, NewMember, NewSession, Operator, Origin, PasskeyAssertion,
     PasskeyRegistration, PasswordHash, Passwords, RelyingParty, Role, SessionStore, Token, Visit, add_passkey,
     begin_passkey_sign_in, sign_in_by_passkey,
 };
@@ -111,7 +111,7 @@ fn use_of(challenge: &Challenge, verification: UserVerificationRequirement) -> C
 }
 
 fn origin() -> Origin {
-    Origin { entry_id: AuditEntryId::new(NOW, random()), address: None, browser: None, at: NOW }
+    Origin { entry_id: AuditEntryId::new(NOW, random()), address: None, browser: None, session: None, at: NOW }
 }
 
 /// A member who has just confirmed who they are, and the session.
@@ -122,16 +122,31 @@ async fn member(clinic: &Clinic, members: &PostgresMembers, sessions: &PostgresS
     let expires_at = NOW + time::Duration::HOUR;
     let member = Member { id, organisation_id, name: name.clone(), email, role };
     let email = member.email.clone();
-    let invitation = NewInvitation { token: token.digest(), organisation_id, email, role, expires_at };
+    let invitation = NewInvitation {
+        token: token.digest(),
+        organisation_id,
+        email,
+        role,
+        delivery: LinkDelivery::Shown,
+        expires_at,
+    };
     members.invite(&invitation, &origin().by(Actor::Operator(Operator::default()))).await.unwrap();
     let password = PasswordHash::new("password".to_owned());
-    let new = NewMember { id, name, password: Some(password.clone()) };
-    let first =
-        NewSession { token: session.digest(), member_id: id, started_at: NOW, browser: None, is_by_provider: false };
+    let new = NewMember { id, name, credential: NewCredential::Password(password.clone()) };
+    let first = NewSession {
+        token: session.digest(),
+        member_id: id,
+        started_at: NOW,
+        browser: None,
+        is_by_provider: false,
+        replaces: None,
+    };
     let audit = origin().by(member.actor());
     members.join(&token.digest(), &Guest::New(new), &first, &audit).await.unwrap();
-    sessions.confirm(&session.digest(), &Evidence::Password(password, None), &audit).await.unwrap();
-    session
+    let next = Token::new(random());
+    let evidence = Evidence::Password(password, None);
+    sessions.confirm(&session.digest(), &next.digest(), &evidence, &audit).await.unwrap();
+    next
 }
 
 #[test]

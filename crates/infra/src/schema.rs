@@ -67,6 +67,10 @@ diesel::table! {
         id -> Uuid,
         email -> Text,
         email_folded -> Text,
+        email_proved_at -> Nullable<Timestamptz>,
+        email_proved_by -> Nullable<Text>,
+        provider_issuer -> Nullable<Text>,
+        provider_subject -> Nullable<Text>,
         name -> Text,
         password_hash -> Nullable<Text>,
         totp_secret -> Nullable<Binary>,
@@ -100,6 +104,7 @@ diesel::table! {
         accepted_by -> Nullable<Uuid>,
         invited_by -> Nullable<Uuid>,
         role -> Text,
+        is_mailed -> Bool,
     }
 }
 
@@ -144,7 +149,8 @@ diesel::table! {
         member_id -> Uuid,
         started_at -> Timestamptz,
         invitation_digest -> Nullable<Binary>,
-        is_by_provider -> Bool,
+        provider_issuer -> Nullable<Text>,
+        provider_subject -> Nullable<Text>,
     }
 }
 

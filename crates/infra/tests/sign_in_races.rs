@@ -9,11 +9,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use intake_domain::{
     AccountStore, Actor, AuditContext, AuditEntryId, ConfirmOutcome, EmailAddress, Environment, Evidence, FirstStep,
-    Guest, HasherError, Holder, InvitationStore, LinkDelivery, Member, MemberId, MemberStore, Name, NewInvitation,
-    NewMember, NewMemberLink, NewPasskey, NewSecondFactor, NewSession, Operator, PasskeyStore, PasskeysAtReset,
-    Password, PasswordHash, PasswordHasher, PasswordResetStore, Passwords, PresentedPassword, Requester,
-    RequireOutcome, Role, Salt, SecondFactorOutcome, SecondFactorStore, SessionStore, SignIn, SignInError, StoreError,
-    Token, TotpSecret, Visit, find_candidate, sign_in,
+    Guest, HasherError, Holder, InvitationStore, LinkDelivery, Member, MemberId, MemberStore, Name, NewCredential,
+    NewInvitation, NewMember, NewMemberLink, NewPasskey, NewSecondFactor, NewSession, Operator, PasskeyStore,
+    PasskeysAtReset, Password, PasswordHash, PasswordHasher, PasswordResetStore, Passwords, PresentedPassword,
+    Requester, RequireOutcome, Role, Salt, SecondFactorOutcome, SecondFactorStore, SessionStore, SignIn, SignInError,
+    StoreError, Token, TotpSecret, Visit, find_candidate, sign_in,
 };
 use intake_infra::{Database, PostgresMembers, PostgresPasskeyStore, PostgresSessionStore};
 use intake_test_support::{Clinic, TestDatabase, random};
@@ -73,22 +73,26 @@ impl Setup {
         let email: EmailAddress = format!("{id}@clinic.example").parse().unwrap();
         let name = Name::new(id.to_string()).unwrap();
         let (organisation_id, expires_at) = (self.clinic.organisation, NOW + time::Duration::HOUR);
+        let (token_digest, delivery) = (token.digest(), LinkDelivery::Shown);
         let invitation =
-            NewInvitation { token: token.digest(), organisation_id, email: email.clone(), role, expires_at };
+            NewInvitation { token: token_digest, organisation_id, email: email.clone(), role, delivery, expires_at };
         self.members.invite(&invitation, &audit(Actor::Operator(Operator::default()))).await.unwrap();
         let member = Member { id, organisation_id, name: name.clone(), email, role };
-        let new = NewMember { id, name, password: Some(PasswordHash::new(OLD.to_owned())) };
+        let new = NewMember { id, name, credential: NewCredential::Password(PasswordHash::new(OLD.to_owned())) };
         let first = session_of(id, &session);
         self.members.join(&token.digest(), &Guest::New(new), &first, &audit(member.actor())).await.unwrap();
-        self.confirm(&member, &session).await;
+        let session = self.confirm(&member, &session).await;
         (member, session)
     }
 
-    /// The member types the old password in this session.
-    async fn confirm(&self, member: &Member, session: &Token) {
+    /// The member types the old password in this session. Returns the token under which it goes on.
+    async fn confirm(&self, member: &Member, session: &Token) -> Token {
+        let next = Token::new(random());
         let old = Evidence::Password(PasswordHash::new(OLD.to_owned()), None);
-        let confirmed = self.sessions.confirm(&session.digest(), &old, &audit(member.actor())).await.unwrap();
+        let (session, audit) = (session.digest(), audit(member.actor()));
+        let confirmed = self.sessions.confirm(&session, &next.digest(), &old, &audit).await.unwrap();
         assert_eq!(confirmed, ConfirmOutcome::Confirmed);
+        next
     }
 
     async fn sign_ins_during(
@@ -136,7 +140,13 @@ impl Setup {
 }
 
 fn origin() -> intake_domain::Origin {
-    intake_domain::Origin { entry_id: AuditEntryId::new(NOW, random()), address: None, browser: None, at: NOW }
+    intake_domain::Origin {
+        entry_id: AuditEntryId::new(NOW, random()),
+        address: None,
+        browser: None,
+        session: None,
+        at: NOW,
+    }
 }
 
 fn audit(actor: Actor) -> AuditContext {
@@ -149,7 +159,8 @@ fn confirmed(member: &Member, session: &Token) -> AuditContext {
 }
 
 fn session_of(member_id: MemberId, token: &Token) -> NewSession {
-    NewSession { token: token.digest(), member_id, started_at: NOW, browser: None, is_by_provider: false }
+    let (token, started_at) = (token.digest(), NOW);
+    NewSession { token, member_id, started_at, browser: None, is_by_provider: false, replaces: None }
 }
 
 fn factor() -> NewSecondFactor {
@@ -321,7 +332,7 @@ fn nothing_is_changed_in_a_session_that_has_ended_or_was_not_confirmed() {
         let second = session_of(member.id, &stolen);
         let old = PasswordHash::new(OLD.to_owned());
         setup.sessions.begin(&second, &FirstStep::Password(old), &audit(member.actor())).await.unwrap();
-        setup.confirm(&member, &stolen).await;
+        let stolen = setup.confirm(&member, &stolen).await;
         let change = confirmed(&member, &session);
         setup.members.change_password(&member, &new_password(), &change).await.unwrap();
         // One that has ended, one that was never confirmed, and nobody's.

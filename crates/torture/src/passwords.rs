@@ -49,14 +49,11 @@ impl Browser<'_> {
     fn change_password(&self, random: &mut Random, found: &mut Findings) -> Option<()> {
         let invitation = self.link("invite")?;
         let joined = self.post(0, &invitation, "", &format!("name=Ada&password={}", typed(OLD)))?;
-        let own = cookie(&joined)?;
-        let page = self.get(0, &own)?.text();
-        let form_token = page.split_once("name=\"form_token\" value=\"")?.1.split('"').next()?.to_owned();
-        let own_page = |path: &str, form: &str| self.post(0, path, &own, &format!("form_token={form_token}&{form}"));
+        let mut own = cookie(&joined)?;
         let reset = if random.one_in(2) { Some(self.link("reset-password")?) } else { None };
         if reset.is_none() {
             // A password is changed by who has just confirmed who they are.
-            own_page("/settings/confirm", &format!("password={}", typed(OLD))).filter(|answer| answer.status == 303)?;
+            own = cookie(&self.own_page(&own, "/settings/confirm", &format!("password={}", typed(OLD)))?)?;
         }
         let later = random.milliseconds(LATER.0, LATER.1);
         let (sessions, changed) = std::thread::scope(|scope| {
@@ -65,7 +62,7 @@ impl Browser<'_> {
             std::thread::sleep(later);
             let changed = match &reset {
                 Some(link) => self.post(0, link, "", &format!("password={}", typed(NEW))),
-                None => own_page("/settings/account/password", &format!("new_password={}", typed(NEW))),
+                None => self.own_page(&own, "/settings/account/password", &format!("new_password={}", typed(NEW))),
             };
             let answers: Vec<_> = sign_ins.into_iter().filter_map(|sign_in| sign_in.join().ok().flatten()).collect();
             (answers, changed)
@@ -91,6 +88,13 @@ impl Browser<'_> {
             }
         }
         Some(())
+    }
+
+    /// Sends a form of the member whose session this is.
+    fn own_page(&self, cookie: &str, path: &str, form: &str) -> Option<Response> {
+        let page = self.get(0, cookie)?.text();
+        let form_token = page.split_once("name=\"form_token\" value=\"")?.1.split('"').next()?;
+        self.post(0, path, cookie, &format!("form_token={form_token}&{form}"))
     }
 
     /// The path of a link that an operator makes for the member.

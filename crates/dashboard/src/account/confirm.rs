@@ -3,11 +3,12 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::{Data, Form, Query};
 use askama::Template;
 use intake_domain::{
     CONFIRMATION_PAGE_LIMIT, Challenge, ConfirmError, Factors, MemberStore, PasskeyStore, PasswordHasher, Passwords,
-    PresentedCode, PresentedPassword, RelyingParty, SessionStore, Signatures, confirm_after_provider,
+    PresentedCode, PresentedPassword, RelyingParty, Renewal, SessionStore, Signatures, Token, confirm_after_provider,
     confirm_by_passkey, confirm_by_password,
 };
 use intake_edge as edge;
@@ -15,6 +16,7 @@ use serde::Deserialize;
 
 use crate::account::passkey_prompt::{AssertionForm, PasskeyPrompt};
 use crate::account::provider::SingleSignOn;
+use crate::page::cookie;
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::passwords::codes_locked;
@@ -82,22 +84,23 @@ pub(crate) async fn submit(
     if let Some(wait) = wait {
         return render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(&too_many_attempts(wait)));
     }
-    let (signed_in, token, origin) = (&visitor.signed_in, &visitor.token, visitor.origin());
+    let (signed_in, origin, renewed) = (&visitor.signed_in, visitor.origin(), Token::new(edge::random()));
+    let renewal = Renewal { session: &visitor.token, next: &renewed };
     let passwords = *visitor.shared::<Passwords>()?;
     let confirmed = match &code {
         Some(code) if page.is_by_provider => {
-            confirm_after_provider(sessions.as_ref(), signed_in, token, code, origin).await
+            confirm_after_provider(sessions.as_ref(), signed_in, renewal, code, origin).await
         }
         _ if !passwords.are_on() => return Err(PageError::PasswordsOff),
         code => {
             let ports = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
-            confirm_by_password(ports, signed_in, token, (&password, code.as_ref()), origin).await
+            confirm_by_password(ports, signed_in, renewal, (&password, code.as_ref()), origin).await
         }
     };
     let refused = match confirmed {
         Ok(()) => {
             throttle.was_confirmed(&session);
-            return Ok(redirect(next.as_str()));
+            return Ok(go_on(&next, &renewed));
         }
         Err(ConfirmError::WrongPassword) => ConfirmPage { password_error: Some("Incorrect password."), ..page },
         Err(ConfirmError::WrongFactor) => {
@@ -121,9 +124,10 @@ pub(crate) async fn submit_passkey(
     let next = form.next.clone();
     let assertion = form.of_form(&visitor.form_token())?;
     let ports = (passkeys.as_ref(), sessions.as_ref(), signatures.as_ref());
-    let (signed_in, token) = (&visitor.signed_in, &visitor.token);
-    match confirm_by_passkey(ports, &site, signed_in, token, &assertion, visitor.origin()).await {
-        Ok(()) => Ok(redirect(next.as_str())),
+    let (signed_in, renewed) = (&visitor.signed_in, Token::new(edge::random()));
+    let renewal = Renewal { session: &visitor.token, next: &renewed };
+    match confirm_by_passkey(ports, &site, signed_in, renewal, &assertion, visitor.origin()).await {
+        Ok(()) => Ok(go_on(&next, &renewed)),
         Err(ConfirmError::Store(error)) => Err(error.into()),
         Err(_) => {
             let mut page = ConfirmPage::new(&visitor, sessions.as_ref(), &site, next).await?;
@@ -135,6 +139,13 @@ pub(crate) async fn submit_passkey(
     }
 }
 
+/// Redirects a confirmed member to the page that was asked for. The session goes on under this token.
+pub(crate) fn go_on(next: &Destination, renewed: &Token) -> HttpResponse {
+    let mut response = HttpResponse::SeeOther();
+    response.insert_header((LOCATION, next.as_str()));
+    response.insert_header((SET_COOKIE, cookie::SESSION.set(renewed))).finish()
+}
+
 impl ConfirmPage {
     async fn new(
         visitor: &Visitor,
@@ -142,7 +153,8 @@ impl ConfirmPage {
         site: &RelyingParty,
         next: Destination,
     ) -> Result<Self, PageError> {
-        let Factors { secret, has_passkey, has_password } = sessions.factors(visitor.signed_in.member.id).await?;
+        let factors = sessions.factors(visitor.signed_in.member.id).await?;
+        let Factors { secret, has_passkey, has_password, is_linked_to_provider } = factors;
         let challenge = Challenge::of_confirmation(&visitor.token, visitor.signed_in.confirmed_at);
         let prompt = PasskeyPrompt::new("/settings/confirm/passkey", &visitor.token, &challenge, site, next.clone());
         let needs_more = secret.is_some() || !has_passkey;
@@ -154,7 +166,7 @@ impl ConfirmPage {
             shell: Shell::new("account", visitor),
             next,
             has_password: needs_more && has_password && visitor.shared::<Passwords>()?.are_on() && !is_by_provider,
-            provider: provider.filter(|_| needs_more && !is_by_provider),
+            provider: provider.filter(|_| is_linked_to_provider && needs_more && !is_by_provider),
             is_by_provider,
             has_app: secret.is_some(),
             prompt: has_passkey.then_some(PasskeyPrompt { form_token: visitor.form_token(), ..prompt }),

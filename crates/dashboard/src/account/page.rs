@@ -8,6 +8,7 @@ use intake_domain::{PasskeyStore, Passwords, Role, SecondFactorStore, SessionSto
 
 use crate::account::email;
 use crate::account::passkeys::PasskeyRow;
+use crate::account::provider::SingleSignOn;
 use crate::account::sessions::{self, SessionRow};
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
@@ -22,6 +23,8 @@ struct AccountPage {
     is_second_factor_required: bool,
     /// Whether members sign in with passwords.
     has_passwords: bool,
+    /// What the provider of single sign-on is called, and whether the account is linked to it, if there is one.
+    provider: Option<(String, bool)>,
     /// Whether anything can prove another address.
     may_change_email: bool,
     codes_left: Option<u32>,
@@ -38,12 +41,15 @@ pub(crate) async fn page(
     let member = &visitor.signed_in.member;
     let codes_left = factors.recovery_codes_left(member.id).await?;
     let (address, has_passwords) = (member.email.to_string(), visitor.shared::<Passwords>()?.are_on());
+    let provider = visitor.shared::<Option<SingleSignOn>>()?.as_ref().map(|provider| provider.name.clone());
+    let is_linked = sessions.factors(member.id).await?.is_linked_to_provider;
     let page = AccountPage {
         shell: Shell::new("account", &visitor),
         email: address,
         role: member.role,
         is_second_factor_required: visitor.signed_in.is_second_factor_required,
         has_passwords,
+        provider: provider.map(|name| (name, is_linked)),
         may_change_email: email::is_provable(&visitor).await?,
         codes_left,
         passkeys: passkeys.passkeys(member.id).await?.into_iter().map(PasskeyRow::from).collect(),

@@ -12,6 +12,7 @@ use intake_domain::{CODE_LIMIT, IdentityProvider, OrganisationId, Passwords, Pro
 use intake_edge as edge;
 use percent_encoding::percent_decode_str;
 
+use crate::account::ACCOUNT;
 use crate::page::compression::is_from_elsewhere;
 use crate::page::cookie;
 use crate::page::destination::Destination;
@@ -41,6 +42,8 @@ pub(crate) enum Errand {
     Join { invitation: Token },
     /// To confirm who is signed in.
     Confirm { next: Destination },
+    /// To link the account of who is signed in.
+    Link,
 }
 
 /// A page about the provider, with a way back.
@@ -131,7 +134,7 @@ pub(crate) fn explain(status: StatusCode, title: &str, text: &str, errand: &Erra
         Errand::SignIn { is_anew: true, .. } => "Sign in there as someone else",
         Errand::SignIn { .. } => "Back to sign in",
         Errand::Join { .. } => "Back to the invitation",
-        Errand::Confirm { .. } => "Back",
+        Errand::Confirm { .. } | Errand::Link => "Back",
     };
     render(status, &ProviderPage { title: title.to_owned(), text: text.to_owned(), link: errand.page(), link_text })
 }
@@ -144,6 +147,7 @@ impl Errand {
             Self::SignIn { next, .. } => next.after("/sign-in"),
             Self::Join { invitation } => invitation_path(invitation),
             Self::Confirm { next } => next.after("/settings/confirm"),
+            Self::Link => ACCOUNT.to_owned(),
         }
     }
 
@@ -156,6 +160,7 @@ impl Errand {
             }
             Self::Join { invitation } => format!("join.{}.", invitation.expose()),
             Self::Confirm { next: page } => format!("confirm..{}", page.encoded()),
+            Self::Link => "link..".to_owned(),
         };
         format!("{}.{errand}", round.token().expose())
     }
@@ -167,6 +172,7 @@ impl Errand {
             "sign-in" => Self::SignIn { next, organisation: id.parse().ok(), is_anew: false },
             "join" => Self::Join { invitation: Token::parse(id)? },
             "confirm" => Self::Confirm { next },
+            "link" => Self::Link,
             _ => return None,
         };
         Some((ProviderRound::new(Token::parse(token)?), errand))
@@ -190,6 +196,7 @@ mod tests {
             },
             Errand::Join { invitation: Token::new([9; 32]) },
             Errand::Confirm { next },
+            Errand::Link,
         ] {
             let (found, same) = Errand::from_cookie(&errand.to_cookie(&round)).unwrap();
             assert_eq!((found.state(), same), (round.state(), errand));

@@ -5,20 +5,27 @@ use actix_web::web::Query;
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    ConfirmError, Identity, MemberStore, OrganisationId, ProviderSignIn, SessionStore, Token, confirm_by_provider,
-    sign_in_by_provider,
+    AccountStore, ConfirmError, Identity, LinkError, MemberStore, OrganisationId, ProviderSignIn, Renewal,
+    SessionStore, Token, confirm_by_provider, link_to_provider, sign_in_by_provider,
 };
 use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::provider::{Errand, explain, leave};
+use crate::account::ACCOUNT;
+use crate::account::confirm::go_on;
+use crate::account::provider::{Errand, SingleSignOn, explain, leave, single_sign_on};
 use crate::account::sign_in::{code_needed, signed_in_at};
+use crate::mails::AccountChange;
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
+use crate::page::notice::redirect_with_notice;
 use crate::page::passwords::has_passwords;
-use crate::page::shell::{redirect, render};
-use crate::page::visitor::{Newcomer, origin, shared};
+use crate::page::shell::{Shell, redirect, render};
+use crate::page::visitor::{Newcomer, Visitor, origin, shared};
+
+/// From where a member links the account.
+const LINK: &str = "/settings/account/provider";
 
 #[derive(Template)]
 #[template(path = "account/provider_accounts.html")]
@@ -26,6 +33,14 @@ struct AccountsPage {
     email: String,
     /// The names of the organisations, and the links by which one signs in there.
     organisations: Vec<(String, String)>,
+}
+
+#[derive(Template)]
+#[template(path = "account/provider_link.html")]
+struct LinkPage {
+    shell: Shell,
+    provider: String,
+    email: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -49,6 +64,23 @@ pub(crate) async fn begin_confirmation(
 ) -> Result<HttpResponse, PageError> {
     let next = next.map(Query::into_inner).unwrap_or_default().next;
     leave(&request, &Errand::Confirm { next }).await
+}
+
+/// A page with a link: browsers do not follow the form of a confirmation to another site.
+pub(crate) async fn link_page(request: HttpRequest, visitor: Visitor) -> Result<HttpResponse, PageError> {
+    let SingleSignOn { name, .. } = single_sign_on(&request)?;
+    visitor.assert_confirmed()?;
+    let page = LinkPage {
+        shell: Shell::new("account", &visitor),
+        provider: name.clone(),
+        email: visitor.signed_in.member.email.to_string(),
+    };
+    render(StatusCode::OK, &page)
+}
+
+pub(crate) async fn begin_link(request: HttpRequest, visitor: Visitor) -> Result<HttpResponse, PageError> {
+    visitor.confirmed_for(LINK)?;
+    leave(&request, &Errand::Link).await
 }
 
 pub(crate) async fn sign_in(
@@ -76,13 +108,65 @@ pub(crate) async fn sign_in(
             render(StatusCode::OK, &AccountsPage { email: identity.email.to_string(), organisations })
         }
         ProviderSignIn::NoAccount => {
-            note_sign_in(SignInOutcome::Refused);
             let title = format!("No account for {}", identity.email);
-            let text =
-                "No account here has this email address. Ask an administrator at your organisation for an invitation.";
-            let anew = Errand::SignIn { next: next.clone(), organisation: None, is_anew: true };
-            explain(StatusCode::FORBIDDEN, &title, text, &anew)
+            let text = match has_passwords(request) {
+                true => {
+                    "No account here is linked to yours there. If you have a password here, sign in with it and choose \
+                     “Link single sign-on” under Account. Otherwise ask an administrator at your organisation for an \
+                     invitation."
+                }
+                false => {
+                    "No account here is linked to yours there. Ask an administrator at your organisation for an \
+                     invitation. If you're a member already, ask the people who run this service to link your account."
+                }
+            };
+            refuse(next, &title, text)
         }
+        ProviderSignIn::AnotherPerson => {
+            let title = format!("{} belongs to another account", identity.email);
+            let text = "This email address is linked to a different person there than the one you signed in as. If your \
+                        account there was made anew, ask an administrator at your organisation to remove you under \
+                        Members and to invite you again.";
+            refuse(next, &title, text)
+        }
+    }
+}
+
+/// The page for someone who has signed in at the provider, and does not get in here.
+fn refuse(next: &Destination, title: &str, text: &str) -> Result<HttpResponse, PageError> {
+    note_sign_in(SignInOutcome::Refused);
+    let anew = Errand::SignIn { next: next.clone(), organisation: None, is_anew: true };
+    explain(StatusCode::FORBIDDEN, title, text, &anew)
+}
+
+/// Links the visitor's account to the person who came back.
+pub(crate) async fn link(
+    request: &HttpRequest,
+    identity: &Identity,
+    errand: &Errand,
+) -> Result<HttpResponse, PageError> {
+    let visitor = Visitor::extract(request).await?;
+    match link_to_provider(
+        shared::<dyn AccountStore>(request)?,
+        visitor.confirmed_for(LINK)?,
+        identity,
+        &visitor.audit(),
+    )
+    .await
+    {
+        Ok(()) => {
+            visitor.mail_change(AccountChange::ProviderLinked)?;
+            Ok(redirect_with_notice(ACCOUNT, "Single sign-on is linked, and you were signed out everywhere else."))
+        }
+        Err(LinkError::OtherAddress) => {
+            let text = format!(
+                "You signed in there as {}, and your account here has the email address {}. Both must be the same. Sign \
+                 in there as someone else, or change your email here first.",
+                identity.email, visitor.signed_in.member.email
+            );
+            explain(StatusCode::FORBIDDEN, "Your account wasn't linked", &text, errand)
+        }
+        Err(LinkError::Store(error)) => Err(error.into()),
     }
 }
 
@@ -93,9 +177,10 @@ pub(crate) async fn confirm(
     errand: &Errand,
 ) -> Result<HttpResponse, PageError> {
     let Newcomer(visitor) = Newcomer::extract(request).await?;
-    let sessions = shared::<dyn SessionStore>(request)?;
-    match confirm_by_provider(sessions, &visitor.signed_in, &visitor.token, identity, visitor.origin()).await {
-        Ok(()) => Ok(redirect(next.as_str())),
+    let (sessions, renewed) = (shared::<dyn SessionStore>(request)?, Token::new(edge::random()));
+    let renewal = Renewal { session: &visitor.token, next: &renewed };
+    match confirm_by_provider(sessions, &visitor.signed_in, renewal, identity, visitor.origin()).await {
+        Ok(()) => Ok(go_on(next, &renewed)),
         // Now the code is asked for.
         Err(ConfirmError::NotEnough) => Ok(redirect(&next.after("/settings/confirm"))),
         Err(ConfirmError::Store(error)) => Err(error.into()),
@@ -106,10 +191,11 @@ pub(crate) async fn confirm(
                      the people who run this service.",
                     if has_passwords(request) { "a password or a passkey" } else { "a passkey" }
                 ),
-                Some(_) => format!(
-                    "You have to sign in there anew, as {}. It was someone else, or too long ago.",
-                    visitor.signed_in.member.email
-                ),
+                Some(_) => {
+                    "You have to sign in there anew, as the person your account is linked to. It was someone else, \
+                            or too long ago."
+                        .to_owned()
+                }
             };
             explain(StatusCode::FORBIDDEN, "That didn't confirm it's you", &text, errand)
         }

@@ -1,6 +1,7 @@
 //! Accepting an invitation: a guest chooses a name and a password, becomes a member and is signed in. A guest who has
 //! an account types its password. Until then, the page is the same for both: it must not reveal who has an account.
-//! Another password is refused only where the link was mailed: else it makes a separate account.
+//! Another password is refused only where the link was mailed and the account's address was proved: else it makes a
+//! separate account.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form, Path};
@@ -40,6 +41,8 @@ struct InvitationPage<'a> {
     name_error: Option<NameError>,
     password_error: Option<PasswordError>,
     alert: Option<String>,
+    /// Whether the link was mailed to the guest.
+    is_mailed: bool,
     are_mails_sent: bool,
     /// What the provider of single sign-on is called, if there is one.
     provider: Option<String>,
@@ -57,6 +60,7 @@ impl<'a> InvitationPage<'a> {
             name_error: None,
             password_error: None,
             alert: None,
+            is_mailed: invitation.delivery == LinkDelivery::Mailed,
             are_mails_sent: mails.are_sent(),
             provider: provider_name(request),
             has_passwords: has_passwords(request),
@@ -96,7 +100,6 @@ pub(crate) async fn submit(
     let id = MemberId::random(edge::random());
     let joining = JoinRequest {
         invitation: &token,
-        delivery: if mails.are_sent() { LinkDelivery::Mailed } else { LinkDelivery::Shown },
         name: &name,
         password: &password,
         id,

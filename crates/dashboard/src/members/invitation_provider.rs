@@ -14,7 +14,6 @@ use crate::mails::Mails;
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
-use crate::page::passwords::passwords;
 use crate::page::visitor::{origin, shared};
 
 pub(crate) async fn begin(request: HttpRequest, token: Path<String>) -> Result<HttpResponse, PageError> {
@@ -32,8 +31,7 @@ pub(crate) async fn join(
     let (origin, email) = (origin(request), &identity.email);
     let invitation = invitations.invitation(&token.digest(), origin.at).await?.ok_or(PageError::NoInvitation)?;
     let (id, session) = (MemberId::random(edge::random()), Token::new(edge::random()));
-    let known = (identity, passwords(request));
-    let joined = join_by_provider((invitations, members), known, token, (id, &session), origin).await;
+    let joined = join_by_provider((invitations, members), identity, token, (id, &session), origin).await;
     let refuse = |title: &str, text: &str| {
         note_sign_in(SignInOutcome::Refused);
         explain(StatusCode::FORBIDDEN, title, text, errand)
@@ -50,14 +48,6 @@ pub(crate) async fn join(
         Err(ProviderJoinError::OtherAddress(invited)) => refuse(
             "This invitation is for someone else",
             &format!("It is for {invited}, and you signed in as {email}. Ask for an invitation to {email}."),
-        ),
-        Err(ProviderJoinError::PasswordNeeded) => refuse(
-            "Type your password once",
-            &format!(
-                "{email} has an account here with a password. Go back and type that password to use the account for {}, \
-                 too. Afterwards you can sign in to both by single sign-on.",
-                invitation.organisation_name
-            ),
         ),
         Err(ProviderJoinError::NameTaken) => refuse(
             "Your name is taken",

@@ -6,7 +6,7 @@ use actix_web::web::{Data, Form, Path};
 use askama::Template;
 use intake_domain::{
     EmailAddress, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteError, IssuedInvitation,
-    MemberStore, OpenInvitation, PEOPLE_MAX, Role, Token, invite_member,
+    LinkDelivery, MemberStore, OpenInvitation, PEOPLE_MAX, Role, Token, invite_member,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -109,9 +109,11 @@ async fn make(
     email: EmailAddress,
     fields: InviteFields,
 ) -> Result<HttpResponse, PageError> {
-    let (role, token) = (fields.role, Token::new(edge::random()));
+    let are_mailed = visitor.shared::<Mails>()?.are_sent();
+    let delivery = if are_mailed { LinkDelivery::Mailed } else { LinkDelivery::Shown };
+    let (role, link) = (fields.role, (Token::new(edge::random()), delivery));
     let (status, alert, error) =
-        match invite_member(invitations, visitor.organisation(), email, role, token, &visitor.audit()).await {
+        match invite_member(invitations, visitor.organisation(), email, role, link, &visitor.audit()).await {
             Ok(made) => return show(visitor, role, &made),
             Err(InviteError::TooMany) => {
                 let alert = format!(

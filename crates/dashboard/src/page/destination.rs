@@ -3,7 +3,7 @@
 
 use actix_web::HttpRequest;
 use actix_web::http::Method;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Deserialize;
 
 /// Where signing in leads to by itself.
@@ -35,7 +35,8 @@ impl Destination {
     fn new(text: &str) -> Option<Self> {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
         let is_page = text.starts_with(PAGES) && is_plain && text.len() <= LENGTH_MAX;
-        is_page.then(|| Self(text.to_owned()))
+        let path = text.split(['?', '#']).next().unwrap_or_default();
+        (is_page && !leads_out(path)).then(|| Self(text.to_owned()))
     }
 
     /// The page that a request asks for. What changes something is not repeated: then it is the page with the form, if
@@ -78,6 +79,16 @@ impl Destination {
     }
 }
 
+/// Whether a path has a segment that browsers, or what decodes the path on its way, take for "here" or "one up".
+fn leads_out(path: &str) -> bool {
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let is_dot = |segment: &str| matches!(segment, "." | "..");
+    match decoded == path {
+        true => path.split(['/', '\\']).any(is_dot),
+        false => leads_out(&decoded),
+    }
+}
+
 /// The page with the form whose fields are sent to this path. None: nothing that is sent there is kept.
 pub(crate) fn form_of(path: &str) -> Option<&str> {
     match path {
@@ -110,7 +121,13 @@ mod tests {
 
     #[test]
     fn only_pages_of_the_dashboard_are_led_to() {
-        for page in ["/settings/members", "/settings/api-keys?q=a%26b&page=2", "/settings/activity?before=0"] {
+        for page in [
+            "/settings/members",
+            "/settings/api-keys?q=../..",
+            "/settings/x..y/...",
+            "/settings/api-keys?q=a%26b&page=2",
+            "/settings/activity?before=0",
+        ] {
             assert_eq!(Destination::new(page).unwrap().as_str(), page);
         }
         for other in [
@@ -135,6 +152,18 @@ mod tests {
             "/settings",
             "/sign-out",
             "/settingsevil",
+            "/settings/../invitations/x/provider",
+            "/settings/api-keys/../../evil",
+            "/settings/./members",
+            "/settings/..",
+            "/settings/%2e%2e/evil",
+            "/settings/.%2E/evil",
+            "/settings/%252e%252e/evil",
+            "/settings/..%2fevil",
+            "/settings/..%5cevil",
+            "/settings/x%2f..%2f..%2fevil",
+            "/settings/..?q=1",
+            "/settings/..#x",
         ] {
             assert_eq!(Destination::new(other), None, "{other:?}");
             assert_eq!(Destination::from(other.to_owned()), Destination::default(), "{other:?}");

@@ -135,7 +135,7 @@ impl PageError {
             Self::StaleForm => (
                 StatusCode::FORBIDDEN,
                 "This form is out of date",
-                "You have signed in or out, or switched to another organisation, since it was opened, so nothing was changed. Open the page again and repeat your change.",
+                "You have signed in or out, confirmed who you are, or switched to another organisation since it was opened, so nothing was changed. Open the page again and repeat your change.",
             ),
             Self::BadForm => (
                 StatusCode::BAD_REQUEST,

@@ -51,6 +51,12 @@ impl Visitor {
         confirmed.ok_or_else(|| PageError::ConfirmFirst(Destination::of_form(&self.request)))
     }
 
+    /// The same, on the way back to this page, from which the visitor begins again.
+    pub(crate) fn confirmed_for(&self, page: &str) -> Result<ConfirmedMember<'_>, PageError> {
+        let confirmed = ConfirmedMember::of(&self.signed_in, &self.token, edge::now());
+        confirmed.ok_or_else(|| PageError::ConfirmFirst(Destination::from(page.to_owned())))
+    }
+
     /// The same, for a form that comes from a page of this very session.
     pub(crate) fn confirmed_by(&self, form_token: &str) -> Result<ConfirmedMember<'_>, PageError> {
         self.assert_own_form(form_token)?;
@@ -115,7 +121,8 @@ pub(crate) fn origin(request: &HttpRequest) -> Origin {
     let address = address(request);
     let user_agent = request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok());
     let browser = user_agent.map(Browser::of);
-    Origin { entry_id: AuditEntryId::new(at, edge::random()), address, browser, at }
+    let session = cookie::SESSION.token(request.headers()).map(|token| token.digest());
+    Origin { entry_id: AuditEntryId::new(at, edge::random()), address, browser, session, at }
 }
 
 fn by_person(request: &HttpRequest) -> Visit {

@@ -97,6 +97,13 @@ actions! {
     SignedInByPasskey = "signed_in_by_passkey",
     /// A member signed in with the provider of single sign-on, with a code where they have a second factor.
     SignedInByProvider = "signed_in_by_provider",
+    /// A member's account was linked to a person at the provider of single sign-on.
+    ProviderLinked = "provider_linked",
+    /// A person at the provider came with the address of a member whose account is linked to another person there.
+    ProviderPersonRefused = "provider_person_refused",
+    /// An operator vouched for a member's address, so that single sign-on finds the account. Everything that was open
+    /// in it ended.
+    AddressVouchedFor = "address_vouched_for",
     /// A wrong password was given for a member.
     SignInFailed = "sign_in_failed",
     /// The right password was given for a member, and a wrong code.
@@ -166,7 +173,11 @@ impl RecordedAction {
     pub fn unnamed_actor(&self) -> RecordedActor {
         match self {
             Self::Known(
-                Action::SignInFailed | Action::CodeFailed | Action::PasswordReset | Action::PasswordResetRequested,
+                Action::SignInFailed
+                | Action::CodeFailed
+                | Action::PasswordReset
+                | Action::PasswordResetRequested
+                | Action::ProviderPersonRefused,
             )
             | Self::Unknown(_) => RecordedActor::Stranger,
             Self::Known(_) => RecordedActor::Operator(None),
@@ -228,6 +239,8 @@ pub struct Origin {
     pub address: Option<IpAddr>,
     /// The client's browser, if it named itself.
     pub browser: Option<Browser>,
+    /// The session whose token the browser sent, if it sent one. A sign-in ends it.
+    pub session: Option<TokenDigest>,
     /// The moment it is done, by the service's clock.
     pub at: OffsetDateTime,
 }
@@ -253,6 +266,14 @@ pub struct AuditContext {
     pub at: OffsetDateTime,
     /// The session in which the member confirmed who they are. Nothing is changed once it ended or that is too old.
     pub confirmed_in: Option<TokenDigest>,
+}
+
+impl AuditContext {
+    /// The context of a second entry about the same change.
+    #[must_use]
+    pub fn second(&self) -> Self {
+        Self { entry_id: self.entry_id.sibling(), ..self.clone() }
+    }
 }
 
 /// The API key that an entry is about. Names of keys are not unique.

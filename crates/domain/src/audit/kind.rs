@@ -42,6 +42,7 @@ impl Action {
                 | Self::SignedInByProvider
                 | Self::SignInFailed
                 | Self::CodeFailed
+                | Self::ProviderPersonRefused
                 | Self::SignedOut
                 | Self::NameChanged
                 | Self::PatientShown
@@ -84,6 +85,7 @@ impl Action {
             | Self::SignedInByProvider
             | Self::SignInFailed
             | Self::CodeFailed
+            | Self::ProviderPersonRefused
             | Self::SignedOut
             | Self::SessionEnded
             | Self::OtherSessionsEnded => ActionKind::SignIns,
@@ -99,7 +101,9 @@ impl Action {
             | Self::PasswordAndPasskeysReset
             | Self::SecondFactorTurnedOn
             | Self::SecondFactorTurnedOff
-            | Self::RecoveryCodesReplaced => ActionKind::Accounts,
+            | Self::RecoveryCodesReplaced
+            | Self::ProviderLinked
+            | Self::AddressVouchedFor => ActionKind::Accounts,
             Self::PatientShown | Self::PatientErased | Self::PatientsExported => ActionKind::Patients,
         }
     }

@@ -14,6 +14,7 @@ use crate::members::password::Password;
 use crate::members::presented::PresentedPassword;
 use crate::members::salt::{salt_for, salt_of};
 use crate::name::{Name, NameError};
+use crate::sessions::identity_provider::Identity;
 use crate::store_error::StoreError;
 use crate::token::Token;
 
@@ -94,6 +95,30 @@ pub async fn change_password(
         return Err(ChangePasswordError::Same);
     }
     Ok(accounts.change_password(member.member(), &hash, &member.confirm(audit)).await?)
+}
+
+/// Why a member's account was not linked to a person at the provider.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The person has another address there.
+    #[error("the person has another address at the provider")]
+    OtherAddress,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Links a member's account to the person who has just signed in at the provider, and who has the same address there.
+pub async fn link_to_provider(
+    accounts: &dyn AccountStore,
+    member: ConfirmedMember<'_>,
+    identity: &Identity,
+    audit: &AuditContext,
+) -> Result<(), LinkError> {
+    if identity.email.folded() != member.member().email.folded() {
+        return Err(LinkError::OtherAddress);
+    }
+    Ok(accounts.link_to_provider(member.member(), &identity.subject, &member.confirm(audit)).await?)
 }
 
 /// How long a new address can be confirmed.

@@ -7,6 +7,7 @@ use crate::email_address::EmailAddress;
 use crate::members::member::Member;
 use crate::members::password::PasswordHash;
 use crate::name::Name;
+use crate::sessions::identity_provider::Subject;
 use crate::store_error::StoreError;
 
 /// What became of an attempt to change a member's name.
@@ -48,6 +49,20 @@ pub trait AccountStore: Send + Sync {
         new: &PasswordHash,
         audit: &AuditContext,
     ) -> Result<EmailOutcome, StoreError>;
+
+    /// Links the member's account to this person at the provider of single sign-on, who has the member's address there.
+    /// Ends every session of the member but the one in which it was confirmed, every waiting sign-in, and open links.
+    async fn link_to_provider(
+        &self,
+        member: &Member,
+        subject: &Subject,
+        audit: &AuditContext,
+    ) -> Result<(), StoreError>;
+
+    /// Lets single sign-on find the member's account by its address, which an operator vouches for, whomever at the
+    /// provider it was linked to before. Ends everything by which anyone gets into the account: password, passkeys,
+    /// second factor, sessions, waiting sign-ins, and open links.
+    async fn vouch_for_address(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError>;
 
     /// Gives the member another password. Ends every session of the member but the one in which it was confirmed, every
     /// waiting sign-in and an open reset link.

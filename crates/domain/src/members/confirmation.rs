@@ -60,6 +60,26 @@ impl<'a> ConfirmedMember<'a> {
     }
 }
 
+/// A session that goes on under another token when its member has confirmed who they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Renewal<'a> {
+    /// The token that the browser sent.
+    pub session: &'a Token,
+    /// The token that the browser gets.
+    pub next: &'a Token,
+}
+
+impl Renewal<'_> {
+    pub(crate) async fn confirm(
+        &self,
+        sessions: &dyn SessionStore,
+        evidence: &Evidence,
+        audit: &AuditContext,
+    ) -> Result<ConfirmOutcome, StoreError> {
+        sessions.confirm(&self.session.digest(), &self.next.digest(), evidence, audit).await
+    }
+}
+
 /// Why a member was not confirmed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfirmError {
@@ -87,42 +107,42 @@ pub enum ConfirmError {
 pub async fn confirm_by_password(
     (members, sessions, hasher): (&dyn MemberStore, &dyn SessionStore, &dyn PasswordHasher),
     SignedIn { member, .. }: &SignedIn,
-    session: &Token,
+    renewal: Renewal<'_>,
     (password, code): (&PresentedPassword, Option<&PresentedCode>),
     origin: Origin,
 ) -> Result<(), ConfirmError> {
-    let session = session.digest();
     let hash = own_hash(members, member).await?;
-    let right = hasher.find(Requester::Confirmation(session), password, hash.as_slice()).await?;
+    let requester = Requester::Confirmation(renewal.session.digest());
+    let right = hasher.find(requester, password, hash.as_slice()).await?;
     let hash = right.ok_or(ConfirmError::WrongPassword)?;
     let code = match code {
         Some(code) => Some(Proof::of_code(sessions.factors(member.id).await?.secret.as_ref(), code, origin.at)),
         None => None,
     };
-    confirm_with_code(sessions, member, &session, &Evidence::Password(hash, code), origin).await
+    confirm_with_code(sessions, member, renewal, &Evidence::Password(hash, code), origin).await
 }
 
 /// Confirms a member by a code, after the provider of single sign-on.
 pub async fn confirm_after_provider(
     sessions: &dyn SessionStore,
     SignedIn { member, .. }: &SignedIn,
-    session: &Token,
+    renewal: Renewal<'_>,
     code: &PresentedCode,
     origin: Origin,
 ) -> Result<(), ConfirmError> {
     let proof = Proof::of_code(sessions.factors(member.id).await?.secret.as_ref(), code, origin.at);
-    confirm_with_code(sessions, member, &session.digest(), &Evidence::AfterProvider(proof), origin).await
+    confirm_with_code(sessions, member, renewal, &Evidence::AfterProvider(proof), origin).await
 }
 
 /// Records a wrong code.
 async fn confirm_with_code(
     sessions: &dyn SessionStore,
     member: &Member,
-    session: &TokenDigest,
+    renewal: Renewal<'_>,
     evidence: &Evidence,
     origin: Origin,
 ) -> Result<(), ConfirmError> {
-    let outcome = sessions.confirm(session, evidence, &origin.by(member.actor())).await?;
+    let outcome = renewal.confirm(sessions, evidence, &origin.by(member.actor())).await?;
     if outcome == ConfirmOutcome::WrongFactor {
         sessions.note_failure(&member.account(), Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
     }
@@ -141,18 +161,19 @@ pub async fn confirm_by_passkey(
     (passkeys, sessions, signatures): (&dyn PasskeyStore, &dyn SessionStore, &dyn Signatures),
     site: &RelyingParty,
     SignedIn { member, confirmed_at, .. }: &SignedIn,
-    session: &Token,
+    renewal: Renewal<'_>,
     assertion: &PasskeyAssertion,
     origin: Origin,
 ) -> Result<(), ConfirmError> {
     let id = assertion.passkey();
     let holder = passkeys.holder(&id).await?.filter(|holder| holder.account.id == member.id);
     let holder = holder.ok_or(ConfirmError::WrongFactor)?;
-    if !assertion.is_signed(site, &Challenge::of_confirmation(session, *confirmed_at), &holder.key, signatures) {
+    if !assertion.is_signed(site, &Challenge::of_confirmation(renewal.session, *confirmed_at), &holder.key, signatures)
+    {
         return Err(ConfirmError::WrongFactor);
     }
     let evidence = Evidence::Passkey { passkey: id, last_confirmed_at: *confirmed_at };
-    confirmed(sessions.confirm(&session.digest(), &evidence, &origin.by(member.actor())).await?)
+    confirmed(renewal.confirm(sessions, &evidence, &origin.by(member.actor())).await?)
 }
 
 pub(crate) fn confirmed(outcome: ConfirmOutcome) -> Result<(), ConfirmError> {

@@ -6,11 +6,12 @@ use time::OffsetDateTime;
 use crate::audit::action::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::members::member::{Account, Invitation};
+use crate::members::member::{Account, Invitation, LinkDelivery};
 use crate::members::password::PasswordHash;
 use crate::members::role::Role;
 use crate::name::Name;
 use crate::sessions::evidence::FirstStep;
+use crate::sessions::identity_provider::Subject;
 use crate::sessions::store::NewSession;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
@@ -26,6 +27,8 @@ pub struct NewInvitation {
     pub email: EmailAddress,
     /// What the guest may do as a member.
     pub role: Role,
+    /// How the link gets to the guest: a mailed one proves the address.
+    pub delivery: LinkDelivery,
     /// When the link stops working.
     pub expires_at: OffsetDateTime,
 }
@@ -90,7 +93,7 @@ pub enum WithdrawOutcome {
 pub enum Guest {
     /// A person without an account, who gets one.
     New(NewMember),
-    /// A person who has an account and typed its password, or has an account without one and came by single sign-on.
+    /// A person who has an account and typed its password, or came by single sign-on.
     Known(Account, FirstStep),
 }
 
@@ -101,8 +104,17 @@ pub struct NewMember {
     pub id: MemberId,
     /// The name that other members will see.
     pub name: Name,
-    /// The hash of the password that the guest chose. None: the guest came by single sign-on.
-    pub password: Option<PasswordHash>,
+    /// How the guest will sign in.
+    pub credential: NewCredential,
+}
+
+/// How the guest who gets an account will sign in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewCredential {
+    /// With the password of this hash.
+    Password(PasswordHash),
+    /// By single sign-on, as this person, whose address the provider has proved.
+    Provider(Subject),
 }
 
 /// What became of an attempt to join.
@@ -150,7 +162,8 @@ pub trait InvitationStore: Send + Sync {
 
     /// Uses up an invitation, makes its guest a member and starts a session of theirs in the organisation. Other open
     /// invitations of the organisation to the guest's address end. If the guest's account has a second factor, the
-    /// invitation is used up once the sign-in, which waits under the token of the session, has been finished.
+    /// invitation is used up once the sign-in, which waits under the token of the session, has been finished. A mailed
+    /// invitation proves the address; what was open in an account whose address nobody had proved ends.
     async fn join(
         &self,
         token: &TokenDigest,

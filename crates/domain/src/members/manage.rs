@@ -8,7 +8,7 @@ use crate::ids::{MemberId, OrganisationId};
 use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
-    NewInvitation, NewMember, PEOPLE_MAX,
+    NewCredential, NewInvitation, NewMember, PEOPLE_MAX,
 };
 use crate::members::member::{Account, Invitation, LinkDelivery};
 use crate::members::member_store::MemberStore;
@@ -42,8 +42,6 @@ pub struct IssuedInvitation {
 pub struct JoinRequest<'a> {
     /// The secret of the invitation link.
     pub invitation: &'a Token,
-    /// How links get to guests: by one that was mailed, the guest has proved the address.
-    pub delivery: LinkDelivery,
     /// The guest's name, as typed.
     pub name: &'a str,
     /// The password that the guest chose, or that of the guest's account, as typed.
@@ -119,11 +117,12 @@ pub async fn invite_member(
     organisation_id: OrganisationId,
     email: EmailAddress,
     role: Role,
-    token: Token,
+    (token, delivery): (Token, LinkDelivery),
     audit: &AuditContext,
 ) -> Result<IssuedInvitation, InviteError> {
     let expires_at = audit.at + INVITATION_LIFE;
-    let invitation = NewInvitation { token: token.digest(), organisation_id, email: email.clone(), role, expires_at };
+    let invitation =
+        NewInvitation { token: token.digest(), organisation_id, email: email.clone(), role, delivery, expires_at };
     match invitations.invite(&invitation, audit).await? {
         InviteOutcome::Invited => Ok(IssuedInvitation { email, token, expires_at }),
         InviteOutcome::NoSuchOrganisation => Err(InviteError::NoSuchOrganisation(organisation_id)),
@@ -136,31 +135,32 @@ pub async fn invite_member(
 
 /// Makes a guest a member and signs them in. The invitation is used up, at once or after the second factor of the
 /// guest's account. A guest without an account gets one. So does a guest who types another password than that of the
-/// account, unless the link was mailed: neither the answer nor its time reveals who has an account to those who merely
-/// saw the link. Returns the id of the account.
+/// account, unless the link was mailed and the account's address was proved, too: neither the answer nor its time
+/// reveals who has an account to those who merely saw the link, and an account that somebody else made under the
+/// address keeps nobody out. Returns the id of the account.
 pub async fn join(
     (invitations, members, hasher): (&dyn InvitationStore, &dyn MemberStore, &dyn PasswordHasher),
     request: JoinRequest<'_>,
     origin: Origin,
 ) -> Result<(MemberId, SignIn), JoinError> {
-    let JoinRequest { invitation, delivery, name, password, id, salt, session } = request;
+    let JoinRequest { invitation, name, password, id, salt, session } = request;
     let (name, chosen) = match (Name::of_member(name), Password::new(password.expose())) {
         (Ok(name), Ok(password)) => (name, password),
         (name, password) => return Err(JoinError::Invalid { name: name.err(), password: password.err() }),
     };
     // A stranger must not make the service hash.
-    let Invitation { email, .. } =
+    let Invitation { email, delivery, .. } =
         invitations.invitation(&invitation.digest(), origin.at).await?.ok_or(JoinError::NoInvitation)?;
     let known = members.credentials(&email, None).await?;
     let salt = salt_of(&known, salt);
     let hash = hasher.hash(Requester::Guest(invitation.digest()), &chosen, salt).await?;
     let (account, guest) = match known.iter().find(|known| known.password.as_ref() == Some(&hash)) {
         Some(own) => (own.account.clone(), Guest::Known(own.account.clone(), FirstStep::Password(hash))),
-        None if delivery == LinkDelivery::Mailed && !known.is_empty() => {
+        None if delivery == LinkDelivery::Mailed && known.iter().any(|known| known.is_address_proved) => {
             return Err(JoinError::WrongPassword(known.into_iter().map(|known| known.account).collect()));
         }
         None => {
-            let guest = NewMember { id, name: name.clone(), password: Some(hash) };
+            let guest = NewMember { id, name: name.clone(), credential: NewCredential::Password(hash) };
             (Account { id, name, email }, Guest::New(guest))
         }
     };

@@ -56,6 +56,8 @@ pub struct Invitation {
     pub email: EmailAddress,
     /// The name of the organisation that the guest will join.
     pub organisation_name: String,
+    /// How the link got to the guest: by a mailed one, the guest has proved the address.
+    pub delivery: LinkDelivery,
 }
 
 impl Account {

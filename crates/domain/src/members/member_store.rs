@@ -10,6 +10,7 @@ use crate::members::member::{Account, Member};
 use crate::members::password::PasswordHash;
 use crate::members::role::Role;
 use crate::network::Network;
+use crate::sessions::identity_provider::Subject;
 use crate::store_error::StoreError;
 
 /// What became of an attempt to remove a member.
@@ -56,8 +57,30 @@ pub struct Credentials {
     pub account: Account,
     /// The hash of the member's password. None: the member joined by single sign-on, and has none.
     pub password: Option<PasswordHash>,
+    /// Whether the address was proved to be the member's.
+    pub is_address_proved: bool,
     /// Whether the member has signed in from the network that was asked about.
     pub is_familiar: bool,
+}
+
+/// An account to which single sign-on may lead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderAccount {
+    /// The account.
+    pub account: Account,
+    /// Whom at the provider it is linked to.
+    pub link: ProviderLink,
+}
+
+/// Whom at the provider of single sign-on an account is linked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderLink {
+    /// The person who was asked about.
+    ThisPerson,
+    /// Another person, who had the address before or has it at another provider.
+    AnotherPerson,
+    /// Nobody yet.
+    Nobody,
 }
 
 /// A member as its organisation sees it.
@@ -85,6 +108,14 @@ pub trait MemberStore: Send + Sync {
     /// The accounts with this address, and whether they were signed in to from this network before. One query, however
     /// many there are: the time it takes must not reveal that. No organisation has two of them.
     async fn credentials(&self, email: &EmailAddress, from: Option<Network>) -> Result<Vec<Credentials>, StoreError>;
+
+    /// The accounts that are linked to this person at the provider, and those with this address if it was proved. An
+    /// address that nobody has proved may be anybody's, and is not found.
+    async fn provider_accounts(
+        &self,
+        subject: &Subject,
+        email: &EmailAddress,
+    ) -> Result<Vec<ProviderAccount>, StoreError>;
 
     /// The organisation's member with this address.
     async fn member(&self, organisation: OrganisationId, email: &EmailAddress) -> Result<Option<Member>, StoreError>;

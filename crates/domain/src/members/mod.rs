@@ -25,13 +25,14 @@ pub(crate) mod second_factor;
 pub(crate) mod second_factor_store;
 
 pub use account::{
-    ChangeEmailError, ChangeNameError, ChangePasswordError, ConfirmEmailError, EMAIL_CHANGE_LIFE, RequestEmailError,
-    change_email, change_name, change_password, confirm_email_change, request_email_change,
+    ChangeEmailError, ChangeNameError, ChangePasswordError, ConfirmEmailError, EMAIL_CHANGE_LIFE, LinkError,
+    RequestEmailError, change_email, change_name, change_password, confirm_email_change, link_to_provider,
+    request_email_change,
 };
 pub use account_store::{AccountStore, EmailOutcome, NameOutcome};
 pub use administer::{change_role, limit_key_age, remove_member, require_second_factor};
 pub use confirmation::{
-    CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, ConfirmedMember, confirm_after_provider,
+    CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, ConfirmedMember, Renewal, confirm_after_provider,
     confirm_by_passkey, confirm_by_password,
 };
 pub use email_change_store::{
@@ -40,7 +41,7 @@ pub use email_change_store::{
 pub use hasher::{HasherError, PasswordHasher, Requester};
 pub use invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
-    NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX, WithdrawOutcome,
+    NewCredential, NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX, WithdrawOutcome,
 };
 pub use key_age_store::{KeyAgeStore, LimitAgeOutcome};
 pub use manage::{INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
@@ -52,7 +53,9 @@ pub use manage_second_factor::{
     reset_second_factor, reset_second_factor_of_colleague, turn_off_second_factor, turn_on_second_factor,
 };
 pub use member::{Account, Invitation, LinkDelivery, Member, Membership, NewMemberLink};
-pub use member_store::{Credentials, MemberRecord, MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};
+pub use member_store::{
+    Credentials, MemberRecord, MemberStore, ProviderAccount, ProviderLink, RemoveOutcome, RequireOutcome, RoleOutcome,
+};
 pub use passkey::{Challenge, PasskeyAssertion, PasskeyKey, PasskeyRegistration, RelyingParty, Signatures};
 pub use passkey_store::{
     AddPasskeyOutcome, NewPasskey, PASSKEYS_MAX, PasskeyHolder, PasskeyRecord, PasskeyStore, RemovePasskeyOutcome,

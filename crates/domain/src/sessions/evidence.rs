@@ -7,6 +7,7 @@ use crate::email_address::EmailAddress;
 use crate::members::password::PasswordHash;
 use crate::members::presented::PresentedCode;
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
+use crate::sessions::identity_provider::Subject;
 use crate::token::TokenDigest;
 
 /// The first step of a sign-in, by which an account was found.
@@ -14,11 +15,20 @@ use crate::token::TokenDigest;
 pub enum FirstStep {
     /// The password, which matched this hash.
     Password(PasswordHash),
-    /// The provider of single sign-on, which has verified this address.
-    Provider(EmailAddress),
-    /// The same where passwords are turned off. An account with a password that accepts an invitation loses it: someone
-    /// else may know it, and would get into the organisation when passwords are turned on again.
-    ProviderAlone(EmailAddress),
+    /// The provider of single sign-on: this person there, whose verified address this is. An account that was found by
+    /// the address is linked to the person, who takes it over.
+    Provider(Subject, EmailAddress),
+}
+
+impl FirstStep {
+    /// The person at the provider, if the step was taken there.
+    #[must_use]
+    pub fn subject(&self) -> Option<&Subject> {
+        match self {
+            Self::Password(_) => None,
+            Self::Provider(subject, _) => Some(subject),
+        }
+    }
 }
 
 /// How a signed-in member confirms their identity.
@@ -26,9 +36,9 @@ pub enum FirstStep {
 pub enum Evidence {
     /// The password, which matched this hash, and where the member has a second factor a proof of it.
     Password(PasswordHash, Option<Proof>),
-    /// The provider of single sign-on, at which the owner of this address has just signed in anew. Enough for a member
-    /// without a second factor; for others it is kept until the proof comes.
-    Provider(EmailAddress),
+    /// The provider of single sign-on, at which this person has just signed in anew. Enough for a member without a
+    /// second factor; for others it is kept until the proof comes.
+    Provider(Subject),
     /// The proof of a second factor, after the provider.
     AfterProvider(Proof),
     /// A passkey, whose signature was checked.

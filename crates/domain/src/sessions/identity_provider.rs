@@ -13,9 +13,20 @@ use crate::token::Token;
 #[derive(Clone, Debug)]
 pub struct ProviderRound(Token);
 
+/// A person at the provider. An address can change, or pass to another person; this pair never does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The provider, as it names itself.
+    pub issuer: String,
+    /// The person's id there.
+    pub id: String,
+}
+
 /// Who signed in at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
+    /// The person.
+    pub subject: Subject,
     /// The address, which the provider says it has verified.
     pub email: EmailAddress,
     /// The person's name there, if the provider tells it.

@@ -10,7 +10,7 @@ pub(crate) mod store;
 
 pub use evidence::{Evidence, FirstStep, Proof};
 pub use holder::{Holder, SignedIn};
-pub use identity_provider::{Identity, IdentityProvider, ProviderError, ProviderRound};
+pub use identity_provider::{Identity, IdentityProvider, ProviderError, ProviderRound, Subject};
 pub use passwords::Passwords;
 pub use sign_in::{
     Candidate, CodeError, SignIn, SignInError, find_candidate, finish_sign_in, note_failed_sign_in, sign_in,

@@ -1,21 +1,21 @@
-//! What follows from what the provider of single sign-on says: a sign-in, a membership, or a confirmation. Accounts are
-//! found by the address. The provider takes the place of the password and of nothing else: a second factor is asked for
-//! as after a password, because nothing tells what the provider has asked for.
+//! What follows from what the provider of single sign-on says: a sign-in, a membership, or a confirmation. A person is
+//! known by the provider's id of them, which is stored when they first come. Only then is an account found by its
+//! address, and only if the address was proved. The provider takes the place of the password and of nothing else: a
+//! second factor is asked for as after a password, because nothing tells what the provider has asked for.
 
 use time::Duration;
 
-use crate::audit::action::Origin;
+use crate::audit::action::{Action, Actor, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::members::confirmation::{ConfirmError, confirmed};
-use crate::members::invitation_store::{Guest, InvitationStore, JoinOutcome, NewMember};
+use crate::members::confirmation::{ConfirmError, Renewal, confirmed};
+use crate::members::invitation_store::{Guest, InvitationStore, JoinOutcome, NewCredential, NewMember};
 use crate::members::member::{Account, Membership};
-use crate::members::member_store::MemberStore;
+use crate::members::member_store::{MemberStore, ProviderAccount, ProviderLink};
 use crate::name::Name;
 use crate::sessions::evidence::{Evidence, FirstStep};
 use crate::sessions::holder::SignedIn;
 use crate::sessions::identity_provider::Identity;
-use crate::sessions::passwords::Passwords;
 use crate::sessions::sign_in::SignIn;
 use crate::sessions::store::{BeginOutcome, NewSession, SessionStore};
 use crate::store_error::StoreError;
@@ -32,10 +32,12 @@ pub enum ProviderSignIn {
     Complete,
     /// The sign-in waits under the token for the code of the second factor.
     CodeNeeded,
-    /// Several accounts have the address, in these organisations: one of them has to be chosen.
+    /// Several accounts are the person's, in these organisations: one of them has to be chosen.
     SeveralAccounts(Vec<Membership>),
-    /// No account has the address.
+    /// No account is the person's.
     NoAccount,
+    /// The account with the address is linked to another person at the provider.
+    AnotherPerson,
 }
 
 /// Why a guest who signed in at the provider did not join.
@@ -47,9 +49,6 @@ pub enum ProviderJoinError {
     /// The invitation is for this address, and the guest has another one at the provider.
     #[error("the invitation is for another address")]
     OtherAddress(EmailAddress),
-    /// The address has an account with a password, which someone else may know: a guest who joins with it types it.
-    #[error("the account of the address has a password")]
-    PasswordNeeded,
     /// Other members of the organisation have the name of the guest's account.
     #[error("the name is taken")]
     NameTaken,
@@ -61,28 +60,36 @@ pub enum ProviderJoinError {
     Store(#[from] StoreError),
 }
 
-/// Signs in to the account with the address, or to the one of several that belongs to this organisation.
+/// Signs in to the person's account, or to the one of several that belongs to this organisation.
 pub async fn sign_in_by_provider(
     (members, sessions): (&dyn MemberStore, &dyn SessionStore),
-    Identity { email, .. }: &Identity,
+    Identity { subject, email, .. }: &Identity,
     organisation: Option<OrganisationId>,
     token: &Token,
     origin: Origin,
 ) -> Result<ProviderSignIn, StoreError> {
+    let (own, others) = own_and_others(&members.provider_accounts(subject, email).await?);
     let mut found = Vec::new();
-    for credentials in members.credentials(email, None).await? {
-        let account = credentials.account;
+    for account in own {
         found.extend(sessions.memberships(account.id).await?.into_iter().map(|one| (account.clone(), one)));
     }
     let is_one = found.windows(2).all(|pair| matches!(pair, [(one, _), (other, _)] if one.id == other.id));
     let chosen = found.iter().find(|(_, one)| is_one || Some(one.organisation_id) == organisation);
     let account = match chosen {
         Some((account, _)) => account,
-        None if found.is_empty() => return Ok(ProviderSignIn::NoAccount),
-        None => return Ok(ProviderSignIn::SeveralAccounts(found.into_iter().map(|(_, one)| one).collect())),
+        None if !found.is_empty() => {
+            return Ok(ProviderSignIn::SeveralAccounts(found.into_iter().map(|(_, one)| one).collect()));
+        }
+        None if others.is_empty() => return Ok(ProviderSignIn::NoAccount),
+        None => {
+            for account in others {
+                sessions.note_failure(&account, Action::ProviderPersonRefused, &origin.by(Actor::Stranger)).await?;
+            }
+            return Ok(ProviderSignIn::AnotherPerson);
+        }
     };
     let session = new_session(account.id, token, &origin);
-    let first = FirstStep::Provider(email.clone());
+    let first = FirstStep::Provider(subject.clone(), email.clone());
     match sessions.begin(&session, &first, &origin.by(account.actor())).await? {
         BeginOutcome::SignedIn => Ok(ProviderSignIn::Complete),
         BeginOutcome::CodeNeeded => Ok(ProviderSignIn::CodeNeeded),
@@ -90,13 +97,22 @@ pub async fn sign_in_by_provider(
     }
 }
 
+/// The accounts that are the person's, and those that are another person's with the same address. An account that is
+/// linked to the person goes before those that are linked to nobody.
+fn own_and_others(found: &[ProviderAccount]) -> (Vec<Account>, Vec<Account>) {
+    let with = |link| found.iter().filter(move |one| one.link == link).map(|one| one.account.clone());
+    let mut own: Vec<_> = with(ProviderLink::ThisPerson).collect();
+    if own.is_empty() {
+        own = with(ProviderLink::Nobody).collect();
+    }
+    (own, with(ProviderLink::AnotherPerson).collect())
+}
+
 /// Makes the guest of an invitation a member and signs them in. A guest without an account gets one without a password,
-/// under the name that the provider tells, or the address if that name cannot be had. An account with a password is not
-/// joined with: where nobody proves an address, its password may be someone else's, who would get in, too. Where
-/// passwords are turned off, it is, and loses its password.
+/// under the name that the provider tells, or the address if that name cannot be had.
 pub async fn join_by_provider(
     (invitations, members): (&dyn InvitationStore, &dyn MemberStore),
-    (Identity { email, name, .. }, passwords): (&Identity, Passwords),
+    Identity { subject, email, name, .. }: &Identity,
     invitation: &Token,
     (id, session): (MemberId, &Token),
     origin: Origin,
@@ -106,20 +122,19 @@ pub async fn join_by_provider(
     if open.email.folded() != email.folded() {
         return Err(ProviderJoinError::OtherAddress(open.email));
     }
-    let known = members.credentials(email, None).await?;
-    let (first, any) = match passwords {
-        Passwords::On => (FirstStep::Provider(email.clone()), None),
-        Passwords::Off => (FirstStep::ProviderAlone(email.clone()), known.first()),
-    };
-    let own = known.iter().find(|known| known.password.is_none()).or(any);
-    let guests = match own {
-        Some(own) => vec![(own.account.clone(), Guest::Known(own.account.clone(), first))],
-        None if !known.is_empty() => return Err(ProviderJoinError::PasswordNeeded),
+    // The organisation invited the address: it gets no member with another one.
+    let (own, _) = own_and_others(&members.provider_accounts(subject, email).await?);
+    let guests = match own.into_iter().find(|own| own.email.folded() == email.folded()) {
+        Some(own) => {
+            let first = FirstStep::Provider(subject.clone(), email.clone());
+            vec![(own.clone(), Guest::Known(own, first))]
+        }
         None => {
             let names = [name.as_deref().map(str::trim), Some(email.as_str())].into_iter().flatten();
             let guest = |name: Name| {
                 let account = Account { id, name: name.clone(), email: open.email.clone() };
-                (account, Guest::New(NewMember { id, name, password: None }))
+                let credential = NewCredential::Provider(subject.clone());
+                (account, Guest::New(NewMember { id, name, credential }))
             };
             names.filter_map(|name| Name::of_member(name).ok()).map(guest).collect()
         }
@@ -142,16 +157,15 @@ pub async fn join_by_provider(
 pub async fn confirm_by_provider(
     sessions: &dyn SessionStore,
     SignedIn { member, .. }: &SignedIn,
-    session: &Token,
-    Identity { email, authenticated_at, .. }: &Identity,
+    renewal: Renewal<'_>,
+    Identity { subject, authenticated_at, .. }: &Identity,
     origin: Origin,
 ) -> Result<(), ConfirmError> {
-    let is_recent = authenticated_at.is_some_and(|at| at > origin.at - PROVIDER_PROOF_LIMIT);
-    if !is_recent || email.folded() != member.email.folded() {
+    if authenticated_at.is_none_or(|at| at <= origin.at - PROVIDER_PROOF_LIMIT) {
         return Err(ConfirmError::WrongFactor);
     }
-    let evidence = Evidence::Provider(email.clone());
-    confirmed(sessions.confirm(&session.digest(), &evidence, &origin.by(member.actor())).await?)
+    let evidence = Evidence::Provider(subject.clone());
+    confirmed(renewal.confirm(sessions, &evidence, &origin.by(member.actor())).await?)
 }
 
 fn new_session(member: MemberId, token: &Token, origin: &Origin) -> NewSession {

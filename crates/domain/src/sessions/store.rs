@@ -42,13 +42,15 @@ pub struct NewSession {
     pub browser: Option<Browser>,
     /// Whether the member signed in with the provider of single sign-on, rather than with a password or passkey.
     pub is_by_provider: bool,
+    /// The session that the browser presented until then, which ends.
+    pub replaces: Option<TokenDigest>,
 }
 
 impl NewSession {
     /// The session of a member who signs in now, without the provider of single sign-on.
     pub(crate) fn new(member_id: MemberId, token: &Token, origin: &Origin) -> Self {
         let (started_at, browser) = (origin.at, origin.browser);
-        Self { token: token.digest(), member_id, started_at, browser, is_by_provider: false }
+        Self { token: token.digest(), member_id, started_at, browser, is_by_provider: false, replaces: origin.session }
     }
 }
 
@@ -120,6 +122,8 @@ pub struct Factors {
     pub has_passkey: bool,
     /// Whether the member has a password: those who joined by single sign-on have none.
     pub has_password: bool,
+    /// Whether the account is linked to a person at the provider of single sign-on.
+    pub is_linked_to_provider: bool,
 }
 
 /// What became of an attempt to confirm who the member of a session is.
@@ -189,10 +193,12 @@ pub trait SessionStore: Send + Sync {
     /// The member's second factors.
     async fn factors(&self, member: MemberId) -> Result<Factors, StoreError>;
 
-    /// Confirms who a session's member is, and uses up the proof of a second factor. Fails if the session has ended.
+    /// Confirms who a session's member is, and uses up the proof of a second factor. The session goes on under the next
+    /// token, so that a copy of the one before is not confirmed as well. Fails if the session has ended.
     async fn confirm(
         &self,
         session: &TokenDigest,
+        next: &TokenDigest,
         evidence: &Evidence,
         audit: &AuditContext,
     ) -> Result<ConfirmOutcome, StoreError>;

@@ -8,8 +8,8 @@ use intake_domain::{
     IssuePasswordResetError, IssuedPasswordReset, LinkDelivery, MockAccountStore, MockEmailChangeStore,
     MockMemberStore, MockPasswordHasher, MockPasswordResetStore, MockSessionStore, NameError, NameOutcome, OpenReset,
     OrganisationId, PASSWORD_RESET_LIFE, PasskeysAtReset, Password, PasswordError, PasswordHash, PasswordResetOutcome,
-    PresentedCode, PresentedPassword, Proof, RecoveryCode, Requester, ResetPasswordError, Salt, SignedIn, Token,
-    TotpSecret, change_email, change_name, change_password, confirm_by_password, confirm_email_change,
+    PresentedCode, PresentedPassword, Proof, RecoveryCode, Renewal, Requester, ResetPasswordError, Salt, SignedIn,
+    Token, TotpSecret, change_email, change_name, change_password, confirm_by_password, confirm_email_change,
     issue_password_reset, request_password_reset, reset_password,
 };
 use time::Duration;
@@ -31,7 +31,12 @@ fn members() -> MockMemberStore {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(|email, _| {
         assert_eq!(email.folded(), ada().email.folded());
-        Ok(vec![Credentials { account: ada().account(), password: Some(hash()), is_familiar: false }])
+        Ok(vec![Credentials {
+            account: ada().account(),
+            password: Some(hash()),
+            is_address_proved: true,
+            is_familiar: false,
+        }])
     });
     members.expect_member().returning(|id, email| {
         let is_ada = id == organisation() && email.folded() == ada().email.folded();
@@ -49,6 +54,11 @@ fn hasher() -> MockPasswordHasher {
     hasher
 }
 
+/// The token under which the session goes on.
+fn next_token() -> Token {
+    Token::new([8; 32])
+}
+
 /// Tries to confirm Ada, whose app has this secret, by what she typed. Gives what the store was asked to accept.
 fn try_to_confirm(
     secret: Option<&TotpSecret>,
@@ -58,12 +68,12 @@ fn try_to_confirm(
 ) -> (Result<(), ConfirmError>, Vec<Evidence>) {
     let (members, hasher, mut sessions) = (members(), hasher(), MockSessionStore::new());
     let (secret, shown) = (secret.cloned(), Arc::new(Mutex::new(Vec::new())));
-    sessions
-        .expect_factors()
-        .returning(move |_| Ok(Factors { secret: secret.clone(), has_passkey: false, has_password: true }));
+    sessions.expect_factors().returning(move |_| {
+        Ok(Factors { secret: secret.clone(), has_passkey: false, has_password: true, is_linked_to_provider: false })
+    });
     let seen = Arc::clone(&shown);
-    sessions.expect_confirm().returning(move |token, evidence, recorded| {
-        assert_eq!((*token, recorded), (session().digest(), &origin().by(ada().actor())));
+    sessions.expect_confirm().returning(move |token, next, evidence, recorded| {
+        assert_eq!((*token, *next, recorded), (session().digest(), next_token().digest(), &origin().by(ada().actor())));
         seen.lock().unwrap().push(evidence.clone());
         Ok(outcome)
     });
@@ -75,7 +85,9 @@ fn try_to_confirm(
     let (signed_in, password) = (signed_in(false), PresentedPassword::new(password));
     let code = code.map(PresentedCode::new);
     let typed = (&password, code.as_ref());
-    let done = run(confirm_by_password((&members, &sessions, &hasher), &signed_in, &session(), typed, origin()));
+    let (session, next) = (session(), next_token());
+    let renewal = Renewal { session: &session, next: &next };
+    let done = run(confirm_by_password((&members, &sessions, &hasher), &signed_in, renewal, typed, origin()));
     let shown = shown.lock().unwrap().clone();
     (done, shown)
 }
@@ -181,8 +193,12 @@ fn try_to_change_email(
     let salt = other.clone().map_or(Salt::Random([3; 16]), Salt::Of);
     members.expect_credentials().returning(move |email, _| {
         let found = if email.folded() == ada().email.folded() { Some(hash()) } else { other.clone() };
-        let credentials =
-            |password| Credentials { account: ada().account(), password: Some(password), is_familiar: false };
+        let credentials = |password| Credentials {
+            account: ada().account(),
+            password: Some(password),
+            is_address_proved: true,
+            is_familiar: false,
+        };
         Ok(found.map(credentials).into_iter().collect())
     });
     hasher.expect_find().returning(|_, presented, stored| {

@@ -64,7 +64,13 @@ pub(crate) fn hash() -> PasswordHash {
 
 pub(crate) fn origin() -> Origin {
     let entry_id = AuditEntryId::new(NOW, [4; 10]);
-    Origin { entry_id, address: Some([203, 0, 113, 9].into()), browser: Some(Browser::of("Firefox/145.0")), at: NOW }
+    Origin {
+        entry_id,
+        address: Some([203, 0, 113, 9].into()),
+        browser: Some(Browser::of("Firefox/145.0")),
+        session: None,
+        at: NOW,
+    }
 }
 
 /// Runs a use case over mocks, which never make it wait.

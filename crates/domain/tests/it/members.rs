@@ -3,8 +3,8 @@
 use intake_domain::{
     Action, Actor, BeginOutcome, Credentials, EmailAddress, FirstStep, Guest, HasherError, Invitation, InviteOutcome,
     JoinError, JoinOutcome, JoinRequest, LinkDelivery, MockInvitationStore, MockMemberStore, MockPasswordHasher,
-    MockSessionStore, NameError, Network, PasswordError, PasswordHash, PresentedPassword, Requester, Role, Salt,
-    SignIn, SignInError, Token, find_candidate, invite_member, join, note_failed_sign_in, sign_in,
+    MockSessionStore, NameError, Network, NewCredential, PasswordError, PasswordHash, PresentedPassword, Requester,
+    Role, Salt, SignIn, SignInError, Token, find_candidate, invite_member, join, note_failed_sign_in, sign_in,
 };
 use time::macros::datetime;
 
@@ -19,26 +19,21 @@ fn guests() -> MockMemberStore {
 
 /// The invitation is open.
 fn invitations() -> MockInvitationStore {
+    invitations_by(LinkDelivery::Mailed)
+}
+
+fn invitations_by(delivery: LinkDelivery) -> MockInvitationStore {
     let mut invitations = MockInvitationStore::new();
-    invitations.expect_invitation().returning(|_, _| Ok(open_invitation()));
+    invitations.expect_invitation().returning(move |_, _| Ok(open_invitation(delivery)));
     invitations
 }
 
-fn open_invitation() -> Option<Invitation> {
-    Some(Invitation { organisation_id: organisation(), email: ada().email, organisation_name: "Clinic".to_owned() })
+fn open_invitation(delivery: LinkDelivery) -> Option<Invitation> {
+    let organisation_name = "Clinic".to_owned();
+    Some(Invitation { organisation_id: organisation(), email: ada().email, organisation_name, delivery })
 }
 
 fn try_to_join(
-    ports: (&MockInvitationStore, &MockMemberStore),
-    hasher: &MockPasswordHasher,
-    name: &str,
-    password: &str,
-) -> Result<SignIn, JoinError> {
-    try_to_join_by(LinkDelivery::Mailed, ports, hasher, name, password)
-}
-
-fn try_to_join_by(
-    delivery: LinkDelivery,
     (invitations, members): (&MockInvitationStore, &MockMemberStore),
     hasher: &MockPasswordHasher,
     name: &str,
@@ -46,15 +41,8 @@ fn try_to_join_by(
 ) -> Result<SignIn, JoinError> {
     let (invitation, session) = (Token::new([1; 32]), Token::new([2; 32]));
     let password = &PresentedPassword::new(password);
-    let request = JoinRequest {
-        invitation: &invitation,
-        delivery,
-        name,
-        password,
-        id: ada().id,
-        salt: [3; 16],
-        session: &session,
-    };
+    let request =
+        JoinRequest { invitation: &invitation, name, password, id: ada().id, salt: [3; 16], session: &session };
     run(join((invitations, members, hasher), request, origin())).map(|(id, joined)| {
         assert_eq!(id, ada().id);
         joined
@@ -67,7 +55,8 @@ fn a_guest_becomes_a_member_with_a_session() {
     invitations.expect_join().times(1).returning(|invitation, guest, session, recorded| {
         let Guest::New(member) = guest else { panic!("{guest:?}") };
         assert_eq!(invitation, &Token::new([1; 32]).digest());
-        assert_eq!((member.id, member.name.as_str(), &member.password), (ada().id, "Ada", &Some(hash())));
+        assert_eq!((member.id, member.name.as_str()), (ada().id, "Ada"));
+        assert_eq!(member.credential, NewCredential::Password(hash()));
         assert_eq!(
             (session.token, session.member_id, session.started_at, session.browser),
             (Token::new([2; 32]).digest(), ada().id, NOW, origin().browser)
@@ -117,20 +106,30 @@ fn hasher_of_adas_salt(hashed: PasswordHash) -> MockPasswordHasher {
     hasher
 }
 
+/// An account under an address that nobody proved keeps nobody out, even if the link was mailed.
 #[test]
-fn another_password_is_refused_by_a_mailed_link_and_makes_a_separate_account_by_one_that_was_shown() {
+fn another_password_is_refused_only_where_the_guest_and_the_account_have_proved_the_address() {
     let other = || PasswordHash::new("$argon2id$other".to_owned());
-    let (mut invitations, members) = (invitations(), members_who_know_the_guest());
-    let refused = try_to_join((&invitations, &members), &hasher_of_adas_salt(other()), "Ada", PASSWORD);
-    assert!(matches!(refused, Err(JoinError::WrongPassword(accounts)) if accounts == [ada().account()]));
-
-    invitations.expect_join().times(1).returning(move |_, guest, _, _| {
-        assert!(matches!(guest, Guest::New(member) if member.password == Some(other())), "{guest:?}");
-        Ok(JoinOutcome::Joined)
-    });
-    let hasher = hasher_of_adas_salt(other());
-    let joined = try_to_join_by(LinkDelivery::Shown, (&invitations, &members), &hasher, "Somebody else", PASSWORD);
-    assert_eq!(joined.unwrap(), SignIn::Complete);
+    for (delivery, is_address_proved) in
+        [(LinkDelivery::Mailed, true), (LinkDelivery::Mailed, false), (LinkDelivery::Shown, true)]
+    {
+        let (mut invitations, mut members) = (invitations_by(delivery), MockMemberStore::new());
+        members.expect_credentials().returning(move |_, _| {
+            let password = Some(hash());
+            Ok(vec![Credentials { account: ada().account(), password, is_address_proved, is_familiar: false }])
+        });
+        let is_refused = delivery == LinkDelivery::Mailed && is_address_proved;
+        invitations.expect_join().times(usize::from(!is_refused)).returning(move |_, guest, _, _| {
+            let made = matches!(guest, Guest::New(new) if new.credential == NewCredential::Password(other()));
+            assert!(made, "{guest:?}");
+            Ok(JoinOutcome::Joined)
+        });
+        let joined = try_to_join((&invitations, &members), &hasher_of_adas_salt(other()), "Somebody else", PASSWORD);
+        match joined {
+            Err(JoinError::WrongPassword(accounts)) => assert!(is_refused && accounts == [ada().account()]),
+            joined => assert_eq!((joined.unwrap(), is_refused), (SignIn::Complete, false)),
+        }
+    }
 }
 
 #[test]
@@ -178,18 +177,22 @@ fn an_invitation_used_in_between_and_an_account_made_in_between_and_a_taken_name
     }
 }
 
+fn link() -> (Token, LinkDelivery) {
+    (Token::new([5; 32]), LinkDelivery::Mailed)
+}
+
 #[test]
 fn an_invitation_is_good_for_72_hours() {
     let mut invitations = MockInvitationStore::new();
     invitations.expect_invite().times(1).returning(|invitation, _| {
         assert_eq!(invitation.expires_at, datetime!(2025-12-06 10:30 UTC));
         assert_eq!((invitation.token, invitation.role), (Token::new([5; 32]).digest(), Role::KeyManager));
+        assert_eq!(invitation.delivery, LinkDelivery::Mailed);
         Ok(InviteOutcome::Invited)
     });
     let email: EmailAddress = "grace@clinic.example".parse().unwrap();
     let audit = origin().by(Actor::Operator(intake_domain::Operator::default()));
-    let made =
-        invite_member(&invitations, organisation(), email.clone(), Role::KeyManager, Token::new([5; 32]), &audit);
+    let made = invite_member(&invitations, organisation(), email.clone(), Role::KeyManager, link(), &audit);
     let made = run(made).unwrap();
     assert_eq!((made.email, made.expires_at), (email, datetime!(2025-12-06 10:30 UTC)));
 }
@@ -200,7 +203,7 @@ fn a_refused_invitation_gives_the_reason() {
         let mut invitations = MockInvitationStore::new();
         invitations.expect_invite().times(1).returning(move |_, _| Ok(outcome));
         let (email, audit) = (ada().email, origin().by(ada().actor()));
-        let made = invite_member(&invitations, organisation(), email, Role::Administrator, Token::new([5; 32]), &audit);
+        let made = invite_member(&invitations, organisation(), email, Role::Administrator, link(), &audit);
         run(made).unwrap_err().to_string()
     };
     assert_eq!(invite(InviteOutcome::AlreadyMember), "ada@clinic.example is a member already");
@@ -229,7 +232,8 @@ fn members_with_ada(home: &'static str) -> MockMemberStore {
     let mut members = MockMemberStore::new();
     members.expect_credentials().returning(move |email, from| {
         let is_familiar = from == Some(Network::of_neighbours(Some(home.parse().unwrap())));
-        let ada = || Credentials { account: ada().account(), password: Some(hash()), is_familiar };
+        let ada =
+            || Credentials { account: ada().account(), password: Some(hash()), is_address_proved: true, is_familiar };
         Ok((email.folded() == ADA).then(ada).into_iter().collect())
     });
     members
@@ -333,8 +337,8 @@ fn an_unknown_address_asks_the_same_of_every_port_as_a_wrong_password() {
 fn debug_output_of_a_request_does_not_show_the_password() {
     let (invitation, session) = (Token::new([1; 32]), Token::new([2; 32]));
     let password = &PresentedPassword::new(PASSWORD);
-    let (delivery, id, salt) = (LinkDelivery::Shown, ada().id, [3; 16]);
-    let request = JoinRequest { invitation: &invitation, delivery, name: "Ada", password, id, salt, session: &session };
+    let (id, salt) = (ada().id, [3; 16]);
+    let request = JoinRequest { invitation: &invitation, name: "Ada", password, id, salt, session: &session };
     let shown = format!("{request:?}");
     assert!(shown.contains("Ada") && !shown.contains(PASSWORD), "{shown}");
 }

@@ -4,14 +4,17 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    AccountStore, Action, AuditContext, EmailAddress, EmailOutcome, Member, Name, NameOutcome, PasswordHash, StoreError,
+    AccountStore, Action, AuditContext, EmailAddress, EmailOutcome, Member, Name, NameOutcome, PasswordHash,
+    StoreError, Subject,
 };
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::record_in_all;
 use crate::members::PostgresMembers;
 use crate::members::address::{is_anothers_address, lock_organisation, others_with};
-use crate::members::confirmation::{LockedAccount, assert_confirmed, lock_member, session_ended};
+use crate::members::confirmation::{StoredProofs, assert_confirmed, lock_member, session_ended};
+use crate::members::proof::{ProvedBy, end_all_open, link, prove, remove_factors, remove_password, unlink};
 use crate::schema::{email_changes, members, memberships, password_resets, waiting_sign_ins};
 use crate::sessions::row::end_others;
 
@@ -47,7 +50,7 @@ impl AccountStore for PostgresMembers {
         let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             assert_confirmed(connection, &audit)?;
             let locked = lock_member(connection, id)?;
-            match locked.as_ref().and_then(LockedAccount::password) {
+            match locked.as_ref().and_then(StoredProofs::password) {
                 Some(hash) if hash == seen.as_str() => {}
                 // By an earlier run that was committed and whose answer was lost.
                 Some(hash) if hash == new.as_str() => return Ok(EmailOutcome::Changed),
@@ -65,6 +68,35 @@ impl AccountStore for PostgresMembers {
             }
             put_email(connection, id, &email, Some(&new), &audit)?;
             Ok(EmailOutcome::Changed)
+        });
+        done.await
+    }
+
+    async fn link_to_provider(
+        &self,
+        member: &Member,
+        subject: &Subject,
+        audit: &AuditContext,
+    ) -> Result<(), StoreError> {
+        let (member, subject, audit) = (member.clone(), subject.clone(), audit.clone());
+        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
+            assert_confirmed(connection, &audit)?;
+            link(connection, *member.id.as_uuid(), &subject, audit.confirmed_in.as_ref(), &audit)
+        });
+        done.await
+    }
+
+    async fn vouch_for_address(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError> {
+        let (member, audit) = (member.clone(), audit.clone());
+        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
+            let id = *member.id.as_uuid();
+            lock_member(connection, id)?;
+            remove_password(connection, id)?;
+            remove_factors(connection, id)?;
+            unlink(connection, id)?;
+            end_all_open(connection, id, None)?;
+            prove(connection, id, ProvedBy::Operator, &audit)?;
+            record_in_all(connection, id, Action::AddressVouchedFor, member.email.as_str(), &audit)
         });
         done.await
     }
@@ -111,6 +143,7 @@ fn organisations_of(connection: &mut PgConnection, member: Uuid) -> QueryResult<
 }
 
 /// Stores a member's address, with a password if its hash changes as well, and ends what was begun with the one before.
+/// Nobody has proved the address yet.
 pub(crate) fn put_email(
     connection: &mut PgConnection,
     member: Uuid,
@@ -119,7 +152,8 @@ pub(crate) fn put_email(
     audit: &AuditContext,
 ) -> QueryResult<()> {
     let password = password.map(|password| members::password_hash.eq(password.as_str()));
-    let new = (members::email.eq(email.as_str()), members::email_folded.eq(email.folded()), password);
+    let unproved = (members::email_proved_at.eq(None::<OffsetDateTime>), members::email_proved_by.eq(None::<String>));
+    let new = (members::email.eq(email.as_str()), members::email_folded.eq(email.folded()), password, unproved);
     diesel::update(members::table.find(member)).set(new).execute(connection)?;
     // It was sent to the earlier address.
     diesel::delete(password_resets::table.find(member)).execute(connection)?;

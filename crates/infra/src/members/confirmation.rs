@@ -3,31 +3,36 @@
 //! afterwards, so one of two comes first: the change, which refuses the other, or the other, whose session the change
 //! ends.
 
+use diesel::dsl::exists;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::result::Error;
 use intake_domain::{
-    Actor, AuditContext, CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmOutcome, EmailAddress, Evidence,
-    FirstStep, PasswordHash, Proof, TokenDigest,
+    Actor, AuditContext, CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmOutcome, Evidence, FirstStep,
+    PasswordHash, Proof, Subject, TokenDigest,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::diesel_errors::SessionEnded;
 use crate::members::address::others_with;
-use crate::members::row::has_second_factor;
+use crate::members::row::{has_second_factor, is_address_proved};
 use crate::schema::{members, sessions};
 use crate::sessions::proofs::{ProofOutcome, use_up};
 
-/// What a first step of a sign-in or a confirmation is compared with, while the member's row is locked.
+/// What a first step of a sign-in or a confirmation is compared with.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = members)]
-pub(crate) struct LockedAccount {
+pub(crate) struct StoredProofs {
     password_hash: Option<String>,
     email_folded: String,
+    #[diesel(select_expression = is_address_proved(), select_expression_type = is_address_proved)]
+    is_address_proved: bool,
+    provider_issuer: Option<String>,
+    provider_subject: Option<String>,
 }
 
-impl LockedAccount {
+impl StoredProofs {
     /// The hash of the password, if there is one.
     pub(crate) fn password(&self) -> Option<&str> {
         self.password_hash.as_deref()
@@ -37,12 +42,31 @@ impl LockedAccount {
     pub(crate) fn is_found_by(&self, first: &FirstStep) -> bool {
         match first {
             FirstStep::Password(hash) => self.password() == Some(hash.as_str()),
-            FirstStep::Provider(email) | FirstStep::ProviderAlone(email) => self.has_address(email),
+            FirstStep::Provider(subject, email) => {
+                self.is_of(subject) || (!self.is_linked() && self.has_proved(&email.folded()))
+            }
         }
     }
 
-    fn has_address(&self, email: &EmailAddress) -> bool {
-        self.email_folded == email.folded()
+    /// Whether the account is linked to this person at the provider.
+    pub(crate) fn is_of(&self, subject: &Subject) -> bool {
+        let link = (self.provider_issuer.as_deref(), self.provider_subject.as_deref());
+        link == (Some(&subject.issuer), Some(&subject.id))
+    }
+
+    /// Whether the account is linked to anybody at the provider.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.provider_subject.is_some()
+    }
+
+    /// Whether this is the account's address, and was proved.
+    fn has_proved(&self, email_folded: &str) -> bool {
+        self.is_address_proved && self.email_folded == email_folded
+    }
+
+    /// Whether this is the account's address, and nobody has proved it.
+    pub(crate) fn lacks_proof_of(&self, email_folded: &str) -> bool {
+        !self.is_address_proved && self.email_folded == email_folded
     }
 
     /// Whether this hash has the salt that all accounts with the address share.
@@ -61,8 +85,8 @@ impl LockedAccount {
 
 /// Locks a member's row until the end of the transaction. None: the member was removed. Every transaction locks it
 /// before rows of other tables about the member, so that no two wait for each other.
-pub(crate) fn lock_member(connection: &mut PgConnection, member: Uuid) -> QueryResult<Option<LockedAccount>> {
-    let row = members::table.find(member).select(LockedAccount::as_select());
+pub(crate) fn lock_member(connection: &mut PgConnection, member: Uuid) -> QueryResult<Option<StoredProofs>> {
+    let row = members::table.find(member).select(StoredProofs::as_select());
     row.for_no_key_update().first(connection).optional()
 }
 
@@ -72,7 +96,7 @@ pub(crate) fn assert_confirmed(connection: &mut PgConnection, audit: &AuditConte
     let (Actor::Member { id, .. }, Some(session)) = (&audit.actor, &audit.confirmed_in) else { return Ok(()) };
     lock_member(connection, *id.as_uuid())?;
     let session = own_session(session, *id.as_uuid()).filter(sessions::confirmed_at.gt(audit.at - CONFIRMATION_LIMIT));
-    let goes_on = diesel::select(diesel::dsl::exists(session)).get_result::<bool>(connection)?;
+    let goes_on = diesel::select(exists(session)).get_result::<bool>(connection)?;
     if goes_on { Ok(()) } else { Err(session_ended()) }
 }
 
@@ -80,6 +104,7 @@ pub(crate) fn assert_confirmed(connection: &mut PgConnection, audit: &AuditConte
 pub(crate) fn confirm(
     connection: &mut PgConnection,
     session: &TokenDigest,
+    next: &TokenDigest,
     evidence: &Evidence,
     audit: &AuditContext,
 ) -> QueryResult<ConfirmOutcome> {
@@ -87,14 +112,14 @@ pub(crate) fn confirm(
     let id = *id.as_uuid();
     connection.transaction(|connection| {
         let locked = lock_member(connection, id)?.ok_or_else(session_ended)?;
+        if diesel::select(exists(own_session(next, id))).get_result::<bool>(connection)? {
+            // By an earlier run that was committed and whose answer was lost.
+            return Ok(ConfirmOutcome::Confirmed);
+        }
         let own = own_session(session, id);
         let moments = own.select((sessions::confirmed_at, sessions::provider_confirmed_at));
         let moments: Option<(Option<OffsetDateTime>, Option<OffsetDateTime>)> = moments.first(connection).optional()?;
         let (confirmed_at, provider_confirmed_at) = moments.ok_or_else(session_ended)?;
-        if confirmed_at == Some(audit.at) {
-            // By an earlier run that was committed and whose answer was lost.
-            return Ok(ConfirmOutcome::Confirmed);
-        }
         let has_factor = members::table.find(id).select(has_second_factor()).first::<bool>(connection)?;
         let proof = match evidence {
             Evidence::Password(hash, proof) => {
@@ -103,8 +128,8 @@ pub(crate) fn confirm(
                 }
                 proof.filter(|_| has_factor)
             }
-            Evidence::Provider(email) => {
-                if !locked.has_address(email) {
+            Evidence::Provider(subject) => {
+                if !locked.is_of(subject) {
                     return Ok(ConfirmOutcome::WrongFactor);
                 }
                 if has_factor {
@@ -129,7 +154,8 @@ pub(crate) fn confirm(
             ProofOutcome::Wrong => return Ok(ConfirmOutcome::WrongFactor),
             ProofOutcome::Locked => return Ok(ConfirmOutcome::Locked),
         }
-        diesel::update(own).set(sessions::confirmed_at.eq(audit.at)).execute(connection)?;
+        let renewed = (sessions::token_digest.eq(next.as_bytes().as_slice()), sessions::confirmed_at.eq(audit.at));
+        diesel::update(own).set(renewed).execute(connection)?;
         Ok(ConfirmOutcome::Confirmed)
     })
 }

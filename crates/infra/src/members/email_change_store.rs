@@ -14,6 +14,7 @@ use crate::members::PostgresMembers;
 use crate::members::account_store::put_email;
 use crate::members::address::others_with;
 use crate::members::confirmation::{assert_confirmed, lock_member};
+use crate::members::proof::{ProvedBy, prove};
 use crate::members::row::{AccountRow, unreadable};
 use crate::schema::{audit_entries, email_changes, members};
 
@@ -92,6 +93,7 @@ impl EmailChangeStore for PostgresMembers {
                 return Ok(Some(EmailOutcome::Taken));
             }
             put_email(connection, *account.id.as_uuid(), &email, None, &audit)?;
+            prove(connection, *account.id.as_uuid(), ProvedBy::Mail, &audit)?;
             Ok(Some(EmailOutcome::Changed))
         });
         done.await

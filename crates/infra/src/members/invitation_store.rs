@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, AuditContext, EmailAddress, FirstStep, Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX,
-    Invitation, InvitationStore, InviteOutcome, JoinOutcome, NewInvitation, NewSession, OpenInvitation, OrganisationId,
-    PEOPLE_MAX, PasswordHash, StoreError, TokenDigest, WithdrawOutcome,
+    Action, Actor, AuditContext, EmailAddress, Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, Invitation,
+    InvitationStore, InviteOutcome, JoinOutcome, LinkDelivery, NewCredential, NewInvitation, NewMember, NewSession,
+    OpenInvitation, OrganisationId, PEOPLE_MAX, PasswordHash, StoreError, TokenDigest, WithdrawOutcome,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -16,12 +16,13 @@ use crate::diesel_errors::is_foreign_key_violation;
 use crate::members::PostgresMembers;
 use crate::members::account_store::is_anothers;
 use crate::members::address::{is_anothers_address, others_with};
-use crate::members::confirmation::{LockedAccount, lock_member};
-use crate::members::joining::{NotJoined, accept, end_all_to, folded, open};
+use crate::members::confirmation::lock_member;
+use crate::members::joining::{NotJoined, OpenInvitationRow, accept, end_all_to, folded, open};
 use crate::members::permission::may_administer;
+use crate::members::proof::{link, take_over};
 use crate::members::row::{has_second_factor, unreadable};
 use crate::organisations as whole;
-use crate::schema::{audit_entries, invitations, members, memberships, password_resets};
+use crate::schema::{audit_entries, invitations, members, memberships};
 use crate::sessions::row::{await_code, insert_session, is_started};
 
 #[async_trait]
@@ -57,6 +58,7 @@ impl InvitationStore for PostgresMembers {
                     invitations::organisation_id.eq(organisation),
                     invitations::email.eq(invitation.email.as_str()),
                     invitations::role.eq(invitation.role.as_str()),
+                    invitations::is_mailed.eq(invitation.delivery == LinkDelivery::Mailed),
                     invitations::expires_at.eq(invitation.expires_at),
                     invitations::invited_by.eq(invited_by),
                 );
@@ -80,11 +82,7 @@ impl InvitationStore for PostgresMembers {
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError> {
         let token = *token;
         let found = self.0.run(move |connection| open(connection, &token, now));
-        let invitation = found.await?.map(|(email, organisation, organisation_name)| {
-            let email = email.parse().map_err(unreadable)?;
-            Ok(Invitation { organisation_id: organisation.into(), email, organisation_name })
-        });
-        invitation.transpose()
+        found.await?.map(OpenInvitationRow::into_invitation).transpose()
     }
 
     async fn open_invitations(
@@ -159,50 +157,29 @@ impl InvitationStore for PostgresMembers {
                 }
                 match &guest {
                     Guest::New(member) => {
-                        let open =
-                            open(connection, &token, audit.at)?.and_then(|(email, ..)| Some((folded(&email)?, email)));
+                        let open = open(connection, &token, audit.at)?;
+                        let open = open.and_then(|open| Some((folded(&open.email)?, open.email)));
                         let (email_folded, email) = open.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
-                        let others = others_with(connection, &email_folded, *member.id.as_uuid())?;
-                        let fits =
-                            |other: &PasswordHash| member.password.as_ref().is_none_or(|own| other.has_salt_of(own));
-                        if !others.iter().all(fits) {
-                            return Err(NotJoined::Refused(JoinOutcome::AccountChanged));
-                        }
-                        let row = (
-                            members::id.eq(member.id.as_uuid()),
-                            members::email.eq(email),
-                            members::email_folded.eq(email_folded),
-                            members::name.eq(member.name.as_str()),
-                            members::password_hash.eq(member.password.as_ref().map(PasswordHash::as_str)),
-                        );
-                        diesel::insert_into(members::table).values(row).execute(connection)?;
+                        insert_account(connection, member, (email, email_folded), &audit)?;
                     }
                     Guest::Known(account, first) => {
                         let locked = lock_member(connection, *account.id.as_uuid())?;
-                        // Who comes by single sign-on joins with an account without a password.
-                        let has_right_password = |locked: &LockedAccount| match first {
-                            FirstStep::Password(_) => locked.password().is_some(),
-                            FirstStep::Provider(_) => locked.password().is_none(),
-                            FirstStep::ProviderAlone(_) => true,
-                        };
-                        let is_found = |locked: &LockedAccount| locked.is_found_by(first) && has_right_password(locked);
-                        if !locked.is_some_and(|locked| is_found(&locked)) {
+                        let Some(locked) = locked.filter(|locked| locked.is_found_by(first)) else {
                             return Err(NotJoined::Refused(JoinOutcome::AccountChanged));
-                        }
-                        if let FirstStep::ProviderAlone(_) = first {
-                            remove_password(connection, *account.id.as_uuid())?;
-                        }
+                        };
                         let has_factor = members::table.find(account.id.as_uuid()).select(has_second_factor());
                         if has_factor.first::<bool>(connection)? {
                             // Found out here, because the page on which the code is typed cannot say it.
-                            let invited_to =
-                                open(connection, &token, audit.at)?.map(|(_, organisation, _)| organisation);
-                            let organisation = invited_to.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
+                            let open = open(connection, &token, audit.at)?;
+                            let organisation = open.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?.organisation;
                             if is_anothers(connection, organisation, *account.id.as_uuid(), account.name.as_str())? {
                                 return Err(NotJoined::Refused(JoinOutcome::NameTaken));
                             }
-                            await_code(connection, &session, Some(&token))?;
+                            await_code(connection, &session, first, Some(&token))?;
                             return Ok(JoinOutcome::CodeNeeded);
+                        }
+                        if let Some(subject) = first.subject() {
+                            take_over(connection, &locked, *account.id.as_uuid(), subject, &audit)?;
                         }
                     }
                 }
@@ -220,11 +197,34 @@ impl InvitationStore for PostgresMembers {
     }
 }
 
-/// Removes the password of a locked account, and its reset link, by which there would be one again.
-fn remove_password(connection: &mut PgConnection, member: Uuid) -> QueryResult<()> {
-    let none = members::password_hash.eq(None::<String>);
-    diesel::update(members::table.find(member)).set(none).execute(connection)?;
-    diesel::delete(password_resets::table.find(member)).execute(connection).map(drop)
+/// Makes the account of a guest. The address is the invitation's, and single sign-on has proved it.
+fn insert_account(
+    connection: &mut PgConnection,
+    NewMember { id, name, credential }: &NewMember,
+    (email, email_folded): (String, String),
+    audit: &AuditContext,
+) -> Result<(), NotJoined> {
+    let id = *id.as_uuid();
+    let (password, subject) = match credential {
+        NewCredential::Password(hash) => (Some(hash), None),
+        NewCredential::Provider(subject) => (None, Some(subject)),
+    };
+    let others = others_with(connection, &email_folded, id)?;
+    if !others.iter().all(|other| password.is_none_or(|own| other.has_salt_of(own))) {
+        return Err(NotJoined::Refused(JoinOutcome::AccountChanged));
+    }
+    let row = (
+        members::id.eq(id),
+        members::email.eq(email),
+        members::email_folded.eq(email_folded),
+        members::name.eq(name.as_str()),
+        members::password_hash.eq(password.map(PasswordHash::as_str)),
+    );
+    diesel::insert_into(members::table).values(row).execute(connection)?;
+    if let Some(subject) = subject {
+        link(connection, id, subject, None, audit)?;
+    }
+    Ok(())
 }
 
 /// Whether the administrators made too many invitations lately. They are counted where nobody can remove them: in the

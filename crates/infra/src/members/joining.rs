@@ -2,23 +2,49 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, AuditContext, EmailAddress, JoinOutcome, TokenDigest};
+use intake_domain::{
+    Action, AuditContext, EmailAddress, Invitation, JoinOutcome, LinkDelivery, StoreError, TokenDigest,
+};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::record;
 use crate::members::account_store::is_anothers;
 use crate::members::address::is_anothers_address;
+use crate::members::confirmation::lock_member;
+use crate::members::proof::{ProvedBy, end_all_open, prove};
+use crate::members::row::unreadable;
 use crate::schema::{invitations, members, memberships, organisations};
 
-/// The address that an open invitation is for, and the name of the organisation.
+/// An open invitation, as stored.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = invitations)]
+pub(crate) struct OpenInvitationRow {
+    pub(crate) email: String,
+    #[diesel(select_expression = organisations::id)]
+    pub(crate) organisation: Uuid,
+    #[diesel(select_expression = organisations::name)]
+    organisation_name: String,
+    is_mailed: bool,
+}
+
+impl OpenInvitationRow {
+    pub(crate) fn into_invitation(self) -> Result<Invitation, StoreError> {
+        let Self { email, organisation, organisation_name, is_mailed } = self;
+        let email = email.parse().map_err(unreadable)?;
+        let delivery = if is_mailed { LinkDelivery::Mailed } else { LinkDelivery::Shown };
+        Ok(Invitation { organisation_id: organisation.into(), email, organisation_name, delivery })
+    }
+}
+
+/// The invitation of this token, if it is open.
 pub(crate) fn open(
     connection: &mut PgConnection,
     token: &TokenDigest,
     now: OffsetDateTime,
-) -> QueryResult<Option<(String, Uuid, String)>> {
+) -> QueryResult<Option<OpenInvitationRow>> {
     let open = invitations::table.inner_join(organisations::table).filter(is_open(token, now));
-    open.select((invitations::email, organisations::id, organisations::name)).first(connection).optional()
+    open.select(OpenInvitationRow::as_select()).first(connection).optional()
 }
 
 #[diesel::dsl::auto_type]
@@ -61,10 +87,10 @@ pub(crate) fn accept(
 ) -> Result<Uuid, NotJoined> {
     let accepted = diesel::update(invitations::table.filter(is_open(token, audit.at)))
         .set(invitations::accepted_by.eq(member))
-        .returning((invitations::organisation_id, invitations::email, invitations::role))
-        .get_result::<(Uuid, String, String)>(connection)
+        .returning((invitations::organisation_id, invitations::email, invitations::role, invitations::is_mailed))
+        .get_result::<(Uuid, String, String, bool)>(connection)
         .optional()?;
-    let (organisation, email, role) = accepted.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
+    let (organisation, email, role, is_mailed) = accepted.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
     // A stored address that is no longer valid belongs to no one.
     let email_folded = folded(&email).ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
     let name: String = members::table.find(member).select(members::name).first(connection)?;
@@ -74,6 +100,9 @@ pub(crate) fn accept(
     // A member has changed to it since the invitation was made.
     if is_anothers_address(connection, organisation, member, &email_folded)? {
         return Err(NotJoined::Refused(JoinOutcome::NoInvitation));
+    }
+    if is_mailed {
+        prove_by_mail(connection, member, &email_folded, audit)?;
     }
     let row = (
         memberships::organisation_id.eq(organisation),
@@ -86,6 +115,22 @@ pub(crate) fn accept(
     end_all_to(connection, organisation, &email_folded)?;
     record(connection, organisation, Action::MemberJoined, &email, audit)?;
     Ok(organisation)
+}
+
+/// Records that the owner of a mailbox has an account whose address nobody had proved, if it is this address. What was
+/// open in the account ends: somebody else may have begun it.
+fn prove_by_mail(
+    connection: &mut PgConnection,
+    member: Uuid,
+    email_folded: &str,
+    audit: &AuditContext,
+) -> QueryResult<()> {
+    let locked = lock_member(connection, member)?;
+    if locked.is_some_and(|locked| locked.lacks_proof_of(email_folded)) {
+        prove(connection, member, ProvedBy::Mail, audit)?;
+        end_all_open(connection, member, None)?;
+    }
+    Ok(())
 }
 
 /// The folded form of a stored address. None: it is no longer a valid address.

@@ -6,16 +6,17 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
     Action, Actor, AuditContext, Credentials, EmailAddress, Member, MemberId, MemberRecord, MemberStore, Network,
-    OrganisationId, PasswordHash, RemoveOutcome, RequireOutcome, Role, RoleOutcome, StoreError,
+    OrganisationId, PasswordHash, ProviderAccount, ProviderLink, RemoveOutcome, RequireOutcome, Role, RoleOutcome,
+    StoreError, Subject,
 };
 use uuid::Uuid;
 
 use crate::audit::log::record;
 use crate::members::PostgresMembers;
-use crate::members::confirmation::assert_confirmed;
+use crate::members::confirmation::{StoredProofs, assert_confirmed};
 use crate::members::joining::end_all_to;
 use crate::members::permission::may_administer;
-use crate::members::row::{AccountRow, ListedMember, MemberRow, has_second_factor as has_factor};
+use crate::members::row::{AccountRow, ListedMember, MemberRow, has_second_factor as has_factor, is_address_proved};
 use crate::organisations::end_memberships;
 use crate::schema::{familiar_networks, invitations, members, memberships, organisations, password_resets};
 
@@ -28,15 +29,40 @@ impl MemberStore for PostgresMembers {
             let familiar = familiar_networks::table
                 .filter(familiar_networks::member_id.eq(members::id))
                 .filter(familiar_networks::network.nullable().eq(&network));
-            let columns = (AccountRow::as_select(), members::password_hash, diesel::dsl::exists(familiar));
+            let is_familiar = diesel::dsl::exists(familiar);
+            let columns = (AccountRow::as_select(), members::password_hash, is_address_proved(), is_familiar);
             member.order(members::id).select(columns).load(connection)
         });
-        let found: Vec<(AccountRow, Option<String>, bool)> = found.await?;
-        let credentials = found.into_iter().map(|(account, hash, is_familiar)| {
+        let found: Vec<(AccountRow, Option<String>, bool, bool)> = found.await?;
+        let credentials = found.into_iter().map(|(account, hash, is_address_proved, is_familiar)| {
             let (account, password) = (account.try_into()?, hash.map(PasswordHash::new));
-            Ok(Credentials { account, password, is_familiar })
+            Ok(Credentials { account, password, is_address_proved, is_familiar })
         });
         credentials.collect()
+    }
+
+    async fn provider_accounts(
+        &self,
+        subject: &Subject,
+        email: &EmailAddress,
+    ) -> Result<Vec<ProviderAccount>, StoreError> {
+        let (Subject { issuer, id }, folded) = (subject.clone(), email.folded());
+        let found = self.0.run(move |connection| {
+            let is_linked = members::provider_subject.eq(&id).and(members::provider_issuer.eq(&issuer));
+            let has_address = members::email_folded.eq(&folded).and(is_address_proved());
+            let known = members::table.filter(has_address.nullable().or(is_linked)).order(members::id);
+            known.select((AccountRow::as_select(), StoredProofs::as_select())).load(connection)
+        });
+        let found: Vec<(AccountRow, StoredProofs)> = found.await?;
+        let accounts = found.into_iter().map(|(account, stored)| {
+            let link = match stored.is_of(subject) {
+                true => ProviderLink::ThisPerson,
+                false if stored.is_linked() => ProviderLink::AnotherPerson,
+                false => ProviderLink::Nobody,
+            };
+            Ok(ProviderAccount { account: account.try_into()?, link })
+        });
+        accounts.collect()
     }
 
     async fn member(&self, organisation: OrganisationId, email: &EmailAddress) -> Result<Option<Member>, StoreError> {

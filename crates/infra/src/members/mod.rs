@@ -13,6 +13,7 @@ mod member_store;
 mod passkey_store;
 mod password_reset_store;
 pub(crate) mod permission;
+pub(crate) mod proof;
 pub(crate) mod row;
 mod second_factor_store;
 pub(crate) mod signatures;

@@ -18,7 +18,8 @@ use crate::members::PostgresMembers;
 use crate::members::account_store::put_password;
 use crate::members::confirmation::{assert_confirmed, lock_member};
 use crate::members::permission::may_administer;
-use crate::members::row::{AccountRow, belongs_elsewhere};
+use crate::members::proof::{ProvedBy, prove, remove_factors};
+use crate::members::row::{AccountRow, belongs_elsewhere, has_second_factor, is_address_proved};
 use crate::schema::{audit_entries, members, memberships, passkeys as stored_passkeys, password_resets, sessions};
 
 #[async_trait]
@@ -124,20 +125,22 @@ impl PasswordResetStore for PostgresMembers {
             let id = *account.id.as_uuid();
             lock_member(connection, id)?;
             let own = password_resets::table
-                .find(id)
+                .inner_join(members::table)
+                .filter(password_resets::member_id.eq(id))
                 .filter(password_resets::token_digest.eq(token.as_bytes().as_slice()))
                 .filter(password_resets::expires_at.gt(audit.at))
                 .filter(is_allowed());
-            let Some(keeps_factors) = own.select(keeps_factors()).first::<bool>(connection).optional()? else {
+            let Some(own_link) = own.select(UsedLink::as_select()).first(connection).optional()? else {
                 // Used by an earlier run whose answer was lost, or by another person who chose the same password.
                 let is_same = members::table.find(id).filter(members::password_hash.eq(password.as_str()));
                 let is_done = diesel::select(exists(is_same)).get_result::<bool>(connection)?;
                 return Ok(if is_done { PasswordResetOutcome::Done } else { PasswordResetOutcome::Gone });
             };
+            prove_by_link(connection, &own_link, id, &audit)?;
             put_password(connection, id, &password)?;
             diesel::delete(sessions::table.filter(sessions::member_id.eq(id))).execute(connection)?;
             let action = match passkeys {
-                PasskeysAtReset::Removed if !keeps_factors => {
+                PasskeysAtReset::Removed if !own_link.keeps_factors => {
                     diesel::delete(stored_passkeys::table.filter(stored_passkeys::member_id.eq(id)))
                         .execute(connection)?;
                     Action::PasswordAndPasskeysReset
@@ -175,6 +178,36 @@ fn put(
         .set(what)
         .execute(connection)
         .map(drop)
+}
+
+/// A reset link that is used.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = password_resets)]
+struct UsedLink {
+    is_mailed: bool,
+    #[diesel(select_expression = keeps_factors(), select_expression_type = keeps_factors)]
+    keeps_factors: bool,
+    #[diesel(select_expression = is_address_proved(), select_expression_type = is_address_proved)]
+    is_address_proved: bool,
+    #[diesel(select_expression = has_second_factor(), select_expression_type = has_second_factor)]
+    has_second_factor: bool,
+}
+
+/// Records that a mailed link has proved an address that nobody had proved. The second factor goes, because somebody
+/// else may have added it. By a link that strangers can ask for it stays, or a mailbox alone would get past it; then the
+/// address stays unproved.
+fn prove_by_link(
+    connection: &mut PgConnection,
+    link: &UsedLink,
+    member: Uuid,
+    audit: &AuditContext,
+) -> QueryResult<()> {
+    let stays = link.keeps_factors && link.has_second_factor;
+    if !link.is_mailed || link.is_address_proved || stays {
+        return Ok(());
+    }
+    remove_factors(connection, member)?;
+    prove(connection, member, ProvedBy::Mail, audit)
 }
 
 /// Whether the link of a reset may still be used: the member can have joined another organisation since an

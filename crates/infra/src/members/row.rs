@@ -63,11 +63,15 @@ pub(crate) struct FactorsRow {
     has_passkey: bool,
     #[diesel(select_expression = members::password_hash.is_not_null())]
     has_password: bool,
+    #[diesel(select_expression = members::provider_subject.is_not_null())]
+    is_linked_to_provider: bool,
 }
 
 impl From<FactorsRow> for Factors {
-    fn from(FactorsRow { totp_secret, has_passkey, has_password }: FactorsRow) -> Self {
-        Self { secret: totp_secret.and_then(|bytes| TotpSecret::from_bytes(&bytes)), has_passkey, has_password }
+    fn from(row: FactorsRow) -> Self {
+        let FactorsRow { totp_secret, has_passkey, has_password, is_linked_to_provider } = row;
+        let secret = totp_secret.and_then(|bytes| TotpSecret::from_bytes(&bytes));
+        Self { secret, has_passkey, has_password, is_linked_to_provider }
     }
 }
 
@@ -80,6 +84,12 @@ fn has_passkey() -> _ {
 #[diesel::dsl::auto_type]
 pub(crate) fn has_second_factor() -> _ {
     members::totp_secret.is_not_null().or(has_passkey())
+}
+
+/// Whether the address was proved to be the member's.
+#[diesel::dsl::auto_type]
+pub(crate) fn is_address_proved() -> _ {
+    members::email_proved_at.is_not_null()
 }
 
 /// A member as its organisation lists it.

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, anyhow, ensure};
 use async_trait::async_trait;
-use intake_domain::{EmailAddress, Identity, IdentityProvider, ProviderError, ProviderRound};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use intake_domain::{EmailAddress, Identity, IdentityProvider, ProviderError, ProviderRound, Subject};
 use openidconnect::core::{
-    CoreAuthPrompt, CoreAuthenticationFlow, CoreClient, CoreClientAuthMethod, CoreIdTokenClaims,
+    CoreAuthPrompt, CoreAuthenticationFlow, CoreClient, CoreClientAuthMethod, CoreIdToken, CoreIdTokenClaims,
     CoreJwsSigningAlgorithm, CoreProviderMetadata, CoreUserInfoClaims,
 };
 use openidconnect::{
@@ -17,6 +19,8 @@ use openidconnect::{
     PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope, SignatureVerificationError,
     TokenResponse, UserInfoError,
 };
+use serde::Deserialize;
+use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 
@@ -36,6 +40,11 @@ const FAILURE_LIFE: Duration = Duration::from_secs(3);
 /// How old the provider's documents must be before an unknown key makes them be fetched again: such tokens can be made
 /// up, and keys do not change twice a minute.
 const KEYS_AGE_MIN: Duration = Duration::from_secs(30);
+
+/// How long ago the provider may have made a token: it makes one when the code is redeemed.
+const TOKEN_AGE_MAX: Duration = Duration::from_secs(10 * 60);
+/// How far the provider's clock may be ahead of this one.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 /// The signatures that are accepted: those that only the provider can make. `none`, and those that are made with the
 /// client's secret, are not among them, whatever the provider says of itself.
@@ -239,13 +248,32 @@ impl Provider {
             claims => claims.cloned(),
         };
         let claims = claims.map_err(|error| refused(chain(error)))?;
+        let more = MoreClaims::of(token).map_err(refused)?;
+        self.check(&claims, &more, now).map_err(refused)?;
         if claims.email().is_some() {
-            return identity(&claims, claims.email(), claims.email_verified(), claims.name());
+            let is_verified = claims.email_verified() == Some(true) || more.is_domain_verified();
+            return identity(&claims, claims.email().filter(|_| is_verified), claims.name());
         }
         // A provider may tell the address here alone (OpenID Connect Core, 5.4).
         let told = self.ask_for_person(&client, response.access_token().clone(), &claims, deadline);
         let told = told?.ok_or(ProviderError::NoVerifiedEmail)?;
-        identity(&claims, told.email(), told.email_verified(), told.name())
+        identity(&claims, told.email().filter(|_| told.email_verified() == Some(true)), told.name())
+    }
+
+    /// Refuses what the crate does not look at: a token that is for another client, is not valid yet or was not made
+    /// just now, and a person without an id or who is said to sign in later.
+    fn check(&self, claims: &CoreIdTokenClaims, more: &MoreClaims, now: OffsetDateTime) -> anyhow::Result<()> {
+        let (earliest, latest) = (now - TOKEN_AGE_MAX, now + CLOCKS_DIFFER);
+        let for_us = claims.authorized_party().is_none_or(|party| **party == self.settings.client_id);
+        ensure!(for_us, "azp names another client");
+        ensure!(!claims.subject().is_empty(), "sub is empty");
+        let issued_at = claims.issue_time().timestamp();
+        ensure!(issued_at >= earliest.unix_timestamp(), "iat is long ago");
+        ensure!(issued_at <= latest.unix_timestamp(), "iat is in the future");
+        ensure!(more.nbf.is_none_or(|nbf| nbf <= latest.unix_timestamp() as f64), "nbf is in the future");
+        let authenticated_at = claims.auth_time().map(|at| at.timestamp());
+        ensure!(authenticated_at.is_none_or(|at| at <= latest.unix_timestamp()), "auth_time is in the future");
+        Ok(())
     }
 
     /// What the provider says about the person of these claims. None: it has no place to ask at.
@@ -270,16 +298,39 @@ fn verifier(client: &Client, now: OffsetDateTime) -> openidconnect::core::CoreId
     client.id_token_verifier().set_allowed_algs(ALGORITHMS).set_time_fn(move || SystemTime::from(now).into())
 }
 
+/// What the crate does not read of a token whose signature it has checked.
+#[derive(Deserialize)]
+struct MoreClaims {
+    /// Before this moment, the token is not valid (RFC 7519). It may have a fraction.
+    nbf: Option<f64>,
+    /// Entra ID: whether the owner of the address's domain is the owner of the directory. Entra ID has no
+    /// `email_verified`.
+    xms_edov: Option<Value>,
+}
+
+impl MoreClaims {
+    fn of(token: &CoreIdToken) -> anyhow::Result<Self> {
+        let token = token.to_string();
+        let payload = token.split('.').nth(1).context("the token has no claims")?;
+        Ok(serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(payload)?)?)
+    }
+
+    fn is_domain_verified(&self) -> bool {
+        self.xms_edov.as_ref().is_some_and(|said| [json!(true), json!(1), json!("1"), json!("true")].contains(said))
+    }
+}
+
+/// The person of these claims, with the address, which is verified, and the name.
 fn identity(
     claims: &CoreIdTokenClaims,
     email: Option<&openidconnect::EndUserEmail>,
-    is_verified: Option<bool>,
     name: Option<&LocalizedClaim<openidconnect::EndUserName>>,
 ) -> Result<Identity, ProviderError> {
-    let email = email.filter(|_| is_verified == Some(true)).and_then(|email| email.parse::<EmailAddress>().ok());
+    let email = email.and_then(|email| email.parse::<EmailAddress>().ok());
+    let subject = Subject { issuer: claims.issuer().to_string(), id: claims.subject().to_string() };
     let name = name.and_then(|name| name.get(None)).map(|name| name.as_str().to_owned());
     let at = claims.auth_time().and_then(|at| OffsetDateTime::from_unix_timestamp(at.timestamp()).ok());
-    Ok(Identity { email: email.ok_or(ProviderError::NoVerifiedEmail)?, name, authenticated_at: at })
+    Ok(Identity { subject, email: email.ok_or(ProviderError::NoVerifiedEmail)?, name, authenticated_at: at })
 }
 
 /// An error with its causes, for the log: not those that quote an answer, which may hold anything.

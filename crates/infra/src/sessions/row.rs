@@ -4,8 +4,8 @@ use diesel::dsl::exists;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, AuditContext, CODE_LIMIT, Holder, Member, Membership, NewSession, SESSIONS_MAX, SessionRecord,
-    SignedIn, StoreError, TokenDigest,
+    Account, Action, AuditContext, CODE_LIMIT, FirstStep, Holder, Member, Membership, NewSession, SESSIONS_MAX,
+    SessionRecord, SignedIn, StoreError, TokenDigest,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -47,8 +47,9 @@ pub(crate) fn is_started(connection: &mut PgConnection, session: &NewSession) ->
     diesel::select(exists(stored)).get_result(connection)
 }
 
-/// Stores a session and the network its member signed in from; storing it twice changes nothing. Of more sessions than
-/// a member may have, the least recently used ones end.
+/// Stores a session and the network its member signed in from; storing it twice changes nothing. It takes the place of
+/// the session that the browser had until then. Of more sessions than a member may have, the least recently used ones
+/// end.
 pub(crate) fn insert_session(
     connection: &mut PgConnection,
     session: &NewSession,
@@ -66,6 +67,9 @@ pub(crate) fn insert_session(
         sessions::is_by_provider.eq(session.is_by_provider),
     );
     diesel::insert_into(sessions::table).values(row).on_conflict_do_nothing().execute(connection)?;
+    if let Some(replaced) = session.replaces.filter(|replaced| *replaced != session.token) {
+        diesel::delete(sessions::table.find(replaced.as_bytes().as_slice())).execute(connection)?;
+    }
     let of_member = sessions::table.filter(sessions::member_id.eq(session.member_id.as_uuid()));
     let too_many = of_member
         .select(sessions::token_digest)
@@ -95,8 +99,10 @@ pub(crate) fn end_all_but(connection: &mut PgConnection, member: Uuid, kept: Opt
 pub(crate) fn await_code(
     connection: &mut PgConnection,
     sign_in: &NewSession,
+    first: &FirstStep,
     invitation: Option<&TokenDigest>,
 ) -> QueryResult<()> {
+    let subject = first.subject();
     let member = *sign_in.member_id.as_uuid();
     let expired = waiting_sign_ins::table
         .filter(waiting_sign_ins::member_id.eq(member))
@@ -107,7 +113,8 @@ pub(crate) fn await_code(
         waiting_sign_ins::member_id.eq(member),
         waiting_sign_ins::started_at.eq(sign_in.started_at),
         waiting_sign_ins::invitation_digest.eq(invitation.map(|token| token.as_bytes().as_slice())),
-        waiting_sign_ins::is_by_provider.eq(sign_in.is_by_provider),
+        waiting_sign_ins::provider_issuer.eq(subject.map(|subject| &subject.issuer)),
+        waiting_sign_ins::provider_subject.eq(subject.map(|subject| &subject.id)),
     );
     diesel::insert_into(waiting_sign_ins::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
 }

@@ -6,9 +6,8 @@ use diesel::prelude::*;
 use diesel::sql_types::Bool;
 use intake_domain::{
     Account, Action, AuditContext, AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome,
-    EndOutcome, Evidence, Factors, FirstStep, Holder, Invitation, Member, MemberId, Membership, NewSession,
-    OrganisationId, Passwords, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError,
-    TokenDigest, Visit,
+    EndOutcome, Evidence, Factors, FirstStep, Holder, Member, MemberId, Membership, NewSession, OrganisationId,
+    Passwords, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError, TokenDigest, Visit,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -16,8 +15,9 @@ use uuid::Uuid;
 use crate::audit::log::{record, record_in_all};
 use crate::database::pool::Database;
 use crate::members::confirmation::{confirm, lock_member};
-use crate::members::joining::open;
-use crate::members::row::{AccountRow, FactorsRow, has_second_factor, unreadable};
+use crate::members::joining::{OpenInvitationRow, open};
+use crate::members::proof::take_over;
+use crate::members::row::{AccountRow, FactorsRow, has_second_factor};
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
 use crate::sessions::known_browsers;
 use crate::sessions::row::{
@@ -73,7 +73,7 @@ impl SessionStore for PostgresSessionStore {
             let waiting = waiting_sign_ins::table.find(digest.as_slice()).inner_join(members::table);
             let alive = waiting
                 .filter(waiting_sign_ins::started_at.gt(now - CODE_LIMIT))
-                .filter(waiting_sign_ins::is_by_provider.or(passwords.are_on().into_sql::<Bool>()));
+                .filter(waiting_sign_ins::provider_subject.is_not_null().or(passwords.are_on().into_sql::<Bool>()));
             let columns = (AccountRow::as_select(), FactorsRow::as_select(), waiting_sign_ins::invitation_digest);
             let found: Option<(AccountRow, FactorsRow, Option<Vec<u8>>)> =
                 alive.select(columns).first(connection).optional()?;
@@ -85,11 +85,8 @@ impl SessionStore for PostgresSessionStore {
             Ok(Some((account, factors, invitation)))
         });
         let Some((account, factors, invitation)) = found.await? else { return Ok(None) };
-        let invitation = invitation.map(|(email, organisation, organisation_name)| {
-            let email = email.parse().map_err(unreadable)?;
-            Ok::<_, StoreError>(Invitation { organisation_id: organisation.into(), email, organisation_name })
-        });
-        let (account, invitation) = (account.try_into()?, invitation.transpose()?);
+        let invitation = invitation.map(OpenInvitationRow::into_invitation).transpose()?;
+        let account = account.try_into()?;
         let Factors { secret, has_passkey, .. } = factors.into();
         // Without either, what the sign-in waited for was turned off.
         let is_awaited = secret.is_some() || has_passkey;
@@ -118,11 +115,12 @@ impl SessionStore for PostgresSessionStore {
     async fn confirm(
         &self,
         session: &TokenDigest,
+        next: &TokenDigest,
         evidence: &Evidence,
         audit: &AuditContext,
     ) -> Result<ConfirmOutcome, StoreError> {
-        let (session, evidence, audit) = (*session, evidence.clone(), audit.clone());
-        self.0.run(move |connection| confirm(connection, &session, &evidence, &audit)).await
+        let (session, next, evidence, audit) = (*session, *next, evidence.clone(), audit.clone());
+        self.0.run(move |connection| confirm(connection, &session, &next, &evidence, &audit)).await
     }
 
     async fn holder(
@@ -256,13 +254,16 @@ fn begin(
 ) -> QueryResult<BeginOutcome> {
     connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
-        if lock_member(connection, id)?.is_none_or(|locked| !locked.is_found_by(first)) {
+        let Some(locked) = lock_member(connection, id)?.filter(|locked| locked.is_found_by(first)) else {
             return Ok(BeginOutcome::AccountChanged);
-        }
+        };
         // A statement of its own: one that waited for the lock sees other tables as they were before.
         if members::table.find(id).select(has_second_factor()).first(connection)? {
-            await_code(connection, session, None)?;
+            await_code(connection, session, first, None)?;
             return Ok(BeginOutcome::CodeNeeded);
+        }
+        if let Some(subject) = first.subject() {
+            take_over(connection, &locked, id, subject, audit)?;
         }
         let action = if session.is_by_provider { Action::SignedInByProvider } else { Action::SignedIn };
         start_session(connection, session, action, audit)?;

@@ -1,14 +1,31 @@
-//! Sign-ins with the right password that are waiting for their code.
+//! Sign-ins whose first step was right, and which wait for their code.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, AuditContext, CODE_LIMIT, CodeOutcome, NewSession, Proof, TokenDigest};
+use intake_domain::{Action, AuditContext, CODE_LIMIT, CodeOutcome, NewSession, Proof, Subject, TokenDigest};
 
 use crate::members::confirmation::lock_member;
 use crate::members::joining::{NotJoined, accept};
+use crate::members::proof::take_over;
 use crate::schema::waiting_sign_ins;
 use crate::sessions::proofs::{ProofOutcome, use_up};
 use crate::sessions::row::{insert_session, is_started, start_session};
+
+/// A sign-in that waits, as stored.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = waiting_sign_ins)]
+struct WaitingRow {
+    invitation_digest: Option<Vec<u8>>,
+    provider_issuer: Option<String>,
+    provider_subject: Option<String>,
+}
+
+impl WaitingRow {
+    fn subject(&self) -> Option<Subject> {
+        let (issuer, id) = (self.provider_issuer.clone()?, self.provider_subject.clone()?);
+        Some(Subject { issuer, id })
+    }
+}
 
 pub(crate) fn finish(
     connection: &mut PgConnection,
@@ -19,14 +36,13 @@ pub(crate) fn finish(
 ) -> QueryResult<CodeOutcome> {
     connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
-        lock_member(connection, id)?;
+        let locked = lock_member(connection, id)?;
         let own = waiting_sign_ins::table
             .find(waiting.as_bytes().as_slice())
             .filter(waiting_sign_ins::member_id.eq(id))
             .filter(waiting_sign_ins::started_at.gt(audit.at - CODE_LIMIT));
-        let columns = (waiting_sign_ins::invitation_digest, waiting_sign_ins::is_by_provider);
-        let found: Option<(Option<Vec<u8>>, bool)> = own.select(columns).first(connection).optional()?;
-        let Some((invitation, is_by_provider)) = found else {
+        let found = own.select(WaitingRow::as_select()).first(connection).optional()?;
+        let (Some(locked), Some(waiting)) = (locked, found) else {
             // Finished by an earlier run whose answer was lost, or in another window.
             return Ok(if is_started(connection, session)? { CodeOutcome::SignedIn } else { CodeOutcome::Over });
         };
@@ -37,6 +53,11 @@ pub(crate) fn finish(
             ProofOutcome::Locked => return Ok(CodeOutcome::Locked),
         }
         diesel::delete(own).execute(connection)?;
+        let subject = waiting.subject();
+        let is_by_provider = subject.is_some();
+        if let Some(subject) = subject {
+            take_over(connection, &locked, id, &subject, audit)?;
+        }
         let action = match proof {
             Proof::Step(_) if is_by_provider => Action::SignedInByProvider,
             Proof::Step(_) => Action::SignedIn,
@@ -44,7 +65,7 @@ pub(crate) fn finish(
             Proof::Passkey(_) => Action::SignedInByPasskey,
         };
         let session = &NewSession { is_by_provider, ..session.clone() };
-        match invitation.and_then(|digest| TokenDigest::from_bytes(&digest)) {
+        match waiting.invitation_digest.and_then(|digest| TokenDigest::from_bytes(&digest)) {
             None => start_session(connection, session, action, audit)?,
             Some(invitation) => start_where_invited(connection, &invitation, session, action, audit)?,
         }

@@ -2,8 +2,9 @@
 
 use anyhow::{anyhow, bail, ensure};
 use intake_domain::{
-    EmailAddress, InvitationStore, LinkDelivery, MemberStore, OrganisationId, RemoveOutcome, ResetSecondFactorError,
-    Token, WithdrawOutcome, invite_member, issue_password_reset, reset_second_factor, timestamp,
+    AccountStore, EmailAddress, InvitationStore, LinkDelivery, MemberStore, OrganisationId, RemoveOutcome,
+    ResetSecondFactorError, Token, WithdrawOutcome, invite_member, issue_password_reset, reset_second_factor,
+    timestamp,
 };
 use intake_edge as edge;
 use intake_infra::PostgresMembers;
@@ -24,7 +25,8 @@ pub(crate) async fn member(
     match command {
         MemberCommand::Invite { member: MemberArguments { organisation, email, run, output }, role } => {
             let token = Token::new(edge::random());
-            let made = invite_member(members, organisation, email, role, token, &audit(&run)).await?;
+            let made =
+                invite_member(members, organisation, email, role, (token, LinkDelivery::Shown), &audit(&run)).await?;
             print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
         }
         MemberCommand::List { organisation, output } => list(members, organisation, &output).await,
@@ -38,6 +40,16 @@ pub(crate) async fn member(
             let link = (Token::new(edge::random()), LinkDelivery::Shown);
             let made = issue_password_reset((members, members), organisation, &email, link, &audit(&run)).await?;
             print_link(&output, &made.email, &configuration.password_reset_link(&made.token), made.expires_at)
+        }
+        MemberCommand::Link(MemberArguments { organisation, email, run, output }) => {
+            let nobody = || anyhow!("the organisation {organisation} has no member {email}");
+            let member = members.member(organisation, &email).await?.ok_or_else(nobody)?;
+            members.vouch_for_address(&member, &audit(&run)).await?;
+            let text = format!(
+                "The first person who signs in by single sign-on as {email} now gets this account. Its password, second \
+                 factors and sessions have ended."
+            );
+            print_result(&output, &json!({ "id": member.id.to_string(), "email": email.as_str() }), &text)
         }
         MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, run, output }) => {
             let was_on = match reset_second_factor((members, members), organisation, &email, &audit(&run)).await {

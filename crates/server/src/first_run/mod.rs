@@ -7,8 +7,8 @@ use std::fs;
 
 use anyhow::Context;
 use intake_domain::{
-    AllowedNetworks, KeyFormat, KeyId, KeyRequest, KeySecret, MemberStore, Name, Organisation, OrganisationId,
-    OrganisationRecord, Passwords, Role, Token, create_key, invite_member,
+    AllowedNetworks, KeyFormat, KeyId, KeyRequest, KeySecret, LinkDelivery, MemberStore, Name, Organisation,
+    OrganisationId, OrganisationRecord, Passwords, Role, Token, create_key, invite_member,
 };
 
 use crate::commands::operator::audit;
@@ -82,10 +82,9 @@ pub(crate) async fn invite_first_member(
              intake member invite --organisation {clinic} --email ADDRESS"
         )));
     }
-    let token = Token::new(edge::random());
-    let made =
-        invite_member(members, clinic, FIRST_MEMBER.parse()?, Role::Administrator, token, &audit(&Run::default()))
-            .await?;
+    let link = (Token::new(edge::random()), LinkDelivery::Shown);
+    let email = FIRST_MEMBER.parse()?;
+    let made = invite_member(members, clinic, email, Role::Administrator, link, &audit(&Run::default())).await?;
     let link = format!("{base}{}", invitation_path(&made.token));
     Ok(Some(format!("open this link in a browser (valid for 72 hours):\n\n{link}")))
 }

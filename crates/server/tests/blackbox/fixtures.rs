@@ -162,15 +162,25 @@ impl Member {
     pub(crate) fn join(client: Client, invitation: &str, name: &str) -> Self {
         let joined = accept(&client, invitation, name);
         assert_eq!(joined.status, 303, "{}", joined.text());
-        let member = Self::signed_in(client, &joined);
+        let mut member = Self::signed_in(client, &joined);
         assert_eq!(member.confirm_identity(PASSWORD, "").status, 303);
         member
     }
 
     /// Confirms in this session who they are, by the password and, if there is an app, its code.
-    pub(crate) fn confirm_identity(&self, password: &str, code: &str) -> Response {
+    pub(crate) fn confirm_identity(&mut self, password: &str, code: &str) -> Response {
         let code = if code.is_empty() { String::new() } else { format!("&code={code}") };
-        self.post("/settings/confirm", &format!("{}{code}", password_field(password)))
+        let answer = self.post("/settings/confirm", &format!("{}{code}", password_field(password)));
+        self.go_on(&answer);
+        answer
+    }
+
+    /// Goes on under the token that an answer gave to the session, if it gave one.
+    pub(crate) fn go_on(&mut self, answer: &Response) {
+        if answer.all("set-cookie").first().is_some_and(|cookie| cookie.starts_with("__Host-intake-session=")) {
+            self.cookie = cookie(answer);
+            self.form_token = form_token(&self.get("/settings/account").text());
+        }
     }
 
     /// The member that this answer has signed in.

@@ -50,7 +50,7 @@ fn changing_the_password_ends_all_other_sessions() {
 #[test]
 fn a_right_confirmation_never_waits() {
     let app = TestApp::start();
-    let ada = app.member("ada@clinic.example");
+    let mut ada = app.member("ada@clinic.example");
     let statuses: Vec<_> = (0..12).map(|_| ada.confirm_identity(PASSWORD, "").status).collect();
     assert_eq!(statuses, [303; 12]);
     let wrong: Vec<_> = (0..12).map(|_| ada.confirm_identity("wrong horse battery", "").status).collect();

@@ -65,9 +65,13 @@ impl Undecided {
         post(&self.client, CHOOSE, &[("Cookie", &self.cookie)], &form)
     }
 
-    fn into_member(self) -> Member {
+    fn into_unconfirmed(self) -> Member {
         let form_token = form_token(&self.get("/settings/account").text());
-        let member = Member { client: self.client, cookie: self.cookie, form_token };
+        Member { client: self.client, cookie: self.cookie, form_token }
+    }
+
+    fn into_member(self) -> Member {
+        let mut member = self.into_unconfirmed();
         member.confirm_identity(PASSWORD, "");
         member
     }
@@ -102,7 +106,7 @@ fn a_person_in_two_organisations_chooses_one_and_switches() {
 
     let switched = Undecided { client: ada.client.clone(), cookie: ada.cookie.clone() };
     assert_eq!(switched.choose(&setup.app.clinic).status, 303);
-    let switched = switched.into_member();
+    let switched = switched.into_unconfirmed();
     assert!(members(&switched).contains("grace@clinic") && !members(&switched).contains("eve@elsewhere"));
     // A form that was opened before changes neither organisation.
     let stale = ada.post("/settings/members", "email=mary%40third.example");

@@ -6,6 +6,7 @@ mod memberships;
 mod passkeys;
 mod passwords_off;
 mod permissions;
+mod planted_accounts;
 mod roles;
 mod sessions;
 mod sign_in_line;

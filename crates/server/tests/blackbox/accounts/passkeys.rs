@@ -287,7 +287,7 @@ fn a_passkey_satisfies_the_requirement_and_an_operator_helps_when_it_is_lost() {
 #[test]
 fn a_passkey_alone_confirms_and_each_signature_confirms_once() {
     let app = TestApp::start();
-    let ada = app.member("ada@clinic.example");
+    let mut ada = app.member("ada@clinic.example");
     drop(Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace"));
     let (of_ada, of_grace) = (Device::of(&app, "ada@clinic.example"), Device::of(&app, "grace@clinic.example"));
     unconfirm(&app);
@@ -298,18 +298,20 @@ fn a_passkey_alone_confirms_and_each_signature_confirms_once() {
     assert!(!page.contains("name=\"password\""), "{page}");
     assert_eq!(ada.confirm_identity(PASSWORD, "").status, 422, "the password is not enough");
     assert_eq!(ada.confirm_identity(PASSWORD, "000000").status, 422);
-    let send = |device: &Device, flags: u8| {
+    let send = |ada: &Member, device: &Device, flags: u8| {
         let form = device.sign(&page, &app.url(""), flags);
         post(&ada.client, "/settings/confirm/passkey", &[("Cookie", &ada.cookie)], &form)
     };
-    assert_eq!(send(&of_ada, PRESENT).status, 422, "an unverified user");
-    assert_eq!(send(&of_grace, PRESENT_AND_VERIFIED).status, 422, "another member's passkey");
+    assert_eq!(send(&ada, &of_ada, PRESENT).status, 422, "an unverified user");
+    assert_eq!(send(&ada, &of_grace, PRESENT_AND_VERIFIED).status, 422, "another member's passkey");
     assert_eq!(ada.get("/settings/account/passkeys/new").status, 303);
-    assert_eq!(send(&of_ada, PRESENT_AND_VERIFIED).status, 303);
+    let confirmed = send(&ada, &of_ada, PRESENT_AND_VERIFIED);
+    assert_eq!(confirmed.status, 303);
+    ada.go_on(&confirmed);
     assert_eq!(ada.get("/settings/account/passkeys/new").status, 200);
     let late = "UPDATE sessions SET confirmed_at = now() - interval '16 minutes' WHERE confirmed_at IS NOT NULL";
     app.database.connect().batch_execute(late).unwrap();
-    assert_eq!(send(&of_ada, PRESENT_AND_VERIFIED).status, 422, "the signature of an earlier confirmation");
+    assert_eq!(send(&ada, &of_ada, PRESENT_AND_VERIFIED).status, 403, "the signature of an earlier confirmation");
     assert_eq!(ada.get("/settings/account/passkeys/new").status, 303);
 }
 

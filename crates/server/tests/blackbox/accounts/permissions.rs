@@ -42,6 +42,8 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings/account/passkeys/new"
         | "/settings/account/passkeys/{passkey}/remove"
         | "/settings/account/password"
+        | "/settings/account/provider"
+        | "/settings/account/provider/begin"
         | "/settings/account/recovery-codes"
         | "/settings/account/second-factor"
         | "/settings/account/second-factor/turn-off"

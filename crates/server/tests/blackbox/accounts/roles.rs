@@ -61,7 +61,7 @@ fn an_operator_and_an_administrator_invite_people_to_any_role() {
 #[test]
 fn the_last_administrator_stays_and_changing_a_role_needs_confirmation() {
     let app = TestApp::start();
-    let ada = app.member("ada@clinic.example");
+    let mut ada = app.member("ada@clinic.example");
     drop(key_manager(&app, &ada));
     let (own, of_grace) = (ada.page_about("Ada", "role"), ada.page_about("Grace", "role"));
     for refused in [ada.post(&own, &role_form("key-manager")), ada.confirm(&ada.page_about("Ada", "remove"))] {

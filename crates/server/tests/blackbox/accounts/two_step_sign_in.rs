@@ -156,7 +156,7 @@ impl WaitingSignIn {
 /// Signs in by the password alone, in another session, and confirms it.
 fn ada_elsewhere(app: &TestApp) -> Member {
     let form = format!("email=ada%40clinic.example&{}", password_field(PASSWORD));
-    let elsewhere = Member::signed_in(app.service.client(), &post(&app.service.client(), "/sign-in", &[], &form));
+    let mut elsewhere = Member::signed_in(app.service.client(), &post(&app.service.client(), "/sign-in", &[], &form));
     assert_eq!(elsewhere.confirm_identity(PASSWORD, "").status, 303);
     elsewhere
 }
@@ -329,7 +329,7 @@ fn stored_recovery_codes_open_nothing() {
 fn an_administrator_resets_the_second_factors_of_a_colleague_and_nobody_else_does() {
     let app = TestApp::start();
     let (ada, _) = ada_with_second_factor(&app);
-    let grace = app.member("grace@clinic.example");
+    let mut grace = app.member("grace@clinic.example");
     let keeper = Member::join(app.service.client(), &grace.invite_as("jo@clinic.example", "key-manager"), "Jo");
     let path = grace.page_about("Ada", "reset-second-factor");
     let about = path.trim_end_matches("/reset-second-factor");
@@ -378,7 +378,7 @@ fn after_a_hundred_wrong_codes_in_a_row_codes_wait_for_a_reset_link_and_recovery
 #[test]
 fn no_factor_is_added_removed_or_turned_off_without_one_if_there_is_one() {
     let app = TestApp::start();
-    let (ada, secret) = ada_with_second_factor(&app);
+    let (mut ada, secret) = ada_with_second_factor(&app);
     app.database.connect().batch_execute(crate::dashboard::pages::PASSKEY_OF_EACH_MEMBER).unwrap();
     let passkey = between(&ada.get("/settings/account").text(), "id=\"passkey-", "\"");
     unconfirm(&app);
@@ -392,7 +392,7 @@ fn no_factor_is_added_removed_or_turned_off_without_one_if_there_is_one() {
         ("/settings/account/email".to_owned(), "email=thief%40clinic.example".to_owned()),
     ];
     let led = |path: &str| format!("/settings/confirm?next={}", path.replace('/', "%2F").replace('-', "%2D"));
-    let try_all = |case: &str| {
+    let try_all = |ada: &Member, case: &str| {
         for (path, form) in &forms {
             let form = format!("{form}&{}", password_field(PASSWORD));
             for answer in [ada.post(path, &form), ada.get(path)] {
@@ -404,12 +404,12 @@ fn no_factor_is_added_removed_or_turned_off_without_one_if_there_is_one() {
             }
         }
     };
-    try_all("unconfirmed");
+    try_all(&ada, "unconfirmed");
     assert_eq!(ada.confirm_identity(PASSWORD, "").status, 422);
-    try_all("by the password alone");
+    try_all(&ada, "by the password alone");
     assert_eq!(ada.confirm_identity("a guess at it", &code(&secret, 1)).status, 422);
     assert_eq!(ada.confirm_identity(PASSWORD, wrong(&secret)).status, 422);
-    try_all("by a wrong code");
+    try_all(&ada, "by a wrong code");
     assert_eq!(app.database.count("audit_entries WHERE action <> 'code_failed'"), entries);
     let code_used = code(&secret, 1);
     assert_eq!(ada.confirm_identity(PASSWORD, &code_used).status, 303);

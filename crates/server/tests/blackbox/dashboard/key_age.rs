@@ -19,7 +19,7 @@ fn key_command(app: &TestApp, arguments: &[&str]) -> Result<String, String> {
 #[test]
 fn new_and_replaced_keys_end_within_the_limit_and_others_keep_their_end() {
     let app = TestApp::start();
-    let ada = app.member("ada@clinic.example");
+    let mut ada = app.member("ada@clinic.example");
     let (endless, _) = app.clinic.key();
     assert_eq!(ada.confirm_identity(PASSWORD, "").status, 303);
     let answer = ada.post(PAGE, "days=90");
@@ -73,7 +73,7 @@ fn new_and_replaced_keys_end_within_the_limit_and_others_keep_their_end() {
 #[test]
 fn only_administrators_who_confirmed_limit_the_age_by_a_number_of_days() {
     let app = TestApp::start();
-    let ada = app.member("ada@clinic.example");
+    let mut ada = app.member("ada@clinic.example");
     app.database.connect().batch_execute("UPDATE sessions SET confirmed_at = NULL").unwrap();
     assert_eq!((ada.get(PAGE).status, ada.post(PAGE, "days=90").status), (303, 303));
     assert_eq!(app.database.count("organisations WHERE key_days_max IS NOT NULL"), 0);

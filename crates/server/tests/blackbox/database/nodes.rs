@@ -120,7 +120,7 @@ fn an_organisation_needs_only_its_own_worker_and_the_coordinator() {
     let (alive, away) = (clinic_on(&app, 1), clinic_on(&app, 2));
     let (_, key) = alive.key();
     assert_eq!(app.service.create(&key, &patient()).status, 201);
-    let administrator = app.member_of(&alive, "ada@clinic.example");
+    let mut administrator = app.member_of(&alive, "ada@clinic.example");
     let stopped = app.database.citus().stop_node(2);
 
     let gone = away.organisation.to_string();

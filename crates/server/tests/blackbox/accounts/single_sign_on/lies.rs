@@ -26,10 +26,10 @@ fn assert_refused(answer: &Response, status: u16, what: &str) {
 fn no_lie_lets_anybody_in() {
     let provider = MadeUpProvider::start();
     let app = provider.with_service();
-    app.member("ann@clinic.example");
+    provider.member(&app, "ann@clinic.example");
     let now = edge::now().unix_timestamp();
     let claim = |name: &'static str, value: Value| move |plan: &mut Plan| plan.claims[name] = value.clone();
-    let lies: [(&str, Lie); 15] = [
+    let lies: [(&str, Lie); 21] = [
         ("a key that is not the provider's", Box::new(|plan| plan.signs_with = 1)),
         ("no signature", Box::new(|plan| plan.algorithm = "none")),
         ("a signature that the client could make", Box::new(|plan| plan.algorithm = "HS256")),
@@ -40,6 +40,12 @@ fn no_lie_lets_anybody_in() {
         ("another round", Box::new(claim("nonce", json!("another")))),
         ("no round", Box::new(claim("nonce", json!(null)))),
         ("too old", Box::new(claim("exp", json!(now - 1)))),
+        ("not valid yet", Box::new(claim("nbf", json!(now + 3600)))),
+        ("made later", Box::new(claim("iat", json!(now + 3600)))),
+        ("made long ago", Box::new(claim("iat", json!(now - 3600)))),
+        ("for another party", Box::new(claim("azp", json!("another")))),
+        ("signed in there later", Box::new(claim("auth_time", json!(now + 3600)))),
+        ("nobody", Box::new(claim("sub", json!("")))),
         ("an address that is not verified", Box::new(claim("email_verified", json!(false)))),
         ("an address of which nothing is said", Box::new(claim("email_verified", json!(null)))),
         ("a word for yes", Box::new(claim("email_verified", json!("true")))),
@@ -64,11 +70,13 @@ fn no_lie_lets_anybody_in() {
 fn what_is_said_later_counts_if_it_is_about_the_same_person() {
     let provider = MadeUpProvider::start();
     let app = provider.with_service();
-    app.member("ann@clinic.example");
-    for (person, is_verified, status) in [("ann", true, 303), ("bob", true, 403), ("ann", false, 403)] {
+    provider.member(&app, "ann@clinic.example");
+    for (person, is_verified, status) in
+        [("ann@clinic.example", true, 303), ("bob", true, 403), ("ann@clinic.example", false, 403)]
+    {
         let round = begin(&app, "/sign-in/provider", "");
         let mut claims = provider.truth("ann@clinic.example", &round);
-        claims["sub"] = json!("ann");
+        claims["sub"] = json!("ann@clinic.example");
         claims.as_object_mut().unwrap().remove("email");
         let later = json!({ "sub": person, "email": "ann@clinic.example", "email_verified": is_verified });
         (provider.plan().claims, provider.plan().told_later) = (claims, None);
@@ -81,7 +89,7 @@ fn what_is_said_later_counts_if_it_is_about_the_same_person() {
 fn what_belongs_to_another_browser_is_refused_and_nothing_works_twice() {
     let provider = MadeUpProvider::start();
     let app = provider.with_service();
-    app.member("ann@clinic.example");
+    provider.member(&app, "ann@clinic.example");
     let [mine, other] = [(); 2].map(|()| begin(&app, "/sign-in/provider", ""));
     provider.plan().claims = provider.truth("ann@clinic.example", &other);
     let mixed =
@@ -135,7 +143,7 @@ fn a_link_of_another_site_leads_to_the_page_and_not_to_the_provider() {
 fn new_keys_of_the_provider_are_fetched_when_they_are_first_used() {
     let provider = MadeUpProvider::start();
     let app = provider.with_service();
-    app.member("ann@clinic.example");
+    provider.member(&app, "ann@clinic.example");
     assert_eq!(provider.sign_in(&app, "ann@clinic.example").status, 303);
     let documents = || provider.plan().asked.iter().filter(|line| line.contains("/.well-known/")).count();
     assert_eq!(documents(), 1);

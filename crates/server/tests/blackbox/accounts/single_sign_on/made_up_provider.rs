@@ -15,7 +15,8 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 
-use crate::fixtures::TestApp;
+use crate::accounts::single_sign_on::signed_in;
+use crate::fixtures::{Member, TestApp};
 
 pub(crate) const CLIENT: &str = "intake";
 pub(crate) const SECRET: &str = "the client's secret";
@@ -114,9 +115,30 @@ impl MadeUpProvider {
     pub(crate) fn truth(&self, email: &str, round: &Round) -> Value {
         let now = edge::now().unix_timestamp();
         json!({
-            "iss": self.issuer(), "aud": CLIENT, "sub": email, "exp": now + 300, "iat": now, "nonce": round.nonce,
+            "iss": self.issuer(), "aud": CLIENT, "sub": email.to_lowercase(), "exp": now + 300, "iat": now, "nonce": round.nonce,
             "email": email, "email_verified": true, "name": "Ann Chovy", "auth_time": now,
         })
+    }
+
+    /// A person who joins the organisation by it, and has confirmed who they are.
+    pub(crate) fn member(&self, app: &TestApp, email: &str) -> Member {
+        let mut member = signed_in(app, &self.go(app, &format!("{}/provider", app.invite(email)), "", email));
+        let confirmed = self.go(app, "/settings/confirm/provider", &member.cookie, email);
+        assert_eq!(confirmed.status, 303, "{}", confirmed.text());
+        member.go_on(&confirmed);
+        member
+    }
+
+    /// Links the account of a member, who has confirmed who they are, to this person.
+    pub(crate) fn link(&self, app: &TestApp, member: &Member, email: &str) -> Response {
+        self.go(app, "/settings/account/provider/begin", &member.cookie, email)
+    }
+
+    /// A person who joins the organisation with a password, and links the account.
+    pub(crate) fn member_with_password(&self, app: &TestApp, email: &str) -> Member {
+        let member = app.member(email);
+        assert_eq!(self.link(app, &member, email).header("location"), Some("/settings/account"));
+        member
     }
 
     /// Goes to the provider and back as this person.
