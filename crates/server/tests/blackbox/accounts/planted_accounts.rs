@@ -329,3 +329,52 @@ fn provider_begin(app: &TestApp, member: &Member) -> Response {
     let headers = [("Cookie", member.cookie.as_str())];
     app.service.client().send(&request("GET", "/settings/account/provider/begin", &headers, b""))
 }
+
+/// A mailed link proves the address, and then nothing that somebody else has put into the account stays. By a link that
+/// strangers can ask for, a second factor stays, or a mailbox alone would get past it: so does the lack of a proof.
+#[test]
+fn a_mailed_reset_link_proves_an_address_and_only_one_that_a_person_made_removes_factors() {
+    let Some(mails) = MailServer::start() else { return };
+    let app = TestApp::start_with(|builder| with_mails(builder, &mails.url()));
+    let head = app.member("head@clinic.example");
+    let reset = |email: &str| {
+        let mail = mails.wait_for_mail(email, "Choose a new password");
+        let link = format!("/reset-password/{}", between(&mail, "/reset-password/", "\n"));
+        let done = post(&app.service.client(), &link, &[], &password_field(VICTIMS_PASSWORD));
+        assert_eq!(done.status, 303, "{}", done.text());
+    };
+    let ask = |email: &str| {
+        let asked = format!("email={}", email.replace('@', "%40"));
+        assert_eq!(post(&app.service.client(), "/forgotten-password", &[], &asked).status, 200);
+    };
+    drop(app.member("ann@clinic.example"));
+    ask("ann@clinic.example");
+    reset("ann@clinic.example");
+    assert_eq!(proved_by(&app.database, "ann@clinic.example"), "mail");
+
+    for email in ["bob@clinic.example", "cat@clinic.example"] {
+        drop(app.member(email).turn_on_second_factor());
+    }
+    let factors = || app.database.count("members WHERE totp_secret IS NOT NULL");
+    ask("bob@clinic.example");
+    reset("bob@clinic.example");
+    assert_eq!((proved_by(&app.database, "bob@clinic.example"), factors()), ("nobody".to_owned(), 2));
+    let link = head.page_about("Cat", "reset-password");
+    assert_eq!(head.post(&link, "").status, 200);
+    reset("cat@clinic.example");
+    assert_eq!((proved_by(&app.database, "cat@clinic.example"), factors()), ("mail".to_owned(), 1));
+    // Once the address is proved, the second factor is its owner's.
+    let cat = post(&app.service.client(), "/sign-in", &[], &form_of("cat@clinic.example", VICTIMS_PASSWORD));
+    let mut cat = Member::signed_in(app.service.client(), &cat);
+    assert_eq!(cat.confirm_identity(VICTIMS_PASSWORD, "").status, 303);
+    drop(cat.turn_on_second_factor());
+    assert_eq!(head.post(&link, "").status, 200);
+    let mails_to_cat =
+        || mails.mails().into_iter().filter(|mail| mail.contains("To: cat@") && mail.contains("/reset-password/"));
+    intake_test_support::wait_for("the second link", || mails_to_cat().count() == 2);
+    let opened = mails_to_cat().map(|mail| format!("/reset-password/{}", between(&mail, "/reset-password/", "\n")));
+    let statuses: Vec<_> =
+        opened.map(|link| post(&app.service.client(), &link, &[], &password_field(PASSWORD)).status).collect();
+    assert!(statuses.contains(&303), "{statuses:?}");
+    assert_eq!(factors(), 2);
+}

@@ -111,6 +111,26 @@ fn of_more_sessions_than_anybody_needs_the_least_recently_used_one_ends() {
     assert_eq!((count(&newest), ada.get(ACCOUNT).status), (50, 303));
 }
 
+/// Whatever somebody has copied of a browser's cookie is worth nothing after its owner has signed in or confirmed.
+#[test]
+fn a_sign_in_ends_the_session_that_the_browser_had_and_a_confirmation_renews_its_token() {
+    let app = TestApp::start();
+    let mut ada = app.member("ada@clinic.example");
+    let form = format!("email=ada%40clinic.example&{}", password_field(PASSWORD));
+    let again = post(&ada.client, "/sign-in", &[("Cookie", &ada.cookie)], &form);
+    assert_eq!(ada.get(ACCOUNT).status, 303, "the session from before has ended");
+    ada = Member::signed_in(ada.client, &again);
+    assert_eq!(count(&ada), 1);
+
+    let earlier =
+        Member { client: app.service.client(), cookie: ada.cookie.clone(), form_token: ada.form_token.clone() };
+    assert_eq!(ada.confirm_identity("a guess at it", "").status, 422);
+    assert_eq!(earlier.get(ACCOUNT).status, 200, "a wrong password changes nothing");
+    assert_eq!(ada.confirm_identity(PASSWORD, "").status, 303);
+    assert_eq!((earlier.get(ACCOUNT).status, ada.get(ACCOUNT).status), (303, 200));
+    assert_eq!(count(&ada), 1);
+}
+
 #[test]
 fn a_session_elsewhere_is_ended_in_a_browser() {
     let Some((here, there)) = Browser::start().zip(Browser::start()) else { return };
