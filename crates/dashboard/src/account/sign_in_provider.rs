@@ -24,7 +24,7 @@ use crate::page::passwords::has_passwords;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::{Newcomer, Visitor, origin, shared};
 
-/// From where a member links the account.
+/// The page on which a member begins to link the account.
 const LINK: &str = "/settings/account/provider";
 
 #[derive(Template)]
@@ -79,7 +79,7 @@ pub(crate) async fn link_page(request: HttpRequest, visitor: Visitor) -> Result<
 }
 
 pub(crate) async fn begin_link(request: HttpRequest, visitor: Visitor) -> Result<HttpResponse, PageError> {
-    visitor.confirmed_for(LINK)?;
+    visitor.confirmed_for(Destination::from(LINK.to_owned()))?;
     leave(&request, &Errand::Link).await
 }
 
@@ -148,7 +148,7 @@ pub(crate) async fn link(
     let visitor = Visitor::extract(request).await?;
     match link_to_provider(
         shared::<dyn AccountStore>(request)?,
-        visitor.confirmed_for(LINK)?,
+        visitor.confirmed_for(Destination::from(LINK.to_owned()))?,
         identity,
         &visitor.audit(),
     )

@@ -97,7 +97,7 @@ fn known(action: Action) -> &'static str {
         Action::SignedInByProvider => "signed in by single sign-on as",
         Action::ProviderLinked => "linked single sign-on to",
         Action::ProviderPersonRefused => "was refused single sign-on, as another person with the email",
-        Action::AddressVouchedFor => "confirmed the email of",
+        Action::AddressConfirmed => "confirmed the email of",
         Action::PasskeyAdded => "added the passkey",
         Action::PasskeyRemoved => "removed the passkey",
         Action::SignInFailed => "entered an incorrect password for",

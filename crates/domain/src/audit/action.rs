@@ -101,9 +101,8 @@ actions! {
     ProviderLinked = "provider_linked",
     /// A person at the provider came with the address of a member whose account is linked to another person there.
     ProviderPersonRefused = "provider_person_refused",
-    /// An operator vouched for a member's address, so that single sign-on finds the account. Everything that was open
-    /// in it ended.
-    AddressVouchedFor = "address_vouched_for",
+    /// An operator confirmed a member's address, so that single sign-on finds the account.
+    AddressConfirmed = "address_confirmed",
     /// A wrong password was given for a member.
     SignInFailed = "sign_in_failed",
     /// The right password was given for a member, and a wrong code.

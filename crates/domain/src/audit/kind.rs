@@ -103,7 +103,7 @@ impl Action {
             | Self::SecondFactorTurnedOff
             | Self::RecoveryCodesReplaced
             | Self::ProviderLinked
-            | Self::AddressVouchedFor => ActionKind::Accounts,
+            | Self::AddressConfirmed => ActionKind::Accounts,
             Self::PatientShown | Self::PatientErased | Self::PatientsExported => ActionKind::Patients,
         }
     }

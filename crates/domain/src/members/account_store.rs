@@ -59,10 +59,10 @@ pub trait AccountStore: Send + Sync {
         audit: &AuditContext,
     ) -> Result<(), StoreError>;
 
-    /// Lets single sign-on find the member's account by its address, which an operator vouches for, whomever at the
-    /// provider it was linked to before. Ends everything by which anyone gets into the account: password, passkeys,
-    /// second factor, sessions, waiting sign-ins, and open links.
-    async fn vouch_for_address(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError>;
+    /// Lets single sign-on find the member's account by its address, which an operator confirms, even if it was linked
+    /// before. Ends everything by which anyone gets into the account: password, passkeys, second factor, sessions,
+    /// waiting sign-ins, and open links.
+    async fn confirm_address(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError>;
 
     /// Gives the member another password. Ends every session of the member but the one in which it was confirmed, every
     /// waiting sign-in and an open reset link.

@@ -111,9 +111,9 @@ pub struct NewMember {
 /// How the guest who gets an account will sign in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewCredential {
-    /// With the password of this hash.
+    /// The password of this hash.
     Password(PasswordHash),
-    /// By single sign-on, as this person, whose address the provider has proved.
+    /// Single sign-on, as this person, whose address the provider has proved.
     Provider(Subject),
 }
 

@@ -136,7 +136,7 @@ pub async fn invite_member(
 /// Makes a guest a member and signs them in. The invitation is used up, at once or after the second factor of the
 /// guest's account. A guest without an account gets one. So does a guest who types another password than that of the
 /// account, unless the link was mailed and the account's address was proved, too: neither the answer nor its time
-/// reveals who has an account to those who merely saw the link, and an account that somebody else made under the
+/// reveals who has an account to those who merely saw the link, and an account that a stranger made under the
 /// address keeps nobody out. Returns the id of the account.
 pub async fn join(
     (invitations, members, hasher): (&dyn InvitationStore, &dyn MemberStore, &dyn PasswordHasher),

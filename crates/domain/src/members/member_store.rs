@@ -98,6 +98,8 @@ pub struct MemberRecord {
     pub role: Role,
     /// Whether the member signs in with a code as well as the password.
     pub has_second_factor: bool,
+    /// Whether the account is linked to a person at the provider of single sign-on.
+    pub is_linked_to_provider: bool,
 }
 
 /// Members. Every change is recorded in the same transaction. What only administrators may do is refused

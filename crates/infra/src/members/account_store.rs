@@ -86,7 +86,7 @@ impl AccountStore for PostgresMembers {
         done.await
     }
 
-    async fn vouch_for_address(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError> {
+    async fn confirm_address(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError> {
         let (member, audit) = (member.clone(), audit.clone());
         let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
             let id = *member.id.as_uuid();
@@ -96,7 +96,7 @@ impl AccountStore for PostgresMembers {
             unlink(connection, id)?;
             end_all_open(connection, id, None)?;
             prove(connection, id, ProvedBy::Operator, &audit)?;
-            record_in_all(connection, id, Action::AddressVouchedFor, member.email.as_str(), &audit)
+            record_in_all(connection, id, Action::AddressConfirmed, member.email.as_str(), &audit)
         });
         done.await
     }

@@ -118,7 +118,7 @@ pub(crate) fn accept(
 }
 
 /// Records that the owner of a mailbox has an account whose address nobody had proved, if it is this address. What was
-/// open in the account ends: somebody else may have begun it.
+/// open in the account ends: a stranger may have begun it.
 fn prove_by_mail(
     connection: &mut PgConnection,
     member: Uuid,

@@ -193,8 +193,8 @@ struct UsedLink {
     has_second_factor: bool,
 }
 
-/// Records that a mailed link has proved an address that nobody had proved. The second factor goes, because somebody
-/// else may have added it. By a link that strangers can ask for it stays, or a mailbox alone would get past it; then the
+/// Records that a mailed link has proved an address that nobody had proved. The second factor goes, because a stranger
+/// may have added it. By a link that strangers can ask for it stays, or a mailbox alone would get past it; then the
 /// address stays unproved.
 fn prove_by_link(
     connection: &mut PgConnection,

@@ -105,15 +105,17 @@ pub(crate) struct ListedMember {
     role: String,
     #[diesel(select_expression = has_second_factor(), select_expression_type = has_second_factor)]
     has_second_factor: bool,
+    #[diesel(select_expression = members::provider_subject.is_not_null())]
+    is_linked_to_provider: bool,
 }
 
 impl TryFrom<ListedMember> for MemberRecord {
     type Error = StoreError;
 
     fn try_from(row: ListedMember) -> Result<Self, Self::Error> {
-        let ListedMember { id, name, email, joined_at, role, has_second_factor } = row;
+        let ListedMember { id, name, email, joined_at, role, has_second_factor, is_linked_to_provider } = row;
         let role = role.parse().map_err(unreadable)?;
-        Ok(Self { id: id.into(), name, email, joined_at, role, has_second_factor })
+        Ok(Self { id: id.into(), name, email, joined_at, role, has_second_factor, is_linked_to_provider })
     }
 }
 

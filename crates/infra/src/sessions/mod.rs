@@ -4,6 +4,7 @@ pub(crate) mod familiar_networks;
 pub(crate) mod known_browsers;
 mod openid_provider;
 pub(crate) mod proofs;
+mod provider_claims;
 mod provider_http;
 pub(crate) mod row;
 pub(crate) mod store;

@@ -6,24 +6,20 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, anyhow, ensure};
 use async_trait::async_trait;
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use intake_domain::{EmailAddress, Identity, IdentityProvider, ProviderError, ProviderRound, Subject};
+use intake_domain::{Identity, IdentityProvider, ProviderError, ProviderRound};
 use openidconnect::core::{
-    CoreAuthPrompt, CoreAuthenticationFlow, CoreClient, CoreClientAuthMethod, CoreIdToken, CoreIdTokenClaims,
-    CoreJwsSigningAlgorithm, CoreProviderMetadata, CoreUserInfoClaims,
+    CoreAuthPrompt, CoreAuthenticationFlow, CoreClientAuthMethod, CoreIdTokenVerifier, CoreJwsSigningAlgorithm,
+    CoreProviderMetadata, CoreUserInfoClaims,
 };
 use openidconnect::{
-    AccessToken, AuthType, AuthorizationCode, ClaimsVerificationError, ClientId, ClientSecret, CsrfToken,
-    EndpointMaybeSet, EndpointNotSet, EndpointSet, IssuerUrl, LocalizedClaim, Nonce, OAuth2TokenResponse,
-    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope, SignatureVerificationError,
-    TokenResponse, UserInfoError,
+    AccessToken, AuthType, AuthorizationCode, ClaimsVerificationError, ClientId, ClientSecret, CsrfToken, IssuerUrl,
+    Nonce, OAuth2TokenResponse, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope,
+    SignatureVerificationError, TokenResponse, UserInfoError,
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 
+use crate::sessions::provider_claims::{Claims, Client, check, identity, is_email_verified};
 use crate::sessions::provider_http::ProviderHttp;
 
 /// How long the provider may take for all that one step of a sign-in asks of it: a person is waiting.
@@ -40,11 +36,6 @@ const FAILURE_LIFE: Duration = Duration::from_secs(3);
 /// How old the provider's documents must be before an unknown key makes them be fetched again: such tokens can be made
 /// up, and keys do not change twice a minute.
 const KEYS_AGE_MIN: Duration = Duration::from_secs(30);
-
-/// How long ago the provider may have made a token: it makes one when the code is redeemed.
-const TOKEN_AGE_MAX: Duration = Duration::from_secs(10 * 60);
-/// How far the provider's clock may be ahead of this one.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 /// The signatures that are accepted: those that only the provider can make. `none`, and those that are made with the
 /// client's secret, are not among them, whatever the provider says of itself.
@@ -92,9 +83,6 @@ struct Document {
     metadata: Arc<CoreProviderMetadata>,
     fetched_at: Instant,
 }
-
-type Client =
-    CoreClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointMaybeSet, EndpointMaybeSet>;
 
 impl OpenIdProvider {
     /// The provider, which is not asked for anything yet: the service starts without it.
@@ -201,7 +189,7 @@ impl Provider {
             !takes(CoreClientAuthMethod::ClientSecretBasic) && takes(CoreClientAuthMethod::ClientSecretPost);
         let client_id = ClientId::new(self.settings.client_id.clone());
         let secret = ClientSecret::new(self.settings.client_secret.clone());
-        let client = CoreClient::from_provider_metadata(metadata.clone(), client_id, Some(secret));
+        let client = openidconnect::Client::from_provider_metadata(metadata.clone(), client_id, Some(secret));
         let return_address = RedirectUrl::new(self.settings.return_address.clone())?;
         let auth_type = if is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
         Ok(client.set_redirect_uri(return_address).set_auth_type(auth_type))
@@ -248,32 +236,14 @@ impl Provider {
             claims => claims.cloned(),
         };
         let claims = claims.map_err(|error| refused(chain(error)))?;
-        let more = MoreClaims::of(token).map_err(refused)?;
-        self.check(&claims, &more, now).map_err(refused)?;
+        check(&claims, &self.settings.client_id, now).map_err(refused)?;
         if claims.email().is_some() {
-            let is_verified = claims.email_verified() == Some(true) || more.is_domain_verified();
-            return identity(&claims, claims.email().filter(|_| is_verified), claims.name());
+            return identity(&claims, claims.email(), is_email_verified(&claims), claims.name());
         }
         // A provider may tell the address here alone (OpenID Connect Core, 5.4).
         let told = self.ask_for_person(&client, response.access_token().clone(), &claims, deadline);
         let told = told?.ok_or(ProviderError::NoVerifiedEmail)?;
-        identity(&claims, told.email().filter(|_| told.email_verified() == Some(true)), told.name())
-    }
-
-    /// Refuses what the crate does not look at: a token that is for another client, is not valid yet or was not made
-    /// just now, and a person without an id or who is said to sign in later.
-    fn check(&self, claims: &CoreIdTokenClaims, more: &MoreClaims, now: OffsetDateTime) -> anyhow::Result<()> {
-        let (earliest, latest) = (now - TOKEN_AGE_MAX, now + CLOCKS_DIFFER);
-        let for_us = claims.authorized_party().is_none_or(|party| **party == self.settings.client_id);
-        ensure!(for_us, "azp names another client");
-        ensure!(!claims.subject().is_empty(), "sub is empty");
-        let issued_at = claims.issue_time().timestamp();
-        ensure!(issued_at >= earliest.unix_timestamp(), "iat is long ago");
-        ensure!(issued_at <= latest.unix_timestamp(), "iat is in the future");
-        ensure!(more.nbf.is_none_or(|nbf| nbf <= latest.unix_timestamp() as f64), "nbf is in the future");
-        let authenticated_at = claims.auth_time().map(|at| at.timestamp());
-        ensure!(authenticated_at.is_none_or(|at| at <= latest.unix_timestamp()), "auth_time is in the future");
-        Ok(())
+        identity(&claims, told.email(), told.email_verified() == Some(true), told.name())
     }
 
     /// What the provider says about the person of these claims. None: it has no place to ask at.
@@ -281,7 +251,7 @@ impl Provider {
         &self,
         client: &Client,
         token: AccessToken,
-        claims: &CoreIdTokenClaims,
+        claims: &Claims,
         deadline: Instant,
     ) -> Result<Option<CoreUserInfoClaims>, ProviderError> {
         let Ok(request) = client.user_info(token, Some(claims.subject().clone())) else { return Ok(None) };
@@ -294,43 +264,8 @@ impl Provider {
     }
 }
 
-fn verifier(client: &Client, now: OffsetDateTime) -> openidconnect::core::CoreIdTokenVerifier<'_> {
+fn verifier(client: &Client, now: OffsetDateTime) -> CoreIdTokenVerifier<'_> {
     client.id_token_verifier().set_allowed_algs(ALGORITHMS).set_time_fn(move || SystemTime::from(now).into())
-}
-
-/// What the crate does not read of a token whose signature it has checked.
-#[derive(Deserialize)]
-struct MoreClaims {
-    /// Before this moment, the token is not valid (RFC 7519). It may have a fraction.
-    nbf: Option<f64>,
-    /// Entra ID: whether the owner of the address's domain is the owner of the directory. Entra ID has no
-    /// `email_verified`.
-    xms_edov: Option<Value>,
-}
-
-impl MoreClaims {
-    fn of(token: &CoreIdToken) -> anyhow::Result<Self> {
-        let token = token.to_string();
-        let payload = token.split('.').nth(1).context("the token has no claims")?;
-        Ok(serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(payload)?)?)
-    }
-
-    fn is_domain_verified(&self) -> bool {
-        self.xms_edov.as_ref().is_some_and(|said| [json!(true), json!(1), json!("1"), json!("true")].contains(said))
-    }
-}
-
-/// The person of these claims, with the address, which is verified, and the name.
-fn identity(
-    claims: &CoreIdTokenClaims,
-    email: Option<&openidconnect::EndUserEmail>,
-    name: Option<&LocalizedClaim<openidconnect::EndUserName>>,
-) -> Result<Identity, ProviderError> {
-    let email = email.and_then(|email| email.parse::<EmailAddress>().ok());
-    let subject = Subject { issuer: claims.issuer().to_string(), id: claims.subject().to_string() };
-    let name = name.and_then(|name| name.get(None)).map(|name| name.as_str().to_owned());
-    let at = claims.auth_time().and_then(|at| OffsetDateTime::from_unix_timestamp(at.timestamp()).ok());
-    Ok(Identity { subject, email: email.ok_or(ProviderError::NoVerifiedEmail)?, name, authenticated_at: at })
 }
 
 /// An error with its causes, for the log: not those that quote an answer, which may hold anything.

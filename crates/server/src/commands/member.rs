@@ -44,7 +44,7 @@ pub(crate) async fn member(
         MemberCommand::Link(MemberArguments { organisation, email, run, output }) => {
             let nobody = || anyhow!("the organisation {organisation} has no member {email}");
             let member = members.member(organisation, &email).await?.ok_or_else(nobody)?;
-            members.vouch_for_address(&member, &audit(&run)).await?;
+            members.confirm_address(&member, &audit(&run)).await?;
             let text = format!(
                 "The first person who signs in by single sign-on as {email} now gets this account. Its password, second \
                  factors and sessions have ended."
@@ -71,7 +71,8 @@ async fn list(members: &dyn MemberStore, organisation: OrganisationId, output: &
     let lines = all.iter().map(|member| {
         let second_factor = if member.has_second_factor { "two-step sign-in" } else { "no two-step sign-in" };
         let (role, joined_at) = (member.role.as_str(), timestamp(member.joined_at));
-        format!("{}  {}  {role}, {second_factor}, joined {joined_at}", member.email, member.name)
+        let linked = if member.is_linked_to_provider { ", single sign-on linked" } else { "" };
+        format!("{}  {}  {role}, {second_factor}{linked}, joined {joined_at}", member.email, member.name)
     });
     let lines: Vec<_> = lines.collect();
     let text = if lines.is_empty() { "There is no member.".to_owned() } else { lines.join("\n") };
@@ -83,6 +84,7 @@ async fn list(members: &dyn MemberStore, organisation: OrganisationId, output: &
             "role": member.role.as_str(),
             "joinedAt": timestamp(member.joined_at),
             "hasSecondFactor": member.has_second_factor,
+            "isLinkedToProvider": member.is_linked_to_provider,
         })
     });
     print_result(output, &values.collect(), &text)

@@ -253,7 +253,7 @@ pub(crate) enum MemberCommand {
     Remove(MemberArguments),
     /// Prints a one-time link for a member who forgot the password
     ResetPassword(MemberArguments),
-    /// Lets single sign-on find a member's account by its address, which you vouch for; ends the password, the second
+    /// Lets single sign-on find a member's account by its address, which you confirm; ends the password, the second
     /// factors and all sessions
     Link(MemberArguments),
     /// Turns off two-step sign-in, and removes the passkeys, of a member who has lost them

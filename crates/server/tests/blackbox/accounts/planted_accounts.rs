@@ -1,6 +1,5 @@
-//! Accounts that somebody else made under a person's address. The person arrives in every way there is, with and without
-//! a mail server, with passwords on, off, and on again: whoever made the account never gets into the person's
-//! organisation.
+//! Accounts that a stranger made under a person's address. The person arrives in every way there is, with and without a
+//! mail server, with passwords on, off, and on again: the stranger never gets into the person's organisation.
 
 use diesel::connection::SimpleConnection;
 use intake_test_support::{Response, TestDatabase, request};
@@ -29,13 +28,13 @@ enum Planted {
 /// How the person arrives whose address it is.
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
-    /// By single sign-on, without an invitation.
+    /// Single sign-on, without an invitation.
     SignsIn,
-    /// By an invitation, and single sign-on.
+    /// An invitation, and single sign-on.
     JoinsByProvider,
-    /// By an invitation, and a password.
+    /// An invitation, and a password.
     JoinsByPassword,
-    /// By "Forgotten password?", and then by an invitation and the new password.
+    /// "Forgotten password?", and then an invitation and the new password.
     Resets,
 }
 
@@ -44,7 +43,7 @@ const ALL_PLANTED: [Planted; 4] =
 const ALL_ARRIVALS: [Arrival; 4] =
     [Arrival::SignsIn, Arrival::JoinsByProvider, Arrival::JoinsByPassword, Arrival::Resets];
 
-/// An account under somebody else's address, and all sessions that its maker holds.
+/// An account under another person's address, and all sessions that its maker holds.
 struct Plant {
     email: String,
     sessions: Vec<Member>,
@@ -192,7 +191,7 @@ impl Setting {
 }
 
 #[test]
-fn whoever_makes_an_account_under_anothers_address_never_gets_into_their_organisation() {
+fn an_account_under_anothers_address_never_leads_into_their_organisation() {
     for has_mails in [false, true] {
         let mails = if has_mails { MailServer::start() } else { None };
         if has_mails && mails.is_none() {
@@ -228,7 +227,7 @@ fn whoever_makes_an_account_under_anothers_address_never_gets_into_their_organis
     }
 }
 
-/// The first person at the provider with a proved address gets the account, and whoever had it before is out.
+/// The first person at the provider with a proved address gets the account, and an earlier owner is out.
 #[test]
 fn the_first_sign_in_by_a_proved_address_takes_the_account_over_and_another_person_is_refused() {
     let Some(mails) = MailServer::start() else { return };
@@ -330,7 +329,7 @@ fn provider_begin(app: &TestApp, member: &Member) -> Response {
     app.service.client().send(&request("GET", "/settings/account/provider/begin", &headers, b""))
 }
 
-/// A mailed link proves the address, and then nothing that somebody else has put into the account stays. By a link that
+/// A mailed link proves the address, and then nothing that a stranger has put into the account stays. By a link that
 /// strangers can ask for, a second factor stays, or a mailbox alone would get past it: so does the lack of a proof.
 #[test]
 fn a_mailed_reset_link_proves_an_address_and_only_one_that_a_person_made_removes_factors() {

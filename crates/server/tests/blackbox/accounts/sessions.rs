@@ -111,7 +111,7 @@ fn of_more_sessions_than_anybody_needs_the_least_recently_used_one_ends() {
     assert_eq!((count(&newest), ada.get(ACCOUNT).status), (50, 303));
 }
 
-/// Whatever somebody has copied of a browser's cookie is worth nothing after its owner has signed in or confirmed.
+/// A copy of a browser's cookie is worth nothing after its owner has signed in or confirmed.
 #[test]
 fn a_sign_in_ends_the_session_that_the_browser_had_and_a_confirmation_renews_its_token() {
     let app = TestApp::start();

@@ -85,6 +85,28 @@ fn what_is_said_later_counts_if_it_is_about_the_same_person() {
     }
 }
 
+/// Entra ID says that the directory owns the domain, and not that the address is verified.
+#[test]
+fn an_address_of_a_domain_that_the_directory_owns_counts_unless_it_is_said_to_be_unverified() {
+    let provider = MadeUpProvider::start();
+    let app = provider.with_service();
+    provider.member(&app, "ann@clinic.example");
+    for (owned, verified, status) in [
+        (json!(true), json!(null), 303),
+        (json!("1"), json!(null), 303),
+        (json!(1), json!(null), 303),
+        (json!(false), json!(null), 403),
+        (json!("0"), json!(null), 403),
+        (json!(true), json!(false), 403),
+    ] {
+        let round = begin(&app, "/sign-in/provider", "");
+        let mut claims = provider.truth("ann@clinic.example", &round);
+        (claims["xms_edov"], claims["email_verified"]) = (owned.clone(), verified.clone());
+        provider.plan().claims = claims;
+        assert_eq!(come_back(&app, &round, "").status, status, "{owned} {verified}");
+    }
+}
+
 #[test]
 fn what_belongs_to_another_browser_is_refused_and_nothing_works_twice() {
     let provider = MadeUpProvider::start();
