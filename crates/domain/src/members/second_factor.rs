@@ -103,9 +103,9 @@ impl fmt::Debug for TotpSecret {
 pub struct RecoveryCode(Zeroizing<String>);
 
 impl RecoveryCode {
-    /// A code of these 80 random bits.
+    /// A code of these 128 random bits: enough that a plain digest of it reveals nothing.
     #[must_use]
-    pub fn new(random: [u8; 10]) -> Self {
+    pub fn new(random: [u8; 16]) -> Self {
         let digits = Zeroizing::new(Secret::from(random.to_vec()).to_base32().to_ascii_lowercase());
         Self(in_groups(&digits, "-"))
     }
@@ -140,9 +140,10 @@ impl fmt::Debug for RecoveryCode {
     }
 }
 
-/// Puts the digits in groups of four, which people can copy without losing track.
+/// Puts the digits in groups of four, which people can copy without losing track. The last group may be shorter.
 fn in_groups(digits: &str, separator: &str) -> Zeroizing<String> {
-    let groups: Vec<&str> = (0..digits.len()).step_by(4).filter_map(|at| digits.get(at..at + 4)).collect();
+    let group = |at: usize| digits.get(at..digits.len().min(at + 4));
+    let groups: Vec<&str> = (0..digits.len()).step_by(4).filter_map(group).collect();
     Zeroizing::new(groups.join(separator))
 }
 
@@ -193,16 +194,16 @@ mod tests {
         for text in ["", "A", &secret.to_base32()[1..], &format!("{}A", *secret.to_base32()), "é"] {
             assert_eq!(TotpSecret::from_base32(text), None, "{text}");
         }
-        assert_eq!(format!("{secret:?} {:?}", RecoveryCode::new([0; 10])), "TotpSecret(…) RecoveryCode(…)");
+        assert_eq!(format!("{secret:?} {:?}", RecoveryCode::new([0; 16])), "TotpSecret(…) RecoveryCode(…)");
     }
 
     #[test]
     fn a_recovery_code_may_be_typed_as_people_type() {
-        let code = RecoveryCode::new([0xA7, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!(code.expose().len(), 16 + 3);
+        let code = RecoveryCode::new([0xA7; 16]);
+        assert_eq!(code.expose(), "u6t2-pj5h-u6t2-pj5h-u6t2-pj5h-u4");
         let shouted = code.expose().to_uppercase().replace('-', " ");
         assert_eq!(RecoveryCode::digest_of(&PresentedCode::new(shouted.as_str())), code.digest());
         assert_ne!(RecoveryCode::digest_of(&PresentedCode::new(&shouted[1..])), code.digest());
-        assert_ne!(RecoveryCode::new([1; 10]).digest(), RecoveryCode::new([2; 10]).digest());
+        assert_ne!(RecoveryCode::new([1; 16]).digest(), RecoveryCode::new([2; 16]).digest());
     }
 }

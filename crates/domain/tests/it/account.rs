@@ -110,7 +110,7 @@ fn a_typed_code_is_shown_to_the_store_and_a_wrong_one_is_recorded() {
     let (done, shown) = try_to_confirm(Some(&secret), PASSWORD, Some(&right), ConfirmOutcome::Confirmed);
     done.unwrap();
     assert_eq!(shown, [Evidence::Password(hash(), Some(Proof::Step(NOW.unix_timestamp() / 30)))]);
-    let recovery = RecoveryCode::new([1; 10]);
+    let recovery = RecoveryCode::new([1; 16]);
     let (_, shown) = try_to_confirm(Some(&secret), PASSWORD, Some(recovery.expose()), ConfirmOutcome::Confirmed);
     assert_eq!(shown, [Evidence::Password(hash(), Some(Proof::RecoveryCode(recovery.digest())))]);
     let (wrong, _) = try_to_confirm(Some(&secret), PASSWORD, Some("000000"), ConfirmOutcome::WrongFactor);

@@ -19,7 +19,7 @@ fn secret() -> TotpSecret {
 }
 
 fn codes() -> [RecoveryCode; 2] {
-    [RecoveryCode::new([1; 10]), RecoveryCode::new([2; 10])]
+    [RecoveryCode::new([1; 16]), RecoveryCode::new([2; 16])]
 }
 
 fn try_to_turn_on(factors: &MockSecondFactorStore, code: &str) -> Result<(), SecondFactorError> {
