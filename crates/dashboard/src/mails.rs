@@ -331,7 +331,7 @@ fn urgent(organisation: OrganisationId, to: EmailAddress, subject: &str, text: S
     Mail { organisation, to, subject: subject.to_owned(), text, footer, subject_of_many, is_urgent: true }
 }
 
-/// A name that people chose, for a mail: mail programs find neither a link nor an address in it.
+/// A name that people chose, for a mail: mail programs find neither a link nor an address nor another line in it.
 pub(crate) fn without_links(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let mut letters = name.chars().peekable();
@@ -339,7 +339,7 @@ pub(crate) fn without_links(name: &str) -> String {
         let is_followed = letters.peek().is_some_and(|next| !next.is_whitespace());
         match letter {
             '@' => text.push_str(" at "),
-            ':' | '/' | '\\' => text.push(' '),
+            ':' | '/' | '\\' | '\u{2028}' | '\u{2029}' => text.push(' '),
             '.' | '。' | '．' | '｡' if is_followed => text.push_str(". "),
             _ => text.push(letter),
         }
@@ -393,6 +393,7 @@ mod tests {
             ("www.evil.example", "www. evil. example"),
             ("evil｡example", "evil. example"),
             ("a@evil.example", "a at evil. example"),
+            ("Ada\u{2028}Security alert\u{2029}call", "Ada Security alert call"),
         ] {
             assert_eq!(without_links(name), expected);
         }

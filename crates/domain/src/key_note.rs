@@ -2,7 +2,7 @@
 
 use crate::keys::api_key::contains_key;
 use crate::name::NO_KEY;
-use crate::text::{FORBIDDEN, has_forbidden_characters, is_blank};
+use crate::text::{GARBLING, has_garbling_characters, is_blank};
 
 /// A note of some lines, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl KeyNote {
         if text.chars().count() > Self::MAX_CHARACTERS {
             return Err(KeyNoteError::Length);
         }
-        if text.split('\n').any(has_forbidden_characters) {
+        if text.split('\n').any(has_garbling_characters) {
             return Err(KeyNoteError::Characters);
         }
         if contains_key(&text) {
@@ -41,7 +41,7 @@ pub enum KeyNoteError {
     #[error("must be at most {} characters long", KeyNote::MAX_CHARACTERS)]
     Length,
     /// It holds characters that would garble a page.
-    #[error("{FORBIDDEN}")]
+    #[error("{GARBLING}")]
     Characters,
     /// It contains an API key, which nobody may read.
     #[error("{NO_KEY}")]
@@ -68,7 +68,7 @@ mod tests {
         assert!(KeyNote::new(&"é".repeat(500)).is_ok());
         assert!(KeyNote::new(&"\r\n".repeat(500)).is_ok());
         assert_eq!(KeyNote::new(&"é".repeat(501)), Err(KeyNoteError::Length));
-        for garbled in ["a\0b", "a\rb", "a\tb", "a\u{202E}b"] {
+        for garbled in ["a\0b", "a\rb", "a\tb", "a\u{202E}b", "a\u{2028}b", "a\u{2029}b"] {
             assert_eq!(KeyNote::new(garbled), Err(KeyNoteError::Characters), "{garbled:?}");
         }
     }

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use crate::keys::api_key::contains_key;
-use crate::text::{FORBIDDEN, has_forbidden_characters, is_blank};
+use crate::text::{GARBLING, has_forbidden_characters, has_garbling_characters, is_blank};
 
-/// A name for people to read: 1 to 100 characters, not blank, free of control characters and bidirectional overrides.
+/// A name for people to read: 1 to 100 characters, not blank, free of control characters, line separators and
+/// bidirectional overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(String);
 
@@ -16,6 +17,9 @@ impl Name {
     /// Accepts a text that was typed, unchanged, or refuses it.
     pub fn new(text: impl Into<String>) -> Result<Self, NameError> {
         let name = Self::stored(text)?;
+        if has_garbling_characters(&name.0) {
+            return Err(NameError::Characters);
+        }
         if contains_key(&name.0) { Err(NameError::ApiKey) } else { Ok(name) }
     }
 
@@ -74,7 +78,7 @@ pub enum NameError {
     #[error("must not be blank")]
     Blank,
     /// It holds characters that would garble a table or a log.
-    #[error("{FORBIDDEN}")]
+    #[error("{GARBLING}")]
     Characters,
     /// It contains an API key, which nobody may read.
     #[error("{NO_KEY}")]
@@ -109,6 +113,16 @@ mod tests {
         assert_eq!(Name::new(" \u{200B}"), Err(NameError::Blank));
         assert_eq!(Name::new("a\nb"), Err(NameError::Characters));
         assert_eq!(Name::new("a\u{202E}b"), Err(NameError::Characters));
+    }
+
+    #[test]
+    fn a_name_has_one_line_unless_it_is_stored_already() {
+        for separator in ['\u{2028}', '\u{2029}'] {
+            let text = format!("Ada{separator}Security alert");
+            assert_eq!(Name::new(text.as_str()), Err(NameError::Characters));
+            assert_eq!(Name::of_member(text.as_str()), Err(NameError::Characters));
+            assert_eq!(Name::stored(text.as_str()).unwrap().as_str(), text);
+        }
     }
 
     #[test]

@@ -5,6 +5,9 @@ const DOMAIN_LABEL_MAX: usize = 63;
 /// What is said of a text that has forbidden characters.
 pub(crate) const FORBIDDEN: &str = "must not contain control characters or bidirectional overrides";
 
+/// What is said of a name or a note that has such characters or a line separator.
+pub(crate) const GARBLING: &str = "must not contain control characters, line separators or bidirectional overrides";
+
 /// Nothing to see: white space and characters without a width.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || is_invisible(c))
@@ -16,6 +19,11 @@ pub(crate) fn has_forbidden_characters(text: &str) -> bool {
         return text.bytes().fold(false, |found, byte| found | byte.is_ascii_control());
     }
     text.chars().any(|c| c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'))
+}
+
+/// Whether a page, a mail or a log would show the text as something else than one line.
+pub(crate) fn has_garbling_characters(text: &str) -> bool {
+    has_forbidden_characters(text) || text.contains(['\u{2028}', '\u{2029}'])
 }
 
 /// The address syntax of HTML5's email field, with a dot in the domain.
