@@ -5,7 +5,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Form};
 use askama::Template;
 use intake_domain::{
-    AccountStore, ChangePasswordError, MemberStore, Password, PasswordHasher, PresentedPassword, change_password,
+    AccountStore, ChangePasswordError, MemberStore, Password, PasswordHasher, PasswordOwner, PresentedPassword,
+    SignedIn, change_password,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -50,7 +51,10 @@ pub(crate) async fn change(
     let new = PresentedPassword::new(new_password);
     let confirmed = visitor.confirmed_by(&form_token)?;
     let page = PasswordPage::new(&visitor);
-    let new = match Password::new(new.expose()) {
+    let SignedIn { member, organisation_name, .. } = &visitor.signed_in;
+    let organisations = std::slice::from_ref(organisation_name);
+    let owner = PasswordOwner { email: member.email.as_str(), name: member.name.as_str(), organisations };
+    let new = match Password::new(new.expose(), owner) {
         Ok(new) => new,
         Err(error) => {
             let error = Some(format!("The new password {error}."));

@@ -6,8 +6,8 @@ use actix_web::web::{Data, Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Account, MemberStore, OpenReset, PasskeyStore, PasskeysAtReset, PasswordError, PasswordHasher, PasswordResetStore,
-    PresentedPassword, ResetPasswordError, Token, reset_password,
+    Account, MemberStore, OpenReset, PasskeyStore, PasskeysAtReset, Password, PasswordError, PasswordHasher,
+    PasswordOwner, PasswordResetStore, PresentedPassword, ResetPasswordError, SessionStore, Token, reset_password,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -59,8 +59,8 @@ pub(crate) async fn submit(
     token: Path<String>,
     form: Form<ResetForm>,
     (resets, passkeys): (Data<dyn PasswordResetStore>, Data<dyn PasskeyStore>),
-    (members, hasher): (Data<dyn MemberStore>, Data<dyn PasswordHasher>),
-    mails: Data<Mails>,
+    (members, sessions): (Data<dyn MemberStore>, Data<dyn SessionStore>),
+    (hasher, mails): (Data<dyn PasswordHasher>, Data<Mails>),
 ) -> Result<HttpResponse, PageError> {
     let (token, account, page) = opened(&token, resets.as_ref(), passkeys.as_ref()).await?;
     let ResetForm { password, remove_passkeys } = form.into_inner();
@@ -68,6 +68,16 @@ pub(crate) async fn submit(
     let passkeys = match remove_passkeys {
         Some(_) if page.may_remove_passkeys => PasskeysAtReset::Removed,
         _ => PasskeysAtReset::Kept,
+    };
+    let organisations = sessions.memberships(account.id).await?.into_iter().map(|own| own.organisation_name);
+    let organisations: Vec<String> = organisations.collect();
+    let (email, name) = (account.email.as_str(), account.name.as_str());
+    let password = match Password::new(password.expose(), PasswordOwner { email, name, organisations: &organisations })
+    {
+        Ok(password) => password,
+        Err(error) => {
+            return render(StatusCode::UNPROCESSABLE_ENTITY, &ResetPage { password_error: Some(error), ..page });
+        }
     };
     let (ports, origin) = ((members.as_ref(), resets.as_ref(), hasher.as_ref()), origin(&request));
     match reset_password(ports, &token, (&password, passkeys), edge::random(), origin).await {
@@ -78,9 +88,6 @@ pub(crate) async fn submit(
             };
             mails.account(&account, &account.email, change, origin);
             Ok(redirect_with_notice("/sign-in", "Your password was changed. Sign in with the new one."))
-        }
-        Err(ResetPasswordError::Invalid(error)) => {
-            render(StatusCode::UNPROCESSABLE_ENTITY, &ResetPage { password_error: Some(error), ..page })
         }
         Err(ResetPasswordError::NoReset) => Err(PageError::NoPasswordReset),
         Err(ResetPasswordError::Hasher(error)) => Err(error.into()),

@@ -197,9 +197,8 @@ pub async fn change_email(
     }
     let own = own_hash(members, member.member()).await?;
     let right = hasher.find(Requester::NewPassword, password, own.as_slice()).await?;
-    let (Some(right), Ok(password)) = (right, Password::new(password.expose())) else {
-        return Err(ChangeEmailError::WrongPassword);
-    };
+    let Some(right) = right else { return Err(ChangeEmailError::WrongPassword) };
+    let password = Password::known(password.expose());
     let salt = salt_for(members, email, salt).await?;
     let new = hasher.hash(Requester::NewPassword, &password, salt).await?;
     match accounts.change_email(member.member(), email, &right, &new, &member.confirm(audit)).await? {

@@ -5,6 +5,7 @@ use time::{Duration, OffsetDateTime};
 use crate::audit::action::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
+use crate::members::guessable::PasswordOwner;
 use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
@@ -144,12 +145,12 @@ pub async fn join(
     origin: Origin,
 ) -> Result<(MemberId, SignIn), JoinError> {
     let JoinRequest { invitation, name, password, id, salt, session } = request;
-    let (name, chosen) = match (Name::of_member(name), Password::new(password.expose())) {
+    let (name, chosen) = match (Name::of_member(name), Password::of_anybody(password.expose())) {
         (Ok(name), Ok(password)) => (name, password),
         (name, password) => return Err(JoinError::Invalid { name: name.err(), password: password.err() }),
     };
     // A stranger must not make the service hash.
-    let Invitation { email, delivery, .. } =
+    let Invitation { email, delivery, organisation_name, .. } =
         invitations.invitation(&invitation.digest(), origin.at).await?.ok_or(JoinError::NoInvitation)?;
     let known = members.credentials(&email, None).await?;
     let salt = salt_of(&known, salt);
@@ -160,6 +161,12 @@ pub async fn join(
             return Err(JoinError::WrongPassword(known.into_iter().map(|known| known.account).collect()));
         }
         None => {
+            // Only a password that is chosen: that of an account may hold the name of another organisation.
+            let owner =
+                PasswordOwner { email: email.as_str(), name: name.as_str(), organisations: &[organisation_name] };
+            if let Some(fault) = owner.fault_of(chosen.expose()) {
+                return Err(JoinError::Invalid { name: None, password: Some(fault.into()) });
+            }
             let guest = NewMember { id, name: name.clone(), credential: NewCredential::Password(hash) };
             (Account { id, name, email }, Guest::New(guest))
         }

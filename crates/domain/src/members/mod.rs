@@ -5,6 +5,7 @@ pub(crate) mod account_store;
 pub(crate) mod administer;
 pub(crate) mod confirmation;
 pub(crate) mod email_change_store;
+pub(crate) mod guessable;
 pub(crate) mod hasher;
 pub(crate) mod invitation_store;
 pub(crate) mod key_age_store;
@@ -38,6 +39,7 @@ pub use confirmation::{
 pub use email_change_store::{
     EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailChangeStore, RequestEmailOutcome,
 };
+pub use guessable::{EasyToGuess, PasswordOwner};
 pub use hasher::{HasherError, PasswordHasher, Requester};
 pub use invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,

@@ -4,18 +4,19 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// The common passwords that are long enough to be tried here, in lower case. From the frequency lists of zxcvbn (MIT).
-const COMMON: &str = include_str!("common_passwords.txt");
+use crate::members::guessable::{EasyToGuess, PasswordOwner, is_common};
 
 /// A password that keeps the rules, to be hashed. Never printed.
 ///
 /// ```
-/// use intake_domain::{Password, PasswordError};
+/// use intake_domain::{EasyToGuess, Password, PasswordError, PasswordOwner};
 ///
-/// let password = Password::new("four herons at the jetty")?;
+/// let ada = PasswordOwner { email: "ada@clinic.example", name: "Ada Lovelace", organisations: &[] };
+/// let password = Password::new("four herons at the jetty", ada)?;
 /// assert_eq!(format!("{password:?}"), "Password(…)");
-/// assert_eq!(Password::new("too short"), Err(PasswordError::Length));
-/// assert_eq!(Password::new("aaaaaaaaaaaa"), Err(PasswordError::Common));
+/// assert_eq!(Password::new("too short", ada), Err(PasswordError::Length));
+/// assert_eq!(Password::new("Summer2026!!", ada), Err(EasyToGuess::Common.into()));
+/// assert_eq!(Password::new("ada lovelace 1", ada), Err(EasyToGuess::Name.into()));
 /// # Ok::<(), PasswordError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -27,15 +28,26 @@ impl Password {
     /// Longer than any sentence, and short enough to hash.
     pub const MAX_CHARACTERS: usize = 128;
 
-    /// Accepts the text unchanged, or refuses it.
-    pub fn new(text: &str) -> Result<Self, PasswordError> {
+    /// Accepts the text unchanged as the password of this person, or refuses it.
+    pub fn new(text: &str, owner: PasswordOwner<'_>) -> Result<Self, PasswordError> {
+        let password = Self::of_anybody(text)?;
+        owner.fault_of(text).map_or(Ok(password), |fault| Err(fault.into()))
+    }
+
+    /// The same before it is known whose password it will be.
+    pub(crate) fn of_anybody(text: &str) -> Result<Self, PasswordError> {
         if !(Self::MIN_CHARACTERS..=Self::MAX_CHARACTERS).contains(&text.chars().count()) {
             return Err(PasswordError::Length);
         }
-        if is_common(&text.to_lowercase()) {
-            return Err(PasswordError::Common);
+        if is_common(text) {
+            return Err(EasyToGuess::Common.into());
         }
         Ok(Self(Zeroizing::new(text.to_owned())))
+    }
+
+    /// The password that an account has: it may be older than a rule.
+    pub(crate) fn known(right: &str) -> Self {
+        Self(Zeroizing::new(right.to_owned()))
     }
 
     /// The password in plain text, only to be hashed.
@@ -57,9 +69,9 @@ pub enum PasswordError {
     /// Too short or too long.
     #[error("must be {} to {} characters long", Password::MIN_CHARACTERS, Password::MAX_CHARACTERS)]
     Length,
-    /// Among the first passwords that an attacker tries.
-    #[error("is too easy to guess: choose a less common one")]
-    Common,
+    /// Others would guess it first.
+    #[error(transparent)]
+    Easy(#[from] EasyToGuess),
 }
 
 /// The salted hash of a password, in the PHC string format.
@@ -93,39 +105,28 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-fn is_common(text: &str) -> bool {
-    COMMON.lines().any(|common| common == text) || repeats_itself(text)
-}
-
-/// One short text over and over: `passwordpassword`, `abcabcabcabc`.
-fn repeats_itself(text: &str) -> bool {
-    let characters: Vec<char> = text.chars().collect();
-    let has_period = |period: usize| characters.iter().zip(characters.iter().skip(period)).all(|(a, b)| a == b);
-    (1..=characters.len() / 2).any(has_period)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn length_is_counted_in_characters() {
-        assert_eq!(Password::new("short horse"), Err(PasswordError::Length));
-        assert!(Password::new("a long horse").is_ok());
-        assert!(Password::new(&"é".repeat(5).chars().chain("größer!".chars()).collect::<String>()).is_ok());
-        assert_eq!(Password::new(&"correct horse ".repeat(10)), Err(PasswordError::Length));
+        assert_eq!(Password::of_anybody("short horse"), Err(PasswordError::Length));
+        assert!(Password::of_anybody("a long horse").is_ok());
+        assert!(Password::of_anybody(&"é".repeat(5).chars().chain("größer!".chars()).collect::<String>()).is_ok());
+        assert_eq!(Password::of_anybody(&"correct horse ".repeat(10)), Err(PasswordError::Length));
     }
 
     #[test]
     fn common_passwords_are_refused() {
         for text in ["123456qwerty", "QWERTY123456", "passwordpassword", "aaaaaaaaaaaaa", "abcabcabcabca"] {
-            assert_eq!(Password::new(text), Err(PasswordError::Common), "{text}");
+            assert_eq!(Password::of_anybody(text), Err(EasyToGuess::Common.into()), "{text}");
         }
     }
 
     #[test]
     fn debug_output_shows_nothing() {
         let hash = PasswordHash::new("$argon2id$…".to_owned());
-        assert_eq!(format!("{:?} {hash:?}", Password::new("a long horse")), "Ok(Password(…)) PasswordHash(…)");
+        assert_eq!(format!("{:?} {hash:?}", Password::of_anybody("a long horse")), "Ok(Password(…)) PasswordHash(…)");
     }
 }

@@ -11,11 +11,10 @@ use crate::members::confirmation::ConfirmedMember;
 use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::member::{Account, LinkDelivery, NewMemberLink};
 use crate::members::member_store::MemberStore;
-use crate::members::password::{Password, PasswordError};
+use crate::members::password::Password;
 use crate::members::password_reset_store::{
     IssueOutcome, PasskeysAtReset, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX,
 };
-use crate::members::presented::PresentedPassword;
 use crate::members::salt::salt_for;
 use crate::store_error::StoreError;
 use crate::token::Token;
@@ -62,9 +61,6 @@ pub enum IssuePasswordResetError {
 /// Why a reset link did not give its member another password.
 #[derive(Debug, thiserror::Error)]
 pub enum ResetPasswordError {
-    /// The text cannot be a password.
-    #[error("the new password is refused")]
-    Invalid(#[source] PasswordError),
     /// The link is unknown, has expired, or was used or replaced.
     #[error("there is no such reset link")]
     NoReset,
@@ -134,16 +130,15 @@ pub async fn reset_password_of_colleague(
 pub async fn reset_password(
     (members, resets, hasher): (&dyn MemberStore, &dyn PasswordResetStore, &dyn PasswordHasher),
     token: &Token,
-    (password, passkeys): (&PresentedPassword, PasskeysAtReset),
+    (password, passkeys): (&Password, PasskeysAtReset),
     salt: [u8; 16],
     origin: Origin,
 ) -> Result<(), ResetPasswordError> {
-    let password = Password::new(password.expose()).map_err(ResetPasswordError::Invalid)?;
     // A stranger must not make the service hash.
     let open = resets.password_reset(&token.digest(), origin.at).await?.ok_or(ResetPasswordError::NoReset)?;
     let requester = Requester::Guest(token.digest());
     let salt = salt_for(members, &open.account.email, salt).await?;
-    let hash = hasher.hash(requester, &password, salt).await?;
+    let hash = hasher.hash(requester, password, salt).await?;
     // A person passed the link on: it does not prove who opened it.
     let audit = origin.by(Actor::Stranger);
     match resets.reset_password(&token.digest(), &open.account, &hash, passkeys, &audit).await? {

@@ -1,10 +1,11 @@
 //! Joining, signing in and leaving against mocked ports.
 
 use intake_domain::{
-    Action, Actor, BeginOutcome, Credentials, EmailAddress, FirstStep, Guest, HasherError, Invitation, InviteOutcome,
-    JoinError, JoinOutcome, JoinRequest, LinkDelivery, MockInvitationStore, MockMemberStore, MockPasswordHasher,
-    MockSessionStore, NameError, Network, NewCredential, PasswordError, PasswordHash, PresentedPassword, Requester,
-    Role, Salt, SignIn, SignInError, Token, find_candidate, invite_member, join, note_failed_sign_in, sign_in,
+    Action, Actor, BeginOutcome, Credentials, EasyToGuess, EmailAddress, FirstStep, Guest, HasherError, Invitation,
+    InviteOutcome, JoinError, JoinOutcome, JoinRequest, LinkDelivery, MockInvitationStore, MockMemberStore,
+    MockPasswordHasher, MockSessionStore, NameError, Network, NewCredential, PasswordError, PasswordHash,
+    PresentedPassword, Requester, Role, Salt, SignIn, SignInError, Token, find_candidate, invite_member, join,
+    note_failed_sign_in, sign_in,
 };
 use time::macros::datetime;
 
@@ -150,6 +151,33 @@ fn both_faults_of_the_form_are_shown_without_asking_the_store() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_chosen_password_does_not_hold_the_organisations_name_and_that_of_an_account_may() {
+    let other = || PasswordHash::new("$argon2id$other".to_owned());
+    let invitations_by = |delivery| {
+        let organisation_name = "Horse Battery".to_owned();
+        let open = Invitation { organisation_name, delivery, ..open_invitation(delivery).unwrap() };
+        let mut invitations = MockInvitationStore::new();
+        invitations.expect_invitation().returning(move |_, _| Ok(Some(open.clone())));
+        invitations
+    };
+    let members = members_who_know_the_guest();
+    for (delivery, known) in [(LinkDelivery::Shown, &members), (LinkDelivery::Mailed, &guests())] {
+        let mut hasher = MockPasswordHasher::new();
+        hasher.expect_hash().returning(move |_, _, _| Ok(other()));
+        match try_to_join((&invitations_by(delivery), known), &hasher, "Ada", PASSWORD) {
+            Err(JoinError::Invalid { name: None, password }) => {
+                assert_eq!(password, Some(EasyToGuess::Organisation.into()));
+            }
+            joined => panic!("{joined:?}"),
+        }
+    }
+    let mut invitations = invitations_by(LinkDelivery::Mailed);
+    invitations.expect_join().times(1).returning(|_, _, _, _| Ok(JoinOutcome::Joined));
+    let own = try_to_join((&invitations, &members), &hasher_of_adas_salt(hash()), "Ada", PASSWORD);
+    assert_eq!(own.unwrap(), SignIn::Complete);
 }
 
 #[test]

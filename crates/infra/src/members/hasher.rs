@@ -151,7 +151,7 @@ fn failed(error: impl std::fmt::Display) -> HasherError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use intake_domain::Network;
+    use intake_domain::{Network, PasswordOwner};
 
     const DEADLINE: Duration = Duration::from_secs(60);
     const REQUESTER: fn() -> Requester = || Requester::Stranger(Network::of_neighbours(None));
@@ -167,7 +167,10 @@ mod tests {
         let longest: String = ('\u{1F40E}'..).take(128).collect();
         run(async {
             let salt = Salt::Random([7; 16]);
-            let stored = hasher.hash(REQUESTER(), &Password::new(&longest).unwrap(), salt).await.unwrap();
+            let stored = hasher
+                .hash(REQUESTER(), &Password::new(&longest, PasswordOwner::default()).unwrap(), salt)
+                .await
+                .unwrap();
             for (typed, is_right) in
                 [(longest.clone(), true), (longest.clone() + "x", false), (longest.clone() + &longest, false)]
             {
@@ -182,8 +185,9 @@ mod tests {
     fn the_right_one_of_several_hashes_is_found_with_any_salts() {
         let hasher = Argon2Hasher::start(DEADLINE).unwrap();
         run(async {
-            let hash =
-                async |text: &str, salt| hasher.hash(REQUESTER(), &Password::new(text).unwrap(), salt).await.unwrap();
+            let hash = async |text: &str, salt| {
+                hasher.hash(REQUESTER(), &Password::new(text, PasswordOwner::default()).unwrap(), salt).await.unwrap()
+            };
             let first = hash("correct horse battery", Salt::Random([7; 16])).await;
             let same_salt = hash("four herons at the jetty", Salt::Of(first.clone())).await;
             let other_salt = hash("another long password", Salt::Random([8; 16])).await;

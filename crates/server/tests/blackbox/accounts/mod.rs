@@ -1,6 +1,7 @@
 //! Members: how they join, sign in and change their accounts, and what each may do.
 
 mod account;
+mod choosing_passwords;
 mod invitations;
 mod memberships;
 mod passkeys;
