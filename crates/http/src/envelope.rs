@@ -152,7 +152,8 @@ pub(crate) fn finish<B>(response: &mut HttpResponse<B>, exchange: Exchange, prog
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if is_https {
-        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+        let hsts = progress.map(Progress::hsts).unwrap_or_default();
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(hsts.value()));
     }
 }
 

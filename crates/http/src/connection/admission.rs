@@ -14,6 +14,7 @@ use intake_domain::Network;
 use intake_metrics::{Gauge, Kind, MetricsText};
 
 use crate::connection::eviction::{EvictionOrder, Reached, Signals};
+use crate::hsts::Hsts;
 use crate::trusted_proxies::TrustedProxies;
 
 /// The part of all connections that is kept free for newcomers while evicted connections are still closing.
@@ -40,6 +41,7 @@ struct Inner {
     unread: AtomicUsize,
     are_draining: AtomicBool,
     proxies: TrustedProxies,
+    hsts: Hsts,
     evictable: Mutex<EvictionOrder>,
 }
 
@@ -58,7 +60,7 @@ pub(crate) struct Unread(Connections);
 impl Connections {
     /// Allows up to `max` connections, not counting those of trusted proxies.
     #[must_use]
-    pub fn new(max: usize, proxies: TrustedProxies) -> Self {
+    pub fn new(max: usize, proxies: TrustedProxies, hsts: Hsts) -> Self {
         let max = max.saturating_sub((max / RESERVED_PART).clamp(1, RESERVED_MAX)).max(1);
         Self(Arc::new(Inner {
             max,
@@ -69,8 +71,13 @@ impl Connections {
             unread: AtomicUsize::new(0),
             are_draining: AtomicBool::new(false),
             proxies,
+            hsts,
             evictable: Mutex::default(),
         }))
+    }
+
+    pub(crate) fn hsts(&self) -> Hsts {
+        self.0.hsts
     }
 
     /// Gives a new connection a slot, and evicts another one if it must. None for an address that has its share and is
@@ -250,7 +257,7 @@ mod tests {
 
     /// With 16 slots, one of them reserved.
     fn connections() -> Connections {
-        Connections::new(16, TrustedProxies::new(vec!["10.9.0.0/16".parse().unwrap()]))
+        Connections::new(16, TrustedProxies::new(vec!["10.9.0.0/16".parse().unwrap()]), Hsts::Host)
     }
 
     fn from(connections: &Connections, address: [u8; 4]) -> Slot {

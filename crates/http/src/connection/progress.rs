@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::connection::admission::{Slot, Unread};
+use crate::hsts::Hsts;
 
 /// Time from the first byte of a request's head to its last; on a new connection, also until the first byte.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -119,6 +120,11 @@ impl Progress {
         self.is_broken() || self.slot.connections().are_draining()
     }
 
+    /// What answers over HTTPS say about it.
+    pub(crate) fn hsts(&self) -> Hsts {
+        self.slot.connections().hsts()
+    }
+
     /// Ready when another connection needs the slot and no request is being served on this one.
     pub(crate) fn poll_evicted(&self, context: &Context<'_>) -> Poll<()> {
         if self.is_in_request() { Poll::Pending } else { self.slot.poll_evicted(context) }
@@ -153,7 +159,7 @@ mod tests {
     use crate::trusted_proxies::TrustedProxies;
 
     fn connections(max: usize) -> Connections {
-        Connections::new(max, TrustedProxies::default())
+        Connections::new(max, TrustedProxies::default(), Hsts::Host)
     }
 
     fn progress(connections: &Connections) -> Progress {

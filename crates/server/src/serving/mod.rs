@@ -172,7 +172,7 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     };
 
     let connections_max = listeners::connections_max();
-    let connections = Connections::new(connections_max, configuration.trusted_proxies.clone());
+    let connections = Connections::new(connections_max, configuration.trusted_proxies.clone(), configuration.hsts);
     let last = LastCheck::default();
     let watched = database.clone();
     let readiness = Readiness { database, register, connections: connections.clone(), environment, last };

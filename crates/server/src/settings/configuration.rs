@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use intake_dashboard::{invitation_path, reset_password_path};
 use intake_domain::{Environment, KeyFormat, KeyPrefix, Passwords, Token};
-use intake_http::{RateLimit, TrustedProxies};
+use intake_http::{Hsts, RateLimit, TrustedProxies};
 use intake_infra::{Durability, MailSender, SmtpUrl};
 use tracing_subscriber::filter::Targets;
 
@@ -21,9 +21,9 @@ use crate::settings::private_file;
 use crate::settings::single_sign_on::{self, SingleSignOnSettings};
 use crate::settings::values::{Address, Delay, Link, Log, Proxies, Span, Switched, Writers};
 use crate::settings::{
-    ADMIN_ADDR, DATA_DIR, DATABASE_URL_FILE, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX,
-    LOG, MAIL_FROM, MIGRATION_DATABASE_URL_FILE, OIDC_CLIENT_SECRET_FILE, POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT,
-    SMTP_URL, SMTP_URL_FILE, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES, WRITERS,
+    ADMIN_ADDR, DATA_DIR, DATABASE_URL_FILE, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HSTS, HTTP_ADDR, HTTPS_ADDR,
+    KEY_PREFIX, LOG, MAIL_FROM, MIGRATION_DATABASE_URL_FILE, OIDC_CLIENT_SECRET_FILE, POSTGRES_BIN, PUBLIC_URL,
+    RATE_LIMIT, SMTP_URL, SMTP_URL_FILE, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES, WRITERS,
 };
 
 /// The permission of everyone to read a file.
@@ -45,6 +45,7 @@ pub(crate) struct Configuration {
     /// None: off.
     pub(crate) http_addr: Option<SocketAddr>,
     pub(crate) trusted_proxies: TrustedProxies,
+    pub(crate) hsts: Hsts,
     pub(crate) admin_addr: SocketAddr,
     pub(crate) key_format: KeyFormat,
     pub(crate) rate_limit: RateLimit,
@@ -85,6 +86,7 @@ impl Configuration {
                 .optional::<Proxies>(&TRUSTED_PROXIES)?
                 .map(|proxies| proxies.0)
                 .unwrap_or_default(),
+            hsts: settings.get(&HSTS)?,
             admin_addr: settings.get::<Address>(&ADMIN_ADDR)?.0,
             key_format: KeyFormat::new(&prefix, environment),
             rate_limit: settings.get(&RATE_LIMIT)?,
@@ -326,6 +328,7 @@ mod tests {
             ("INTAKE_HTTPS_ADDR", "8443"),
             ("INTAKE_HTTP_ADDR", "localhost"),
             ("INTAKE_TRUSTED_PROXIES", "10.0.0.0/33"),
+            ("INTAKE_HSTS", "all"),
             ("INTAKE_ADMIN_ADDR", "9464"),
             ("INTAKE_KEY_PREFIX", "Intake"),
             ("INTAKE_RATE_LIMIT", "fast"),

@@ -45,7 +45,7 @@ enum DefaultValue {
 use DefaultValue::{Absent, ByEnvironment, Text};
 
 /// In the order of the help and of docs/operations/settings.md.
-pub(crate) const SETTINGS: [&Setting; 30] = [
+pub(crate) const SETTINGS: [&Setting; 31] = [
     &ENVIRONMENT,
     &DATABASE_URL,
     &DATABASE_URL_FILE,
@@ -57,6 +57,7 @@ pub(crate) const SETTINGS: [&Setting; 30] = [
     &TLS_KEY,
     &HTTP_ADDR,
     &TRUSTED_PROXIES,
+    &HSTS,
     &ADMIN_ADDR,
     &KEY_PREFIX,
     &RATE_LIMIT,
@@ -145,6 +146,13 @@ pub(crate) const TRUSTED_PROXIES: Setting = Setting {
     default: Absent("none"),
     help: "Networks of proxies in front, a CIDR list: only their `X-Forwarded-Proto: https` is believed, \
            on the plain listener",
+};
+pub(crate) const HSTS: Setting = Setting {
+    variable: "INTAKE_HSTS",
+    value: "HOSTS",
+    default: Text("host"),
+    help: "For which hosts browsers must use HTTPS alone, for a year from each answer: `host`, or `subdomains` for all \
+           below it as well, which nobody can then open without HTTPS",
 };
 pub(crate) const ADMIN_ADDR: Setting = Setting {
     variable: "INTAKE_ADMIN_ADDR",

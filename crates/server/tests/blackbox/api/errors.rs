@@ -14,6 +14,21 @@ fn assert_common_headers(response: &Response) {
 }
 
 #[test]
+fn https_can_be_required_of_all_hosts_below_this_one() {
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_HSTS", "subdomains"));
+    let requests = [
+        request("GET", "/sign-in", &[], b""),
+        request("POST", "/api/v1/patients", &[], b""),
+        b"nonsense\r\n\r\n".to_vec(),
+    ];
+    for (request, status) in requests.into_iter().zip([200, 401, 400]) {
+        let answer = app.service.client().send(&request);
+        let said = answer.header("strict-transport-security");
+        assert_eq!((answer.status, said), (status, Some("max-age=31536000; includeSubDomains")));
+    }
+}
+
+#[test]
 fn every_answer_carries_the_same_headers() {
     let app = TestApp::start();
     let client = app.service.client();
