@@ -69,6 +69,11 @@ generators:
 upgrade-check program:
     INTAKE_OLDER_PROGRAM={{ program }} cargo test --test blackbox -- serve_together
 
+# Compares all crates with the database of advisories, and checks bans, licences and sources (needs cargo-deny and a network)
+advisories:
+    cargo deny --locked --all-features check
+    cargo deny --locked --manifest-path crates/fuzz/Cargo.toml --config deny.toml check advisories
+
 # Exactly what CI runs
 ci:
     bash .ci/run

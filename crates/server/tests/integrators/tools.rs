@@ -127,8 +127,8 @@ fn install_python(name: &str, list: &str) -> Result<PathBuf, String> {
         let mut environment = Command::new("python3");
         environment.args(["-m", "venv", "--clear", "."]).current_dir(folder);
         let mut install = Command::new(folder.join("bin/pip"));
-        install.args(["install", "--quiet", "--disable-pip-version-check", "--retries=1", "--requirement"]);
-        install.arg(file(list));
+        install.args(["install", "--quiet", "--disable-pip-version-check", "--retries=1"]);
+        install.args(["--require-hashes", "--requirement"]).arg(file(list));
         vec![environment, install]
     })
 }

@@ -15,12 +15,12 @@ const PROVIDER: Prerequisite = Prerequisite {
     subject: "single sign-on",
     need: "oidc-provider",
     packages: Packages {
-        apt: "apt-get install npm && npm install --no-save --prefix target/oidc oidc-provider@9.13.3",
-        dnf: "dnf install npm && npm install --no-save --prefix target/oidc oidc-provider@9.13.3",
-        brew: "brew install npm && npm install --no-save --prefix target/oidc oidc-provider@9.13.3",
+        apt: "apt-get install npm && crates/server/tests/blackbox/tools/install",
+        dnf: "dnf install npm && crates/server/tests/blackbox/tools/install",
+        brew: "brew install npm && crates/server/tests/blackbox/tools/install",
     },
 };
-const PACKAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/oidc");
+const PACKAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/npm");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/blackbox/accounts/single_sign_on/real_provider.mjs");
 const SECRET: &str = "s3cret: with + and %";
 
