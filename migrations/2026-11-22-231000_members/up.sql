@@ -82,6 +82,9 @@ CREATE TABLE sessions (
     is_by_provider boolean NOT NULL DEFAULT false,
     -- When the provider last confirmed who the member is: a member with a second factor has to show that, too.
     provider_confirmed_at timestamptz,
+    -- Whether the session stays in its organisation, because an administrator of another one ended the member's
+    -- sessions there.
+    is_bound boolean NOT NULL DEFAULT false,
     FOREIGN KEY (organisation_id, member_id) REFERENCES memberships (organisation_id, member_id) ON DELETE CASCADE
 );
 

@@ -244,6 +244,7 @@ pub(crate) enum AccountChange {
     SecondFactorReset,
     RecoveryCodesReplaced,
     ProviderLinked,
+    SessionsEnded,
     NewBrowser,
 }
 
@@ -296,6 +297,10 @@ impl AccountChange {
             Self::ProviderLinked => (
                 "Single sign-on was linked",
                 "Your account was linked to single sign-on, by which you can sign in from now on.",
+            ),
+            Self::SessionsEnded => (
+                "Your sessions were ended",
+                "An administrator of your organisation signed you out of it everywhere. You can sign in again.",
             ),
             Self::NewBrowser => (
                 "New sign-in to your account",
@@ -362,7 +367,7 @@ mod tests {
     fn without_passwords_no_mail_about_an_account_speaks_of_one() {
         use AccountChange::{
             EmailChangeRequested, EmailChanged, NewBrowser, PasskeyAdded, PasskeyRemoved, ProviderLinked,
-            RecoveryCodesReplaced, SecondFactorReset, SecondFactorTurnedOff, SecondFactorTurnedOn,
+            RecoveryCodesReplaced, SecondFactorReset, SecondFactorTurnedOff, SecondFactorTurnedOn, SessionsEnded,
         };
         for change in [
             EmailChangeRequested,
@@ -375,6 +380,7 @@ mod tests {
             SecondFactorReset,
             SecondFactorTurnedOff,
             SecondFactorTurnedOn,
+            SessionsEnded,
         ] {
             let (subject, text) = change.subject_and_text(Passwords::Off);
             assert!(!format!("{subject} {text}").to_lowercase().contains("password"), "{text}");

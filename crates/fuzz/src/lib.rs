@@ -173,7 +173,7 @@ fn sessions() -> Arc<dyn SessionStore> {
     sessions.expect_memberships().returning(|_| Ok(Vec::new()));
     sessions.expect_choose().returning(|_, _, _| Ok(ChooseOutcome::NoSuchOrganisation));
     sessions.expect_factors().returning(|_| Ok(Factors { secret: None, has_passkey: false, has_password: true }));
-    sessions.expect_end_others().returning(|_, _, _| Ok(()));
+    sessions.expect_end_others().returning(|_, _| Ok(()));
     sessions.expect_holder().returning(|token, _, _| {
         let member = Member {
             id: Uuid::from_u128(1).into(),

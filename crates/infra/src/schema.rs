@@ -121,6 +121,7 @@ diesel::table! {
         offered_totp_secret -> Nullable<Binary>,
         is_by_provider -> Bool,
         provider_confirmed_at -> Nullable<Timestamptz>,
+        is_bound -> Bool,
     }
 }
 

@@ -8,10 +8,13 @@ use askama::Template;
 use intake_domain::{ChooseOutcome, Membership, SessionStore};
 use serde::Deserialize;
 
+use crate::account::sign_in::signed_out;
 use crate::page::destination::{Destination, Next};
 use crate::page::error::{CHOOSE, PageError};
 use crate::page::shell::{redirect, render};
 use crate::page::visitor::Person;
+
+const SIGN_IN_AGAIN: &str = "Sign in again to open the organisation: one of its administrators ended your sessions.";
 
 #[derive(Template)]
 #[template(path = "account/choose_organisation.html")]
@@ -60,6 +63,7 @@ pub(crate) async fn choose(
     let organisation = organisation.parse().map_err(|_| PageError::NotFound)?;
     match sessions.choose(&person.token.digest(), organisation, &person.audit()).await? {
         ChooseOutcome::Chosen => Ok(redirect(next.as_str())),
+        ChooseOutcome::SignInAgain => Ok(signed_out(SIGN_IN_AGAIN)),
         // The person was removed from it in the meantime.
         ChooseOutcome::NoSuchOrganisation => Ok(redirect(&next.after(CHOOSE))),
     }

@@ -51,6 +51,8 @@ pub(crate) fn routes(pages: Scope) -> Scope {
         .route("/settings/account/passkeys/new", web::post().to(passkeys::add))
         .route("/settings/account/passkeys/{passkey}/remove", web::get().to(passkeys::ask_to_remove))
         .route("/settings/account/passkeys/{passkey}/remove", web::post().to(passkeys::remove))
+        .route("/settings/account/sessions/end-others", web::get().to(sessions::ask_to_end_others))
         .route("/settings/account/sessions/end-others", web::post().to(sessions::end_others))
+        .route("/settings/account/sessions/{session}/end", web::get().to(sessions::ask_to_end))
         .route("/settings/account/sessions/{session}/end", web::post().to(sessions::end))
 }

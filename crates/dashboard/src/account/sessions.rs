@@ -2,15 +2,17 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
-use intake_domain::{EndOutcome, SessionRecord, SessionStore, TokenDigest};
+use intake_domain::{EndOutcome, SessionRecord, SessionStore, TokenDigest, end_other_sessions, end_session};
 use intake_edge as edge;
 
 use crate::account::ACCOUNT;
 use crate::account::sign_in::{SIGNED_OUT, signed_out};
+use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::moment::{Moment, exact, relative};
 use crate::page::notice::redirect_with_notice;
+use crate::page::shell::Shell;
 use crate::page::visitor::Visitor;
 
 /// A session, as the account's page lists it.
@@ -34,25 +36,56 @@ pub(crate) async fn rows(visitor: &Visitor, sessions: &dyn SessionStore) -> Resu
     Ok(rows.into_iter().map(|session| SessionRow::new(session, &this)).collect())
 }
 
+pub(crate) async fn ask_to_end(
+    visitor: Visitor,
+    session: Path<String>,
+    sessions: Data<dyn SessionStore>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_confirmed()?;
+    let own = rows(&visitor, sessions.as_ref()).await?.into_iter().find(|own| own.id == *session);
+    let SessionRow { id, browser, .. } = own.ok_or(PageError::NotFound)?;
+    let action = format!("{ACCOUNT}/sessions/{id}/end");
+    confirm_page(&visitor, format!("End the session of {browser}?"), action, "End session").ask()
+}
+
 pub(crate) async fn end(
     OwnForm(visitor): OwnForm<Visitor>,
     session: Path<String>,
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     let token = TokenDigest::from_hexadecimal(&session).ok_or(PageError::NotFound)?;
-    match sessions.end_one(&visitor.signed_in.member, &token, &visitor.audit()).await? {
+    let confirmed = visitor.confirmed()?;
+    match end_session(sessions.as_ref(), confirmed, &token, &visitor.audit()).await? {
         EndOutcome::Ended if token == visitor.token.digest() => Ok(signed_out(SIGNED_OUT)),
         EndOutcome::Ended => Ok(redirect_with_notice(ACCOUNT, "The session was ended.")),
         EndOutcome::NoSuchSession => Err(PageError::NotFound),
     }
 }
 
+pub(crate) async fn ask_to_end_others(visitor: Visitor) -> Result<HttpResponse, PageError> {
+    visitor.assert_confirmed()?;
+    let (title, action) = ("End all your other sessions?".to_owned(), format!("{ACCOUNT}/sessions/end-others"));
+    confirm_page(&visitor, title, action, "End all other sessions").ask()
+}
+
 pub(crate) async fn end_others(
     OwnForm(visitor): OwnForm<Visitor>,
     sessions: Data<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
-    sessions.end_others(&visitor.signed_in.member, &visitor.token.digest(), &visitor.audit()).await?;
+    end_other_sessions(sessions.as_ref(), visitor.confirmed()?, &visitor.audit()).await?;
     Ok(redirect_with_notice(ACCOUNT, "All your other sessions were ended."))
+}
+
+fn confirm_page(visitor: &Visitor, title: String, action: String, button: &'static str) -> ConfirmPage<'static> {
+    ConfirmPage {
+        shell: Shell::new("account", visitor),
+        title,
+        text: "Whoever uses it is signed out at once.",
+        action,
+        button,
+        is_danger: true,
+        back: ACCOUNT,
+    }
 }
 
 impl SessionRow {

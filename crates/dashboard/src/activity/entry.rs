@@ -105,6 +105,7 @@ fn known(action: Action) -> &'static str {
         Action::SignedOut => "signed out as",
         Action::SessionEnded => "signed out another session of",
         Action::OtherSessionsEnded => "signed out all other sessions of",
+        Action::SessionsEnded => "ended the sessions of",
         Action::SecondFactorTurnedOn => "turned on two-step sign-in for",
         Action::SecondFactorTurnedOff => "turned off two-step sign-in for",
         Action::RecoveryCodesReplaced => "created new recovery codes for",

@@ -8,6 +8,7 @@ use intake_edge as edge;
 use crate::page::error::PageError;
 use crate::page::visitor::{Administrator, Auditor, Found, Visitor};
 
+pub(crate) mod end_sessions;
 pub(crate) mod invitation;
 pub(crate) mod invitation_provider;
 pub(crate) mod invite;

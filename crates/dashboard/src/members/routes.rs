@@ -3,8 +3,8 @@
 use actix_web::{Scope, web};
 
 use crate::members::{
-    invitation, invitation_provider, invite, key_age, list, member, remove, reset_password, reset_second_factor, role,
-    two_step_sign_in, withdraw_invitation,
+    end_sessions, invitation, invitation_provider, invite, key_age, list, member, remove, reset_password,
+    reset_second_factor, role, two_step_sign_in, withdraw_invitation,
 };
 
 /// Adds the pages.
@@ -25,6 +25,8 @@ pub(crate) fn routes(pages: Scope) -> Scope {
         )
         .route("/settings/members/stop-requiring-two-step-sign-in", web::post().to(two_step_sign_in::stop_requiring))
         .route("/settings/members/{member}", web::get().to(member::page))
+        .route("/settings/members/{member}/end-sessions", web::get().to(end_sessions::ask))
+        .route("/settings/members/{member}/end-sessions", web::post().to(end_sessions::end))
         .route("/settings/members/{member}/remove", web::get().to(remove::ask))
         .route("/settings/members/{member}/remove", web::post().to(remove::remove))
         .route("/settings/members/{member}/role", web::get().to(role::page))

@@ -113,6 +113,8 @@ actions! {
     SessionEnded = "session_ended",
     /// A member ended all of their other sessions.
     OtherSessionsEnded = "other_sessions_ended",
+    /// An administrator ended a colleague's sessions.
+    SessionsEnded = "sessions_ended",
     /// A member turned two-step sign-in on.
     SecondFactorTurnedOn = "second_factor_turned_on",
     /// A member or an operator turned a member's two-step sign-in off.

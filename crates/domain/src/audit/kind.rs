@@ -88,7 +88,8 @@ impl Action {
             | Self::ProviderPersonRefused
             | Self::SignedOut
             | Self::SessionEnded
-            | Self::OtherSessionsEnded => ActionKind::SignIns,
+            | Self::OtherSessionsEnded
+            | Self::SessionsEnded => ActionKind::SignIns,
             Self::NameChanged
             | Self::EmailChanged
             | Self::EmailChangeRequested

@@ -102,6 +102,17 @@ pub struct MemberRecord {
     pub is_linked_to_provider: bool,
 }
 
+/// What became of an attempt to end a member's sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndSessionsOutcome {
+    /// They have ended.
+    Ended,
+    /// The organisation has no such member.
+    NoSuchMember,
+    /// The acting member is no administrator, or was removed in the meantime.
+    NotAdministrator,
+}
+
 /// Members. Every change is recorded in the same transaction. What only administrators may do is refused
 /// unless an operator does it, or a member who is an administrator at that moment.
 #[cfg_attr(feature = "mocks", mockall::automock)]
@@ -144,6 +155,16 @@ pub trait MemberStore: Send + Sync {
         role: Role,
         audit: &AuditContext,
     ) -> Result<RoleOutcome, StoreError>;
+
+    /// Ends a member's sessions in the organisation, as an administrator, and sign-ins that wait for their code. Of a
+    /// member of several organisations, sessions that stand in another one go on there, because no organisation
+    /// controls the account: they cannot switch to this one without a new sign-in.
+    async fn end_sessions(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        audit: &AuditContext,
+    ) -> Result<EndSessionsOutcome, StoreError>;
 
     /// Decides, as an administrator, whether every member of the organisation must use two-step sign-in. Only who uses
     /// it can require it of others.

@@ -56,7 +56,8 @@ pub use manage_second_factor::{
 };
 pub use member::{Account, Invitation, LinkDelivery, Member, Membership, NewMemberLink};
 pub use member_store::{
-    Credentials, MemberRecord, MemberStore, ProviderAccount, ProviderLink, RemoveOutcome, RequireOutcome, RoleOutcome,
+    Credentials, EndSessionsOutcome, MemberRecord, MemberStore, ProviderAccount, ProviderLink, RemoveOutcome,
+    RequireOutcome, RoleOutcome,
 };
 pub use passkey::{Challenge, PasskeyAssertion, PasskeyKey, PasskeyRegistration, RelyingParty, Signatures};
 pub use passkey_store::{

@@ -1,5 +1,6 @@
 //! Who is signed in, and how members sign in.
 
+pub(crate) mod end_sessions;
 pub(crate) mod evidence;
 pub(crate) mod holder;
 pub(crate) mod identity_provider;
@@ -8,6 +9,7 @@ pub(crate) mod sign_in;
 pub(crate) mod sign_in_by_provider;
 pub(crate) mod store;
 
+pub use end_sessions::{end_other_sessions, end_session, end_sessions_of_colleague};
 pub use evidence::{Evidence, FirstStep, Proof};
 pub use holder::{Holder, SignedIn};
 pub use identity_provider::{Identity, IdentityProvider, ProviderError, ProviderRound, Subject};

@@ -96,6 +96,8 @@ pub enum EndOutcome {
 pub enum ChooseOutcome {
     /// The session is in it.
     Chosen,
+    /// An administrator ended the member's sessions there since this one began, so it has ended, too.
+    SignInAgain,
     /// The member does not belong to it, or the session has ended.
     NoSuchOrganisation,
 }
@@ -240,6 +242,6 @@ pub trait SessionStore: Send + Sync {
         audit: &AuditContext,
     ) -> Result<EndOutcome, StoreError>;
 
-    /// Ends every session of the member but this one, and every sign-in that waits for its code.
-    async fn end_others(&self, member: &Member, kept: &TokenDigest, audit: &AuditContext) -> Result<(), StoreError>;
+    /// Ends every session of the member but the one in which they confirmed, and every sign-in that waits for its code.
+    async fn end_others(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError>;
 }

@@ -5,20 +5,21 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, AuditContext, Credentials, EmailAddress, Member, MemberId, MemberRecord, MemberStore, Network,
-    OrganisationId, PasswordHash, ProviderAccount, ProviderLink, RemoveOutcome, RequireOutcome, Role, RoleOutcome,
-    StoreError, Subject,
+    Action, Actor, AuditContext, Credentials, EmailAddress, EndSessionsOutcome, Member, MemberId, MemberRecord,
+    MemberStore, Network, OrganisationId, PasswordHash, ProviderAccount, ProviderLink, RemoveOutcome, RequireOutcome,
+    Role, RoleOutcome, StoreError, Subject,
 };
 use uuid::Uuid;
 
 use crate::audit::log::record;
 use crate::members::PostgresMembers;
-use crate::members::confirmation::{StoredProofs, assert_confirmed};
+use crate::members::confirmation::{StoredProofs, assert_confirmed, lock_member};
 use crate::members::joining::end_all_to;
 use crate::members::permission::may_administer;
 use crate::members::row::{AccountRow, ListedMember, MemberRow, has_second_factor as has_factor, is_address_proved};
 use crate::organisations::end_memberships;
 use crate::schema::{familiar_networks, invitations, members, memberships, organisations, password_resets};
+use crate::sessions::row::end_all_in;
 
 #[async_trait]
 impl MemberStore for PostgresMembers {
@@ -148,6 +149,30 @@ impl MemberStore for PostgresMembers {
             }
             record(connection, organisation, action, &changed.email, &audit)?;
             Ok(RoleOutcome::Changed)
+        });
+        done.await
+    }
+
+    async fn end_sessions(
+        &self,
+        organisation: OrganisationId,
+        member: MemberId,
+        audit: &AuditContext,
+    ) -> Result<EndSessionsOutcome, StoreError> {
+        let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
+        let done = self.0.transaction_for(organisation, move |connection| {
+            assert_confirmed(connection, &audit)?;
+            if !may_administer(connection, organisation, &audit)? {
+                return Ok(EndSessionsOutcome::NotAdministrator);
+            }
+            lock_member(connection, member)?;
+            let own = memberships::table.find((organisation, member)).inner_join(members::table);
+            let Some(email) = own.select(members::email).first::<String>(connection).optional()? else {
+                return Ok(EndSessionsOutcome::NoSuchMember);
+            };
+            end_all_in(connection, member, organisation)?;
+            record(connection, organisation, Action::SessionsEnded, &email, &audit)?;
+            Ok(EndSessionsOutcome::Ended)
         });
         done.await
     }

@@ -1,5 +1,6 @@
 //! Sessions, and where their members signed in from.
 
+pub(crate) mod choice;
 pub(crate) mod familiar_networks;
 pub(crate) mod known_browsers;
 mod openid_provider;

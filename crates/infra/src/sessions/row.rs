@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::{record, record_in_all};
-use crate::members::row::{AccountRow, has_second_factor, unreadable};
+use crate::members::row::{AccountRow, belongs_elsewhere, has_second_factor, unreadable};
 use crate::organisations::age_of;
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
 use crate::sessions::familiar_networks::remember;
@@ -91,6 +91,20 @@ pub(crate) fn end_all_but(connection: &mut PgConnection, member: Uuid, kept: Opt
     let kept = kept.map_or(&[][..], |token| token.as_bytes());
     let others = sessions::table.filter(sessions::member_id.eq(member)).filter(sessions::token_digest.ne(kept));
     diesel::delete(others).execute(connection)?;
+    diesel::delete(waiting_sign_ins::table.filter(waiting_sign_ins::member_id.eq(member))).execute(connection).map(drop)
+}
+
+/// Ends the sessions of a locked member that this organisation answers for, and the sign-ins that wait for their code.
+/// Sessions in the member's other organisations stay there.
+pub(crate) fn end_all_in(connection: &mut PgConnection, member: Uuid, organisation: Uuid) -> QueryResult<()> {
+    if !belongs_elsewhere(connection, member, organisation)? {
+        return end_all_but(connection, member, None);
+    }
+    let of_member = sessions::table.filter(sessions::member_id.eq(member));
+    let undecided = sessions::organisation_id.is_null();
+    let here = of_member.filter(undecided.or(sessions::organisation_id.assume_not_null().eq(organisation)));
+    diesel::delete(here).execute(connection)?;
+    diesel::update(of_member).set(sessions::is_bound.eq(true)).execute(connection)?;
     diesel::delete(waiting_sign_ins::table.filter(waiting_sign_ins::member_id.eq(member))).execute(connection).map(drop)
 }
 

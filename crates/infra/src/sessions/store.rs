@@ -14,14 +14,15 @@ use uuid::Uuid;
 
 use crate::audit::log::{record, record_in_all};
 use crate::database::pool::Database;
-use crate::members::confirmation::{confirm, lock_member};
+use crate::members::confirmation::{assert_confirmed, confirm, lock_member};
 use crate::members::joining::{OpenInvitationRow, open};
 use crate::members::proof::take_over;
 use crate::members::row::{AccountRow, FactorsRow, has_second_factor};
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
+use crate::sessions::choice::choose;
 use crate::sessions::known_browsers;
 use crate::sessions::row::{
-    HolderRow, MembershipRow, SessionRow, await_code, end_all_but, memberships_of, start_session,
+    HolderRow, MembershipRow, SessionRow, await_code, end_others, memberships_of, start_session,
 };
 use crate::sessions::waiting_sign_ins::finish;
 
@@ -222,6 +223,7 @@ impl SessionStore for PostgresSessionStore {
         let (member, digest, audit) = (member.clone(), *token.as_bytes(), audit.clone());
         let ended = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
             connection.transaction(|connection| {
+                assert_confirmed(connection, &audit)?;
                 let own = sessions::table.find(digest.as_slice()).filter(sessions::member_id.eq(member.id.as_uuid()));
                 if diesel::delete(own).execute(connection)? == 0 {
                     return Ok(EndOutcome::NoSuchSession);
@@ -233,12 +235,12 @@ impl SessionStore for PostgresSessionStore {
         ended.await
     }
 
-    async fn end_others(&self, member: &Member, kept: &TokenDigest, audit: &AuditContext) -> Result<(), StoreError> {
-        let (member, kept, audit) = (member.clone(), *kept, audit.clone());
+    async fn end_others(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError> {
+        let (member, audit) = (member.clone(), audit.clone());
         let ended = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
             connection.transaction(|connection| {
-                lock_member(connection, *member.id.as_uuid())?;
-                end_all_but(connection, *member.id.as_uuid(), Some(&kept))?;
+                assert_confirmed(connection, &audit)?;
+                end_others(connection, *member.id.as_uuid(), &audit)?;
                 record_end(connection, &member, Action::OtherSessionsEnded, &audit)
             })
         });
@@ -268,30 +270,6 @@ fn begin(
         let action = if session.is_by_provider { Action::SignedInByProvider } else { Action::SignedIn };
         start_session(connection, session, action, audit)?;
         Ok(BeginOutcome::SignedIn)
-    })
-}
-
-fn choose(
-    connection: &mut PgConnection,
-    token: &TokenDigest,
-    organisation: Uuid,
-    audit: &AuditContext,
-) -> QueryResult<ChooseOutcome> {
-    connection.transaction(|connection| {
-        let session = sessions::table.find(token.as_bytes().as_slice());
-        let found = session.inner_join(members::table).select((sessions::organisation_id, members::id, members::email));
-        let found: Option<(Option<Uuid>, Uuid, String)> = found.first(connection).optional()?;
-        let Some((earlier, member, email)) = found else { return Ok(ChooseOutcome::NoSuchOrganisation) };
-        // A transaction that ends the membership waits, and then ends the session.
-        let own = memberships::table.find((organisation, member)).select(memberships::member_id);
-        if own.for_key_share().first::<Uuid>(connection).optional()?.is_none() {
-            return Ok(ChooseOutcome::NoSuchOrganisation);
-        }
-        if earlier != Some(organisation) {
-            diesel::update(session).set(sessions::organisation_id.eq(organisation)).execute(connection)?;
-            record(connection, organisation, Action::SignedIn, &email, audit)?;
-        }
-        Ok(ChooseOutcome::Chosen)
     })
 }
 

@@ -132,6 +132,30 @@ fn the_role_is_that_of_the_chosen_organisation() {
 }
 
 #[test]
+fn ending_the_sessions_of_a_shared_account_reaches_no_further_than_the_own_organisation() {
+    let setup = Setup::new();
+    let (here, there) = (setup.ada_in(&setup.app.clinic), setup.ada_in(&setup.elsewhere));
+    let undecided = Undecided::of(setup.app.service.client(), &setup.sign_in(PASSWORD));
+    assert_eq!(setup.grace.confirm(&setup.grace.page_about("Ada", "end-sessions")).status, 303);
+    assert_eq!((here.get("/settings/account").status, there.get("/settings/account").status), (303, 200));
+    assert_eq!(undecided.get(CHOOSE).status, 303, "it could have chosen either");
+
+    let switched = Undecided { client: there.client.clone(), cookie: there.cookie.clone() };
+    assert_eq!(switched.choose(&setup.elsewhere).status, 303, "it stays where it is");
+    assert_eq!(there.get("/settings/account").status, 200);
+    let refused = switched.choose(&setup.app.clinic);
+    assert_eq!(refused.header("location"), Some("/sign-in"), "{}", refused.text());
+    assert_eq!(there.get("/settings/account").status, 303);
+    assert_eq!(setup.ada_in(&setup.app.clinic).get("/settings/account").status, 200, "after a new sign-in");
+    let noted = |clinic: &Clinic| {
+        let entries =
+            format!("audit_entries WHERE action = 'sessions_ended' AND organisation_id = '{}'", clinic.organisation);
+        setup.app.database.count(&entries)
+    };
+    assert_eq!((noted(&setup.app.clinic), noted(&setup.elsewhere)), (1, 0));
+}
+
+#[test]
 fn a_member_removed_from_one_organisation_can_sign_in_to_the_other_at_once() {
     let setup = Setup::new();
     let (here, there) = (setup.ada_in(&setup.app.clinic), setup.ada_in(&setup.elsewhere));

@@ -70,6 +70,7 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings/members/key-age"
         | "/settings/members/require-two-step-sign-in"
         | "/settings/members/stop-requiring-two-step-sign-in"
+        | "/settings/members/{member}/end-sessions"
         | "/settings/members/{member}/remove"
         | "/settings/members/{member}/reset-password"
         | "/settings/members/{member}/reset-second-factor"

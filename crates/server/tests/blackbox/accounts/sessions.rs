@@ -3,7 +3,7 @@
 use diesel::connection::SimpleConnection;
 use intake_test_support::Browser;
 
-use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post};
+use crate::fixtures::{Member, PASSWORD, TestApp, between, confirm_identity, password_field, post};
 
 const FIREFOX: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0";
 const ACCOUNT: &str = "/settings/account";
@@ -43,11 +43,12 @@ fn sessions_are_listed_and_ended_one_by_one() {
     }
 
     let end = between(&listed, "action=\"", "\"");
+    assert!(ada.get(&end).text().contains("End the session of Firefox on Windows?"));
     let ended = ada.post(&end, "");
     assert_eq!((ended.status, ended.header("location")), (303, Some("/settings/account")));
     assert!(ada.follow(&ended).contains("The session was ended."));
     assert_eq!((firefox.get(ACCOUNT).status, odd.get(ACCOUNT).status), (303, 200));
-    assert_eq!(ada.post(&end, "").status, 404, "once is for good");
+    assert_eq!((ada.get(&end).status, ada.post(&end, "").status), (404, 404), "once is for good");
     let noted = "audit_entries WHERE action = 'session_ended' AND actor = 'Ada' AND subject = 'ada@clinic.example'";
     assert_eq!(app.database.count(noted), 1);
     assert!(ada.get("/settings/activity").text().contains("signed out another session of"));
@@ -69,6 +70,51 @@ fn all_others_are_ended_at_once_and_so_is_a_sign_in_that_waits_for_its_code() {
     assert_eq!((count(&ada), grace.get(ACCOUNT).status), (1, 200), "another member's session");
     assert_eq!(app.database.count("waiting_sign_ins"), 0);
     assert_eq!(app.database.count("audit_entries WHERE action = 'other_sessions_ended'"), 1);
+}
+
+#[test]
+fn a_browser_that_was_left_signed_in_ends_no_other_session() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let thief = sign_in(&app, FIREFOX);
+    let listed = row(&thief, "Unknown browser");
+    for end in [between(&listed, "action=\"", "\""), format!("{ACCOUNT}/sessions/end-others")] {
+        for answer in [thief.get(&end), thief.post(&end, "")] {
+            let location = answer.header("location").unwrap();
+            assert!(answer.status == 303 && location.starts_with("/settings/confirm?next="), "{end}: {location}");
+        }
+    }
+    assert_eq!((ada.get(ACCOUNT).status, count(&thief)), (200, 2));
+    assert_eq!(app.database.count("audit_entries WHERE action LIKE '%session%ended'"), 0);
+}
+
+#[test]
+fn an_administrator_ends_a_colleagues_sessions() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let grace = Member::join(app.service.client(), &ada.invite_as("grace@clinic.example", "key-manager"), "Grace");
+    let mary = Member::join(app.service.client(), &ada.invite_as("mary@clinic.example", "auditor"), "Mary");
+    let elsewhere = sign_in(&app, FIREFOX);
+    let waiting = "INSERT INTO waiting_sign_ins SELECT 'waits', id, now() FROM members WHERE email LIKE 'grace@%'";
+    app.database.connect().batch_execute(waiting).unwrap();
+    let end = ada.page_about("Grace", "end-sessions");
+    let unconfirmed = elsewhere.post(&end, "");
+    assert!(unconfirmed.header("location").unwrap().starts_with("/settings/confirm?next="));
+    assert_eq!([&grace, &mary].map(|other| other.post(&end, "").status), [403, 403]);
+    assert!(ada.get(&end).text().contains("End Grace&#39;s sessions?"), "{}", ada.get(&end).text());
+    assert_eq!((grace.get(ACCOUNT).status, app.database.count("waiting_sign_ins")), (200, 1), "nothing has ended yet");
+
+    let ended = ada.confirm(&end);
+    assert_eq!((ended.status, ended.header("location")), (303, Some("/settings/members")));
+    assert!(ada.follow(&ended).contains("Grace was signed out everywhere."));
+    assert_eq!((grace.get(ACCOUNT).status, app.database.count("waiting_sign_ins")), (303, 0));
+    assert_eq!([&ada, &elsewhere, &mary].map(|other| other.get(ACCOUNT).status), [200; 3]);
+    let noted = "audit_entries WHERE action = 'sessions_ended' AND actor = 'Ada' AND subject = 'grace@clinic.example'";
+    assert_eq!(app.database.count(noted), 1);
+    assert!(ada.get("/settings/activity").text().contains("ended the sessions of"));
+    let own = ada.page_about("Ada", "end-sessions");
+    assert_eq!([ada.get(&own), ada.post(&own, "")].map(|own| own.status), [303; 2]);
+    assert_eq!(ada.get(ACCOUNT).status, 200, "one signs out instead");
 }
 
 #[test]
@@ -141,6 +187,11 @@ fn a_session_elsewhere_is_ended_in_a_browser() {
         there.wait_for("No API keys yet.");
         here.press("Account");
         here.wait_for("Chrome on Linux");
+        here.press(end);
+        if end == "End session" {
+            confirm_identity(&here);
+        }
+        here.wait_for("signed out at once");
         here.press(end);
         here.wait_for("ended.");
         assert!(!here.has(end));

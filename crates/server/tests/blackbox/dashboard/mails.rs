@@ -244,7 +244,7 @@ fn members_hear_by_mail_what_is_done_to_their_account() {
 }
 
 #[test]
-fn a_member_hears_that_an_administrator_reset_the_second_factors() {
+fn a_member_hears_that_an_administrator_reset_the_second_factors_or_ended_the_sessions() {
     let Some(server) = MailServer::start() else { return };
     let app = app_with(&server.url());
     let ada = app.member("ada@example.com");
@@ -256,6 +256,9 @@ fn a_member_hears_that_an_administrator_reset_the_second_factors() {
     let mail = server.wait_for_mail("grace@example.com", "Two-step sign-in is off");
     assert!(mail.contains("An administrator of your organisation turned off two-step sign-in"), "{mail}");
     assert!(mail.contains("Account: grace@example.com") && mail.contains("/forgotten-password"), "{mail}");
+    assert_eq!(ada.confirm(&ada.page_about("Grace", "end-sessions")).status, 303);
+    let mail = server.wait_for_mail("grace@example.com", "Your sessions were ended");
+    assert!(mail.contains("An administrator of your organisation signed you out of it everywhere."), "{mail}");
 }
 
 #[test]

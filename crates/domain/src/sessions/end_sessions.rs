@@ -1,0 +1,39 @@
+//! How members end sessions: their own ones elsewhere, and, as administrators, those of a colleague. Each needs a
+//! confirmation: a browser that was left signed in must not sign others out.
+
+use crate::audit::action::AuditContext;
+use crate::ids::MemberId;
+use crate::members::confirmation::ConfirmedMember;
+use crate::members::member_store::{EndSessionsOutcome, MemberStore};
+use crate::sessions::store::{EndOutcome, SessionStore};
+use crate::store_error::StoreError;
+use crate::token::TokenDigest;
+
+/// Ends one of the member's own sessions.
+pub async fn end_session(
+    sessions: &dyn SessionStore,
+    member: ConfirmedMember<'_>,
+    session: &TokenDigest,
+    audit: &AuditContext,
+) -> Result<EndOutcome, StoreError> {
+    sessions.end_one(member.member(), session, &member.confirm(audit)).await
+}
+
+/// Ends every session of the member but the one in which they confirmed.
+pub async fn end_other_sessions(
+    sessions: &dyn SessionStore,
+    member: ConfirmedMember<'_>,
+    audit: &AuditContext,
+) -> Result<(), StoreError> {
+    sessions.end_others(member.member(), &member.confirm(audit)).await
+}
+
+/// Signs a colleague of the administrator out of their organisation, wherever they are signed in.
+pub async fn end_sessions_of_colleague(
+    members: &dyn MemberStore,
+    administrator: ConfirmedMember<'_>,
+    member: MemberId,
+    audit: &AuditContext,
+) -> Result<EndSessionsOutcome, StoreError> {
+    members.end_sessions(administrator.organisation(), member, &administrator.confirm(audit)).await
+}
