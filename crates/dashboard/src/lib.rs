@@ -33,11 +33,9 @@ pub use page::invitation_path::invitation_path;
 use docs::Documentation;
 use page::base_url::{Authority, BaseUrl};
 use page::error::PageError;
+use page::sent_text::FORM_MAX;
 use page::throttle::Throttle;
 use page::{assets, guard};
-
-/// Larger than any form here.
-const FORM_MAX: usize = 16 * 1024;
 
 /// The pages, with everything that they need.
 pub struct Dashboard {

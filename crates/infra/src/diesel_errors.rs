@@ -40,6 +40,16 @@ pub(crate) fn is_unique_violation(error: &Error) -> bool {
     matches!(error, Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
 }
 
+/// What the database says of a failure, with its details: only to be compared, because these hold values.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Said(String, Option<String>);
+
+/// None: the failure is not the database's.
+pub(crate) fn said(error: &Error) -> Option<Said> {
+    let Error::DatabaseError(_, information) = error else { return None };
+    Some(Said(information.message().to_owned(), information.details().map(str::to_owned)))
+}
+
 /// What a change is based on no longer holds: see [`crate::members::confirmation`].
 #[derive(Debug, thiserror::Error)]
 #[error("the session has ended")]
@@ -57,7 +67,8 @@ pub(crate) fn store_error(error: Error) -> StoreError {
         _ => {}
     }
     match failure(&error) {
-        // Values are validated before they get here, so the database is more likely to be at fault.
+        // Values are validated before they get here, so the database is more likely to be at fault. Diesel does not
+        // pass on the code by which the fault of a value could be told apart.
         Failure::Transient | Failure::Unknown => StoreError::Unavailable(without_row_values(error)),
         Failure::Refused => StoreError::Unexpected(without_row_values(error)),
     }

@@ -6,11 +6,11 @@ use time::macros::format_description;
 /// What to say about a text that is no day.
 pub(crate) const NO_DAY: &str = "Enter a date, for example 31/12/2026.";
 
-/// Parses `2026-12-31` or `31/12/2026`.
+/// Parses `2026-12-31` or `31/12/2026`, of a year that a calendar has.
 pub(crate) fn parse(text: &str) -> Option<Date> {
     let as_sent = Date::parse(text, format_description!("[year]-[month]-[day]"));
     let as_typed = || Date::parse(text, format_description!("[day padding:none]/[month padding:none]/[year]"));
-    as_sent.or_else(|_| as_typed()).ok()
+    as_sent.or_else(|_| as_typed()).ok().filter(|day| day.year() >= 1)
 }
 
 /// The type of the field that shows this text again: a date control would drop a text that is no day.
@@ -30,7 +30,17 @@ mod tests {
         for text in ["2026-12-03", "03/12/2026", "3/12/2026"] {
             assert_eq!(parse(text), Some(date!(2026 - 12 - 03)), "{text}");
         }
-        for text in ["", "3.12.2026", "12/31/2026", "tomorrow", "2026-02-30"] {
+        for text in [
+            "",
+            "3.12.2026",
+            "12/31/2026",
+            "tomorrow",
+            "2026-02-30",
+            "0000-01-01",
+            "-9999-01-01",
+            "31/12/-1",
+            "10000-01-01",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(["", "2026-12-03", "3.12.2026"].map(field_type), ["date", "date", "text"]);

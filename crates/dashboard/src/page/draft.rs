@@ -2,8 +2,7 @@
 //! confirm who they are. It waits in the browser, in a cookie, until the form is shown again. Passwords and codes are
 //! never kept.
 
-use actix_web::dev::{Payload, ServiceRequest};
-use actix_web::http::header::{CONTENT_LENGTH, HeaderMap};
+use actix_web::http::header::HeaderMap;
 use actix_web::web::Bytes;
 use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 use base64::Engine;
@@ -18,8 +17,6 @@ use crate::page::error::PageError;
 const COOKIE: &str = "__Host-intake-draft";
 /// Time enough to sign in with a code.
 const LIFE: Duration = Duration::minutes(15);
-/// A longer body holds more than these fields.
-const BODY_MAX: usize = 16 * 1024;
 /// The fields that are kept.
 const FIELDS: [&str; 9] = ["days", "email", "ends_after", "expires", "lasts", "name", "networks", "note", "role"];
 
@@ -28,17 +25,6 @@ struct Shown;
 
 /// The kept fields of a form.
 pub(crate) struct Draft(Vec<(String, String)>);
-
-/// Reads the body of a form whose fields are kept if it cannot be accepted yet.
-pub(crate) async fn read(request: &mut ServiceRequest) -> Option<Bytes> {
-    let length = request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok()?;
-    if form_of(request.path()).is_none() || length > BODY_MAX {
-        return None;
-    }
-    let body = request.extract::<Bytes>().await.ok()?;
-    request.set_payload(Payload::from(body.clone()));
-    Some(body)
-}
 
 /// Keeps the fields of a form, if the answer leads away from it before they were looked at.
 pub(crate) fn keep(request: &HttpRequest, body: &Bytes, response: &mut HttpResponse) {

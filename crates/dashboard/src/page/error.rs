@@ -39,6 +39,8 @@ pub(crate) enum PageError {
     StaleForm,
     /// The form could not be read.
     BadForm,
+    /// The query of the address could not be read.
+    BadAddress,
     /// The invitation is unknown, has expired or was used.
     NoInvitation,
     /// The reset link is unknown, has expired, or was used or replaced.
@@ -141,6 +143,11 @@ impl PageError {
                 StatusCode::BAD_REQUEST,
                 "Something was wrong with that form",
                 "Nothing was changed. Open the page again.",
+            ),
+            Self::BadAddress => (
+                StatusCode::BAD_REQUEST,
+                "Something is wrong with this address",
+                "It holds characters that can't be read. Go to the page again from the menu.",
             ),
             Self::NoInvitation => (
                 StatusCode::NOT_FOUND,

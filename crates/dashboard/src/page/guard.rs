@@ -1,5 +1,5 @@
 //! What surrounds every page: its environment, a policy that lets nothing foreign run, and a check that refuses changes
-//! sent from other sites. That a visitor is signed in, and that a form is of this session, is asserted where a handler
+//! sent from other sites and whatever is no text. That a visitor is signed in, and that a form is of this session, is asserted where a handler
 //! takes a `Visitor` (`visitor.rs`).
 
 use actix_web::body::{BoxBody, MessageBody};
@@ -7,13 +7,13 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use actix_web::middleware::Next;
-use actix_web::web::Data;
+use actix_web::web::{Bytes, Data};
 use actix_web::{Error, HttpMessage, ResponseError};
 use intake_domain::{Environment, KeyFormat};
 
 use crate::page::compression::{compress, is_from_elsewhere};
 use crate::page::error::PageError;
-use crate::page::{draft, environment, fault, notice};
+use crate::page::{draft, environment, fault, notice, sent_text};
 
 /// Everything comes from this origin; nothing is framed, nothing is inline.
 const HEADERS: [(&str, &str); 5] = [
@@ -36,20 +36,16 @@ pub(crate) async fn guard(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if is_change {
-        let form = request.take_payload();
-        request.set_payload(intake_http::in_time(form));
-    }
-    let typed = if is_change { draft::read(&mut request).await } else { None };
+    let checked = check(&mut request).await;
+    let typed = checked.as_ref().ok().cloned().flatten();
     let format = request.app_data::<Data<KeyFormat>>();
     let environment = format.map_or(Environment::Production, |format| format.environment());
     let answer = async {
-        if is_change && !request.path().starts_with("/api/") && is_cross_site(request.headers()) {
-            return Ok(request.into_response(PageError::CrossSite.error_response()));
-        }
-        let response = next.call(request).await?;
-        Ok::<_, Error>(fault::frame(response.map_into_boxed_body()).await)
+        let response = match checked {
+            Ok(_) => next.call(request).await?.map_into_boxed_body(),
+            Err(error) => request.into_response(error.error_response()),
+        };
+        Ok::<_, Error>(fault::frame(response).await)
     };
     let mut response = environment::within(environment, answer).await?;
     let (request, answer) = (response.request().clone(), response.response_mut());
@@ -62,6 +58,26 @@ pub(crate) async fn guard(
         response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     Ok(compress(response))
+}
+
+/// Refuses what no page takes. Returns the form that a change carries.
+async fn check(request: &mut ServiceRequest) -> Result<Option<Bytes>, PageError> {
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if is_change {
+        let form = request.take_payload();
+        request.set_payload(intake_http::in_time(form));
+    }
+    if request.path().starts_with("/api/") {
+        return Ok(None);
+    }
+    sent_text::assert_query(request)?;
+    if !is_change {
+        return Ok(None);
+    }
+    if is_cross_site(request.headers()) {
+        return Err(PageError::CrossSite);
+    }
+    sent_text::read_form(request).await
 }
 
 /// Browsers say which site a request comes from. Other programs say nothing, and have no cookie that could be abused.

@@ -19,6 +19,7 @@ pub(crate) mod moment;
 pub(crate) mod notice;
 pub(crate) mod number;
 pub(crate) mod passwords;
+pub(crate) mod sent_text;
 pub(crate) mod shell;
 pub(crate) mod throttle;
 pub(crate) mod visitor;

@@ -2,6 +2,7 @@
 //! zone.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use askama::filters::HtmlSafe;
 use intake_domain::timestamp;
@@ -73,10 +74,13 @@ impl fmt::Display for Moment {
 /// It holds nothing that a person typed.
 impl HtmlSafe for Moment {}
 
+/// The time zones furthest from UTC, in minutes.
+const ZONES: RangeInclusive<i32> = -12 * 60..=14 * 60;
+
 /// The offset from UTC of a visitor whose script says how many minutes that is; without one, none.
 pub(crate) fn here(utc_offset: &str) -> UtcOffset {
-    let seconds = utc_offset.parse::<i32>().ok().and_then(|minutes| minutes.checked_mul(60));
-    seconds.and_then(|seconds| UtcOffset::from_whole_seconds(seconds).ok()).unwrap_or(UtcOffset::UTC)
+    let minutes = utc_offset.parse().ok().filter(|minutes| ZONES.contains(minutes));
+    minutes.and_then(|minutes| UtcOffset::from_whole_seconds(minutes * 60).ok()).unwrap_or(UtcOffset::UTC)
 }
 
 #[cfg(test)]

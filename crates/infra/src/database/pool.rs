@@ -18,11 +18,12 @@ use uuid::Uuid;
 
 use crate::abandoned::Abandoned;
 use crate::database::cluster::nodes::{connect_to_all, node_away};
+use crate::database::cluster::spread::has_citus;
 use crate::database::connect::{OpenConnection, RETRY_PAUSE};
 use crate::database::grants::missing_grants;
 use crate::database::lasting::Lasting;
 use crate::database::url::DatabaseUrl;
-use crate::diesel_errors::{Failure, failure, is_unique_violation, store_error};
+use crate::diesel_errors::{Failure, Said, failure, is_unique_violation, said, store_error};
 use crate::metrics::{RECONNECTS, note_error};
 
 /// Lookups are short: a few connections carry thousands of them a second.
@@ -66,6 +67,9 @@ enum Tried<T> {
     AlreadyThere(StoreError),
     /// A node that the connected one needs for this is away.
     NodeAway(StoreError),
+    /// The database did not do it, although the connection works. If it says the same about another try, the values of
+    /// the statement are at fault.
+    Unable(StoreError, Option<Said>),
     Hangs,
 }
 
@@ -109,6 +113,7 @@ impl Database {
         let work = Arc::new(work);
         let mut failed_before = None;
         let mut was_node_away = false;
+        let mut said_before = None;
         loop {
             let error = match self.try_once(&work, until).await? {
                 Tried::Done(value) => return Ok(value),
@@ -116,6 +121,11 @@ impl Database {
                 Tried::AlreadyThere(error) if failed_before.is_none() => return Err(error),
                 // The first time, it may be back, and only the connection to it be gone.
                 Tried::NodeAway(error) if std::mem::replace(&mut was_node_away, true) => return Err(error),
+                Tried::Unable(error, said) if said.is_some() && said == said_before => return Err(error),
+                Tried::Unable(error, said) => {
+                    said_before = said;
+                    error
+                }
                 Tried::AlreadyThere(error) | Tried::NodeAway(error) | Tried::Failed(error) => error,
                 // The deadline cuts off the last try, which says less than the one before it.
                 Tried::Hangs => {
@@ -251,17 +261,29 @@ fn try_work<T>(
     tried
 }
 
-/// The connection may be gone, or want to be replaced.
+/// The connection may be gone, or want to be replaced, or the statement be at fault: Diesel does not say.
 fn failed<T>(pooled: &mut Lasting<OpenConnection>, error: diesel::result::Error) -> Tried<T> {
-    RECONNECTS.add_one();
     if failure(&error) != Failure::Unknown {
+        RECONNECTS.add_one();
         pooled.close();
         return Tried::Failed(store_error(error));
     }
     pooled.doubt();
-    match pooled.current().and_then(|connection| missing_grants(connection)) {
-        Some(missing) => Tried::Refused(StoreError::Unexpected(missing.into())),
-        None => Tried::Failed(store_error(error)),
+    let connection = pooled.current();
+    if let Some(missing) = connection.and_then(|connection| missing_grants(connection)) {
+        return Tried::Refused(StoreError::Unexpected(missing.into()));
+    }
+    match pooled.current().map(|connection| has_citus(connection)) {
+        Some(Ok(false)) => {
+            let said = said(&error);
+            Tried::Unable(store_error(error), said)
+        }
+        // Another node may be at fault, and say the same until it is back.
+        Some(Ok(true)) => Tried::Failed(store_error(error)),
+        Some(Err(_)) | None => {
+            RECONNECTS.add_one();
+            Tried::Failed(store_error(error))
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod layout;
 pub(crate) mod mails;
 mod moments;
 mod notices;
+mod odd_values;
 pub(crate) mod pages;
 mod samples;
 mod typed_input;

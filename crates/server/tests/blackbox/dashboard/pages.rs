@@ -10,7 +10,7 @@ use crate::accounts::single_sign_on::made_up_provider::{MadeUpProvider, Round};
 use crate::fixtures::{PASSWORD, TestApp, accept_invitation, between, confirm_identity, create_key, unconfirm};
 
 /// The folder of the sources that declare the routes.
-const DECLARED_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dashboard/src");
+pub(crate) const DECLARED_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dashboard/src");
 
 /// A method and a path, in which `{key}` and the like stand for ids.
 pub(crate) type Route = (&'static str, String);
