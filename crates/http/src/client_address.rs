@@ -1,6 +1,6 @@
 //! Where a request came from, and what its client calls itself.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
 use actix_web::HttpRequest;
@@ -16,6 +16,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 impl TrustedProxies {
     /// The address that a request came from: the peer's or, where a trusted proxy forwards it to the plain listener,
     /// the one that it forwards for. No proxy ends TLS before the other listener, so its peers speak for themselves.
+    /// None: the proxy does not say. Its own address would make all clients one, inside whatever network it is in.
     #[must_use]
     pub fn client_address(&self, request: &HttpRequest) -> Option<IpAddr> {
         let peer = request.peer_addr()?.ip().to_canonical();
@@ -24,10 +25,16 @@ impl TrustedProxies {
             return Some(peer);
         }
         // The nearest proxy writes last.
-        let forwarded = request.headers().get_all(X_FORWARDED_FOR).last().and_then(|value| value.to_str().ok());
-        let nearest = forwarded.and_then(|list| list.rsplit(',').next()?.trim().parse::<IpAddr>().ok());
-        nearest.map(|address| address.to_canonical()).or(Some(peer))
+        let forwarded = request.headers().get_all(X_FORWARDED_FOR).last()?.to_str().ok()?;
+        address_in(forwarded.rsplit(',').next()?.trim())
     }
+}
+
+/// An address as proxies write it, some of them with the port: `203.0.113.7:1234`, `[2001:db8::1]:443`.
+fn address_in(text: &str) -> Option<IpAddr> {
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    text.parse().ok().or_else(with_port).or_else(in_brackets).map(|address| address.to_canonical())
 }
 
 /// The client of a request.
@@ -35,4 +42,42 @@ pub(crate) fn client(request: &HttpRequest) -> KeyClient {
     let address = request.app_data::<Data<TrustedProxies>>().and_then(|proxies| proxies.client_address(request));
     let user_agent = request.headers().get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
     KeyClient { address, program: ClientProgram::of(user_agent) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_proxies_write_it_and_nothing_else_is() {
+        for (text, address) in [
+            ("203.0.113.7", "203.0.113.7"),
+            ("203.0.113.7:1234", "203.0.113.7"),
+            ("::ffff:203.0.113.7", "203.0.113.7"),
+            ("[::ffff:203.0.113.7]:1234", "203.0.113.7"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("[2001:db8::1]:443", "2001:db8::1"),
+        ] {
+            assert_eq!(address_in(text), Some(address.parse().unwrap()), "{text}");
+        }
+        for text in [
+            "",
+            "unknown",
+            "_hidden",
+            "localhost",
+            "203.0.113.7:",
+            "203.0.113.7:x",
+            "203.0.113.7:70000",
+            "203.0.113",
+            "[203.0.113.7]",
+            "[2001:db8::1",
+            "2001:db8::1]:443",
+            "[2001:db8::1]443",
+            "0xcb007107",
+            "203.0.113.7 x",
+        ] {
+            assert_eq!(address_in(text), None, "{text}");
+        }
+    }
 }

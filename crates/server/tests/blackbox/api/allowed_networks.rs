@@ -48,7 +48,7 @@ fn a_key_is_refused_from_elsewhere_at_once_on_every_instance() {
     let set = networks_command(&app, id, &["--allow", "203.0.113.0/24,2001:db8::/32", "--reason", "office"]).unwrap();
     assert_eq!(set["allowedNetworks"], json!(["203.0.113.0/24", "2001:db8::/32"]));
     for instance in [&app.service, &second] {
-        for address in ["203.0.113.9", "::ffff:203.0.113.9", "2001:db8::1"] {
+        for address in ["203.0.113.9", "::ffff:203.0.113.9", "2001:db8::1", "203.0.113.9:1234", "[2001:db8::1]:443"] {
             assert_eq!(from(instance, address).status, 201, "{address}");
         }
         for address in ["198.51.100.7", "2001:db9::1", "203.0.113.9, 198.51.100.7", "nonsense"] {
@@ -72,6 +72,25 @@ fn a_key_is_refused_from_elsewhere_at_once_on_every_instance() {
     wait_for("refusals", || {
         app.database.count("key_refusals WHERE reason = 'elsewhere' AND address = '198.51.100.7'") == 8
     });
+}
+
+/// The network of the proxy is allowed: whatever comes through it would be, if the proxy's address counted.
+#[test]
+fn a_client_whose_address_the_proxy_does_not_say_is_refused_where_networks_are_set() {
+    let app = behind_a_proxy();
+    let (id, key) = app.clinic.key();
+    networks_command(&app, id, &["--allow", "127.0.0.0/8"]).unwrap();
+    let body = patient().to_string();
+    for address in ["127.0.0.1", "127.0.0.1:1234", "198.51.100.7, 127.0.0.1"] {
+        assert_eq!(send_from(&app.service, &key, address, &body).status, 201, "{address}");
+    }
+    for address in ["", "garbage", "unknown", "198.51.100.7:1234", "127.0.0.1, ", "127.0.0.1:99999", "é"] {
+        assert_refused(&send_from(&app.service, &key, address, &body));
+    }
+    let headers = [("X-Forwarded-Proto", "https")];
+    assert_refused(&app.service.plain_client().send(&create_request(&key, &headers, body.as_bytes())));
+    assert_eq!(app.patients(), 3);
+    wait_for("refusals", || app.database.count("key_refusals WHERE reason = 'elsewhere' AND address IS NULL") == 7);
 }
 
 #[test]
