@@ -102,7 +102,9 @@ fn routes(application: &mut ServiceConfig) {
     application
         .service(operation("/api/v1/patients").route(web::post().to(create::create)))
         .service(operation("/api/v1/patients/validate").route(web::post().to(create::validate)))
-        .service(document);
+        .service(document)
+        // For targets that are no path, such as that of `OPTIONS *`.
+        .default_service(web::to(not_found));
 }
 
 /// The answer for paths that do not exist.

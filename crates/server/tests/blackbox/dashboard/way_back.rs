@@ -89,9 +89,7 @@ fn signing_in_leads_to_no_other_site() {
         "%2Fsettings%2Fmembers%0D%0ASet-Cookie%3A%20a%3Db",
         "%09%2F%2Fevil.example",
         "%2F%09%2Fevil.example",
-        "%00",
         "%2Fsign-out",
-        "%FF%FE",
     ]
     .into_iter()
     .enumerate()

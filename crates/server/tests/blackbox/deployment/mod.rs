@@ -2,6 +2,7 @@
 
 mod compose;
 mod kubernetes;
+mod malformed_requests;
 mod operations;
 mod packaging;
 mod proxies;

@@ -38,8 +38,8 @@ const NGINX: Prerequisite = Prerequisite {
     packages: Packages { apt: "apt-get install nginx", dnf: "dnf install nginx", brew: "brew install nginx" },
 };
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
     Haproxy,
     Nginx,
 }
@@ -53,7 +53,7 @@ struct Instance {
 }
 
 /// A running proxy before two instances, killed when dropped.
-struct Site {
+pub(super) struct Site {
     kind: Kind,
     child: Child,
     address: SocketAddr,
@@ -100,7 +100,7 @@ impl Instance {
 
 impl Site {
     /// None, where there is no such proxy: the test is left out then; under CI it fails.
-    fn open(kind: Kind) -> Option<Self> {
+    pub(super) fn open(kind: Kind) -> Option<Self> {
         let database = TestDatabase::new();
         let instances = [Instance::start(&database), Instance::start(&database)];
         let (folder, address) = (tempfile::tempdir().unwrap(), free_address());
@@ -139,12 +139,39 @@ impl Site {
     }
 
     /// What the proxy has logged of requests.
-    fn log(&self) -> String {
-        let name = if self.kind == Kind::Haproxy { "haproxy.log" } else { "access.log" };
-        fs::read_to_string(self.folder.path().join(name)).unwrap()
+    pub(super) fn log(&self) -> String {
+        String::from_utf8_lossy(&self.log_bytes()).into_owned()
     }
 
-    fn client(&self) -> Client {
+    pub(super) fn log_bytes(&self) -> Vec<u8> {
+        let name = if self.kind == Kind::Haproxy { "haproxy.log" } else { "access.log" };
+        fs::read(self.folder.path().join(name)).unwrap()
+    }
+
+    /// Everything that the proxy has logged, by the name of the file.
+    pub(super) fn logs(&self) -> Vec<(String, String)> {
+        let files = self.folder.path().read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+        let named = |path: std::path::PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned())
+        };
+        logs.map(named).collect()
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn stop_instances(&mut self) {
+        self.instances.iter_mut().for_each(|instance| drop(instance.running.take()));
+    }
+
+    pub(super) fn client(&self) -> Client {
         Client::tls(self.address, &self.instances[0].folder.path().join("tls/ca.pem"))
     }
 
@@ -303,7 +330,7 @@ fn its_own_answers_read_like_the_service(kind: Kind) {
         assert_own_answer(&refused, 400, "Bad Request");
         assert_eq!(refused.header("retry-after"), None);
     }
-    site.instances.iter_mut().for_each(|instance| drop(instance.running.take()));
+    site.stop_instances();
     for _ in 0..20 {
         let refused = site.client().send(&request);
         assert_own_answer(&refused, 503, "Service Unavailable");
@@ -311,11 +338,11 @@ fn its_own_answers_read_like_the_service(kind: Kind) {
     }
     let log = site.log();
     assert!(log.contains(r#""client":"127.0.0.1""#) && log.contains(r#""status":503"#), "{log}");
-    assert!(log.contains(r#""path":"/api/v1/patients""#), "{log}");
+    assert!(log.replace("\\/", "/").contains(r#""path":"/api/v1/patients""#), "{log}");
     assert!(!log.contains("sign-in"), "only paths of the API are logged: {log}");
 }
 
-fn assert_own_answer(answer: &Response, status: u16, title: &str) {
+pub(super) fn assert_own_answer(answer: &Response, status: u16, title: &str) {
     let body = answer.json();
     assert_eq!((answer.status, body["status"].as_u64()), (status, Some(u64::from(status))), "{}", answer.text());
     assert_eq!(body["title"], title);
