@@ -33,6 +33,7 @@ pub use page::invitation_path::invitation_path;
 use docs::Documentation;
 use page::base_url::{Authority, BaseUrl};
 use page::error::PageError;
+use page::refusal_records::RefusalRecords;
 use page::sent_text::FORM_MAX;
 use page::throttle::Throttle;
 use page::{assets, guard};
@@ -103,6 +104,7 @@ impl Dashboard {
             shared(BaseUrl(self.base_url)),
             shared(Authority(self.authority)),
             shared(Throttle::new()),
+            shared(RefusalRecords::new()),
             shared(passwords),
             shared(self.single_sign_on),
             shared(self.mails),

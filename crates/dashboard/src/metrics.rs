@@ -1,6 +1,8 @@
-//! What is measured here: how attempts to sign in ended.
+//! What is measured here: how attempts to sign in ended, and what was refused.
 
 use intake_metrics::{Counter, Kind, MetricsText};
+
+use crate::page::refused;
 
 /// How an attempt to sign in ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,7 @@ pub fn write_metrics(text: &mut MetricsText) {
     for ((_, outcome), count) in OUTCOMES.into_iter().zip(&SIGN_INS) {
         family.sample(&[("outcome", outcome)], count.get());
     }
+    refused::write_metrics(text);
 }
 
 /// Counts an attempt.

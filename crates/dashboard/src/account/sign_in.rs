@@ -23,6 +23,7 @@ use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
 use crate::page::passwords::{PasswordsOn, codes_locked, has_passwords, passwords};
+use crate::page::refused::{self, Refusal};
 use crate::page::shell::{redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Person, origin};
@@ -186,6 +187,9 @@ pub(crate) async fn submit(
 /// compares one password after the other, and by the database's deadline.
 pub(crate) fn note_failure_later(sessions: Arc<dyn SessionStore>, accounts: Vec<Account>, origin: Origin) {
     actix_web::rt::spawn(async move {
+        if accounts.is_empty() {
+            refused::note(Refusal::UnknownAddress);
+        }
         if let Err(error) = note_failed_sign_in(sessions.as_ref(), &accounts, origin).await {
             let cause = PageError::from(error).cause().map(|cause| cause.to_string());
             tracing::warn!(cause, "a failed sign-in could not be recorded");

@@ -21,6 +21,7 @@ use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
 use crate::page::passwords::has_passwords;
+use crate::page::refused::{self, Refusal};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::{Newcomer, Visitor, origin, shared};
 
@@ -135,6 +136,7 @@ pub(crate) async fn sign_in(
 /// The page for someone who has signed in at the provider, and does not get in here.
 fn refuse(next: &Destination, title: &str, text: &str) -> Result<HttpResponse, PageError> {
     note_sign_in(SignInOutcome::Refused);
+    refused::note(Refusal::UnknownAtProvider);
     let anew = Errand::SignIn { next: next.clone(), organisation: None, is_anew: true };
     explain(StatusCode::FORBIDDEN, title, text, &anew)
 }

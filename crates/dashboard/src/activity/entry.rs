@@ -102,6 +102,8 @@ fn known(action: Action) -> &'static str {
         Action::PasskeyRemoved => "removed the passkey",
         Action::SignInFailed => "entered an incorrect password for",
         Action::CodeFailed => "entered an incorrect code for",
+        Action::RoleRefused => "was not allowed by their role to use",
+        Action::FormRefused => "sent an outdated form to",
         Action::SignedOut => "signed out as",
         Action::SessionEnded => "signed out another session of",
         Action::OtherSessionsEnded => "signed out all other sessions of",

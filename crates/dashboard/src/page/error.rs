@@ -8,6 +8,7 @@ use intake_domain::{ChangePasswordError, HasherError, Source, StoreError};
 use intake_http::{Cause, Note};
 
 use crate::page::destination::Destination;
+use crate::page::refused::Refusal;
 
 /// Where a member turns on two-step sign-in.
 const SECOND_FACTOR: &str = "/settings/account/second-factor";
@@ -90,6 +91,16 @@ impl PageError {
         match self {
             Self::Full => Some(Cause::full()),
             Self::Unavailable(source) | Self::Unexpected(source) => Some(Cause::of(source)),
+            _ => None,
+        }
+    }
+
+    /// The kind of refusal, if this depends on who asks.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::AdministratorsOnly | Self::AuditorsOnlyLook => Some(Refusal::Role),
+            Self::StaleForm => Some(Refusal::FormToken),
+            Self::CrossSite => Some(Refusal::CrossSite),
             _ => None,
         }
     }

@@ -1,4 +1,5 @@
-//! The page of a fault within the frame of the other pages, for a reader who is signed in.
+//! The page of a fault within the frame of the other pages, for a reader who is signed in, and the record of what was
+//! refused to this reader.
 
 use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;
@@ -8,6 +9,7 @@ use crate::page::cookie::SESSION;
 use crate::page::error::PageError;
 use crate::page::shell::Shell;
 use crate::page::visitor::Onlooker;
+use crate::page::{refusal_records, refused};
 
 #[derive(Template)]
 #[template(path = "page/fault.html")]
@@ -21,11 +23,14 @@ struct FaultPage {
 pub(crate) async fn frame(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let error = response.response().error().and_then(|error| error.as_error::<PageError>());
     let Some((title, text)) = error.and_then(PageError::title_and_text) else { return response };
+    let refusal = error.and_then(PageError::refusal);
+    refusal.into_iter().for_each(refused::note);
     if SESSION.token(response.request().headers()).is_none() {
         return response;
     }
     // Without a session, or a database, the page stays as it is.
     let Ok(visitor) = Onlooker::find(response.request()).await else { return response };
+    refusal.into_iter().for_each(|refusal| refusal_records::record_later(response.request(), &visitor, refusal));
     match (FaultPage { shell: Shell::new("", &visitor), title, text }).render() {
         Ok(page) => response.map_body(|_, _| BoxBody::new(page)),
         Err(_) => response,

@@ -1,6 +1,6 @@
 //! What surrounds every page: its environment, a policy that lets nothing foreign run, and a check that refuses changes
-//! sent from other sites and whatever is no text. That a visitor is signed in, and that a form is of this session, is asserted where a handler
-//! takes a `Visitor` (`visitor.rs`).
+//! sent from other sites, and queries and forms that are no text. That a visitor is signed in, and that a form is of this
+//! session, is asserted where a handler takes a `Visitor` (`visitor.rs`).
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -13,7 +13,7 @@ use intake_domain::{Environment, KeyFormat};
 
 use crate::page::compression::{compress, is_from_elsewhere};
 use crate::page::error::PageError;
-use crate::page::{draft, environment, fault, notice, sent_text};
+use crate::page::{draft, environment, fault, notice, refused, sent_text};
 
 /// Everything comes from this origin; nothing is framed, nothing is inline.
 const HEADERS: [(&str, &str); 5] = [
@@ -43,7 +43,10 @@ pub(crate) async fn guard(
     let answer = async {
         let response = match checked {
             Ok(_) => next.call(request).await?.map_into_boxed_body(),
-            Err(error) => request.into_response(error.error_response()),
+            Err(error) => {
+                error.refusal().into_iter().for_each(refused::note);
+                request.into_response(error.error_response())
+            }
         };
         Ok::<_, Error>(fault::frame(response).await)
     };

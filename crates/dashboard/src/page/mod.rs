@@ -19,6 +19,8 @@ pub(crate) mod moment;
 pub(crate) mod notice;
 pub(crate) mod number;
 pub(crate) mod passwords;
+pub(crate) mod refusal_records;
+pub(crate) mod refused;
 pub(crate) mod sent_text;
 pub(crate) mod shell;
 pub(crate) mod throttle;

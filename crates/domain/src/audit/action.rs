@@ -107,6 +107,10 @@ actions! {
     SignInFailed = "sign_in_failed",
     /// The right password was given for a member, and a wrong code.
     CodeFailed = "code_failed",
+    /// A member asked for something that the role does not allow: the subject is its route.
+    RoleRefused = "role_refused",
+    /// A member sent a form that does not come from a page of the session: the subject is its route.
+    FormRefused = "form_refused",
     /// A member ended the session they were in.
     SignedOut = "signed_out",
     /// A member ended another of their sessions.

@@ -43,6 +43,8 @@ impl Action {
                 | Self::SignInFailed
                 | Self::CodeFailed
                 | Self::ProviderPersonRefused
+                | Self::RoleRefused
+                | Self::FormRefused
                 | Self::SignedOut
                 | Self::NameChanged
                 | Self::PatientShown
@@ -77,6 +79,8 @@ impl Action {
             | Self::AdministratorMade
             | Self::KeyManagerMade
             | Self::AuditorMade
+            | Self::RoleRefused
+            | Self::FormRefused
             | Self::SecondFactorRequired
             | Self::SecondFactorOptional => ActionKind::Members,
             Self::SignedIn

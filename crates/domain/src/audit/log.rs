@@ -1,9 +1,10 @@
-//! The port that reads the audit log. Entries are written by the other ports, each in the transaction of its change.
+//! The port that reads the audit log. Entries are written by the other ports, each in the transaction of its change. Only
+//! what was refused, and changed nothing, is recorded here.
 
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::action::AuditEntry;
+use crate::audit::action::{Action, AuditContext, AuditEntry};
 use crate::audit::kind::ActionKind;
 use crate::ids::{AuditEntryId, KeyId, OrganisationId};
 use crate::store_error::StoreError;
@@ -48,6 +49,17 @@ pub struct EntryPage {
     pub searched_to: Option<AuditEntryId>,
 }
 
+/// What a member was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedAction {
+    /// The organisation in whose log it is recorded.
+    pub organisation: OrganisationId,
+    /// Why, as an action of the log.
+    pub action: Action,
+    /// The method and the route, without ids.
+    pub route: String,
+}
+
 /// The audit log.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
@@ -61,4 +73,7 @@ pub trait AuditLog: Send + Sync {
         position: EntryPosition,
         limit: u32,
     ) -> Result<EntryPage, StoreError>;
+
+    /// Records what a member was refused.
+    async fn note_refusal(&self, refused: &RefusedAction, audit: &AuditContext) -> Result<(), StoreError>;
 }

@@ -8,7 +8,7 @@ pub use action::{
     Action, Actor, AuditContext, AuditEntry, AuditedKey, Operator, Origin, RecordedAction, RecordedActor,
 };
 pub use kind::ActionKind;
-pub use log::{AuditLog, ENTRIES_SEARCHED, EntryFilter, EntryPage, EntryPosition};
+pub use log::{AuditLog, ENTRIES_SEARCHED, EntryFilter, EntryPage, EntryPosition, RefusedAction};
 
 #[cfg(feature = "mocks")]
 pub use log::MockAuditLog;

@@ -5,7 +5,7 @@ use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use intake_domain::{
     Action, Actor, AuditContext, AuditEntry, AuditEntryId, AuditLog, AuditedKey, ENTRIES_SEARCHED, EntryFilter,
-    EntryPage, EntryPosition, MemberId, Name, OrganisationId, RecordedAction, RecordedActor, StoreError,
+    EntryPage, EntryPosition, MemberId, Name, OrganisationId, RecordedAction, RecordedActor, RefusedAction, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -22,9 +22,7 @@ impl PostgresAuditLog {
     pub fn new(database: Database) -> Self {
         Self(database)
     }
-}
 
-impl PostgresAuditLog {
     /// The entries of an organisation, or of all, since a moment, the oldest first; those after the given one alone. At
     /// most as many as the limit says.
     pub async fn since(
@@ -66,6 +64,11 @@ impl AuditLog for PostgresAuditLog {
         let (found, searched_to) = found.await?;
         let entries = found.into_iter().map(|row| row.into_entry(organisation)).collect();
         Ok(EntryPage { entries, searched_to: searched_to.map(AuditEntryId::from) })
+    }
+
+    async fn note_refusal(&self, refused: &RefusedAction, audit: &AuditContext) -> Result<(), StoreError> {
+        let (id, refused, audit) = (*refused.organisation.as_uuid(), refused.clone(), audit.clone());
+        self.0.run_for(id, move |connection| record(connection, id, refused.action, &refused.route, &audit)).await
     }
 }
 

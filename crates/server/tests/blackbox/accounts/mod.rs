@@ -8,6 +8,7 @@ mod passkeys;
 mod passwords_off;
 mod permissions;
 mod planted_accounts;
+mod refused_actions;
 mod roles;
 mod sessions;
 mod sign_in_line;

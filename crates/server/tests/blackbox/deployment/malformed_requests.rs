@@ -1,4 +1,4 @@
-//! Requests that are none, through HAProxy and nginx with the configurations in docs/operations: each is answered as the
+//! Malformed requests through HAProxy and nginx with the configurations in docs/operations. Each is answered as the
 //! service would answer it, none forges a line of the log, and the secrets in links are in no log.
 
 use std::collections::HashSet;
@@ -135,8 +135,7 @@ fn nothing_forges_a_line_of_the_log(kind: Kind) {
     assert!(lines >= forgeries.len(), "{lines}");
 }
 
-/// Every line of a request is JSON with the names of all others and the client that it came from. Returns how many there
-/// are.
+/// Every line of a request is JSON, with the names of all others and the client's address. Returns how many there are.
 fn assert_lines_are_whole(site: &Site) -> usize {
     let log = site.log_bytes();
     let log = str::from_utf8(&log).expect("the log is text");
