@@ -1,6 +1,6 @@
 //! What surrounds every page: its environment, a policy that lets nothing foreign run, and a check that refuses changes
-//! sent from other sites, and queries and forms that are no text. That a visitor is signed in, and that a form is of this
-//! session, is asserted where a handler takes a `Visitor` (`visitor.rs`).
+//! sent from other sites, and queries and forms that are no text. That a visitor is signed in, and that a form is of
+//! this session, is asserted where a handler takes a `Visitor` (`visitor.rs`).
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};

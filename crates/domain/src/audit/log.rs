@@ -1,5 +1,5 @@
-//! The port that reads the audit log. Entries are written by the other ports, each in the transaction of its change. Only
-//! what was refused, and changed nothing, is recorded here.
+//! The port that reads the audit log. Entries are written by the other ports, each in the transaction of its change.
+//! Only what was refused, and changed nothing, is recorded here.
 
 use async_trait::async_trait;
 use time::OffsetDateTime;

@@ -10,8 +10,8 @@ use crate::schema::familiar_networks;
 /// How many networks are kept for each member: home, work, a phone's and a few hotels'.
 const NETWORKS_MAX: i64 = 16;
 
-/// Remembers the network that a member has just signed in from, in the transaction of the sign-in. An unknown address is
-/// no network.
+/// Remembers the network that a member has just signed in from, in the transaction of the sign-in. An unknown address
+/// is no network.
 pub(crate) fn remember(connection: &mut PgConnection, member: Uuid, audit: &AuditContext) -> QueryResult<()> {
     if audit.address.is_none() {
         return Ok(());

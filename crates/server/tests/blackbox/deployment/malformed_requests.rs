@@ -2,7 +2,6 @@
 //! service would answer it, none forges a line of the log, and the secrets in links are in no log.
 
 use std::collections::HashSet;
-use std::fs;
 use std::time::Duration;
 
 use intake_test_support::{Client, Response, request, wait_for};
@@ -138,7 +137,7 @@ fn nothing_forges_a_line_of_the_log(kind: Kind) {
 /// Every line of a request is JSON, with the names of all others and the client's address. Returns how many there are.
 fn assert_lines_are_whole(site: &Site) -> usize {
     let log = site.log_bytes();
-    let log = str::from_utf8(&log).expect("the log is text");
+    let log = str::from_utf8(&log).unwrap();
     let (requests, others): (Vec<_>, Vec<_>) = log.lines().partition(|line| line.starts_with('{'));
     let mut shapes = HashSet::new();
     for line in &requests {
