@@ -34,7 +34,6 @@ pub(crate) fn routes(pages: Scope) -> Scope {
         .route("/settings/confirm/provider", web::get().to(sign_in_provider::begin_confirmation))
         .route("/settings/account", web::get().to(page::page))
         .route("/settings/account/provider", web::get().to(sign_in_provider::link_page))
-        .route("/settings/account/provider/begin", web::get().to(sign_in_provider::begin_link))
         .route("/settings/account/name", web::get().to(name::page))
         .route("/settings/account/name", web::post().to(name::change))
         .route("/settings/account/email", web::get().to(email::page))

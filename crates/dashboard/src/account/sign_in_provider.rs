@@ -25,9 +25,6 @@ use crate::page::refused::{self, Refusal};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::{Newcomer, Visitor, origin, shared};
 
-/// The page on which a member begins to link the account.
-const LINK: &str = "/settings/account/provider";
-
 #[derive(Template)]
 #[template(path = "account/provider_accounts.html")]
 struct AccountsPage {
@@ -42,6 +39,12 @@ struct LinkPage {
     shell: Shell,
     provider: String,
     email: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LinkQuery {
+    /// There, if the browser is to go to the provider.
+    begin: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -67,21 +70,23 @@ pub(crate) async fn begin_confirmation(
     leave(&request, &Errand::Confirm { next }).await
 }
 
-/// A page with a link: browsers do not follow the form of a confirmation to another site.
-pub(crate) async fn link_page(request: HttpRequest, visitor: Visitor) -> Result<HttpResponse, PageError> {
+/// A page with a link to the provider: browsers do not follow the form of a confirmation to another site.
+pub(crate) async fn link_page(
+    request: HttpRequest,
+    visitor: Visitor,
+    query: Option<Query<LinkQuery>>,
+) -> Result<HttpResponse, PageError> {
     let SingleSignOn { name, .. } = single_sign_on(&request)?;
-    visitor.assert_confirmed()?;
+    visitor.confirmed()?;
+    if query.is_some_and(|query| query.begin.is_some()) {
+        return leave(&request, &Errand::Link).await;
+    }
     let page = LinkPage {
         shell: Shell::new("account", &visitor),
         provider: name.clone(),
         email: visitor.signed_in.member.email.to_string(),
     };
     render(StatusCode::OK, &page)
-}
-
-pub(crate) async fn begin_link(request: HttpRequest, visitor: Visitor) -> Result<HttpResponse, PageError> {
-    visitor.confirmed_for(Destination::from(LINK.to_owned()))?;
-    leave(&request, &Errand::Link).await
 }
 
 pub(crate) async fn sign_in(
@@ -148,13 +153,7 @@ pub(crate) async fn link(
     errand: &Errand,
 ) -> Result<HttpResponse, PageError> {
     let visitor = Visitor::extract(request).await?;
-    match link_to_provider(
-        shared::<dyn AccountStore>(request)?,
-        visitor.confirmed_for(Destination::from(LINK.to_owned()))?,
-        identity,
-        &visitor.audit(),
-    )
-    .await
+    match link_to_provider(shared::<dyn AccountStore>(request)?, visitor.confirmed()?, identity, &visitor.audit()).await
     {
         Ok(()) => {
             visitor.mail_change(AccountChange::ProviderLinked)?;

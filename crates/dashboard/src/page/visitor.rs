@@ -47,13 +47,8 @@ impl Visitor {
     /// The member, if they confirmed who they are in the last minutes. Else redirects to the page for that, which leads
     /// back to the form.
     pub(crate) fn confirmed(&self) -> Result<ConfirmedMember<'_>, PageError> {
-        self.confirmed_for(Destination::of_form(&self.request))
-    }
-
-    /// The same, with a way back to this page.
-    pub(crate) fn confirmed_for(&self, page: Destination) -> Result<ConfirmedMember<'_>, PageError> {
         let confirmed = ConfirmedMember::of(&self.signed_in, &self.token, edge::now());
-        confirmed.ok_or(PageError::ConfirmFirst(page))
+        confirmed.ok_or_else(|| PageError::ConfirmFirst(Destination::of_form(&self.request)))
     }
 
     /// The same, for a form that comes from a page of this very session.

@@ -1,15 +1,11 @@
 //! Actions and the audit entries that record them, which are written with the change and never changed.
 
-use std::net::IpAddr;
-
 use time::OffsetDateTime;
 
-use crate::browser::Browser;
 use crate::email_address::EmailAddress;
 use crate::ids::{AuditEntryId, KeyId, MemberId, OrganisationId};
 use crate::key_note::KeyNote;
 use crate::name::Name;
-use crate::token::TokenDigest;
 
 /// Declares the actions and the names that they are stored under: one without a name does not compile.
 macro_rules! actions {
@@ -233,52 +229,6 @@ pub enum RecordedActor {
     },
     /// Someone who had not proved who they were.
     Stranger,
-}
-
-/// Source and time of an action whose actor is not known yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The id of the audit entry that will record it.
-    pub entry_id: AuditEntryId,
-    /// The client's address, if it came over the network.
-    pub address: Option<IpAddr>,
-    /// The client's browser, if it named itself.
-    pub browser: Option<Browser>,
-    /// The session whose token the browser sent, if it sent one. A sign-in ends it.
-    pub session: Option<TokenDigest>,
-    /// The moment it is done, by the service's clock.
-    pub at: OffsetDateTime,
-}
-
-impl Origin {
-    /// The context of an action of this actor.
-    #[must_use]
-    pub fn by(self, actor: Actor) -> AuditContext {
-        AuditContext { entry_id: self.entry_id, actor, address: self.address, at: self.at, confirmed_in: None }
-    }
-}
-
-/// Who does something, from where, and when. Every change takes it and records it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditContext {
-    /// The id of the audit entry that records it.
-    pub entry_id: AuditEntryId,
-    /// Who does it.
-    pub actor: Actor,
-    /// The client's address, if it came over the network.
-    pub address: Option<IpAddr>,
-    /// The moment it is done, by the service's clock.
-    pub at: OffsetDateTime,
-    /// The session in which the member confirmed who they are. Nothing is changed once it ended or that is too old.
-    pub confirmed_in: Option<TokenDigest>,
-}
-
-impl AuditContext {
-    /// The context of a second entry about the same change.
-    #[must_use]
-    pub fn second(&self) -> Self {
-        Self { entry_id: self.entry_id.sibling(), ..self.clone() }
-    }
 }
 
 /// The API key that an entry is about. Names of keys are not unique.

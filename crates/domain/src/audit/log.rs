@@ -4,7 +4,8 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::action::{Action, AuditContext, AuditEntry};
+use crate::audit::action::{Action, AuditEntry};
+use crate::audit::context::AuditContext;
 use crate::audit::kind::ActionKind;
 use crate::ids::{AuditEntryId, KeyId, OrganisationId};
 use crate::store_error::StoreError;

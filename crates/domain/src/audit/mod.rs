@@ -1,12 +1,12 @@
 //! The audit log: who did what, from where and when.
 
 pub(crate) mod action;
+pub(crate) mod context;
 pub(crate) mod kind;
 pub(crate) mod log;
 
-pub use action::{
-    Action, Actor, AuditContext, AuditEntry, AuditedKey, Operator, Origin, RecordedAction, RecordedActor,
-};
+pub use action::{Action, Actor, AuditEntry, AuditedKey, Operator, RecordedAction, RecordedActor};
+pub use context::{AuditContext, Origin};
 pub use kind::ActionKind;
 pub use log::{AuditLog, ENTRIES_SEARCHED, EntryFilter, EntryPage, EntryPosition, RefusedAction};
 

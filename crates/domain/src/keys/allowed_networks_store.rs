@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::description::ChangeKeyOutcome;

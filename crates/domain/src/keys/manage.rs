@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::allowed_networks_store::AllowedNetworksStore;

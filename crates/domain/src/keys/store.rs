@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::api_key::{KeyDigest, KeyPlace};

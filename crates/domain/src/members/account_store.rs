@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::members::member::Member;
 use crate::members::password::PasswordHash;

@@ -1,7 +1,7 @@
 //! What administrators do to members and to the whole organisation. Whether they may is decided by the store, in the
 //! transaction of the change: their role may be taken away at the same moment.
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::keys::key_age::KeyAge;
 use crate::members::confirmation::ConfirmedMember;

@@ -4,7 +4,8 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Action, Actor, AuditContext, Origin};
+use crate::audit::action::{Action, Actor};
+use crate::audit::context::{AuditContext, Origin};
 use crate::ids::OrganisationId;
 use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::member::Member;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::members::account_store::EmailOutcome;
 use crate::members::invitation_store::INVITATIONS_PER_HOUR_MAX;

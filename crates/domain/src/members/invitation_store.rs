@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::{Account, Invitation, LinkDelivery};

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::ids::OrganisationId;
 use crate::keys::key_age::KeyAge;
 use crate::store_error::StoreError;

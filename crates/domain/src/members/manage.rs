@@ -2,7 +2,7 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{AuditContext, Origin};
+use crate::audit::context::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::guessable::PasswordOwner;

@@ -3,7 +3,7 @@
 
 use time::OffsetDateTime;
 
-use crate::audit::action::{AuditContext, Origin};
+use crate::audit::context::{AuditContext, Origin};
 use crate::members::confirmation::ConfirmedMember;
 use crate::members::passkey::{Challenge, PasskeyAssertion, PasskeyRegistration, RelyingParty, Signatures};
 use crate::members::passkey_store::{AddPasskeyOutcome, NewPasskey, PasskeyStore, RemovePasskeyOutcome};

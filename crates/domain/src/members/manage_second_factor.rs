@@ -1,7 +1,7 @@
 //! How a member turns a second factor on and off. Each change asks for the password, so that a browser left signed in
 //! is not enough.
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
 use crate::members::confirmation::ConfirmedMember;

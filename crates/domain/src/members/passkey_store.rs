@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use time::OffsetDateTime;
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::members::member::{Account, Member};
 use crate::members::passkey::PasskeyKey;

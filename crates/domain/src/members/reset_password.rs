@@ -4,7 +4,8 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Actor, AuditContext, Origin};
+use crate::audit::action::Actor;
+use crate::audit::context::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
 use crate::members::confirmation::ConfirmedMember;

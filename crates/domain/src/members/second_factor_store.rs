@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::members::member::Member;
 use crate::members::second_factor::TotpSecret;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use time::OffsetDateTime;
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::ids::{OrganisationId, PatientId};
 use crate::patients::stored::StoredPatient;
 use crate::store_error::StoreError;

@@ -1,7 +1,7 @@
 //! How members end sessions: their own ones elsewhere, and, as administrators, those of a colleague. Each needs a
 //! confirmation: a browser that was left signed in must not sign others out.
 
-use crate::audit::action::AuditContext;
+use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::members::confirmation::ConfirmedMember;
 use crate::members::member_store::{EndSessionsOutcome, MemberStore};

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::audit::action::{Action, Actor, Origin};
+use crate::audit::action::{Action, Actor};
+use crate::audit::context::Origin;
 use crate::email_address::EmailAddress;
 use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::member::Account;

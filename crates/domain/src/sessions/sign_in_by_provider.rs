@@ -5,7 +5,8 @@
 
 use time::Duration;
 
-use crate::audit::action::{Action, Actor, Origin};
+use crate::audit::action::{Action, Actor};
+use crate::audit::context::Origin;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::confirmation::{ConfirmError, Renewal, confirmed};

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-use crate::audit::action::{Action, AuditContext, Origin};
+use crate::audit::action::Action;
+use crate::audit::context::{AuditContext, Origin};
 use crate::browser::Browser;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::{Account, Invitation, Member, Membership};

@@ -43,7 +43,6 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings/account/passkeys/{passkey}/remove"
         | "/settings/account/password"
         | "/settings/account/provider"
-        | "/settings/account/provider/begin"
         | "/settings/account/recovery-codes"
         | "/settings/account/second-factor"
         | "/settings/account/second-factor/turn-off"

@@ -326,7 +326,7 @@ fn an_account_is_linked_from_inside_to_a_person_with_its_address_alone() {
 
 fn provider_begin(app: &TestApp, member: &Member) -> Response {
     let headers = [("Cookie", member.cookie.as_str())];
-    app.service.client().send(&request("GET", "/settings/account/provider/begin", &headers, b""))
+    app.service.client().send(&request("GET", "/settings/account/provider?begin=yes", &headers, b""))
 }
 
 /// A mailed link proves the address, and then nothing that a stranger has put into the account stays. By a link that

@@ -131,7 +131,7 @@ impl MadeUpProvider {
 
     /// Links the account of a member, who has confirmed who they are, to this person.
     pub(crate) fn link(&self, app: &TestApp, member: &Member, email: &str) -> Response {
-        self.go(app, "/settings/account/provider/begin", &member.cookie, email)
+        self.go(app, "/settings/account/provider?begin=yes", &member.cookie, email)
     }
 
     /// A person who joins the organisation with a password, and links the account.
