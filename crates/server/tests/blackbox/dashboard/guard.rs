@@ -281,8 +281,9 @@ fn an_organisation_has_no_more_keys_and_people_than_it_may_have() {
         "INSERT INTO api_keys (id, organisation_id, name, digest, hint, created_at, revoked_at)
             SELECT gen_random_uuid(), '{id}', 'k', sha256(n::text::bytea), 'abcd', now(),
                 CASE WHEN n >= 499 THEN now() END FROM generate_series(0, 599) AS n;
-         INSERT INTO invitations (token_digest, organisation_id, email, expires_at)
-            SELECT sha256(n::text::bytea), '{id}', 'a@b.co', now() + CASE WHEN n < 498 THEN 1 ELSE -1 END * interval '1 hour'
+         INSERT INTO invitations (token_digest, organisation_id, email, expires_at, is_mailed)
+            SELECT sha256(n::text::bytea), '{id}', 'a@b.co',
+                now() + CASE WHEN n < 498 THEN 1 ELSE -1 END * interval '1 hour', false
             FROM generate_series(0, 599) AS n;"
     );
     app.database.connect().batch_execute(&almost_full).unwrap();
