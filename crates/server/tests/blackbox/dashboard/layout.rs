@@ -254,19 +254,24 @@ fn pages_of_single_sign_on_and_of_limited_keys_are_whole() {
             let invitation = app.invite(email);
             signed_in(&app, &provider.go(&app, &format!("{invitation}/provider"), "", email))
         };
-        let (ann, _bob) = (join("ann@clinic.example"), join("bob@clinic.example"));
+        let (mut ann, _bob) = (join("ann@clinic.example"), join("bob@clinic.example"));
         let invitation = app.invite("grace@clinic.example");
         browser.tell("Network.clearBrowserCookies", &json!({}));
         let missing = "/sign-in/provider/return?code=x&state=y".to_owned();
         let mut strangers = vec!["/sign-in".to_owned(), invitation, missing];
         strangers.extend((switch == "off").then(|| "/reset-password/used".to_owned()));
         look_at(&app, &browser, switch, &strangers);
-        let (name, value) = ann.cookie.split_once('=').unwrap();
-        let cookie = json!({ "name": name, "value": value, "url": app.url("/"), "path": "/", "secure": true });
-        browser.tell("Network.setCookie", &cookie);
+        let take = |cookie: &str| {
+            let (name, value) = cookie.split_once('=').unwrap();
+            let cookie = json!({ "name": name, "value": value, "url": app.url("/"), "path": "/", "secure": true });
+            browser.tell("Network.setCookie", &cookie);
+        };
+        take(&ann.cookie);
         look_at(&app, &browser, switch, &["/settings/confirm?next=/settings/members".to_owned()]);
         let confirmed = provider.go(&app, "/settings/confirm/provider", &ann.cookie, "ann@clinic.example");
         assert_eq!(confirmed.status, 303);
+        ann.go_on(&confirmed);
+        take(&ann.cookie);
 
         let organisation = app.clinic.organisation.to_string();
         let create = ["key", "create", "--organisation", &organisation];
@@ -281,11 +286,18 @@ fn pages_of_single_sign_on_and_of_limited_keys_are_whole() {
         app.database.connect().batch_execute(ends).unwrap();
         let key = format!("/settings/api-keys/{}", key["id"].as_str().unwrap());
         let bob = ann.page_about("bob@clinic.example", "").trim_end_matches('/').to_owned();
-        let mut pages = ["account", "account/name", "account/email", "account/passkeys/new", "account/second-factor"]
-            .iter()
-            .chain(&["members", "members/key-age", "api-keys", "api-keys/new", "activity"])
-            .map(|page| format!("/settings/{page}"))
-            .collect::<Vec<_>>();
+        let mut pages = [
+            "account",
+            "account/provider",
+            "account/name",
+            "account/email",
+            "account/passkeys/new",
+            "account/second-factor",
+        ]
+        .iter()
+        .chain(&["members", "members/key-age", "api-keys", "api-keys/new", "activity"])
+        .map(|page| format!("/settings/{page}"))
+        .collect::<Vec<_>>();
         pages.extend([bob, key.clone(), format!("{key}/networks"), format!("{key}/replace")]);
         pages.extend((switch == "off").then(|| "/settings/account/password".to_owned()));
         look_at(&app, &browser, switch, &pages);

@@ -110,6 +110,8 @@ fn needs(path: &str) -> Option<Needs> {
         | "/sign-in/provider/return"
         | "/invitations/{token}/provider"
         | "/settings/confirm/provider"
+        // Looked at where single sign-on is.
+        | "/settings/account/provider"
         | "/settings"
         | "/settings/activity.csv"
         | "/settings/api-keys/{key}/first-use" => None,
@@ -292,6 +294,19 @@ fn visit_single_sign_on(browser: &Browser, look: &dyn Fn(&str)) {
     look("signing in by single sign-on");
     come_back("/sign-in/provider", "ann@clinic.example", "No account for ann@clinic.example");
     look("an unknown address of the provider");
+    app.join(browser, "Bob", "bob@clinic.example");
+    browser.open(&app.url("/settings/account"));
+    browser.wait_for("Not linked.");
+    look("an account that is not linked");
+    browser.press("Link single sign-on");
+    confirm_identity(browser);
+    browser.wait_for("Continue with Harbour Login");
+    look("linking an account");
+    come_back("/settings/account/provider?begin=yes", "ann@clinic.example", "Your account wasn't linked");
+    look("another address than that of the account");
+    come_back("/settings/account/provider?begin=yes", "bob@clinic.example", "Single sign-on is linked");
+    browser.press("Sign out");
+    browser.wait_for("New here?");
     let invitation = app.invite("ann@clinic.example");
     browser.open(&app.url(&invitation));
     browser.wait_for("Join with Harbour Login");
@@ -310,7 +325,8 @@ fn visit_single_sign_on(browser: &Browser, look: &dyn Fn(&str)) {
     look("a session by single sign-on");
     browser.press("Sign out");
     browser.wait_for("New here?");
-    drop(app.member_of(&app.other_clinic(), "ann@clinic.example"));
+    let other = app.member_of(&app.other_clinic(), "ann@clinic.example");
+    assert_eq!(provider.link(&app, &other, "ann@clinic.example").status, 303);
     come_back("/sign-in/provider", "ann@clinic.example", "Choose an organisation");
     look("several accounts with an address");
 }
