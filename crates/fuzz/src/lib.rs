@@ -172,7 +172,9 @@ fn sessions() -> Arc<dyn SessionStore> {
     sessions.expect_end_one().returning(|_, _, _| Ok(EndOutcome::NoSuchSession));
     sessions.expect_memberships().returning(|_| Ok(Vec::new()));
     sessions.expect_choose().returning(|_, _, _| Ok(ChooseOutcome::NoSuchOrganisation));
-    sessions.expect_factors().returning(|_| Ok(Factors { secret: None, has_passkey: false, has_password: true }));
+    sessions.expect_factors().returning(|_| {
+        Ok(Factors { secret: None, has_passkey: false, has_password: true, is_linked_to_provider: false })
+    });
     sessions.expect_end_others().returning(|_, _| Ok(()));
     sessions.expect_holder().returning(|token, _, _| {
         let member = Member {

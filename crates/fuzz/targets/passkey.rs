@@ -100,8 +100,13 @@ impl Site {
     fn sign_in(&self, [_, client_data, authenticator_data, signature]: [&[u8]; 4], texts: [&str; 4]) {
         let assertion = PasskeyAssertion::from_base64url(texts).expect("it was encoded");
         let (now, session) = (datetime!(2026-01-01 0:00 UTC), Token::new([2; 32]));
-        let origin =
-            Origin { address: None, browser: None, session: None, at: now, entry_id: intake_domain::AuditEntryId::new(now, [3; 10]) };
+        let origin = Origin {
+            address: None,
+            browser: None,
+            session: None,
+            at: now,
+            entry_id: intake_domain::AuditEntryId::new(now, [3; 10]),
+        };
         let tried = sign_in_by_passkey(
             &self.passkeys,
             &self.signatures,

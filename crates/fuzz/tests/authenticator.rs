@@ -9,9 +9,9 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use intake_domain::{
     Actor, AuditEntryId, Challenge, CodeError, ConfirmedMember, Environment, Evidence, Guest, Holder, InvitationStore,
-    LinkDelivery, Member, MemberId, Name, NewInvitation, NewCredential, NewMember, NewSession, Operator, Origin, PasskeyAssertion,
-    PasskeyRegistration, PasswordHash, Passwords, RelyingParty, Role, SessionStore, Token, Visit, add_passkey,
-    begin_passkey_sign_in, sign_in_by_passkey,
+    LinkDelivery, Member, MemberId, Name, NewCredential, NewInvitation, NewMember, NewSession, Operator, Origin,
+    PasskeyAssertion, PasskeyRegistration, PasswordHash, Passwords, RelyingParty, Role, SessionStore, Token, Visit,
+    add_passkey, begin_passkey_sign_in, sign_in_by_passkey,
 };
 use intake_infra::{Database, PostgresMembers, PostgresPasskeyStore, PostgresSessionStore, RingSignatures};
 use intake_test_support::{Clinic, TestDatabase, random};
