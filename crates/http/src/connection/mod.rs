@@ -8,3 +8,4 @@ pub(crate) mod eviction;
 pub(crate) mod framing;
 pub(crate) mod progress;
 pub(crate) mod stream;
+pub(crate) mod turns;

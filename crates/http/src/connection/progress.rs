@@ -30,6 +30,8 @@ pub(crate) struct Progress {
     is_answer_lost: Cell<bool>,
     /// What came is not a valid request, so the next answer is the last.
     is_broken: Cell<bool>,
+    /// More can be read as soon as the request has taken what came.
+    is_turn_over: Cell<bool>,
     slot: Slot,
 }
 
@@ -48,8 +50,20 @@ enum Stage {
 impl Progress {
     pub(crate) fn new(slot: Slot, is_secure: bool) -> Self {
         let (stage, since) = (Cell::new(Stage::New), Cell::new(Instant::now()));
-        let [is_closing, is_whole, is_body_refused, is_answer_lost, is_broken] = [(); 5].map(|()| Cell::new(false));
-        Self { is_secure, stage, since, is_closing, is_whole, is_body_refused, is_answer_lost, is_broken, slot }
+        let [is_closing, is_whole, is_body_refused] = [(); 3].map(|()| Cell::new(false));
+        let [is_answer_lost, is_broken, is_turn_over] = [(); 3].map(|()| Cell::new(false));
+        Self {
+            is_secure,
+            stage,
+            since,
+            is_closing,
+            is_whole,
+            is_body_refused,
+            is_answer_lost,
+            is_broken,
+            is_turn_over,
+            slot,
+        }
     }
 
     /// Bytes have been passed on, perhaps the last of a request.
@@ -85,6 +99,16 @@ impl Progress {
     pub(crate) fn request_ends(&self) {
         self.slot.request_ends();
         self.enter(Stage::Idle);
+    }
+
+    /// Reading goes on in the next turn, which [`Progress::take_turn`] gives it.
+    pub(crate) fn end_turn(&self) {
+        self.is_turn_over.set(true);
+    }
+
+    /// Whether a turn has ended since this was asked last.
+    pub(crate) fn take_turn(&self) -> bool {
+        self.is_turn_over.replace(false)
     }
 
     /// Whether the client has begun a head and not ended it.

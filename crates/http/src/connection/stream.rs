@@ -18,6 +18,7 @@ use crate::connection::admission::{Slot, Unread};
 use crate::connection::bare_answer;
 use crate::connection::framing::Framing;
 use crate::connection::progress::Progress;
+use crate::connection::turns::Turns;
 use crate::problem::Problem;
 
 /// The longest time between two checks of a client's time limits.
@@ -28,6 +29,11 @@ const UNREAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a body is read after its request was refused: as much as would have been read of it, with room for what
 /// came along with the head. A client that sends more without a pause could keep a worker busy for ever.
 const UNWANTED_MAX: usize = 256 * 1024;
+/// How much of a request with a body is passed on in one turn. actix-http reads all that it can get before it passes
+/// anything on, and keeps that buffer for as long as the request lives. Ordinary patients are smaller.
+const TURN_MAX: usize = 4 * 1024;
+/// actix-http makes its buffer twice as large when it has less room than this.
+const ROOM_MIN: usize = 1_024;
 /// How long a closing connection is still read: a client that is still sending would otherwise lose its answer.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -39,10 +45,12 @@ pub struct Connection<T> {
     stream: T,
     progress: Rc<Progress>,
     framing: Framing,
-    /// What came after the end of the request that is being served: never more than one read.
+    /// What came after the end of the request that is being served, or of the turn: never more than one read.
     read_ahead: BytesMut,
     /// How much of a body has come while no request was being served: before it begins, or after its answer.
     unwanted: usize,
+    /// How much has been passed on in this turn.
+    in_turn: usize,
     /// Reading was postponed, so the task must be woken when it may continue.
     is_read_paused: bool,
     /// The timer of the next check; it is reset only when it fires, not on every request.
@@ -64,6 +72,7 @@ impl<T> Connection<T> {
             framing: Framing::default(),
             read_ahead: BytesMut::new(),
             unwanted: 0,
+            in_turn: 0,
             is_read_paused: false,
             check: None,
             unread: None,
@@ -75,6 +84,11 @@ impl<T> Connection<T> {
     /// Gives the requests on this connection access to its progress.
     pub fn share_progress(&self, requests: &mut Extensions) {
         requests.insert(Rc::clone(&self.progress));
+    }
+
+    /// What must serve this connection.
+    pub fn turns(&self) -> Turns {
+        Turns(Rc::clone(&self.progress))
     }
 
     /// Ready when the client's time is up.
@@ -89,10 +103,16 @@ impl<T> Connection<T> {
         }
     }
 
-    /// Passes on what was read, up to the end of the request. What follows is kept until the request is answered.
+    /// Passes on what was read, up to the end of the request or of the turn. What follows is kept until then.
     fn take_in(&mut self, buffer: &mut ReadBuf<'_>, before: usize) -> usize {
+        let room = buffer.capacity().saturating_sub(before + ROOM_MIN);
         let came = buffer.filled_mut().get_mut(before..).unwrap_or_default();
-        let taken = self.framing.advance(came);
+        let is_long = self.in_turn + came.len() >= TURN_MAX;
+        let (first, last) = came.split_at_mut(if is_long { room.min(came.len()) } else { came.len() });
+        let mut taken = self.framing.advance(first);
+        if !self.framing.is_in_body() {
+            taken += self.framing.advance(last);
+        }
         let rest = came.get(taken..).unwrap_or_default();
         if !rest.is_empty() {
             self.read_ahead = BytesMut::from(rest);
@@ -119,6 +139,7 @@ impl<T> Connection<T> {
         if self.framing.is_whole() && !self.progress.is_in_request() {
             self.framing.next();
             self.unwanted = 0;
+            self.in_turn = 0;
         }
         if !self.framing.is_whole() && std::mem::take(&mut self.is_read_paused) {
             context.waker().wake_by_ref();
@@ -191,6 +212,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<T> {
         if this.unwanted > UNWANTED_MAX {
             return this.poll_break(context);
         }
+        if this.framing.is_in_body() && this.in_turn >= TURN_MAX {
+            this.in_turn = 0;
+            this.progress.end_turn();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let taken = if this.read_ahead.is_empty() && !this.framing.is_broken() {
             match Pin::new(&mut this.stream).poll_read(context, buffer) {
@@ -207,6 +233,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<T> {
         if !this.progress.is_in_request() && this.framing.is_in_body() {
             this.unwanted += taken;
         }
+        this.in_turn += taken;
         if taken > 0 {
             this.progress.bytes_came(this.framing.is_whole());
             return Poll::Ready(Ok(()));

@@ -13,7 +13,7 @@ use actix_web::HttpRequest;
 use actix_web::dev::Payload;
 use actix_web::error::PayloadError;
 use actix_web::http::header::CONTENT_LENGTH;
-use actix_web::web::{Bytes, BytesMut};
+use actix_web::web::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 
 use crate::connection::progress::Progress;
@@ -44,7 +44,7 @@ impl<T: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Body for T {}
 /// A whole body. Its bytes count against [`SHARED_BYTES`] until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ReceivedBody {
-    bytes: Bytes,
+    bytes: Vec<u8>,
     _share: Share<'static>,
 }
 
@@ -124,7 +124,7 @@ fn note_refused(request: &HttpRequest) {
 }
 
 async fn collect(mut payload: impl Body, announced: Option<usize>) -> Result<ReceivedBody, Problem> {
-    let (mut whole, mut share) = (BytesMut::new(), Share::of(&SHARED));
+    let (mut whole, mut share) = (Vec::new(), Share::of(&SHARED));
     // actix-http never ends the payload of a request that asks for another protocol, whatever length it announced.
     while announced != Some(whole.len())
         && let Some(part) = payload.next().await
@@ -134,12 +134,17 @@ async fn collect(mut payload: impl Body, announced: Option<usize>) -> Result<Rec
         if length > BODY_MAX {
             return Err(Problem::ContentTooLarge);
         }
-        if !share.grow(length.saturating_sub(OWN_BYTES)) {
-            return Err(Problem::BodiesFull);
+        if length > whole.capacity() {
+            // At most doubled, so that only what came takes memory, and counted with its room.
+            let room = (2 * whole.capacity()).min(announced.unwrap_or(BODY_MAX)).max(length);
+            if !share.grow(room.saturating_sub(OWN_BYTES)) {
+                return Err(Problem::BodiesFull);
+            }
+            whole.reserve_exact(room - whole.len());
         }
         whole.extend_from_slice(&part);
     }
-    Ok(ReceivedBody { bytes: whole.freeze(), _share: share })
+    Ok(ReceivedBody { bytes: whole, _share: share })
 }
 
 /// Bytes that may be held at the same time.

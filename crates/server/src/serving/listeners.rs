@@ -5,6 +5,7 @@ use std::future::ready;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,22 +149,23 @@ where
 /// An encrypted connection and the address of its client.
 type Secured = (Connection<TlsStream<TcpStream>>, Option<SocketAddr>);
 
-/// The TLS handshake of one connection, which ends if its slot is needed.
+/// The TLS handshake of one connection, which ends if its slot is needed. It is boxed, because its memory would
+/// otherwise be kept as long as the connection.
 fn shake_hands(
     stream: TcpStream,
     connections: &Connections,
     acceptor: &AcceptorService,
-) -> impl Future<Output = Result<Secured, TlsError<std::io::Error, Infallible>>> + use<> {
+) -> Pin<Box<impl Future<Output = Result<Secured, TlsError<std::io::Error, Infallible>>> + use<>>> {
     let peer = stream.peer_addr().ok();
     let slot = connections.admit(peer.map(|peer| peer.ip()), true);
     let handshake = slot.is_some().then(|| acceptor.call(stream));
-    async move {
+    Box::pin(async move {
         let (slot, handshake) = slot.zip(handshake).ok_or(TlsError::Timeout)?;
         let mut stream = slot.keep_while(handshake).await.ok_or(TlsError::Timeout)??;
         slot.handshake_done();
         stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
         Ok((Connection::new(stream, slot, true), peer))
-    }
+    })
 }
 
 /// Serves HTTP/1.1 over one connection. The time limits are those of [`Connection`].
@@ -181,7 +183,7 @@ where
     B: MessageBody + 'static,
 {
     let application = application.into_factory().map_err(|error| error.into().error_response());
-    HttpService::build()
+    let http = HttpService::build()
         .keep_alive(KeepAlive::Os)
         .client_request_timeout(Duration::ZERO)
         .client_disconnect_timeout(LINGER_TIMEOUT)
@@ -190,8 +192,11 @@ where
             async move { stopping.notified().await }
         })
         .on_connect_ext(|connection: &Connection<T>, requests| connection.share_progress(requests))
-        .h1(map_config(application, |()| AppConfig::default()))
-        .map_err(drop)
+        .h1(map_config(application, |()| AppConfig::default()));
+    let serve = |(connection, peer): (Connection<T>, _), http: &_| {
+        connection.turns().serve(Service::call(http, (connection, peer)))
+    };
+    apply_fn_factory(http, serve).map_err(drop)
 }
 
 /// How many connections there may be. Each needs an open file, so the limit of open files is raised as far as possible.

@@ -253,7 +253,7 @@ fn bound(app: &TestApp, newcomer: &Client, what: &str, bound: usize, mut press: 
 }
 
 /// Lets this process, and the service that it starts, open as many files as it may.
-fn open_all_files() {
+pub(crate) fn open_all_files() {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     let all = rustix::process::Rlimit { current: files, maximum: files };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, all).unwrap();

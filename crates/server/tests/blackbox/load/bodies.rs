@@ -1,0 +1,96 @@
+//! The memory that bodies of strangers take: all of the process's, over TLS, on connections that had an answer before.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
+use std::time::Duration;
+
+use intake_test_support::{Connection, create_request, request};
+
+use crate::fixtures::{TestApp, alone};
+use crate::load::floods::open_all_files;
+
+const THREADS: usize = 8;
+/// What all bodies share.
+const SHARED: usize = 32 * 1024 * 1024;
+/// What a connection takes that had an answer, over TLS.
+const IDLE: usize = 22 * 1024;
+/// What it takes with a request whose body has room for its first bytes only.
+const WITH_BODY: usize = 56 * 1024;
+/// What the process may take in all while 4,000 strangers send bodies.
+const WITH_4000_BODIES: usize = 200 * 1024 * 1024;
+/// Nearly as much as the largest body.
+const SENT: usize = 65_000;
+/// Longer than a refused client may still send.
+const WHILE_IT_LASTS: Duration = Duration::from_secs(2);
+
+fn connect(app: &TestApp) -> Connection {
+    let mut connection = app.service.client().connect();
+    assert_eq!(connection.exchange(&request("GET", "/sign-in", &[], b"")).status, 200);
+    connection
+}
+
+fn send_nearly_all(app: &TestApp, connection: &mut Connection) {
+    let mut sent = create_request(&app.clinic.unknown_key(), &[("Content-Length", "65536")], b"");
+    sent.extend([b' '; SENT]);
+    // Who is refused meanwhile may be disconnected.
+    let _ = connection.write_within(&sent, Duration::from_secs(1));
+}
+
+/// The most memory that the service takes while some work goes on.
+fn most_memory(app: &TestApp, work: impl FnOnce()) -> usize {
+    let (mut most, is_over) = (0, AtomicBool::new(false));
+    scope(|threads| {
+        threads.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                most = most.max(app.service.memory());
+                sleep(Duration::from_millis(10));
+            }
+        });
+        work();
+        is_over.store(true, Ordering::Relaxed);
+    });
+    most
+}
+
+/// The memory of a service: with no connection, with so many that had an answer, and at most while each of them sends
+/// nearly all of a body.
+fn memory_of(strangers: usize) -> [usize; 3] {
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
+    drop(connect(&app));
+    let alone = app.service.memory();
+    let mut connections: Vec<Vec<Connection>> = Vec::new();
+    scope(|threads| {
+        let connect_part = || (0..strangers / THREADS).map(|_| connect(&app)).collect();
+        let parts: Vec<_> = (0..THREADS).map(|_| threads.spawn(connect_part)).collect();
+        connections = parts.into_iter().map(|part| part.join().unwrap()).collect();
+    });
+    let idle = app.service.memory();
+    let most = most_memory(&app, || {
+        scope(|threads| {
+            for part in &mut connections {
+                threads.spawn(|| part.iter_mut().for_each(|connection| send_nearly_all(&app, connection)));
+            }
+        });
+        sleep(WHILE_IT_LASTS);
+    });
+    [alone, idle, most]
+}
+
+#[test]
+fn strangers_who_keep_back_the_end_of_a_body_share_what_bodies_take() {
+    const STRANGERS: usize = 1_000;
+    let _alone = alone();
+    let [alone, idle, most] = memory_of(STRANGERS);
+    assert!(idle - alone < STRANGERS * IDLE, "{STRANGERS} idle connections took {} bytes", idle - alone);
+    assert!(most - alone < SHARED + STRANGERS * WITH_BODY, "{STRANGERS} bodies took {} bytes", most - alone);
+}
+
+#[test]
+#[ignore = "opens 4,000 connections, and its bound is for a release build"]
+#[expect(clippy::print_stdout, reason = "figures for docs/reliability.md")]
+fn bodies_of_4000_strangers_stay_within_their_bound() {
+    open_all_files();
+    let [alone, idle, most] = memory_of(4_000).map(|bytes| bytes / 1024 / 1024);
+    println!("{alone} MiB alone, {idle} with 4,000 idle connections, {most} while each sends a body");
+    assert!(most < WITH_4000_BODIES / 1024 / 1024);
+}
