@@ -14,6 +14,7 @@ mod unusual_keys;
 
 use std::sync::Arc;
 
+use actix_web::error::{PayloadError, UrlencodedError};
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
@@ -150,7 +151,11 @@ fn of_port<T: ?Sized + Send + Sync + 'static>(port: Arc<T>) -> Share {
 }
 
 fn pages() -> Scope {
-    let form = web::FormConfig::default().limit(FORM_MAX).error_handler(|_, _| PageError::BadForm.into());
+    let refuse = |error, _: &_| match error {
+        UrlencodedError::Payload(PayloadError::Overflow) => PageError::Full.into(),
+        _ => PageError::BadForm.into(),
+    };
+    let form = web::FormConfig::default().limit(FORM_MAX).error_handler(refuse);
     let folders =
         [account::routes::routes, api_keys::routes::routes, members::routes::routes, activity::routes, docs::routes];
     let pages = web::scope("")

@@ -33,7 +33,7 @@ pub use envelope::{Immutable, envelope};
 pub use hsts::Hsts;
 pub use metrics::write_metrics;
 pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};
-pub use patients::body::in_time;
+pub use patients::body::within_limits;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};
 pub use trusted_proxies::TrustedProxies;
 

@@ -68,7 +68,7 @@ async fn check(request: &mut ServiceRequest) -> Result<Option<Bytes>, PageError>
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if is_change {
         let form = request.take_payload();
-        request.set_payload(intake_http::in_time(form));
+        request.set_payload(intake_http::within_limits(form));
     }
     if request.path().starts_with("/api/") {
         return Ok(None);

@@ -28,8 +28,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// keep nobody from creating patients.
 const OWN_BYTES: usize = 4 * 1024;
 /// Bytes beyond [`OWN_BYTES`] that all bodies may hold together, from their arrival until their request is answered:
-/// five hundred of the largest bodies. Strangers can send bodies, because the key is looked up after the body was read.
-const SHARED_BYTES: usize = 32 * 1024 * 1024;
+/// over two hundred of the largest bodies. Strangers can send bodies, because the key is looked up after the body was
+/// read.
+const SHARED_BYTES: usize = 16 * 1024 * 1024;
 
 static SHARED: Budget = Budget::new(SHARED_BYTES);
 
@@ -71,13 +72,20 @@ pub(crate) async fn read(request: &HttpRequest, payload: impl Body) -> Result<Re
     tokio::time::timeout(BODY_TIMEOUT, whole).await.unwrap_or(Err(Problem::BodyTooSlow))
 }
 
-/// The same payload, for other ways to read it: it fails when the body takes too long to arrive.
+/// The same payload, for other ways to read it: it fails when the body takes too long to arrive, and overflows when all
+/// bodies have used up what they share.
 #[must_use]
-pub fn in_time(mut payload: Payload) -> Payload {
+pub fn within_limits(mut payload: Payload) -> Payload {
     let mut timer = Box::pin(tokio::time::sleep(BODY_TIMEOUT));
+    let (mut length, mut share) = (0, Share::of(&SHARED));
     let parts = stream::poll_fn(move |context| match payload.poll_next_unpin(context) {
         Poll::Pending if timer.as_mut().poll(context).is_ready() => {
             Poll::Ready(Some(Err(PayloadError::Incomplete(Some(io::ErrorKind::TimedOut.into())))))
+        }
+        Poll::Ready(Some(Ok(part))) => {
+            length += part.len();
+            let has_room = share.grow(length.saturating_sub(OWN_BYTES));
+            Poll::Ready(Some(if has_room { Ok(part) } else { Err(PayloadError::Overflow) }))
         }
         polled => polled,
     });

@@ -221,6 +221,9 @@ fn bodies_from_strangers_share_one_amount_of_memory() {
         refused.status == 503
     });
     assert_eq!((refused.header("retry-after"), refused.header("connection")), (Some("1"), Some("close")));
+    let length = [("Content-Type", "application/x-www-form-urlencoded")];
+    let form = request("POST", "/sign-in", &length, format!("email=a&password={}", "x".repeat(12 * 1024)).as_bytes());
+    assert_eq!(newcomer.send(&form).status, 503, "forms share it, too");
     assert_eq!(newcomer.send(&small).status, 201, "an ordinary patient needs nothing of what is shared");
     assert_eq!(hold_back_bodies(&app, 1).remove(0).read().status, 401, "a key that is not known is refused as such");
     drop(strangers);
