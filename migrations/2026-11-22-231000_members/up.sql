@@ -168,6 +168,7 @@ CREATE TABLE familiar_networks (
     last_used_at timestamptz NOT NULL,
     PRIMARY KEY (member_id, network)
 );
+CREATE INDEX familiar_networks_network ON familiar_networks (network);
 
 -- The browsers (such as "Firefox on Linux") and their networks with which members have signed in. A sign-in with any
 -- other is reported to the member by mail.

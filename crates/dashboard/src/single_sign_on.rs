@@ -2,7 +2,8 @@
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{FromRequest, HttpRequest, HttpResponse};
+use intake_domain::{InvitationStore, Network, ProviderError, Requester, SessionStore};
 use serde::Deserialize;
 
 use crate::account::provider::{Errand, SingleSignOn, end_round, explain, refuse, round_of, single_sign_on};
@@ -12,7 +13,7 @@ use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::throttle::{Throttle, too_many_attempts};
-use crate::page::visitor::origin;
+use crate::page::visitor::{Newcomer, origin, shared};
 
 #[derive(Deserialize)]
 pub(crate) struct ReturnQuery {
@@ -38,7 +39,12 @@ pub(crate) async fn come_back(
         return explain(StatusCode::BAD_REQUEST, "This sign-in is over", text, &start);
     };
     let origin = origin(&request);
-    if let Some(wait) = throttle.wait_as_stranger(None, origin.address) {
+    let requester = requester(&request, &errand).await?;
+    let wait = match requester {
+        Requester::Stranger(_) => throttle.wait_as_stranger(None, origin.address),
+        _ => throttle.wait_as_neighbour(origin.address),
+    };
+    if let Some(wait) = wait {
         note_sign_in(SignInOutcome::Limited);
         return explain(StatusCode::TOO_MANY_REQUESTS, "One moment", &too_many_attempts(wait), &errand);
     }
@@ -47,8 +53,13 @@ pub(crate) async fn come_back(
         let text = format!("You didn't sign in at {name}, or may not use it for this service. Nothing was changed.");
         return explain(StatusCode::FORBIDDEN, "That didn't work", &text, &errand).map(end_round);
     };
-    let identity = match provider.finish(&round, &code, origin.at).await {
+    let identity = match provider.finish(requester, &round, &code, origin.at).await {
         Ok(identity) => identity,
+        Err(error @ ProviderError::Full) => {
+            note_sign_in(SignInOutcome::Limited);
+            // The code was not used: the browser can load the page again.
+            return refuse(&error, name, &errand);
+        }
         Err(error) => {
             note_sign_in(SignInOutcome::Refused);
             return refuse(&error, name, &errand).map(end_round);
@@ -62,4 +73,27 @@ pub(crate) async fn come_back(
         Errand::Link => link(&request, &identity, &errand).await,
     };
     done.map(end_round)
+}
+
+/// Who waits for the provider: people who are known to be here for a reason, and people in networks that a member has
+/// signed in from before, go before everybody else.
+async fn requester(request: &HttpRequest, errand: &Errand) -> Result<Requester, PageError> {
+    let origin = origin(request);
+    match errand {
+        Errand::Confirm { .. } | Errand::Link => {
+            if let Ok(Newcomer(visitor)) = Newcomer::extract(request).await {
+                return Ok(Requester::Confirmation(visitor.token.digest()));
+            }
+        }
+        Errand::Join { invitation } => {
+            let digest = invitation.digest();
+            if shared::<dyn InvitationStore>(request)?.invitation(&digest, origin.at).await?.is_some() {
+                return Ok(Requester::Guest(digest));
+            }
+        }
+        Errand::SignIn { .. } => {}
+    }
+    let network = Network::of_neighbours(origin.address);
+    let is_familiar = shared::<dyn SessionStore>(request)?.is_familiar(network).await?;
+    Ok(if is_familiar { Requester::Neighbour(network) } else { Requester::Stranger(Network::of_site(origin.address)) })
 }

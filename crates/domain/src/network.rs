@@ -19,20 +19,26 @@ impl Network {
     /// The addresses that one subscriber has: one of IPv4, or a /64 of IPv6, of which they can use all 2^64.
     #[must_use]
     pub fn of_subscriber(address: Option<IpAddr>) -> Self {
-        Self::of(address, 32)
+        Self::of(address, 32, 64)
     }
 
     /// The addresses that one subscriber is given over time: the /24 of IPv4 from which the provider takes them, or a
     /// /64 of IPv6.
     #[must_use]
     pub fn of_neighbours(address: Option<IpAddr>) -> Self {
-        Self::of(address, 24)
+        Self::of(address, 24, 64)
+    }
+
+    /// The addresses that one customer can have at once: the /48 of IPv6 that a site is given, or a /24 of IPv4.
+    #[must_use]
+    pub fn of_site(address: Option<IpAddr>) -> Self {
+        Self::of(address, 24, 48)
     }
 
     /// All clients whose address is unknown count as one network.
-    fn of(address: Option<IpAddr>, v4_length: u8) -> Self {
+    fn of(address: Option<IpAddr>, v4_length: u8, v6_length: u8) -> Self {
         let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).to_canonical();
-        Self::around(address, if address.is_ipv4() { v4_length } else { 64 })
+        Self::around(address, if address.is_ipv4() { v4_length } else { v6_length })
     }
 
     /// The network of this many bits that the address lies in.

@@ -28,6 +28,8 @@ pub(crate) static MAILS_WAITING: Gauge = Gauge::new();
 pub(crate) static SWEEP_FAILURES: Counter = Counter::new();
 /// Passwords that wait to be hashed.
 pub(crate) static HASHING_QUEUE_LENGTH: Gauge = Gauge::new();
+/// Steps of single sign-on that wait for their turn to ask the provider.
+pub(crate) static PROVIDER_QUEUE_LENGTH: Gauge = Gauge::new();
 static ERRORS: [Counter; CLASSES.len()] = [const { Counter::new() }; CLASSES.len()];
 
 /// The classes of SQLSTATE that Diesel tells apart. It keeps the codes of all others to itself.
@@ -62,6 +64,8 @@ pub fn write_metrics(text: &mut MetricsText) {
     text.counter("intake_sweep_failures_total", sweeps, SWEEP_FAILURES.get());
     let hashing = "Passwords that wait to be hashed.";
     text.gauge("intake_hashing_queue_length", hashing, HASHING_QUEUE_LENGTH.get());
+    let rounds = "Codes of single sign-on that wait for their turn at the provider.";
+    text.gauge("intake_provider_queue_length", rounds, PROVIDER_QUEUE_LENGTH.get());
 }
 
 /// Counts a statement that failed.

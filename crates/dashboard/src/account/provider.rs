@@ -101,6 +101,11 @@ pub(crate) fn end_round(mut response: HttpResponse) -> HttpResponse {
 /// The page that says why the provider was of no help.
 pub(crate) fn refuse(error: &ProviderError, name: &str, errand: &Errand) -> Result<HttpResponse, PageError> {
     let (status, title, text) = match error {
+        ProviderError::Full => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "One moment".to_owned(),
+            "Others are signing in, too. Nothing was changed. Load this page again in a few seconds.".to_owned(),
+        ),
         ProviderError::Unavailable(_) => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("{name} doesn't answer"),

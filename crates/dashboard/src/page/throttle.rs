@@ -1,5 +1,6 @@
 //! The limit on guesses at passwords and codes. Attempts by strangers are counted for each subscriber's network, for
-//! each account tried from that network, and for each account wherever they come from. Attempts from a network that a
+//! each account tried from that network, for the larger network that one customer can have, and for each account
+//! wherever they come from. Attempts from a network that a
 //! member has signed in from before are counted only for this account from that network, so that attempts elsewhere, or
 //! at other accounts, cannot lock the member out. Codes are short, so attempts at them are counted for each member
 //! wherever they come from: only someone who knows the password gets that far.
@@ -15,6 +16,10 @@ const PER_ACCOUNT_AND_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const PER_ACCOUNT_AND_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(30);
 const PER_SUBSCRIBER: NonZeroU32 = NonZeroU32::new(100).unwrap();
 const PER_SUBSCRIBER_INTERVAL: Duration = Duration::from_secs(3);
+/// Four of its subscribers at once: who has a network of IPv6 has thousands of them, and must not take the turns of
+/// all others.
+const PER_SITE: NonZeroU32 = NonZeroU32::new(400).unwrap();
+const PER_SITE_INTERVAL: Duration = Duration::from_secs(1);
 /// A hundred at once, then a hundred an hour: too few to find a password of twelve characters, and enough for a member
 /// on the move to get through.
 const PER_ACCOUNT: NonZeroU32 = NonZeroU32::new(100).unwrap();
@@ -32,6 +37,7 @@ const CONFIRMATIONS_INTERVAL: Duration = Duration::from_secs(30);
 pub(crate) struct Throttle {
     pairs: TokenBuckets<(String, Network)>,
     subscribers: TokenBuckets<Network>,
+    sites: TokenBuckets<Network>,
     accounts: TokenBuckets<String>,
     codes: TokenBuckets<(MemberId, bool)>,
     confirmations: TokenBuckets<TokenDigest>,
@@ -44,6 +50,7 @@ impl Throttle {
         Self {
             pairs: TokenBuckets::new(PER_ACCOUNT_AND_SUBSCRIBER_INTERVAL, PER_ACCOUNT_AND_SUBSCRIBER),
             subscribers: TokenBuckets::new(PER_SUBSCRIBER_INTERVAL, PER_SUBSCRIBER),
+            sites: TokenBuckets::new(PER_SITE_INTERVAL, PER_SITE),
             accounts: TokenBuckets::new(PER_ACCOUNT_INTERVAL, PER_ACCOUNT),
             codes: TokenBuckets::new(CODES_INTERVAL, CODES),
             confirmations: TokenBuckets::new(CONFIRMATIONS_INTERVAL, CONFIRMATIONS),
@@ -60,13 +67,20 @@ impl Throttle {
     /// Also counts the attempt as a stranger's. A member in a familiar network may sign in in spite of the wait. With a
     /// wrong password the member gets a stranger's answer, because another one would reveal who is a member.
     pub(crate) fn wait_as_stranger(&self, account: Option<&EmailAddress>, address: Option<IpAddr>) -> Option<Duration> {
-        let by_subscriber = self.subscribers.take(&Network::of_subscriber(address)).wait;
-        by_subscriber.or_else(|| self.accounts.take(&account?.folded()).wait)
+        let by_site = self.wait_as_neighbour(address).or_else(|| self.sites.take(&Network::of_site(address)).wait);
+        by_site.or_else(|| self.accounts.take(&account?.folded()).wait)
     }
 
-    /// Takes back what [`Throttle::wait_as_stranger`] counted, once the right password came from a familiar network.
+    /// Counts the attempt as that of somebody in a familiar network, whom strangers around it do not slow down.
+    pub(crate) fn wait_as_neighbour(&self, address: Option<IpAddr>) -> Option<Duration> {
+        self.subscribers.take(&Network::of_subscriber(address)).wait
+    }
+
+    /// Takes back what [`Throttle::wait_as_stranger`] counted, once the right password came from a familiar network, or
+    /// the provider knew the person.
     pub(crate) fn was_no_stranger(&self, account: Option<&EmailAddress>, address: Option<IpAddr>) {
         self.subscribers.give_back(&Network::of_subscriber(address));
+        self.sites.give_back(&Network::of_site(address));
         if let Some(account) = account {
             self.accounts.give_back(&account.folded());
         }
@@ -149,6 +163,19 @@ mod tests {
             throttle.wait_as_stranger(account.as_ref(), address("10.0.0.1")).is_some()
         };
         assert_eq!((0..200).filter(refused).count(), 100);
+    }
+
+    #[test]
+    fn a_customer_with_many_networks_of_ipv6_has_no_more_attempts_than_a_few_subscribers() {
+        let throttle = Throttle::new();
+        let refused = |number: u128| {
+            let address = Some(IpAddr::from((0x2001_0db8_u128 << 96 | number << 64).to_be_bytes()));
+            throttle.wait_as_stranger(None, address).is_some()
+        };
+        assert_eq!((0..1_000).filter(|number| refused(*number % 256)).count(), 600);
+        assert!(!refused(1 << 16), "another customer");
+        let address = Some(IpAddr::from((0x2001_0db8_u128 << 96 | 300 << 64).to_be_bytes()));
+        assert_eq!(throttle.wait_as_neighbour(address), None, "a member who is at home there");
     }
 
     #[test]

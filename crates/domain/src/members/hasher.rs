@@ -11,7 +11,8 @@ use crate::network::Network;
 use crate::store_error::Source;
 use crate::token::TokenDigest;
 
-/// The person whose password waits. Each requester can have one password in the queue at a time.
+/// The person whose password waits, or whose code from the provider of single sign-on. Each requester can have one in
+/// the queue at a time, except where several may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Requester {
     /// A member who is signed in by this session and confirms a change. Goes before every sign-in.
@@ -23,6 +24,9 @@ pub enum Requester {
     Member(MemberId),
     /// The holder of this open invitation or reset link. Goes before strangers.
     Guest(TokenDigest),
+    /// Somebody, perhaps a member, in a network that a member has signed in from before. Goes before strangers; several
+    /// may wait.
+    Neighbour(Network),
     /// Anyone else, from this network.
     Stranger(Network),
 }

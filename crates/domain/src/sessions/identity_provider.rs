@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use crate::email_address::EmailAddress;
+use crate::members::hasher::Requester;
 use crate::store_error::Source;
 use crate::token::Token;
 
@@ -38,7 +39,10 @@ pub struct Identity {
 /// Why the provider did not say who someone is.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// The provider is away or slow, or as many requests as it may have at once wait for it.
+    /// Too many others wait for it; trying again later may help.
+    #[error("the line before the provider of single sign-on is full")]
+    Full,
+    /// The provider is away or slow.
     #[error("the provider of single sign-on does not answer")]
     Unavailable(#[source] Source),
     /// The answer is not one to be believed: the signature, the receiver, the moment or something else is wrong.
@@ -89,6 +93,12 @@ pub trait IdentityProvider: Send + Sync {
     /// prove who they are.
     async fn begin(&self, round: &ProviderRound, is_anew: bool) -> Result<String, ProviderError>;
 
-    /// Redeems the code with which the browser came back.
-    async fn finish(&self, round: &ProviderRound, code: &str, now: OffsetDateTime) -> Result<Identity, ProviderError>;
+    /// Redeems the code with which the browser came back. Who it is decides how long that waits.
+    async fn finish(
+        &self,
+        requester: Requester,
+        round: &ProviderRound,
+        code: &str,
+        now: OffsetDateTime,
+    ) -> Result<Identity, ProviderError>;
 }

@@ -20,7 +20,7 @@ use crate::token::Token;
 pub struct Candidate {
     /// The accounts with the address.
     credentials: Vec<Credentials>,
-    network: Network,
+    site: Network,
 }
 
 /// What the right password leads to.
@@ -71,7 +71,7 @@ impl Candidate {
     }
 
     fn requester(&self) -> Requester {
-        self.familiar().map_or(Requester::Stranger(self.network), |account| Requester::Member(account.id))
+        self.familiar().map_or(Requester::Stranger(self.site), |account| Requester::Member(account.id))
     }
 
     fn familiar(&self) -> Option<&Account> {
@@ -91,7 +91,7 @@ pub async fn find_candidate(
         Some(email) => members.credentials(email, Some(network)).await?,
         None => Vec::new(),
     };
-    Ok(Candidate { credentials, network })
+    Ok(Candidate { credentials, site: Network::of_site(address) })
 }
 
 /// Signs a member in under a new token. An unknown address asks the same of every port as a wrong password does, so

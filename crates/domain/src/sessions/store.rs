@@ -11,6 +11,7 @@ use crate::browser::Browser;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::member::{Account, Invitation, Member, Membership};
 use crate::members::second_factor::TotpSecret;
+use crate::network::Network;
 use crate::sessions::evidence::{Evidence, FirstStep, Proof};
 use crate::sessions::holder::Holder;
 use crate::store_error::StoreError;
@@ -177,6 +178,9 @@ pub trait SessionStore: Send + Sync {
         first: &FirstStep,
         audit: &AuditContext,
     ) -> Result<BeginOutcome, StoreError>;
+
+    /// Whether a member has signed in from this network before.
+    async fn is_familiar(&self, network: Network) -> Result<bool, StoreError>;
 
     /// Records a failed attempt to sign in to this account; the action says what was wrong.
     async fn note_failure(&self, account: &Account, action: Action, audit: &AuditContext) -> Result<(), StoreError>;

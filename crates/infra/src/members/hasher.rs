@@ -11,6 +11,7 @@ use intake_domain::{HasherError, Password, PasswordHash, PasswordHasher, Present
 use tokio::sync::oneshot;
 
 use crate::members::fair_queue::{FairQueue, Pushed};
+use crate::metrics::HASHING_QUEUE_LENGTH;
 use crate::vital_thread::spawn_vital;
 
 /// OWASP's first choice: 19 MiB, two passes, one lane.
@@ -34,7 +35,7 @@ pub struct Argon2Hasher {
 impl Argon2Hasher {
     /// Starts the thread, which ends when this is dropped.
     pub fn start(deadline: Duration) -> std::io::Result<Self> {
-        let queue = Arc::new(FairQueue::<Job>::new());
+        let queue = Arc::new(FairQueue::<Job>::new(&HASHING_QUEUE_LENGTH));
         let taker = Taker(Arc::clone(&queue));
         spawn_vital("password-hasher", Builder::new(), move |pulse| {
             // Best effort: without it, hashing takes one core as any other work would.

@@ -10,6 +10,12 @@ use crate::schema::familiar_networks;
 /// How many networks are kept for each member: home, work, a phone's and a few hotels'.
 const NETWORKS_MAX: i64 = 16;
 
+/// Whether any member has signed in from this network.
+pub(crate) fn is_known(connection: &mut PgConnection, network: Network) -> QueryResult<bool> {
+    let known = familiar_networks::table.filter(familiar_networks::network.eq(network.to_string()));
+    diesel::select(diesel::dsl::exists(known)).get_result(connection)
+}
+
 /// Remembers the network that a member has just signed in from, in the transaction of the sign-in. An unknown address
 /// is no network.
 pub(crate) fn remember(connection: &mut PgConnection, member: Uuid, audit: &AuditContext) -> QueryResult<()> {

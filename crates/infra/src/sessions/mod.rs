@@ -7,6 +7,7 @@ mod openid_provider;
 pub(crate) mod proofs;
 mod provider_claims;
 mod provider_http;
+mod provider_line;
 pub(crate) mod row;
 pub(crate) mod store;
 pub(crate) mod waiting_sign_ins;

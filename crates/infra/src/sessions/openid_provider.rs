@@ -1,12 +1,12 @@
 //! The provider of single sign-on, over OpenID Connect. The protocol is the crate's; here is what surrounds it: where
-//! the provider is found, how long it may take, how much it may say, and how many requests may wait for it at once.
+//! the provider is found, how long it may take, and how much it may say.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, anyhow, ensure};
 use async_trait::async_trait;
-use intake_domain::{Identity, IdentityProvider, ProviderError, ProviderRound};
+use intake_domain::{Identity, IdentityProvider, ProviderError, ProviderRound, Requester};
 use openidconnect::core::{
     CoreAuthPrompt, CoreAuthenticationFlow, CoreClientAuthMethod, CoreIdTokenVerifier, CoreJwsSigningAlgorithm,
     CoreProviderMetadata, CoreUserInfoClaims,
@@ -17,18 +17,15 @@ use openidconnect::{
     SignatureVerificationError, TokenResponse, UserInfoError,
 };
 use time::OffsetDateTime;
-use tokio::sync::Semaphore;
 
 use crate::sessions::provider_claims::{Claims, Client, check, identity, is_email_verified};
 use crate::sessions::provider_http::ProviderHttp;
+use crate::sessions::provider_line::ProviderLine;
 
 /// How long the provider may take for all that one step of a sign-in asks of it: a person is waiting.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// How much longer a step is waited for when not even its time limit ends it, as in a hanging look-up of a name.
 const GRACE: Duration = Duration::from_secs(1);
-/// How many steps may wait for the provider at once, each with a thread: far more than people who sign in within the
-/// same second, and few enough to hang for as long as they like.
-const STEPS_MAX: usize = 8;
 /// How long what the provider says of itself is believed, so that a key that it no longer uses is not.
 const DOCUMENT_LIFE: Duration = Duration::from_secs(60 * 60);
 /// How long a provider that did not answer is not asked again what it says of itself: everybody gets the same error.
@@ -65,7 +62,12 @@ pub struct OpenIdSettings {
 }
 
 /// An OpenID Connect provider.
-pub struct OpenIdProvider(Arc<Provider>);
+pub struct OpenIdProvider {
+    provider: Arc<Provider>,
+    line: ProviderLine,
+    /// Held by the thread that asks the provider what it says of itself.
+    asking: Arc<tokio::sync::Mutex<()>>,
+}
 
 struct Provider {
     settings: OpenIdSettings,
@@ -74,7 +76,6 @@ struct Provider {
     document: RwLock<Option<Document>>,
     /// Held by who asks the provider for it, with the last failure.
     failure: Mutex<Option<(Instant, String)>>,
-    steps: Arc<Semaphore>,
 }
 
 /// What the provider says of itself, keys included.
@@ -90,36 +91,30 @@ impl OpenIdProvider {
         IssuerUrl::new(settings.issuer.clone()).context("the issuer is no address")?;
         let http = ProviderHttp::new(settings.issuer.starts_with("https:"));
         let (document, failure) = (RwLock::default(), Mutex::default());
-        let steps = Arc::new(Semaphore::new(STEPS_MAX));
-        Ok(Self(Arc::new(Provider { settings, http, document, failure, steps })))
+        let provider = Arc::new(Provider { settings, http, document, failure });
+        Ok(Self { provider, line: ProviderLine::start()?, asking: Arc::default() })
     }
 
     /// Asks the provider what it says of itself, and fails if that cannot be used. Blocks.
     pub fn greet(&self) -> anyhow::Result<()> {
-        let document = self.0.fetch(Instant::now() + TIMEOUT)?;
-        self.0.client(&document).map(drop)
+        let document = self.provider.fetch(Instant::now() + TIMEOUT)?;
+        self.provider.client(&document).map(drop)
     }
 
-    /// Runs a step on a thread of its own. A thread that hangs keeps its place among those that may run, so that there
-    /// are never more.
-    async fn step<T: Send + 'static>(
-        &self,
-        step: impl FnOnce(&Provider, Instant) -> Result<T, ProviderError> + Send + 'static,
-    ) -> Result<T, ProviderError> {
-        let unavailable = |why: &str| ProviderError::Unavailable(why.into());
-        let place = Arc::clone(&self.0.steps).try_acquire_owned();
-        let place = place.map_err(|_| unavailable("too many requests wait for it"))?;
-        let provider = Arc::clone(&self.0);
-        let deadline = Instant::now() + TIMEOUT;
-        let done = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            step(&provider, deadline)
-        });
-        match tokio::time::timeout(TIMEOUT + GRACE, done).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(error)) => Err(ProviderError::Unavailable(error.into())),
-            Err(_) => Err(unavailable("the request hangs")),
-        }
+    /// What the provider says of itself. One thread asks for it, even if that hangs; whoever comes meanwhile waits for
+    /// the same answer, outside the line of those who bring a code.
+    async fn document(&self) -> Result<Document, ProviderError> {
+        let hangs = |_| ProviderError::Unavailable("the request hangs".into());
+        let asked = async {
+            let asking = Arc::clone(&self.asking).lock_owned().await;
+            let provider = Arc::clone(&self.provider);
+            let ask = tokio::task::spawn_blocking(move || {
+                let _asking = asking;
+                provider.document(Instant::now() + TIMEOUT)
+            });
+            ask.await.map_err(|error| ProviderError::Unavailable(error.into()))?
+        };
+        tokio::time::timeout(TIMEOUT + GRACE, asked).await.map_err(hangs)?
     }
 }
 
@@ -127,17 +122,23 @@ impl OpenIdProvider {
 impl IdentityProvider for OpenIdProvider {
     async fn begin(&self, round: &ProviderRound, is_anew: bool) -> Result<String, ProviderError> {
         // What is known needs no thread.
-        if let Some(document) = self.0.known(DOCUMENT_LIFE) {
-            return self.0.begin(&document, round, is_anew);
-        }
-        let round = round.clone();
-        let step = move |provider: &Provider, deadline| provider.begin(&provider.document(deadline)?, &round, is_anew);
-        self.step(step).await
+        let document = match self.provider.known(DOCUMENT_LIFE) {
+            Some(document) => document,
+            None => self.document().await?,
+        };
+        self.provider.begin(&document, round, is_anew)
     }
 
-    async fn finish(&self, round: &ProviderRound, code: &str, now: OffsetDateTime) -> Result<Identity, ProviderError> {
-        let (round, code) = (round.clone(), code.to_owned());
-        self.step(move |provider, deadline| provider.finish(&round, code, now, deadline)).await
+    async fn finish(
+        &self,
+        requester: Requester,
+        round: &ProviderRound,
+        code: &str,
+        now: OffsetDateTime,
+    ) -> Result<Identity, ProviderError> {
+        let (provider, round, code) = (Arc::clone(&self.provider), round.clone(), code.to_owned());
+        let finish = move || provider.finish(&round, code, now, Instant::now() + TIMEOUT);
+        self.line.run_in_turn(requester, TIMEOUT + GRACE, finish).await
     }
 }
 

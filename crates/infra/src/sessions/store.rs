@@ -6,8 +6,9 @@ use diesel::prelude::*;
 use diesel::sql_types::Bool;
 use intake_domain::{
     Account, Action, AuditContext, AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome,
-    EndOutcome, Evidence, Factors, FirstStep, Holder, Member, MemberId, Membership, NewSession, OrganisationId,
-    Passwords, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError, TokenDigest, Visit,
+    EndOutcome, Evidence, Factors, FirstStep, Holder, Member, MemberId, Membership, Network, NewSession,
+    OrganisationId, Passwords, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError,
+    TokenDigest, Visit,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -20,11 +21,11 @@ use crate::members::proof::take_over;
 use crate::members::row::{AccountRow, FactorsRow, has_second_factor};
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
 use crate::sessions::choice::choose;
-use crate::sessions::known_browsers;
 use crate::sessions::row::{
     HolderRow, MembershipRow, SessionRow, await_code, end_others, memberships_of, start_session,
 };
 use crate::sessions::waiting_sign_ins::finish;
+use crate::sessions::{familiar_networks, known_browsers};
 
 /// How precisely the last use of a session is known: it is written at most this often, not for each page.
 const USE_PRECISION: Duration = Duration::minutes(5);
@@ -51,6 +52,10 @@ impl SessionStore for PostgresSessionStore {
     ) -> Result<BeginOutcome, StoreError> {
         let (session, first, audit) = (session.clone(), first.clone(), audit.clone());
         self.0.run(move |connection| begin(connection, &session, &first, &audit)).await
+    }
+
+    async fn is_familiar(&self, network: Network) -> Result<bool, StoreError> {
+        self.0.run(move |connection| familiar_networks::is_known(connection, network)).await
     }
 
     async fn note_failure(&self, account: &Account, action: Action, audit: &AuditContext) -> Result<(), StoreError> {

@@ -25,6 +25,8 @@ pub(crate) const SECRET: &str = "the client's secret";
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Pace {
     AtOnce,
+    /// After as long as a busy provider takes.
+    Slow,
     /// The head, and then nothing for a long time.
     Hangs,
     /// A byte now and then, without an end.
@@ -197,7 +199,10 @@ fn answer(mut stream: TcpStream, port: u16, plan: &Mutex<Plan>, keys: &[EcdsaKey
                 _ => (Pace::AtOnce, "{}".to_owned()),
             }
         };
-        if send(&mut stream, pace, &text).is_err() || pace != Pace::AtOnce {
+        if pace == Pace::Slow {
+            thread::sleep(Duration::from_millis(300));
+        }
+        if send(&mut stream, pace, &text).is_err() || !matches!(pace, Pace::AtOnce | Pace::Slow) {
             return;
         }
     }
@@ -227,7 +232,9 @@ fn send(stream: &mut TcpStream, pace: Pace, text: &str) -> std::io::Result<()> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
     match pace {
         // In one piece: each further one could wait for the client to acknowledge the last.
-        Pace::AtOnce => stream.write_all(format!("{head}Content-Length: {}\r\n\r\n{text}", text.len()).as_bytes()),
+        Pace::AtOnce | Pace::Slow => {
+            stream.write_all(format!("{head}Content-Length: {}\r\n\r\n{text}", text.len()).as_bytes())
+        }
         Pace::Redirects => {
             write!(stream, "HTTP/1.1 307 Elsewhere\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
         }
