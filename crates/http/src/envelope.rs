@@ -106,6 +106,24 @@ pub async fn envelope(
     Err(InternalError::from_response("", failure).into())
 }
 
+/// The middleware of an application that is served over connections of this crate without the envelope. The id tells
+/// its answers from those that actix-http makes by itself.
+pub async fn note_progress(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let progress = request.conn_data::<Rc<Progress>>().cloned();
+    let is_last = request.head().connection_type() == ConnectionType::Close;
+    let id = request_id(request.headers());
+    progress.iter().for_each(|progress| drop(progress.request_begins(is_last)));
+    let mut answered = next.call(request).await;
+    progress.iter().for_each(|progress| progress.request_ends());
+    if let Ok(response) = &mut answered {
+        response.headers_mut().insert(X_REQUEST_ID, id);
+    }
+    answered
+}
+
 /// What is known of a request when it is answered.
 pub(crate) struct Exchange {
     request_id: HeaderValue,

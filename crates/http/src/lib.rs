@@ -29,7 +29,7 @@ pub use connection::admission::{Connections, Slot};
 pub use connection::stream::Connection;
 pub use connection::turns::Turns;
 pub use document::Document;
-pub use envelope::{Immutable, envelope};
+pub use envelope::{Immutable, envelope, note_progress};
 pub use hsts::Hsts;
 pub use metrics::write_metrics;
 pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};

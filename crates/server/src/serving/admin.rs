@@ -1,17 +1,21 @@
-//! Probes and metrics for operators: whether the process is alive, whether it can work, and how much it does.
+//! Probes and metrics for operators: whether the process is alive, whether it can work, and how much it does. A new
+//! connection takes the place of one that is silent or idle, so that nobody who reaches this listener keeps the probes
+//! out.
 
 use std::net::TcpListener;
 use std::sync::Arc;
 
 use actix_web::dev::Server;
-use actix_web::{App, HttpResponse, HttpServer, web};
-use intake_http::Connections;
+use actix_web::middleware::from_fn;
+use actix_web::{App, HttpResponse, web};
+use intake_http::{Connections, TrustedProxies};
 use intake_infra::stuck_thread;
 use intake_metrics::{Kind, MEDIA_TYPE, MetricsText};
 use serde_json::json;
 
 use crate::clock;
 use crate::serving::certificates::CurrentCertificate;
+use crate::serving::listeners::{self, ApiListeners};
 use crate::serving::process_metrics;
 use crate::serving::readiness::Readiness;
 use crate::telemetry;
@@ -31,6 +35,7 @@ pub(crate) fn serve(
     let (connections, certificate) = (web::Data::new(connections), web::Data::new(certificate));
     let application = move || {
         App::new()
+            .wrap(from_fn(intake_http::note_progress))
             .app_data(readiness.clone())
             .app_data(connections.clone())
             .app_data(certificate.clone())
@@ -38,9 +43,8 @@ pub(crate) fn serve(
             .route("/readyz", web::get().to(ready))
             .route("/metrics", web::get().to(metrics))
     };
-    let server = HttpServer::new(application).workers(1).max_connections(CONNECTIONS_MAX).disable_signals();
-    let server = server.shutdown_timeout(1);
-    Ok(server.listen(listener)?.run())
+    let places = Connections::new(CONNECTIONS_MAX, TrustedProxies::default());
+    listeners::serve(ApiListeners::plain(listener), 1, CONNECTIONS_MAX, &places, application)
 }
 
 async fn live() -> HttpResponse {

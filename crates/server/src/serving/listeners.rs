@@ -60,7 +60,7 @@ pub(crate) struct Listeners {
     pub(crate) certificate: Option<Arc<CurrentCertificate>>,
 }
 
-/// The listeners of the API and the dashboard.
+/// The listeners of one application.
 pub(crate) struct ApiListeners {
     https: Option<(TcpListener, ServerConfig)>,
     http: Option<TcpListener>,
@@ -93,9 +93,21 @@ impl Listeners {
     }
 }
 
-/// Serves an application over HTTPS and plain HTTP, with as many workers as there are cores.
+impl ApiListeners {
+    pub(crate) fn plain(listener: TcpListener) -> Self {
+        Self { https: None, http: Some(listener) }
+    }
+}
+
+/// As many workers as there are cores.
+pub(crate) fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Serves an application over HTTPS and plain HTTP.
 pub(crate) fn serve<F, I, S, B>(
     listeners: ApiListeners,
+    workers: usize,
     connections_max: usize,
     connections: &Connections,
     application: F,
@@ -109,10 +121,7 @@ where
     S::Response: Into<Response<B>>,
     B: MessageBody + 'static,
 {
-    let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let each = connections_max.div_ceil(workers);
-    // By default a few stalled handshakes would block all others.
-    max_concurrent_tls_connect(each);
     let mut server = Server::build()
         .workers(workers)
         .max_concurrent_connections(each)
@@ -120,6 +129,8 @@ where
         .disable_signals();
     let stopping = server.graceful_shutdown_signal();
     if let Some((listener, config)) = listeners.https {
+        // By default a few stalled handshakes would block all others.
+        max_concurrent_tls_connect(each);
         let mut handshake = Acceptor::new(config);
         handshake.set_handshake_timeout(HANDSHAKE_TIMEOUT);
         let (connections, application, stopping) = (connections.clone(), application.clone(), stopping.clone());

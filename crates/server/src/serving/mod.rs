@@ -185,7 +185,7 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
         systemd::note_ready();
     })?;
     let admin = admin::serve(listeners.admin, readiness, connections.clone(), listeners.certificate)?;
-    let api = listeners::serve(listeners.api, connections_max, &connections, application)?;
+    let api = listeners::serve(listeners.api, listeners::workers(), connections_max, &connections, application)?;
     if environment == Environment::Development {
         greet(configuration, clinic, &members, &base, admin_addr).await?;
     }

@@ -41,11 +41,13 @@ fn the_beginners_example_starts_what_the_image_is_called() {
     assert!(text.contains(&format!("intake-{version}-image.tar")));
     // The image has no account of another name than its own.
     assert!(services["intake"]["user"].as_str().unwrap().parse::<u32>().is_ok());
+    assert_eq!(services["intake"]["environment"]["INTAKE_ADMIN_ADDR"].as_str(), Some("127.0.0.1:9464"));
     // Its settings are settings: none is misspelt, and with them the service is ready.
     let database = TestDatabase::new();
     let settings = services["intake"]["environment"].as_hash().unwrap().iter();
     let settings = settings.map(|(name, value)| (name.as_str().unwrap(), value.as_str().unwrap()));
-    let settings = settings.filter(|(name, _)| !["DATABASE_URL", "INTAKE_DATA_DIR"].contains(name));
+    let others = ["DATABASE_URL", "INTAKE_DATA_DIR", "INTAKE_ADMIN_ADDR"];
+    let settings = settings.filter(|(name, _)| !others.contains(name));
     let builder = program().database_urls(&database.owner, &database.owner);
     let service = settings.fold(builder, |builder, (name, value)| builder.setting(name, value)).start();
     service.wait_until_ready();
@@ -280,4 +282,20 @@ fn the_services_role_is_made_with_its_password() {
     ));
     database.administer(&format!("DROP ROLE {role}"));
     assert_eq!(rights, ["truefalsetrue"]);
+}
+
+#[test]
+fn nobody_but_the_proxy_reaches_the_instances_or_is_trusted_by_them() {
+    let compose = Compose::read();
+    let in_network = compose.0["services"].as_hash().unwrap().iter();
+    let in_network = in_network.filter(|(_, service)| !service["networks"]["intake"].is_badvalue());
+    let in_network: Vec<_> = in_network.map(|(name, _)| name.as_str().unwrap()).collect();
+    assert_eq!(in_network, ["one", "two", "proxy"]);
+    for instance in ["one", "two"] {
+        assert!(compose.service(instance)["ports"].is_badvalue(), "{instance} is reached from outside");
+        assert_eq!(compose.service(instance)["networks"].as_hash().unwrap().len(), 1);
+        let proxy = compose.service("proxy")["networks"]["intake"]["ipv4_address"].as_str();
+        assert_eq!(compose.environment(instance).get("INTAKE_TRUSTED_PROXIES").copied(), proxy);
+    }
+    assert_eq!(compose.service("proxy")["ports"].as_vec().unwrap(), &[Yaml::String("443:443".to_owned())]);
 }

@@ -17,7 +17,7 @@ fn the_manifests_for_kubernetes_start_the_service() {
         manifest["spec"]["template"]["spec"]["containers"][0].clone()
     };
     let kinds: Vec<_> = manifests.iter().map(|manifest| manifest["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["Job", "Deployment", "Service", "PodDisruptionBudget"]);
+    assert_eq!(kinds, ["Job", "Deployment", "NetworkPolicy", "Service", "PodDisruptionBudget"]);
 
     let database = TestDatabase::empty_and_durable();
     let secrets = tempfile::tempdir().unwrap();
@@ -45,5 +45,30 @@ fn the_manifests_for_kubernetes_start_the_service() {
         assert_eq!(deployment[probe]["httpGet"]["port"].as_str(), Some("admin"));
         let path = deployment[probe]["httpGet"]["path"].as_str().unwrap();
         wait_for("the probe", || service.probe(path).status == 200);
+    }
+}
+
+#[test]
+fn in_kubernetes_only_named_namespaces_reach_the_pods_and_only_proxies_are_trusted() {
+    let text = fs::read_to_string(folder().join("kubernetes.yaml")).unwrap();
+    let manifests = YamlLoader::load_from_str(&text).unwrap();
+    let of_kind = |kind: &str| manifests.iter().find(|manifest| manifest["kind"].as_str() == Some(kind)).unwrap();
+    let (deployment, policy) = (of_kind("Deployment"), of_kind("NetworkPolicy"));
+    let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(&policy["spec"]["podSelector"]["matchLabels"], labels, "the policy is for the pods");
+    assert_eq!(policy["spec"]["policyTypes"][0].as_str(), Some("Ingress"));
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let ports: Vec<_> = container["ports"].as_vec().unwrap().iter().map(|port| port["name"].as_str()).collect();
+    let rules = policy["spec"]["ingress"].as_vec().unwrap();
+    let opened: Vec<_> = rules.iter().map(|rule| rule["ports"][0]["port"].as_str()).collect();
+    assert_eq!(opened, ports, "each port has a rule of its own");
+    for rule in rules {
+        let namespace = &rule["from"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"];
+        assert!(namespace.as_str().is_some() && rule["ports"].as_vec().unwrap().len() == 1, "{rule:?}");
+    }
+    let settings = container["env"].as_vec().unwrap();
+    let trusted = settings.iter().find(|pair| pair["name"].as_str() == Some("INTAKE_TRUSTED_PROXIES")).unwrap();
+    for address in trusted["value"].as_str().unwrap().split(',') {
+        assert!(address.parse::<std::net::IpAddr>().is_ok(), "{address} is no address of one proxy");
     }
 }

@@ -6,6 +6,7 @@ mod environments;
 mod listeners;
 mod log;
 pub(crate) mod metrics;
+mod probes;
 mod readiness;
 mod request_log;
 mod secrets;

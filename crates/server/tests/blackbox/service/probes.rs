@@ -1,0 +1,47 @@
+//! Probes are answered at once, whoever else has found the listener that serves them.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{scope, sleep};
+use std::time::Duration;
+
+use intake_test_support::{Client, request};
+
+use crate::fixtures::{OverWhenDropped, TestApp, alone, in_time, time_of};
+
+const SILENT: usize = 1_000;
+const BUSY: usize = 100;
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// Keeps a connection for as long as it is let, and opens it again.
+fn stay_busy(admin: &Client, is_over: &AtomicBool) {
+    let probe = request("GET", "/livez", &[], b"");
+    while !is_over.load(Relaxed) {
+        let Ok(mut connection) = admin.try_connect() else { continue };
+        while !is_over.load(Relaxed) && connection.try_write(&probe).is_ok() && connection.try_read(true).is_ok() {
+            sleep(Duration::from_millis(500));
+        }
+    }
+}
+
+#[test]
+fn silent_and_busy_connections_take_no_place_from_a_probe() {
+    let _alone = alone();
+    let app = TestApp::start();
+    app.service.wait_until_ready();
+    let admin = Client::plain(app.service.admin_address());
+    let is_over = AtomicBool::new(false);
+    scope(|threads| {
+        let over = OverWhenDropped(&is_over);
+        for _ in 0..BUSY {
+            threads.spawn(|| stay_busy(&admin, &is_over));
+        }
+        let silent: Vec<_> = (0..SILENT).filter_map(|_| admin.try_open_socket().ok()).collect();
+        assert_eq!(silent.len(), SILENT);
+        for _ in 0..10 {
+            for path in ["/livez", "/readyz"] {
+                in_time(AT_ONCE, || time_of(|| assert_eq!(app.service.probe(path).status, 200)));
+            }
+        }
+        drop((over, silent));
+    });
+}
