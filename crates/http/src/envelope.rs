@@ -115,7 +115,9 @@ pub async fn note_progress(
     let progress = request.conn_data::<Rc<Progress>>().cloned();
     let is_last = request.head().connection_type() == ConnectionType::Close;
     let id = request_id(request.headers());
-    progress.iter().for_each(|progress| drop(progress.request_begins(is_last)));
+    progress.iter().for_each(|progress| {
+        let _ = progress.request_begins(is_last);
+    });
     let mut answered = next.call(request).await;
     progress.iter().for_each(|progress| progress.request_ends());
     if let Ok(response) = &mut answered {

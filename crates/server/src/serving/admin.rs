@@ -8,7 +8,7 @@ use std::sync::Arc;
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpResponse, web};
-use intake_http::{Connections, TrustedProxies};
+use intake_http::{Connections, Hsts, TrustedProxies};
 use intake_infra::stuck_thread;
 use intake_metrics::{Kind, MEDIA_TYPE, MetricsText};
 use serde_json::json;
@@ -43,7 +43,7 @@ pub(crate) fn serve(
             .route("/readyz", web::get().to(ready))
             .route("/metrics", web::get().to(metrics))
     };
-    let places = Connections::new(CONNECTIONS_MAX, TrustedProxies::default());
+    let places = Connections::new(CONNECTIONS_MAX, TrustedProxies::default(), Hsts::default());
     listeners::serve(ApiListeners::plain(listener), 1, CONNECTIONS_MAX, &places, application)
 }
 

@@ -104,7 +104,6 @@ fn strangers_who_keep_back_the_end_of_a_body_share_what_bodies_take() {
 
 #[test]
 #[ignore = "opens 4,000 connections, and its bound is for a release build"]
-#[expect(clippy::print_stdout, reason = "figures for docs/reliability.md")]
 fn bodies_of_4000_strangers_stay_within_their_bound() {
     open_all_files();
     let [alone, idle, most] = memory_of(4_000, Unfinished::Patient).map(|bytes| bytes / 1024 / 1024);
