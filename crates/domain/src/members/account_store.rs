@@ -7,7 +7,7 @@ use crate::email_address::EmailAddress;
 use crate::members::member::Member;
 use crate::members::password::PasswordHash;
 use crate::name::Name;
-use crate::sessions::identity_provider::Subject;
+use crate::sessions::subject::Subject;
 use crate::store_error::StoreError;
 
 /// What became of an attempt to change a member's name.

@@ -11,8 +11,8 @@ use crate::members::password::PasswordHash;
 use crate::members::role::Role;
 use crate::name::Name;
 use crate::sessions::evidence::FirstStep;
-use crate::sessions::identity_provider::Subject;
 use crate::sessions::store::NewSession;
+use crate::sessions::subject::Subject;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 

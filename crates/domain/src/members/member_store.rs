@@ -10,7 +10,7 @@ use crate::members::member::{Account, Member};
 use crate::members::password::PasswordHash;
 use crate::members::role::Role;
 use crate::network::Network;
-use crate::sessions::identity_provider::Subject;
+use crate::sessions::subject::Subject;
 use crate::store_error::StoreError;
 
 /// What became of an attempt to remove a member.

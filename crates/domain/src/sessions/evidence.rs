@@ -7,7 +7,7 @@ use crate::email_address::EmailAddress;
 use crate::members::password::PasswordHash;
 use crate::members::presented::PresentedCode;
 use crate::members::second_factor::{RecoveryCode, TotpSecret};
-use crate::sessions::identity_provider::Subject;
+use crate::sessions::subject::Subject;
 use crate::token::TokenDigest;
 
 /// The first step of a sign-in, by which an account was found.

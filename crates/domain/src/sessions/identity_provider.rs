@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 
 use crate::email_address::EmailAddress;
 use crate::members::hasher::Requester;
+use crate::sessions::subject::Subject;
 use crate::store_error::Source;
 use crate::token::Token;
 
@@ -13,15 +14,6 @@ use crate::token::Token;
 /// only its cookie holds: nothing is stored for a browser that does not come back.
 #[derive(Clone, Debug)]
 pub struct ProviderRound(Token);
-
-/// A person at the provider. An address can change, or pass to another person; this pair never does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
-    /// The provider, as it names itself.
-    pub issuer: String,
-    /// The person's id there.
-    pub id: String,
-}
 
 /// Who signed in at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
