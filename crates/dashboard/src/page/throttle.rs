@@ -71,7 +71,7 @@ impl Throttle {
         by_site.or_else(|| self.accounts.take(&account?.folded()).wait)
     }
 
-    /// Counts the attempt as that of somebody in a familiar network, whom strangers around it do not slow down.
+    /// Counts the attempt as one from a familiar network, which strangers around it do not slow down.
     pub(crate) fn wait_as_neighbour(&self, address: Option<IpAddr>) -> Option<Duration> {
         self.subscribers.take(&Network::of_subscriber(address)).wait
     }

@@ -24,7 +24,7 @@ pub enum Requester {
     Member(MemberId),
     /// The holder of this open invitation or reset link. Goes before strangers.
     Guest(TokenDigest),
-    /// Somebody, perhaps a member, in a network that a member has signed in from before. Goes before strangers; several
+    /// A person, perhaps a member, in a network that a member has signed in from before. Goes before strangers; several
     /// may wait.
     Neighbour(Network),
     /// Anyone else, from this network.

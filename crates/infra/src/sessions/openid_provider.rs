@@ -101,7 +101,7 @@ impl OpenIdProvider {
         self.provider.client(&document).map(drop)
     }
 
-    /// What the provider says of itself. One thread asks for it, even if that hangs; whoever comes meanwhile waits for
+    /// What the provider says of itself. One thread asks for it, even if that hangs; all that come meanwhile wait for
     /// the same answer, outside the line of those who bring a code.
     async fn document(&self) -> Result<Document, ProviderError> {
         let hangs = |_| ProviderError::Unavailable("the request hangs".into());

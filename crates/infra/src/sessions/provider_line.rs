@@ -1,4 +1,4 @@
-//! The line before the provider of single sign-on. Whoever makes up codes makes the provider slow for everybody else, so
+//! The line before the provider of single sign-on. Made-up codes make the provider slow for everybody else, so
 //! they wait in the same order as passwords do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use crate::metrics::PROVIDER_QUEUE_LENGTH;
 /// How many ask the provider at once, each on a thread: far more than people who sign in within the same second, and
 /// few enough to hang for as long as they like.
 const THREADS: usize = 8;
-/// How long somebody waits for their turn.
+/// The longest time that a person waits for a turn.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What one requester asks of the provider.

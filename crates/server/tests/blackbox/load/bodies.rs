@@ -65,7 +65,7 @@ fn most_memory(app: &TestApp, work: impl FnOnce()) -> usize {
     most
 }
 
-/// The memory of a service: with no connection, with so many that had an answer, and at most while each of them sends
+/// The memory of a service: with no connection, with many that had an answer, and at most while each of them sends
 /// a request without its end.
 fn memory_of(strangers: usize, unfinished: Unfinished) -> [usize; 3] {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));

@@ -1,4 +1,4 @@
-//! Probes are answered at once, whoever else has found the listener that serves them.
+//! Probes are answered at once, even if others have found the listener that serves them.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{scope, sleep};
