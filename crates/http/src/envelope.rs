@@ -20,6 +20,7 @@ use uuid::fmt::Simple;
 
 use crate::answer_note::Note;
 use crate::client_address::client;
+use crate::connection::pieces::Pieces;
 use crate::connection::progress::Progress;
 use crate::metrics;
 use crate::patients::{bearer, body};
@@ -97,7 +98,7 @@ pub async fn envelope(
                 response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
             }
             finish(response.response_mut(), exchange, progress);
-            return Ok(response.map_into_left_body());
+            return Ok(response.map_body(|_, body| Pieces::of(body)).map_into_left_body());
         }
         Ok(Err(error)) => error.error_response(),
         Err(_panic) => Problem::Unexpected("a part of the program panicked".into()).respond_as(media_type),

@@ -26,6 +26,7 @@ use intake_domain::{KeyActivity, KeyFormat, PatientRegister};
 
 pub use answer_note::{Cause, Note};
 pub use connection::admission::{Connections, Slot};
+pub use connection::pieces::PIECE_MAX;
 pub use connection::stream::Connection;
 pub use connection::turns::Turns;
 pub use document::Document;

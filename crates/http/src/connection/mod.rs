@@ -6,6 +6,7 @@ pub(crate) mod bare_answer;
 pub(crate) mod chunks;
 pub(crate) mod eviction;
 pub(crate) mod framing;
+pub(crate) mod pieces;
 pub(crate) mod progress;
 pub(crate) mod stream;
 pub(crate) mod turns;

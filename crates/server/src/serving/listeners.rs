@@ -22,7 +22,7 @@ use actix_web::rt::net::TcpStream;
 use anyhow::{Context, anyhow};
 use intake_domain::Environment;
 use intake_edge as edge;
-use intake_http::{Connection, Connections};
+use intake_http::{Connection, Connections, PIECE_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -198,6 +198,7 @@ where
         .keep_alive(KeepAlive::Os)
         .client_request_timeout(Duration::ZERO)
         .client_disconnect_timeout(LINGER_TIMEOUT)
+        .h1_write_buffer_size(PIECE_MAX)
         .graceful_shutdown_signal(move || {
             let stopping = stopping.clone();
             async move { stopping.notified().await }

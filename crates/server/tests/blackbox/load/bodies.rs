@@ -23,9 +23,9 @@ const AT_MOST: Duration = Duration::from_secs(1);
 /// Longer than a refused client may still send.
 const WHILE_IT_LASTS: Duration = Duration::from_secs(2);
 
-fn connect(app: &TestApp) -> Connection {
+fn connect(app: &TestApp, page: &str) -> Connection {
     let mut connection = app.service.client().connect();
-    assert_eq!(connection.exchange(&request("GET", "/sign-in", &[], b"")).status, 200);
+    assert_eq!(connection.exchange(&request("GET", page, &[], b"")).status, 200);
     connection
 }
 
@@ -69,11 +69,11 @@ fn most_memory(app: &TestApp, work: impl FnOnce()) -> usize {
 /// a request without its end.
 fn memory_of(strangers: usize, unfinished: Unfinished) -> [usize; 3] {
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
-    drop(connect(&app));
+    drop(connect(&app, "/sign-in"));
     let alone = app.service.memory();
     let mut connections: Vec<Vec<Connection>> = Vec::new();
     scope(|threads| {
-        let connect_part = || (0..strangers / THREADS).map(|_| connect(&app)).collect();
+        let connect_part = || (0..strangers / THREADS).map(|_| connect(&app, "/sign-in")).collect();
         let parts: Vec<_> = (0..THREADS).map(|_| threads.spawn(connect_part)).collect();
         connections = parts.into_iter().map(|part| part.join().unwrap()).collect();
     });
@@ -100,6 +100,18 @@ fn strangers_who_keep_back_the_end_of_a_body_share_what_bodies_take() {
         assert!(idle - alone < STRANGERS * IDLE, "{STRANGERS} idle connections took {} bytes", idle - alone);
         assert!(most - alone < SHARED + STRANGERS * WITH_BODY, "{STRANGERS} {what} took {} bytes", most - alone);
     }
+}
+
+#[test]
+fn an_idle_connection_keeps_nothing_of_the_longest_page() {
+    const READERS: usize = 300;
+    let _alone = alone();
+    let app = TestApp::start();
+    drop((0..8).map(|_| connect(&app, "/docs")).collect::<Vec<_>>());
+    let before = app.service.memory();
+    let readers: Vec<_> = (0..READERS).map(|_| connect(&app, "/docs")).collect();
+    let each = (app.service.memory() - before) / READERS;
+    assert!(each < 2 * IDLE, "each of {} idle connections takes {each} bytes", readers.len());
 }
 
 #[test]
