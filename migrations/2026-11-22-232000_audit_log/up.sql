@@ -20,6 +20,11 @@ CREATE TABLE audit_entries (
     -- The key that the entry is about, because names of keys are not unique.
     key_id uuid,
     key_hint text,
+    -- What repeats the change in a database that was restored to a moment before it: the key that a new one replaces,
+    -- the end of a new key, and the SHA-256 of the Idempotency-Key of an erased patient.
+    replaced_key_id uuid,
+    key_expires_at timestamptz,
+    idempotency_digest bytea,
     PRIMARY KEY (organisation_id, id)
 );
 

@@ -208,6 +208,9 @@ diesel::table! {
         reason -> Nullable<Text>,
         key_id -> Nullable<Uuid>,
         key_hint -> Nullable<Text>,
+        replaced_key_id -> Nullable<Uuid>,
+        key_expires_at -> Nullable<Timestamptz>,
+        idempotency_digest -> Nullable<Binary>,
     }
 }
 

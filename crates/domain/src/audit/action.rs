@@ -6,6 +6,7 @@ use crate::email_address::EmailAddress;
 use crate::ids::{AuditEntryId, KeyId, MemberId, OrganisationId};
 use crate::key_note::KeyNote;
 use crate::name::Name;
+use crate::patients::idempotency_digest::IdempotencyDigest;
 
 /// Declares the actions and the names that they are stored under: one without a name does not compile.
 macro_rules! actions {
@@ -240,6 +241,17 @@ pub struct AuditedKey {
     pub hint: String,
 }
 
+/// What repeats a change in a database that was restored to a moment before it, besides the entry's action and subject.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditDetails {
+    /// The key that a new key replaces.
+    pub replaced_key: Option<KeyId>,
+    /// When a new key expires.
+    pub key_expires_at: Option<OffsetDateTime>,
+    /// The digest of the idempotency key of an erased patient.
+    pub idempotency_digest: Option<IdempotencyDigest>,
+}
+
 /// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
@@ -259,6 +271,8 @@ pub struct AuditEntry {
     pub reason: Option<String>,
     /// The key that it is about; none if it is about none, and in entries of before this was kept.
     pub key: Option<AuditedKey>,
+    /// What repeats the change; empty in entries of before this was kept.
+    pub details: AuditDetails,
     /// The organisation in whose log the entry is.
     pub organisation_id: OrganisationId,
 }

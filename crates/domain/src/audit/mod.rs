@@ -5,7 +5,7 @@ pub(crate) mod context;
 pub(crate) mod kind;
 pub(crate) mod log;
 
-pub use action::{Action, Actor, AuditEntry, AuditedKey, Operator, RecordedAction, RecordedActor};
+pub use action::{Action, Actor, AuditDetails, AuditEntry, AuditedKey, Operator, RecordedAction, RecordedActor};
 pub use context::{AuditContext, Origin};
 pub use kind::ActionKind;
 pub use log::{AuditLog, ENTRIES_SEARCHED, EntryFilter, EntryPage, EntryPosition, RefusedAction};

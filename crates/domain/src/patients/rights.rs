@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 
 use crate::audit::context::AuditContext;
 use crate::ids::{OrganisationId, PatientId};
+use crate::patients::idempotency_digest::IdempotencyDigest;
 use crate::patients::stored::StoredPatient;
 use crate::store_error::StoreError;
 
@@ -58,6 +59,15 @@ pub enum EraseOutcome {
     NotFound,
 }
 
+/// A patient to erase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Erasable {
+    /// One that is in the register.
+    Stored(PatientId),
+    /// One that a restore of the register may have lost after the first erasure. Readers are told of it all the same.
+    PerhapsLost(PatientId, Option<IdempotencyDigest>),
+}
+
 /// What is stored about a patient, and its erasure.
 pub trait PatientRights {
     /// What is held under this id. If it is a patient, an entry that names only its id is recorded before this
@@ -74,7 +84,14 @@ pub trait PatientRights {
     fn erase(
         &mut self,
         organisation: OrganisationId,
-        patient: PatientId,
+        patient: Erasable,
         audit: &AuditContext,
     ) -> Result<EraseOutcome, StoreError>;
+
+    /// The patient whose idempotency key has this digest: one who was erased, lost by a restore, and sent again.
+    fn sent_again(
+        &mut self,
+        organisation: OrganisationId,
+        digest: &IdempotencyDigest,
+    ) -> Result<Option<PatientId>, StoreError>;
 }

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, AuditContext, AuditEntry, AuditEntryId, AuditLog, AuditedKey, ENTRIES_SEARCHED, EntryFilter,
-    EntryPage, EntryPosition, MemberId, Name, OrganisationId, RecordedAction, RecordedActor, RefusedAction, StoreError,
+    Action, Actor, AuditContext, AuditDetails, AuditEntry, AuditEntryId, AuditLog, AuditedKey, ENTRIES_SEARCHED,
+    EntryFilter, EntryPage, EntryPosition, IdempotencyDigest, MemberId, Name, OrganisationId, RecordedAction,
+    RecordedActor, RefusedAction, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -200,7 +201,19 @@ pub(crate) fn record(
     subject: &str,
     audit: &AuditContext,
 ) -> QueryResult<()> {
-    add(connection, organisation, action, subject, None, audit)
+    record_details(connection, organisation, action, subject, &AuditDetails::default(), audit)
+}
+
+/// The same with what repeats the change after a restore.
+pub(crate) fn record_details(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    action: Action,
+    subject: &str,
+    details: &AuditDetails,
+    audit: &AuditContext,
+) -> QueryResult<()> {
+    add(connection, organisation, (action, subject, None), details, audit)
 }
 
 /// Records, in each organisation of a person, what was done to the person's account.
@@ -225,15 +238,27 @@ pub(crate) fn record_about_key(
     key: &AuditedKey,
     audit: &AuditContext,
 ) -> QueryResult<()> {
-    add(connection, organisation, action, subject, Some(key), audit)
+    add(connection, organisation, (action, subject, Some(key)), &AuditDetails::default(), audit)
+}
+
+/// Adds the entry of a key that was made: anew, or in the place of another one.
+pub(crate) fn record_made_key(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    subject: &str,
+    key: &AuditedKey,
+    details: &AuditDetails,
+    audit: &AuditContext,
+) -> QueryResult<()> {
+    let action = if details.replaced_key.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
+    add(connection, organisation, (action, subject, Some(key)), details, audit)
 }
 
 fn add(
     connection: &mut PgConnection,
     organisation: Uuid,
-    action: Action,
-    subject: &str,
-    key: Option<&AuditedKey>,
+    (action, subject, key): (Action, &str, Option<&AuditedKey>),
+    details: &AuditDetails,
     audit: &AuditContext,
 ) -> QueryResult<()> {
     let (member, operator) = match &audit.actor {
@@ -255,6 +280,9 @@ fn add(
         audit_entries::address.eq(audit.address.map(|address| address.to_string())),
         audit_entries::key_id.eq(key.map(|key| *key.id.as_uuid())),
         audit_entries::key_hint.eq(key.map(|key| key.hint.as_str())),
+        audit_entries::replaced_key_id.eq(details.replaced_key.map(|key| *key.as_uuid())),
+        audit_entries::key_expires_at.eq(details.key_expires_at),
+        audit_entries::idempotency_digest.eq(details.idempotency_digest.as_ref().map(IdempotencyDigest::as_bytes)),
     );
     diesel::insert_into(audit_entries::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
 }
@@ -282,12 +310,15 @@ struct EntryRow {
     reason: Option<String>,
     key_id: Option<Uuid>,
     key_hint: Option<String>,
+    replaced_key_id: Option<Uuid>,
+    key_expires_at: Option<OffsetDateTime>,
+    idempotency_digest: Option<Vec<u8>>,
 }
 
 impl EntryRow {
     fn into_entry(self, organisation_id: OrganisationId) -> AuditEntry {
         let Self { id, at, action, actor, actor_id, actor_email, operator, subject, .. } = self;
-        let Self { address, reason, key_id, key_hint, .. } = self;
+        let Self { address, reason, key_id, key_hint, replaced_key_id, key_expires_at, idempotency_digest, .. } = self;
         let action = RecordedAction::named(action);
         let actor = match (operator, actor) {
             (Some(name), _) => RecordedActor::Operator(Some(name)),
@@ -295,6 +326,11 @@ impl EntryRow {
             (None, None) => action.unnamed_actor(),
         };
         let key = key_id.zip(key_hint).map(|(id, hint)| AuditedKey { id: id.into(), hint });
-        AuditEntry { id: id.into(), at, action, actor, subject, address, reason, key, organisation_id }
+        let details = AuditDetails {
+            replaced_key: replaced_key_id.map(Into::into),
+            key_expires_at,
+            idempotency_digest: idempotency_digest.and_then(|digest| digest.try_into().ok()),
+        };
+        AuditEntry { id: id.into(), at, action, actor, subject, address, reason, key, details, organisation_id }
     }
 }

@@ -16,8 +16,8 @@ use crate::database::url::DatabaseUrl;
 pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request_digest, created_at, updated_at";
 
 /// The columns of an audit entry that the service writes; the database adds the time.
-const RECORDABLE: &str =
-    "organisation_id, id, action, actor, actor_id, actor_email, operator, reason, subject, address, key_id, key_hint";
+const RECORDABLE: &str = "organisation_id, id, action, actor, actor_id, actor_email, operator, reason, subject, address, \
+     key_id, key_hint, replaced_key_id, key_expires_at, idempotency_digest";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
 const GRANTS: [(&str, &str, &[&str]); 17] = [

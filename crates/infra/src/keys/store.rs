@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Action, Actor, AddKeyOutcome, AuditContext, AuditedKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder,
-    KeyPlace, KeyStore, NewKey, OrganisationId, StoreError,
+    ACTIVE_KEYS_MAX, Actor, AddKeyOutcome, AuditContext, AuditDetails, AuditedKey, KEYS_PER_DAY_MAX, KeyDigest,
+    KeyHolder, KeyPlace, KeyStore, NewKey, OrganisationId, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::audit::log::{name_of, record_about_key};
+use crate::audit::log::{name_of, record_made_key};
 use crate::database::cluster::shards::Shards;
 use crate::database::cluster::spread::is_spread;
 use crate::database::pool::Database;
@@ -137,9 +137,13 @@ fn add_key(
         if is_spread {
             directory::write(connection, key)?;
         }
-        let action = if key.replaces.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
         let audited = AuditedKey { id: key.id, hint: key.hint.clone() };
-        record_about_key(connection, *key.organisation_id.as_uuid(), action, &subject, &audited, audit)?;
+        let details = AuditDetails {
+            replaced_key: key.replaces.map(|replacement| replacement.key),
+            key_expires_at: key.expires_at,
+            idempotency_digest: None,
+        };
+        record_made_key(connection, *key.organisation_id.as_uuid(), &subject, &audited, &details, audit)?;
         return Ok(AddKeyOutcome::Added);
     }
     // The row is this very key if an earlier run of this work was committed and its answer lost.

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
+use diesel::dsl::{exists, sql};
 use diesel::prelude::*;
-use diesel::sql_types::Uuid as SqlUuid;
+use diesel::sql_types::{Binary, Bool, Nullable, Uuid as SqlUuid};
 use intake_domain::{
-    Action, AuditContext, EraseOutcome, Lookup, OrganisationId, PatientId, PatientRights, StoreError, StoredRecord,
+    Action, AuditContext, AuditDetails, Erasable, EraseOutcome, IdempotencyDigest, Lookup, OrganisationId, PatientId,
+    PatientRights, StoreError, StoredRecord,
 };
 use uuid::Uuid;
 
-use crate::audit::log::record;
+use crate::audit::log::{record, record_details};
 use crate::database::cluster::nodes::connect_to_all;
 use crate::database::connect::OpenConnection;
 use crate::database::lock_wait::{LockPatience, Undone, with_lock_patience};
@@ -26,10 +28,19 @@ const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tri
 /// Moves a patient into the record of erasures, of which only the database knows the time. An earlier erasure under the
 /// same id is of a patient that a program before this one let come back.
 const NOTE: &str = "INSERT INTO erasures (organisation_id, patient_id, key_id, idempotency_digest, erased_in)
-    SELECT organisation_id, id, key_id, sha256(convert_to(idempotency_key, 'UTF8')), feed_number(organisation_id)
+    SELECT organisation_id, id, key_id, $3, feed_number(organisation_id)
     FROM patients WHERE organisation_id = $1 AND id = $2
     ON CONFLICT (organisation_id, patient_id)
         DO UPDATE SET erased_at = excluded.erased_at, erased_in = excluded.erased_in";
+
+/// The same for a patient whose row a restore has lost. The number is of a column, so that on Citus the node which
+/// holds the organisation gives it.
+const NOTE_LOST: &str = "INSERT INTO erasures (organisation_id, patient_id, idempotency_digest, erased_in)
+    SELECT organisation_id, $2, $3, feed_number(organisation_id) FROM organisation_states WHERE organisation_id = $1
+    ON CONFLICT DO NOTHING";
+
+/// The digest of a patient's idempotency key, as the record of erasures keeps it.
+const DIGEST: &str = "sha256(convert_to(idempotency_key, 'UTF8'))";
 
 /// The statistics of the columns (`pg_stats`) are samples of their values. Autovacuum renews them when a tenth of the
 /// table has changed, which may take years.
@@ -67,10 +78,10 @@ impl PatientRights for PostgresPatientRights {
     fn erase(
         &mut self,
         organisation: OrganisationId,
-        patient: PatientId,
+        patient: Erasable,
         audit: &AuditContext,
     ) -> Result<EraseOutcome, StoreError> {
-        let (organisation, patient) = (*organisation.as_uuid(), *patient.as_uuid());
+        let organisation = *organisation.as_uuid();
         let mut connection = self.connect()?;
         let erased = with_lock_patience(&self.0, &mut connection, PATIENCE, |connection| {
             // What comes after the lock must see all that was committed before it.
@@ -88,6 +99,19 @@ impl PatientRights for PostgresPatientRights {
             })?;
         }
         Ok(outcome)
+    }
+
+    fn sent_again(
+        &mut self,
+        organisation: OrganisationId,
+        digest: &IdempotencyDigest,
+    ) -> Result<Option<PatientId>, StoreError> {
+        let mut connection = self.connect()?;
+        let has_digest = sql::<Bool>(DIGEST).sql(" = ").bind::<Binary, _>(digest.as_bytes());
+        let own = patients::table.filter(patients::organisation_id.eq(organisation.as_uuid()));
+        let found = own.filter(patients::idempotency_key.is_not_null()).filter(has_digest).select(patients::id);
+        let found = found.first::<Uuid>(&mut *connection).optional().map_err(store_error)?;
+        Ok(found.map(PatientId::from))
     }
 }
 
@@ -125,25 +149,46 @@ fn show(
 fn erase(
     connection: &mut PgConnection,
     organisation: Uuid,
-    patient: Uuid,
+    patient: Erasable,
     audit: &AuditContext,
 ) -> QueryResult<EraseOutcome> {
-    let found = patients::table.find((organisation, patient));
-    let erased = erasures::table.find((organisation, patient)).select(erasures::erased_at);
-    let is_there = diesel::select(diesel::dsl::exists(found)).get_result::<bool>(connection)?;
-    // An insert may have looked for erasures before this one is committed, and store the patient after that, under the
-    // same id or the same idempotency key. It holds a lock on the table from before its look until its end. So all that
-    // have begun end first, however long they sleep, and those that begin later see the erasure.
-    if is_there {
+    let (id, lost) = match patient {
+        Erasable::Stored(id) => (*id.as_uuid(), None),
+        Erasable::PerhapsLost(id, digest) => (*id.as_uuid(), Some(digest)),
+    };
+    let found = patients::table.find((organisation, id));
+    let held = found.select(sql::<Nullable<Binary>>(DIGEST)).first::<Option<Vec<u8>>>(connection).optional()?;
+    let held = held.map(|digest| digest.and_then(|digest| digest.try_into().ok()));
+    let erased = erasures::table.find((organisation, id)).select(erasures::erased_at);
+    if held.is_some() || lost.is_some() {
+        // An insert may have looked for erasures before this one is committed, and store the patient after that, under
+        // the same id or the same idempotency key. It holds a lock on the table from before its look until its end. So
+        // all that have begun end first, however long they sleep, and those that begin later see the erasure.
         connection.batch_execute("LOCK TABLE patients IN SHARE ROW EXCLUSIVE MODE")?;
-        let note = diesel::sql_query(NOTE).bind::<SqlUuid, _>(organisation).bind::<SqlUuid, _>(patient);
-        if note.execute(connection)? > 0 {
+        let digest = held.or(lost).flatten();
+        let note = if held.is_some() { NOTE } else { NOTE_LOST };
+        if self::note(connection, note, (organisation, id), digest)? > 0 {
             diesel::delete(found).execute(connection)?;
-            record(connection, organisation, Action::PatientErased, &patient.to_string(), audit)?;
+            let details = AuditDetails { idempotency_digest: digest, ..AuditDetails::default() };
+            record_details(connection, organisation, Action::PatientErased, &id.to_string(), &details, audit)?;
             // Not by RETURNING: Citus cannot return a column that the database fills in.
             return Ok(EraseOutcome::Erased { at: erased.first(connection)? });
         }
     }
     let erased = erased.first(connection).optional()?;
     Ok(erased.map_or(EraseOutcome::NotFound, |at| EraseOutcome::AlreadyErased { at }))
+}
+
+/// Adds to the record of erasures. Each digest is there once: a patient who was sent again has it under two ids.
+fn note(
+    connection: &mut PgConnection,
+    statement: &str,
+    (organisation, id): (Uuid, Uuid),
+    digest: Option<IdempotencyDigest>,
+) -> QueryResult<usize> {
+    let digest = digest.as_ref().map(IdempotencyDigest::as_bytes);
+    let of_digest = erasures::organisation_id.eq(organisation).and(erasures::idempotency_digest.eq(digest));
+    let is_known = diesel::select(exists(erasures::table.filter(of_digest))).get_result::<bool>(connection)?;
+    let note = diesel::sql_query(statement).bind::<SqlUuid, _>(organisation).bind::<SqlUuid, _>(id);
+    note.bind::<Nullable<Binary>, _>(digest.filter(|_| !is_known)).execute(connection)
 }

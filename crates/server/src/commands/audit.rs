@@ -89,6 +89,9 @@ fn value_of(entry: &AuditEntry) -> Value {
         "subject": entry.subject,
         "keyId": entry.key.as_ref().map(|key| key.id.to_string()),
         "keyHint": entry.key.as_ref().map(|key| key.hint.as_str()),
+        "replacedKeyId": entry.details.replaced_key.map(|key| key.to_string()),
+        "keyExpiresAt": entry.details.key_expires_at.map(timestamp),
+        "idempotencyDigest": entry.details.idempotency_digest.map(|digest| digest.to_string()),
         "reason": entry.reason,
         "address": entry.address,
     })

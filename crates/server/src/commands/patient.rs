@@ -2,15 +2,19 @@
 //! erased.
 
 use anyhow::bail;
-use intake_domain::{EraseOutcome, Field, Lookup, PatientRights, StoredRecord, timestamp};
+use intake_domain::{
+    Erasable, EraseOutcome, Field, Lookup, OrganisationId, PatientId, PatientRights, StoredRecord, timestamp,
+};
 use intake_infra::PostgresPatientRights;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 use crate::backend::Backend;
 use crate::commands::operator::audit;
 use crate::commands::output::print_result;
 use crate::export::jsonl::Returned;
-use crate::settings::command_line::{PatientArguments, PatientCommand};
+use crate::settings::arguments::Run;
+use crate::settings::command_line::{KnownDigest, PatientArguments, PatientCommand};
 use crate::settings::configuration::Configuration;
 
 /// Where copies of an erased patient may still be.
@@ -18,7 +22,7 @@ pub(crate) const OUT_OF_REACH: &str = "\
 No statement can return what was erased. This command cannot reach:
 - the bytes of the row in the table's files, until VACUUM has freed their place and another row takes it.
 - the database's log (WAL), until it is recycled, and where it is archived.
-- backups of the database, until you delete them. After restoring one, repeat this command.
+- backups of the database, until you delete them. After restoring one, `intake restored --audit` repeats this command.
 - standbys that have not caught up, and subscribers of logical replication that do not apply deletions.
 - exports, and whatever was fed from them. The next `intake export --since` tells of the erasure.
 - the systems that sent the patient.";
@@ -29,7 +33,7 @@ pub(crate) fn patient(command: PatientCommand, configuration: &Configuration) ->
     let mut rights = PostgresPatientRights::new(&backend.owner);
     match command {
         PatientCommand::Show(arguments) => show(&mut rights, &arguments),
-        PatientCommand::Erase(arguments) => erase(&mut rights, &arguments),
+        PatientCommand::Erase { arguments, idempotency_digest } => erase(&mut rights, &arguments, idempotency_digest),
     }
 }
 
@@ -42,16 +46,59 @@ fn show(rights: &mut dyn PatientRights, arguments: &PatientArguments) -> anyhow:
     }
 }
 
-fn erase(rights: &mut dyn PatientRights, arguments: &PatientArguments) -> anyhow::Result<()> {
+fn erase(
+    rights: &mut dyn PatientRights,
+    arguments: &PatientArguments,
+    digest: Option<KnownDigest>,
+) -> anyhow::Result<()> {
     let PatientArguments { organisation, patient, run, output } = arguments;
-    let (at, outcome) = match rights.erase(*organisation, *patient, &audit(run))? {
-        EraseOutcome::Erased { at } => (at, "was erased"),
-        EraseOutcome::AlreadyErased { at } => (at, "was already erased"),
-        EraseOutcome::NotFound => bail!("the organisation {organisation} has no patient {patient}"),
+    let Some(erased) = erase_for_good(rights, *organisation, *patient, digest, run)? else {
+        bail!("the organisation {organisation} has no patient {patient}");
     };
-    let at = timestamp(at);
-    let value = json!({ "id": patient.to_string(), "erasedAt": at });
-    print_result(output, &value, &format!("The patient {patient} {outcome} at {at}.\n\n{OUT_OF_REACH}"))
+    let at = timestamp(erased.at);
+    let mut value = json!({ "id": patient.to_string(), "erasedAt": at });
+    let outcome = if erased.is_new { "was erased" } else { "was already erased" };
+    let mut text = format!("The patient {patient} {outcome} at {at}.\n");
+    if let (Some(again), Some(members)) = (erased.sent_again, value.as_object_mut()) {
+        members.insert("sentAgainAs".to_owned(), again.to_string().into());
+        text += &format!("It had been sent again since, as {again}, which was erased too.\n");
+    }
+    print_result(output, &value, &format!("{text}\n{OUT_OF_REACH}"))
+}
+
+/// What was erased.
+pub(crate) struct Erased {
+    pub(crate) at: OffsetDateTime,
+    pub(crate) is_new: bool,
+    /// The id under which the same patient had come back after a restore, and was erased too.
+    pub(crate) sent_again: Option<PatientId>,
+}
+
+/// Erases a patient, and with a known digest whoever was created since with the same idempotency key. None: there is no
+/// such patient.
+pub(crate) fn erase_for_good(
+    rights: &mut dyn PatientRights,
+    organisation: OrganisationId,
+    patient: PatientId,
+    digest: Option<KnownDigest>,
+    run: &Run,
+) -> anyhow::Result<Option<Erased>> {
+    let erasable =
+        digest.map_or(Erasable::Stored(patient), |KnownDigest(digest)| Erasable::PerhapsLost(patient, digest));
+    let (at, is_new) = match rights.erase(organisation, erasable, &audit(run))? {
+        EraseOutcome::Erased { at } => (at, true),
+        EraseOutcome::AlreadyErased { at } => (at, false),
+        EraseOutcome::NotFound => return Ok(None),
+    };
+    // From the first erasure on nobody comes back under this key.
+    let again = match digest {
+        Some(KnownDigest(Some(digest))) => rights.sent_again(organisation, &digest)?,
+        _ => None,
+    };
+    if let Some(again) = again {
+        rights.erase(organisation, Erasable::Stored(again), &audit(run))?;
+    }
+    Ok(Some(Erased { at, is_new, sent_again: again }))
 }
 
 fn value_of(held: &StoredRecord) -> anyhow::Result<Value> {

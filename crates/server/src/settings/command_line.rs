@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use intake_domain::{EmailAddress, KeyId, OrganisationId, PatientId, Role};
+use intake_domain::{EmailAddress, IdempotencyDigest, IdempotencyDigestError, KeyId, OrganisationId, PatientId, Role};
 
 use crate::settings::Flags;
 use crate::settings::arguments::{Output, Run, parse_id, parse_time};
@@ -166,7 +166,23 @@ pub(crate) enum PatientCommand {
     /// Prints everything that is stored about a patient
     Show(PatientArguments),
     /// Erases a patient for good
-    Erase(PatientArguments),
+    Erase {
+        #[command(flatten)]
+        arguments: PatientArguments,
+        /// Repeats an erasure after a restore that may have lost the patient: the digest of the patient's
+        /// Idempotency-Key, or `none`, as `restored --audit` prints it
+        #[arg(long, value_name = "DIGEST", value_parser = parse_digest)]
+        idempotency_digest: Option<KnownDigest>,
+    },
+}
+
+/// What is known of the idempotency key of a patient who may be lost.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownDigest(pub(crate) Option<IdempotencyDigest>);
+
+fn parse_digest(text: &str) -> Result<KnownDigest, String> {
+    let digest = if text == "none" { None } else { Some(text.parse()) };
+    digest.transpose().map(KnownDigest).map_err(|error: IdempotencyDigestError| format!("{error}, or none"))
 }
 
 #[derive(Args)]

@@ -4,7 +4,7 @@ use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use diesel::connection::SimpleConnection;
-use intake_domain::{Actor, AuditContext, AuditEntryId, Environment, EraseOutcome, PatientId, PatientRights};
+use intake_domain::{Actor, AuditContext, AuditEntryId, Environment, Erasable, EraseOutcome, PatientId, PatientRights};
 use intake_edge as edge;
 use intake_infra::PostgresPatientRights;
 use intake_test_support::{Clinic, HeldRow, Response, TestDatabase, create_request, freeze_writer, patient, wait_for};
@@ -134,6 +134,82 @@ fn in_a_batch_only_erased_patients_get_410() {
     assert_eq!(app.patients(), 24);
 }
 
+/// Puts the register back to before the patient came.
+pub(crate) fn lose(app: &TestApp, id: &str) {
+    let lose = format!(
+        "DELETE FROM erasures WHERE patient_id = '{id}'; DELETE FROM patients WHERE id = '{id}';
+         DELETE FROM audit_entries WHERE subject = '{id}'"
+    );
+    app.database.connect().batch_execute(&lose).unwrap();
+}
+
+fn digest_on_record(app: &TestApp, id: &str) -> String {
+    let entries = service(&app.database).argument("audit").argument("--json").run();
+    let entries: Value = serde_json::from_str(&text_of(entries)).unwrap();
+    let is_it = |entry: &&Value| entry["subject"] == id && entry["action"] == "patient_erased";
+    let entry = entries.as_array().unwrap().iter().find(is_it).unwrap().clone();
+    entry["idempotencyDigest"].as_str().unwrap_or("none").to_owned()
+}
+
+#[test]
+fn an_erasure_is_repeated_for_a_patient_that_a_restore_has_lost() {
+    let app = TestApp::start();
+    let id = id_of(&send(&app, "new-1", &patient()));
+    text_of(run(&app, "erase", &id, &[]));
+    let digest = digest_on_record(&app, &id);
+    lose(&app, &id);
+
+    let unknown = run(&app, "erase", &id, &[]);
+    assert_eq!(unknown.status.code(), Some(1), "without the digest an id may be a slip");
+    let erased = text_of(run(&app, "erase", &id, &["--idempotency-digest", &digest]));
+    assert!(erased.contains(&format!("{id} was erased at 2")), "{erased}");
+    assert_problem(&send(&app, "new-1", &patient()), 410, "Gone", ERASED);
+    assert_eq!(app.patients(), 0);
+    // The next restore finds the digest again.
+    assert_eq!(digest_on_record(&app, &id), digest);
+    let again = text_of(run(&app, "erase", &id, &["--idempotency-digest", &digest]));
+    assert!(again.contains("was already erased at 2"), "{again}");
+    let elsewhere = uuid::Uuid::from_u128(7).to_string();
+    let arguments =
+        ["patient", "erase", "--organisation", &elsewhere, "--patient", &id, "--idempotency-digest", &digest];
+    let nowhere = arguments.iter().fold(service(&app.database), |all, one| all.argument(one)).run();
+    assert_eq!((nowhere.status.code(), app.database.count("erasures")), (Some(1), 1));
+}
+
+#[test]
+fn a_lost_patient_who_was_sent_again_before_the_erasure_is_erased_too() {
+    let app = TestApp::start();
+    let id = id_of(&send(&app, "new-1", &patient()));
+    text_of(run(&app, "erase", &id, &[]));
+    let digest = digest_on_record(&app, &id);
+    lose(&app, &id);
+    let again = id_of(&send(&app, "new-1", &patient()));
+    let kept = id_of(&send(&app, "new-2", &patient()));
+
+    let erased = text_of(run(&app, "erase", &id, &["--idempotency-digest", &digest, "--json"]));
+    assert_eq!(serde_json::from_str::<Value>(&erased).unwrap()["sentAgainAs"], json!(again));
+    assert_problem(&send(&app, "new-1", &patient()), 410, "Gone", ERASED);
+    assert_eq!(app.database.texts("SELECT id::text FROM patients"), [kept.as_str()]);
+    let recorded = "SELECT subject FROM audit_entries WHERE action = 'patient_erased' ORDER BY subject";
+    let mut both = [id.as_str(), &again];
+    both.sort_unstable();
+    assert_eq!(app.database.texts(recorded), both);
+    assert_eq!(app.database.texts("SELECT patient_id::text FROM erasures ORDER BY 1"), both);
+    // The same from the other end: the one who came back is known when the other is erased.
+    lose(&app, &id);
+    text_of(run(&app, "erase", &id, &["--idempotency-digest", &digest]));
+    assert_problem(&send(&app, "new-1", &patient()), 410, "Gone", ERASED);
+}
+
+#[test]
+fn a_digest_is_none_or_64_hexadecimal_digits() {
+    let app = TestApp::start();
+    let id = id_of(&app.create(&patient()));
+    let wrong = run(&app, "erase", &id, &["--idempotency-digest", "acme-1"]);
+    assert_eq!((wrong.status.code(), app.patients()), (Some(2), 1));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("must be 64 hexadecimal digits, or none"));
+}
+
 /// A repetition that has begun when the erasure is committed does not see it.
 #[test]
 fn an_erasure_wins_against_repetitions_at_the_same_moment() {
@@ -168,7 +244,7 @@ fn an_erasure_wins_against_repetitions_at_the_same_moment() {
                 at: edge::now(),
                 confirmed_in: None,
             };
-            let outcome = rights.erase(app.clinic.organisation, id, &audit);
+            let outcome = rights.erase(app.clinic.organisation, Erasable::Stored(id), &audit);
             is_over.store(true, Ordering::SeqCst);
             assert!(matches!(outcome, Ok(EraseOutcome::Erased { .. })), "{outcome:?}");
             repeaters.into_iter().flat_map(|repeater| repeater.join().unwrap()).collect()

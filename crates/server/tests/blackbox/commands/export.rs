@@ -114,6 +114,19 @@ fn a_reader_gets_what_the_api_answered_and_later_what_came_since() {
     assert!(unmigrated.contains("run `intake migrate` first"), "{unmigrated}");
 }
 
+/// Whoever has the patient cannot know that the register has lost them.
+#[test]
+fn a_reader_is_told_of_the_erasure_of_a_patient_that_a_restore_has_lost() {
+    let app = TestApp::start();
+    let token = given(all(&app, &["--format", "jsonl"])).token;
+    let id = id_of(&app, &patient());
+    assert!(erasure::run(&app, "erase", &id, &[]).status.success());
+    erasure::lose(&app, &id);
+    assert!(since(&app, &token).ids().is_empty());
+    assert!(erasure::run(&app, "erase", &id, &["--idempotency-digest", "none"]).status.success());
+    assert_eq!(since(&app, &token).ids(), [id.as_str()]);
+}
+
 #[test]
 fn a_late_commit_is_exported_late_and_once() {
     let app = TestApp::start();

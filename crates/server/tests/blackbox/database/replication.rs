@@ -99,7 +99,13 @@ fn a_subscriber_gets_its_organisation_and_the_late_row_too_and_loses_what_is_era
         confirmed_in: None,
     };
     let mut rights = PostgresPatientRights::new(&urls.owner);
-    intake_domain::PatientRights::erase(&mut rights, clinic.organisation, before.into(), &audit).unwrap();
+    intake_domain::PatientRights::erase(
+        &mut rights,
+        clinic.organisation,
+        intake_domain::Erasable::Stored(before.into()),
+        &audit,
+    )
+    .unwrap();
     wait_for("the erasure", || rows("patients") == 2);
     let drop = "ALTER SUBSCRIPTION harbour DISABLE; ALTER SUBSCRIPTION harbour SET (slot_name = NONE); DROP SUBSCRIPTION harbour";
     drop.split(';').for_each(|statement| subscriber.batch_execute(statement).unwrap());
