@@ -1,9 +1,12 @@
 //! Takes a database that was restored or moved for the register from here on, as its owner.
 
+use std::collections::HashMap;
+
 use diesel::connection::SimpleConnection;
+use diesel::dsl::exists;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Text, Uuid as SqlUuid};
-use intake_domain::{AuditEntryId, OrganisationId};
+use intake_domain::{AuditEntryId, OrganisationId, PatientId};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -11,7 +14,7 @@ use crate::database::cluster::spread::is_spread;
 use crate::database::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::schema_error::{SchemaError, connect};
 use crate::database::url::DatabaseUrl;
-use crate::schema::{audit_entries, organisations, patients};
+use crate::schema::{audit_entries, erasures, organisations, patients};
 
 /// Numbers of transactions that came along from another cluster stay below all that are given from here on. Never less
 /// than before, or marks would lose what they have seen.
@@ -73,6 +76,37 @@ pub fn missing_entries(owner: &DatabaseUrl, entries: &[AuditEntryId]) -> Result<
     let missing: Vec<Missing> =
         patiently(owner, |connection| diesel::sql_query(query).bind::<Array<SqlUuid>, _>(&entries).load(connection))?;
     Ok(missing.into_iter().map(|missing| missing.id.into()).collect())
+}
+
+/// Where a patient's id is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatientPlace {
+    /// In the register.
+    Stored,
+    /// Only among the erasures.
+    Erased,
+}
+
+/// Where these patients are; those that are nowhere are left out.
+pub fn patient_places(
+    owner: &DatabaseUrl,
+    asked: Vec<(OrganisationId, PatientId)>,
+) -> Result<HashMap<(OrganisationId, PatientId), PatientPlace>, SchemaError> {
+    patiently(owner, |connection| {
+        let mut places = HashMap::new();
+        for (organisation, patient) in &asked {
+            let key = (*organisation.as_uuid(), *patient.as_uuid());
+            let place = if diesel::select(exists(patients::table.find(key))).get_result(connection)? {
+                PatientPlace::Stored
+            } else if diesel::select(exists(erasures::table.find(key))).get_result(connection)? {
+                PatientPlace::Erased
+            } else {
+                continue;
+            };
+            places.insert((*organisation, *patient), place);
+        }
+        Ok(places)
+    })
 }
 
 /// Signs everyone out, and notes that the register is whole here: services start again, and feeds go on.

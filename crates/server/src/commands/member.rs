@@ -2,9 +2,9 @@
 
 use anyhow::{anyhow, bail, ensure};
 use intake_domain::{
-    AccountStore, EmailAddress, InvitationStore, LinkDelivery, MemberStore, OrganisationId, RemoveOutcome,
-    ResetSecondFactorError, Token, WithdrawOutcome, invite_member, issue_password_reset, reset_second_factor,
-    timestamp,
+    AccountStore, AuditContext, EmailAddress, InvitationStore, LinkDelivery, MemberRecord, MemberStore, OrganisationId,
+    RemoveOutcome, ResetSecondFactorError, Token, WithdrawOutcome, invite_member, issue_password_reset,
+    reset_second_factor, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::PostgresMembers;
@@ -30,8 +30,16 @@ pub(crate) async fn member(
             print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
         }
         MemberCommand::List { organisation, output } => list(members, organisation, &output).await,
-        MemberCommand::WithdrawInvitation(arguments) => withdraw_invitation(members, &arguments).await,
-        MemberCommand::Remove(arguments) => remove(members, &arguments).await,
+        MemberCommand::WithdrawInvitation(MemberArguments { organisation, email, run, output }) => {
+            let invited = withdraw_invitation(members, organisation, &email, &audit(&run)).await?;
+            let text = format!("Withdrew the invitation for {email}: its link no longer works.");
+            print_result(&output, &json!({ "email": invited }), &text)
+        }
+        MemberCommand::Remove(MemberArguments { organisation, email, run, output }) => {
+            let member = remove(members, organisation, &email, &audit(&run)).await?;
+            let value = json!({ "id": member.id.to_string(), "email": member.email });
+            print_result(&output, &value, &format!("Removed {email}, who is signed out everywhere."))
+        }
         MemberCommand::ResetPassword(MemberArguments { organisation, email, run, output }) => {
             ensure!(
                 configuration.passwords().are_on(),
@@ -90,18 +98,20 @@ async fn list(members: &dyn MemberStore, organisation: OrganisationId, output: &
     print_result(output, &values.collect(), &text)
 }
 
-async fn withdraw_invitation(invitations: &dyn InvitationStore, arguments: &MemberArguments) -> anyhow::Result<()> {
-    let MemberArguments { organisation, email, run, output } = arguments;
-    let audit = audit(run);
-    let open = invitations.open_invitations(*organisation, audit.at).await?;
+/// Withdraws the open invitation to this address; returns the address as it was invited.
+pub(super) async fn withdraw_invitation(
+    invitations: &dyn InvitationStore,
+    organisation: OrganisationId,
+    email: &EmailAddress,
+    audit: &AuditContext,
+) -> anyhow::Result<String> {
+    let open = invitations.open_invitations(organisation, audit.at).await?;
     let none = || anyhow!("the organisation {organisation} has no open invitation for {email}");
-    let invitation = open.iter().find(|invitation| is_to(&invitation.email, email)).ok_or_else(none)?;
-    match invitations.withdraw(*organisation, &invitation.token, &audit).await? {
-        WithdrawOutcome::Withdrawn => {}
-        WithdrawOutcome::NoSuchInvitation | WithdrawOutcome::NotAdministrator => return Err(none()),
+    let invitation = open.into_iter().find(|invitation| is_to(&invitation.email, email)).ok_or_else(none)?;
+    match invitations.withdraw(organisation, &invitation.token, audit).await? {
+        WithdrawOutcome::Withdrawn => Ok(invitation.email),
+        WithdrawOutcome::NoSuchInvitation | WithdrawOutcome::NotAdministrator => Err(none()),
     }
-    let text = format!("Withdrew the invitation for {email}: its link no longer works.");
-    print_result(output, &json!({ "email": invitation.email }), &text)
 }
 
 /// Whether a stored address is the one that was given.
@@ -109,20 +119,23 @@ fn is_to(stored: &str, email: &EmailAddress) -> bool {
     stored.parse::<EmailAddress>().is_ok_and(|address| address.folded() == email.folded())
 }
 
-async fn remove(members: &dyn MemberStore, arguments: &MemberArguments) -> anyhow::Result<()> {
-    let MemberArguments { organisation, email, run, output } = arguments;
-    let all = members.members(*organisation).await?;
+/// Removes the member with this address.
+pub(super) async fn remove(
+    members: &dyn MemberStore,
+    organisation: OrganisationId,
+    email: &EmailAddress,
+    audit: &AuditContext,
+) -> anyhow::Result<MemberRecord> {
+    let all = members.members(organisation).await?;
     let nobody = || anyhow!("the organisation {organisation} has no member {email}");
-    let member = all.iter().find(|member| is_to(&member.email, email)).ok_or_else(nobody)?;
-    match members.remove(*organisation, member.id, &audit(run)).await? {
-        RemoveOutcome::Removed => {}
+    let member = all.into_iter().find(|member| is_to(&member.email, email)).ok_or_else(nobody)?;
+    match members.remove(organisation, member.id, audit).await? {
+        RemoveOutcome::Removed => Ok(member),
         RemoveOutcome::LastAdministrator => {
             bail!("{email} is the last administrator: invite another one first, or close the organisation")
         }
-        RemoveOutcome::NoSuchMember | RemoveOutcome::NotAdministrator => return Err(nobody()),
+        RemoveOutcome::NoSuchMember | RemoveOutcome::NotAdministrator => Err(nobody()),
     }
-    let value = json!({ "id": member.id.to_string(), "email": member.email });
-    print_result(output, &value, &format!("Removed {email}, who is signed out everywhere."))
 }
 
 fn print_link(output: &Output, email: &EmailAddress, link: &str, expires_at: OffsetDateTime) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! The commands of operators: each works on the database directly, whether or not the service runs beside it.
 
 mod audit;
+pub(crate) mod confirm;
 mod database;
 mod doctor;
 mod key;
@@ -50,9 +51,7 @@ pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> an
         }
         OperatorCommand::Spread { shards, output } => spread_database(shards, &output, configuration),
         OperatorCommand::Export(arguments) => export::run(&arguments, configuration),
-        OperatorCommand::Restored { audit, revoke_keys, run, output } => {
-            restored::run(audit.as_ref(), revoke_keys, &run, &output, configuration)
-        }
+        OperatorCommand::Restored(arguments) => restored::run(&arguments, configuration),
         OperatorCommand::Patient(command) => patient(command, configuration),
         OperatorCommand::Doctor { output } => doctor::run(&output, configuration),
         OperatorCommand::Audit(arguments) => audit::run(&arguments, configuration),

@@ -91,21 +91,34 @@ pub(crate) enum OperatorCommand {
     /// Writes an organisation's patients, or what was committed since an earlier export, as a reader
     Export(ExportArguments),
     /// Says that a database which was restored or moved is the register from here on, and tells what to look at
-    Restored {
-        /// What `intake audit --json` printed of the database that was lost
-        #[arg(long, value_name = "FILE")]
-        audit: Option<PathBuf>,
-        /// Revokes every key that is in the database
-        #[arg(long)]
-        revoke_keys: bool,
-        #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
-    },
+    Restored(RestoredArguments),
     /// Shows or erases what is stored about a patient, as the owner of the database
     #[command(subcommand)]
     Patient(PatientCommand),
+}
+
+/// What to do about a restored database.
+#[derive(Args)]
+pub(crate) struct RestoredArguments {
+    /// What `intake audit --json` printed of the database that was lost
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit: Option<PathBuf>,
+    /// Revokes every key that is in the database
+    #[arg(long)]
+    pub(crate) revoke_keys: bool,
+    /// Carries out the commands that it prints, except those by which someone gets a key or a link
+    #[arg(long, requires = "audit")]
+    pub(crate) apply: bool,
+    /// Asks nothing at a terminal
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Says what would be done, and changes nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) run: Run,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// What of the record to print.

@@ -2,6 +2,7 @@
 //! without a browser. Whatever else a test needs it makes itself.
 
 mod in_time;
+mod terminal;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,6 +16,7 @@ use intake_test_support::{
 use serde_json::{Value, json};
 
 pub(crate) use in_time::{in_time, time_of};
+pub(crate) use terminal::Terminal;
 
 /// The password of every member.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";

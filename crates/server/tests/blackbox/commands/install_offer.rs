@@ -2,15 +2,15 @@
 //! A debug build alone takes another folder of programs.
 #![cfg(debug_assertions)]
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use intake_test_support::{TestDatabase, wait_for_end};
-use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 use tempfile::TempDir;
+
+use crate::fixtures::Terminal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_intake");
 const QUESTION: &str = "Run it? [y/N] ";
@@ -18,13 +18,6 @@ const COMPLAINT: &str = "no PostgreSQL 15 or newer is installed: install its pro
 
 /// A machine with a package manager and without PostgreSQL.
 struct Machine(TempDir);
-
-/// The program on a terminal of its own.
-struct Terminal {
-    child: Child,
-    screen: File,
-    seen: String,
-}
 
 impl Machine {
     /// `dnf` writes down how it was called, and does what the script says.
@@ -77,55 +70,12 @@ impl Machine {
     }
 }
 
-impl Terminal {
-    fn run(mut command: Command) -> Self {
-        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        unlockpt(&screen).unwrap();
-        let name = ptsname(&screen, Vec::new()).unwrap().into_string().unwrap();
-        let line = OpenOptions::new().read(true).write(true).open(Path::new(&name)).unwrap();
-        command.stdin(line.try_clone().unwrap()).stdout(line.try_clone().unwrap()).stderr(line);
-        Self { child: command.spawn().unwrap(), screen: screen.into(), seen: String::new() }
-    }
-
-    /// Reads until the text is shown, or, without one, to the end of the program.
-    fn read_until(&mut self, text: Option<&str>) {
-        let mut piece = [0; 4096];
-        while !text.is_some_and(|text| self.seen.contains(text)) {
-            // A terminal that nobody has open any more cannot be read.
-            let Ok(length @ 1..) = self.screen.read(&mut piece) else {
-                assert!(text.is_none(), "never shown: {text:?}\n{}", self.seen);
-                return;
-            };
-            self.seen += &String::from_utf8_lossy(&piece[..length]);
-        }
-    }
-
-    fn answer(&mut self, keys: &str) {
-        self.read_until(Some(QUESTION));
-        self.screen.write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// The line with which the program gives up.
-    fn complaint(mut self) -> String {
-        self.read_until(None);
-        assert_eq!(wait_for_end(&mut self.child).code(), Some(1), "{}", self.seen);
-        self.seen.lines().last().unwrap().to_owned()
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn a_yes_installs_postgresql_and_goes_on() {
     for answer in ["y\n", "YES\n"] {
         let machine = Machine::that_installs();
         let mut terminal = machine.on_terminal();
-        terminal.answer(answer);
+        terminal.answer(QUESTION, answer);
         terminal.read_until(Some("intake is ready."));
         assert_eq!(machine.calls(), "dnf install --assumeyes postgresql-server\n");
         assert!(
@@ -143,7 +93,7 @@ fn everything_but_a_yes_installs_nothing_and_ends_with_the_line_that_says_what_t
     for answer in ["\n", "n\n", "maybe\n", "\u{4}"] {
         let machine = Machine::with_package_manager("");
         let mut terminal = machine.on_terminal();
-        terminal.answer(answer);
+        terminal.answer(QUESTION, answer);
         let complaint = terminal.complaint();
         assert!(complaint.contains(COMPLAINT), "{answer:?}: {complaint}");
         let end = "dnf install --assumeyes postgresql-server`, which starts no server, or set DATABASE_URL";
@@ -159,7 +109,7 @@ fn the_output_of_a_failed_installation_precedes_the_advice() {
     for script in ["echo 'no room on the disk' >&2; exit 1", "echo 'no room on the disk'"] {
         let machine = Machine::with_package_manager(script);
         let mut terminal = machine.on_terminal();
-        terminal.answer("y\n");
+        terminal.answer(QUESTION, "y\n");
         terminal.read_until(Some("no room on the disk"));
         let complaint = terminal.complaint();
         assert!(complaint.contains(COMPLAINT), "{complaint}");

@@ -11,6 +11,7 @@ mod locked_rows;
 mod migrations;
 mod nodes;
 mod pooler;
+mod repeating;
 mod replication;
 mod restoring;
 mod spread;

@@ -1,0 +1,109 @@
+//! The copy of the audit log: what was recorded in the database before it was restored.
+
+use std::path::Path;
+
+use anyhow::Context;
+use intake_domain::{Action, AuditEntryId, IdempotencyDigest, KeyId, OrganisationId, PatientId, RecordedAction};
+use intake_infra::SchemaError;
+use intake_infra::restored::missing_entries;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use crate::backend::Backend;
+use crate::settings::arguments::parse_time;
+
+/// An action that the copy names.
+pub(super) struct Recorded {
+    id: AuditEntryId,
+    pub(super) at: String,
+    action: String,
+    actor: String,
+    pub(super) subject: String,
+    pub(super) organisation: OrganisationId,
+    /// None: it is about no key, or of a program that did not record which.
+    pub(super) key: Option<KeyId>,
+    key_hint: String,
+    pub(super) replaced_key: Option<KeyId>,
+    pub(super) key_expires_at: Option<OffsetDateTime>,
+    pub(super) idempotency_digest: Option<IdempotencyDigest>,
+}
+
+impl Recorded {
+    /// What was done. None: this program does not know it.
+    pub(super) fn action(&self) -> Option<Action> {
+        match RecordedAction::named(self.action.clone()) {
+            RecordedAction::Known(action) => Some(action),
+            RecordedAction::Unknown(_) => None,
+        }
+    }
+
+    /// The patient who was erased.
+    pub(super) fn erased_patient(&self) -> Option<PatientId> {
+        (self.action() == Some(Action::PatientErased)).then(|| self.subject.parse().ok()).flatten()
+    }
+
+    pub(super) fn line(&self) -> String {
+        let Self { at, action, actor, subject, organisation, key, key_hint, .. } = self;
+        let by = if actor.is_empty() { String::new() } else { format!(", by {actor}") };
+        let key = key.map(|id| format!(" (…{key_hint}, id {id})")).unwrap_or_default();
+        format!("  {at}  {}: {subject}{key} (organisation {organisation}{by})\n", action.replace('_', " "))
+    }
+
+    pub(super) fn value(&self, command: Option<String>) -> Value {
+        let actor = Some(&self.actor).filter(|actor| !actor.is_empty());
+        json!({
+            "at": self.at,
+            "action": self.action,
+            "actor": actor,
+            "subject": self.subject,
+            "organisationId": self.organisation.to_string(),
+            "keyId": self.key.map(|key| key.to_string()),
+            "keyHint": self.key.map(|_| &self.key_hint),
+            "command": command,
+        })
+    }
+}
+
+/// Reads what `intake audit --json` printed: an array or, by `--follow`, one object after another, the last of which
+/// may be cut off.
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Recorded>> {
+    let name = || format!("--audit: {}", path.display());
+    let text = std::fs::read(path).with_context(name)?;
+    let mut entries = Vec::new();
+    for value in serde_json::Deserializer::from_slice(&text).into_iter::<Value>() {
+        match value {
+            Ok(Value::Array(all)) => entries.extend(all),
+            Ok(one) => entries.push(one),
+            Err(error) if error.is_eof() && !entries.is_empty() => break,
+            Err(error) => return Err(error).with_context(name),
+        }
+    }
+    entries.iter().map(|entry| recorded(entry).with_context(name)).collect()
+}
+
+pub(super) fn recorded(entry: &Value) -> anyhow::Result<Recorded> {
+    let text = |path: &str| entry.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Ok(Recorded {
+        id: text("/id").parse().context("an entry has no id")?,
+        at: text("/at"),
+        action: text("/action"),
+        actor: text("/actor/name"),
+        subject: text("/subject"),
+        organisation: text("/organisationId").parse().context("an entry has no organisation")?,
+        key: text("/keyId").parse().ok(),
+        key_hint: text("/keyHint"),
+        replaced_key: text("/replacedKeyId").parse().ok(),
+        key_expires_at: parse_time(&text("/keyExpiresAt")).ok(),
+        idempotency_digest: text("/idempotencyDigest").parse().ok(),
+    })
+}
+
+/// What was done and is not in the database, the oldest first.
+pub(super) fn lost(backend: &Backend, recorded: Vec<Recorded>) -> Result<Vec<Recorded>, SchemaError> {
+    let ids: Vec<_> = recorded.iter().map(|entry| entry.id).collect();
+    let missing = missing_entries(&backend.owner, &ids)?;
+    let is_lost = |entry: &Recorded| missing.contains(&entry.id) && !entry.action().is_some_and(Action::is_harmless);
+    let mut lost: Vec<_> = recorded.into_iter().filter(is_lost).collect();
+    lost.sort_by(|one, other| one.at.cmp(&other.at));
+    Ok(lost)
+}

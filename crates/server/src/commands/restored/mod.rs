@@ -1,0 +1,120 @@
+//! `intake restored`: what an operator does after a backup was restored, before the service is started again. Tells
+//! what was done since the restored moment, as far as a copy of the audit log tells, repeats it, and can revoke every
+//! key that is there.
+
+mod copy;
+mod plan;
+mod report;
+mod standing;
+mod step;
+
+use anyhow::{anyhow, bail};
+use intake_domain::timestamp;
+use intake_infra::environment::assert_environment_as_owner;
+use intake_infra::restored::{NewestPatient, accept, newest_entry, newest_patients};
+use intake_infra::{Database, revoke_all_keys};
+
+use self::copy::Recorded;
+use self::plan::Plan;
+use self::report::Report;
+use self::standing::Standing;
+use crate::backend::{Backend, explain};
+use crate::commands::confirm::{is_at_terminal, says_yes};
+use crate::commands::operator::{DEADLINE, audit as context};
+use crate::commands::output::print_result;
+use crate::settings::arguments::Run;
+use crate::settings::command_line::RestoredArguments;
+use crate::settings::configuration::Configuration;
+
+pub(crate) fn run(arguments: &RestoredArguments, configuration: &Configuration) -> anyhow::Result<()> {
+    let recorded = arguments.audit.as_deref().map(copy::read).transpose()?;
+    if configuration.database.is_none() {
+        bail!(
+            "neither DATABASE_URL nor DATABASE_URL_FILE is set, and the embedded database is never one that was restored"
+        );
+    }
+    let backend = Backend::reach_as_owner(configuration)?;
+    assert_environment_as_owner(&backend.owner, configuration.environment)?;
+    let owner = explain(backend.owner_setting);
+    let newest = newest_entry(&backend.owner).map_err(&owner)?.map(timestamp);
+    let patients = newest_patients(&backend.owner).map_err(&owner)?;
+    let copied_until = recorded.as_ref().and_then(|recorded| recorded.iter().map(|entry| entry.at.clone()).max());
+    let lost = recorded.map(|recorded| copy::lost(&backend, recorded)).transpose().map_err(&owner)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let database = Database::new(&backend.owner, DEADLINE);
+    let standing = match &lost {
+        Some(lost) => Some(runtime.block_on(standing(lost, &patients, arguments, &backend, &database))?),
+        None => None,
+    };
+    let plan = lost.as_deref().zip(standing.as_ref()).map(|(lost, standing)| Plan::of(lost, standing));
+    let mut report = Report { newest, copied_until, plan, patients: &patients, revoked: None, results: Vec::new() };
+    if arguments.dry_run {
+        return print_result(&arguments.output, &report.value(), &report.text(false));
+    }
+    confirm(arguments, &report)?;
+    // Before any service may start again.
+    if arguments.revoke_keys {
+        report.revoked = Some(revoke_all_keys(&backend.owner, || context(&arguments.run)).map_err(&owner)?);
+    }
+    if arguments.apply {
+        report.results = runtime.block_on(carry_out(&report, &backend, &database, &arguments.run));
+    }
+    // A statement that waits for a lock has been given up, and is not waited for.
+    runtime.shutdown_background();
+    let failed = report.results.iter().filter(|(_, result)| result.is_err()).count();
+    if failed == 0 {
+        accept(&backend.owner).map_err(&owner)?;
+    }
+    print_result(&arguments.output, &report.value(), &report.text(failed == 0))?;
+    if failed > 0 {
+        bail!(
+            "{failed} of {} commands failed, so the service does not start yet: run this again, or do what matters by hand \
+             and run it without --apply",
+            report.results.len()
+        );
+    }
+    Ok(())
+}
+
+async fn standing(
+    lost: &[Recorded],
+    patients: &[NewestPatient],
+    arguments: &RestoredArguments,
+    backend: &Backend,
+    database: &Database,
+) -> anyhow::Result<Standing> {
+    let standing = Standing::of(lost, patients, backend, database).await?;
+    Ok(if arguments.revoke_keys { standing.without_keys() } else { standing })
+}
+
+/// Asks at a terminal before anything is done that cannot be undone.
+fn confirm(arguments: &RestoredArguments, report: &Report<'_>) -> anyhow::Result<()> {
+    let steps = if arguments.apply { report.to_carry_out().count() } else { 0 };
+    if arguments.yes || !is_at_terminal() || (steps == 0 && !arguments.revoke_keys) {
+        return Ok(());
+    }
+    eprint!("{}", report.preview());
+    let revokes = arguments.revoke_keys.then(|| "Revoke every key".to_owned());
+    let carries_out = (steps > 0).then(|| format!("{steps} of these commands"));
+    let question = match (revokes, carries_out) {
+        (Some(revokes), Some(steps)) => format!("{revokes}, and carry out {steps}?"),
+        (Some(revokes), None) => format!("{revokes}?"),
+        (None, steps) => format!("Carry out {}?", steps.unwrap_or_default()),
+    };
+    if says_yes(&question) { Ok(()) } else { Err(anyhow!("nothing was changed")) }
+}
+
+/// Does every step that needs no person, in their order. One that fails keeps none of the others from being done.
+async fn carry_out(
+    report: &Report<'_>,
+    backend: &Backend,
+    database: &Database,
+    run: &Run,
+) -> Vec<(String, Result<(), String>)> {
+    let mut results = Vec::new();
+    for step in report.to_carry_out() {
+        let done = step.carry_out(backend, database, run).await;
+        results.push((step.command(), done.map_err(|error| format!("{error:#}"))));
+    }
+    results
+}

@@ -1,0 +1,170 @@
+//! What `intake restored` says: as text for people, and as one JSON value.
+
+use intake_domain::timestamp;
+use intake_infra::restored::NewestPatient;
+use serde_json::{Value, json};
+
+use super::plan::Plan;
+use super::step::Step;
+
+/// What was found, and what was done.
+pub(super) struct Report<'a> {
+    /// When the newest entry of the database was recorded.
+    pub(super) newest: Option<String>,
+    pub(super) copied_until: Option<String>,
+    /// None: there is no copy of the audit log.
+    pub(super) plan: Option<Plan<'a>>,
+    pub(super) patients: &'a [NewestPatient],
+    /// How many keys were revoked, if that was asked for.
+    pub(super) revoked: Option<usize>,
+    /// The commands that were carried out, and why those that failed did.
+    pub(super) results: Vec<(String, Result<(), String>)>,
+}
+
+impl Report<'_> {
+    /// The steps that need no person.
+    pub(super) fn to_carry_out(&self) -> impl Iterator<Item = &Step> {
+        self.steps().filter(|step| !step.is_by_hand())
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.plan.iter().flat_map(|plan| plan.steps.iter().map(|(_, step)| step))
+    }
+
+    /// What was lost, and the commands that repeat it.
+    pub(super) fn preview(&self) -> String {
+        let mut text = match &self.newest {
+            Some(at) => {
+                format!("The latest recorded action was at {at}: anything done later is not in this database.\n")
+            }
+            None => "Nothing is on record in this database.\n".to_owned(),
+        };
+        if let Some(at) = &self.copied_until {
+            text += &format!("The copy of the audit log ends at {at}.\n");
+        }
+        let Some(plan) = &self.plan else {
+            return text + "Without a copy of the audit log (--audit FILE) nobody can tell what that was.\n";
+        };
+        if plan.lost.is_empty() {
+            return text + "The copy of the audit log holds nothing later about keys, members or second factors.\n";
+        }
+        let lines = |is_without_row: bool| {
+            let entries = plan.lost.iter().enumerate();
+            let those = entries.filter(move |(number, _)| plan.without_rows.contains(number) == is_without_row);
+            those.map(|(_, entry)| entry.line()).collect::<String>()
+        };
+        if plan.without_rows.len() < plan.lost.len() {
+            text += &format!("These actions were lost:\n{}", lines(false));
+        }
+        text += &listed(
+            "These commands repeat what they came to, in this order, before any client or member is back (--apply carries \
+             them out):",
+            self.steps().filter(|step| step.closes() && !step.is_by_hand()).map(Step::command),
+        );
+        text += &listed(
+            "Then these, if it must still be so (--apply carries them out, too):",
+            self.steps().filter(|step| !step.closes() && !step.is_by_hand()).map(Step::command),
+        );
+        text += &listed(
+            "These are left to you, because someone must get what they print:",
+            self.steps().filter(|step| step.is_by_hand()).map(Step::command),
+        );
+        text += &listed(
+            "These keys have a replacement that was not in use at that moment. If it is now, revoke them:",
+            plan.perhaps_ended.iter().map(|key| Step::RevokeKey(*key).command()),
+        );
+        if !plan.without_rows.is_empty() {
+            let count = plan.without_rows.len();
+            text += &format!(
+                "Lost were also {count} about keys, organisations or people that this database does not have or that are over: \
+                 nothing is left to repeat.\n{}",
+                lines(true)
+            );
+        }
+        text
+    }
+
+    pub(super) fn text(&self, is_accepted: bool) -> String {
+        let mut text = self.preview();
+        for (command, result) in &self.results {
+            text += &match result {
+                Ok(()) => format!("Done: {command}\n"),
+                Err(why) => format!("FAILED: {command}: {why}\n"),
+            };
+        }
+        text += "Patients created later than these are not in this database. Once the commands above were run, ask the \
+            integrations of each organisation to send them again, with the same Idempotency-Key:\n";
+        for NewestPatient { organisation, name, created_at } in self.patients {
+            let newest = created_at.map_or("no patient".to_owned(), |at| format!("created {}", timestamp(at)));
+            text += &format!("  {newest}  (organisation {organisation}, {name})\n");
+        }
+        if !is_accepted {
+            return text + "Nobody was signed out, and the service does not start on this database yet.";
+        }
+        text += &match self.revoked {
+            Some(count) => {
+                let keys = if count == 1 { "key" } else { "keys" };
+                format!("Revoked {count} {keys}: make new ones with `intake key create` or on the dashboard.\n")
+            }
+            None if self.results.is_empty() => {
+                "No key was revoked by this command: keys that were revoked or paused after that moment work again.\n"
+                    .to_owned()
+            }
+            None => String::new(),
+        };
+        text += "Everyone was signed out, and password reset links no longer work. Passwords and second factors are those of \
+            that moment.\n";
+        text + "The service starts on this database again."
+    }
+
+    pub(super) fn value(&self) -> Value {
+        let plan = self.plan.as_ref();
+        json!({
+            "newestAuditEntryAt": self.newest,
+            "revokedKeys": self.revoked.unwrap_or_default(),
+            "copiedUntil": self.copied_until,
+            "newestPatients": self.patients.iter().map(newest_of).collect::<Vec<_>>(),
+            "lost": plan.map(lost_of),
+            "commands": plan.map(|plan| plan.steps.iter().map(|(_, step)| self.value_of(step)).collect::<Vec<_>>()),
+            "perhapsEndedKeys": plan.map(|plan| plan.perhaps_ended.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        })
+    }
+
+    fn value_of(&self, step: &Step) -> Value {
+        let command = step.command();
+        let result = self.results.iter().find(|(of, _)| *of == command).map(|(_, result)| result);
+        json!({
+            "command": command,
+            "closes": step.closes(),
+            "byHand": step.is_by_hand(),
+            "isDone": result.is_some_and(Result::is_ok),
+            "error": result.and_then(|result| result.as_ref().err()),
+        })
+    }
+}
+
+/// Commands under a heading, if there are any.
+fn listed(heading: &str, commands: impl Iterator<Item = String>) -> String {
+    let lines: String = commands.map(|command| format!("  {command}\n")).collect();
+    if lines.is_empty() { lines } else { format!("{heading}\n{lines}") }
+}
+
+fn lost_of(plan: &Plan<'_>) -> Vec<Value> {
+    let value = |(number, entry): (usize, &super::copy::Recorded)| {
+        let step = plan.steps.iter().find(|(of, _)| *of == number).map(|(_, step)| step.command());
+        let mut value = entry.value(step);
+        if let Some(members) = value.as_object_mut() {
+            members.insert("isWithoutRow".to_owned(), plan.without_rows.contains(&number).into());
+        }
+        value
+    };
+    plan.lost.iter().enumerate().map(value).collect()
+}
+
+fn newest_of(newest: &NewestPatient) -> Value {
+    json!({
+        "organisationId": newest.organisation.to_string(),
+        "name": newest.name,
+        "createdAt": newest.created_at.map(timestamp),
+    })
+}

@@ -1,0 +1,77 @@
+//! What the restored database holds of that which the lost entries name.
+
+use std::collections::{HashMap, HashSet};
+
+use intake_domain::{
+    EmailAddress, InvitationStore, KeyId, KeyRecord, MemberStore, OrganisationId, OrganisationRecord, PatientId,
+    list_keys,
+};
+use intake_edge as edge;
+use intake_infra::restored::{NewestPatient, PatientPlace, patient_places};
+use intake_infra::{Database, PostgresKeyStore, PostgresMembers, PostgresOrganisations};
+use time::OffsetDateTime;
+
+use super::copy::Recorded;
+use crate::backend::Backend;
+
+/// The rows that decide which commands can work.
+pub(super) struct Standing {
+    pub(super) organisations: HashMap<OrganisationId, OrganisationRecord>,
+    pub(super) keys: HashMap<KeyId, KeyRecord>,
+    pub(super) patients: HashMap<(OrganisationId, PatientId), PatientPlace>,
+    /// By their folded addresses, as the next.
+    pub(super) members: HashSet<(OrganisationId, String)>,
+    pub(super) invited: HashSet<(OrganisationId, String)>,
+    /// Organisations that have patients.
+    pub(super) with_patients: HashSet<OrganisationId>,
+    pub(super) now: OffsetDateTime,
+}
+
+impl Standing {
+    pub(super) async fn of(
+        lost: &[Recorded],
+        newest: &[NewestPatient],
+        backend: &Backend,
+        database: &Database,
+    ) -> anyhow::Result<Self> {
+        let now = edge::now();
+        let (keys, members) = (PostgresKeyStore::new(database.clone()), PostgresMembers::new(database.clone()));
+        let patients = lost.iter().filter_map(|entry| Some((entry.organisation, entry.erased_patient()?))).collect();
+        let mut standing = Self {
+            organisations: HashMap::new(),
+            keys: HashMap::new(),
+            patients: patient_places(&backend.owner, patients)?,
+            members: HashSet::new(),
+            invited: HashSet::new(),
+            with_patients: newest.iter().filter(|of| of.created_at.is_some()).map(|of| of.organisation).collect(),
+            now,
+        };
+        for organisation in PostgresOrganisations::new(database.clone()).all().await? {
+            let id = organisation.id;
+            standing.organisations.insert(id, organisation);
+            for key in list_keys(&keys, id).await? {
+                standing.keys.insert(key.id, key);
+            }
+            if lost.iter().any(|entry| entry.organisation == id) {
+                let own = members.members(id).await?;
+                standing.members.extend(own.iter().map(|member| (id, folded(&member.email))));
+                let open = members.open_invitations(id, now).await?;
+                standing.invited.extend(open.iter().map(|invitation| (id, folded(&invitation.email))));
+            }
+        }
+        Ok(standing)
+    }
+
+    /// As it will be once every key is revoked.
+    pub(super) fn without_keys(mut self) -> Self {
+        for key in self.keys.values_mut() {
+            key.revoked_at = key.revoked_at.or(Some(self.now));
+        }
+        self
+    }
+}
+
+/// An address by which people are compared; as it is, if it is none.
+pub(super) fn folded(email: &str) -> String {
+    email.parse::<EmailAddress>().map_or_else(|_| email.to_owned(), |email| email.folded())
+}

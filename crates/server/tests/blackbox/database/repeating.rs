@@ -1,0 +1,232 @@
+//! After a restore, what was done since is repeated: its net effect, by commands that can work, the closing ones first.
+
+use std::fs;
+use std::process::Command;
+
+use intake_domain::{ApiKey, Environment};
+use intake_infra::{Prepared, prepare};
+use intake_test_support::{Clinic, Response, Service, create_request, patient};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::complaint;
+use crate::database::replication::administer;
+use crate::database::restoring::{PostgresServer, command, json_of, production, run, with_program};
+use crate::fixtures::Terminal;
+
+/// A register with a dump of an earlier moment.
+struct Register {
+    postgres: PostgresServer,
+    urls: Prepared,
+    copy: TempDir,
+}
+
+impl Register {
+    fn start() -> Self {
+        let postgres = PostgresServer::start();
+        let urls = prepare(&postgres.server, "intake").unwrap();
+        // The first service on a database decides its environment.
+        drop(production(&urls).start());
+        Self { postgres, urls, copy: tempfile::tempdir().unwrap() }
+    }
+
+    fn dump(&self) -> std::path::PathBuf {
+        let dump = self.postgres.folder.path().join("postgres/intake.dump");
+        let options = ["--format=custom", "--dbname=intake", "--file"];
+        run(self.postgres.tool("pg_dump").args(options).arg(&dump));
+        dump
+    }
+
+    /// Copies the audit log and puts the dump in the place of the database; returns the copy's path.
+    fn restore(&self, dump: &std::path::Path) -> String {
+        let copy = self.copy.path().join("audit.json");
+        fs::write(&copy, command(&self.urls, &["audit", "--json"]).stdout).unwrap();
+        administer(&self.postgres.server, "DROP DATABASE intake WITH (FORCE)");
+        administer(&self.postgres.server, "CREATE DATABASE intake");
+        run(self.postgres.tool("pg_restore").args(["--exit-on-error", "--dbname=intake"]).arg(dump));
+        copy.to_str().unwrap().to_owned()
+    }
+
+    #[track_caller]
+    fn done(&self, words: &str) -> Value {
+        json_of(&command(&self.urls, &words.split(' ').chain(["--json"]).collect::<Vec<_>>()))
+    }
+
+    fn clinic(&self) -> Clinic {
+        Clinic::open(&self.urls.service, Environment::Production)
+    }
+}
+
+fn send(service: &Service, key: &ApiKey, retry: &str) -> Response {
+    let headers = [("X-Forwarded-Proto", "https"), ("Idempotency-Key", retry)];
+    service.plain_client().send(&create_request(key, &headers, patient().to_string().as_bytes()))
+}
+
+fn id_of(created: &Response) -> String {
+    assert_eq!(created.status, 201, "{}", created.text());
+    created.json()["data"]["id"].as_str().unwrap().to_owned()
+}
+
+fn commands(report: &Value, is_by_hand: bool) -> Vec<String> {
+    let all = report["commands"].as_array().unwrap().iter().filter(|one| one["byHand"] == is_by_hand);
+    all.map(|one| one["command"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_erased_patient_who_is_sent_again_after_a_restore_stays_erased() {
+    let register = Register::start();
+    let clinic = register.clinic();
+    let (_, key) = clinic.key();
+    let mut service = production(&register.urls).start();
+    let before = id_of(&send(&service, &key, "before"));
+    let dump = register.dump();
+    let erased = id_of(&send(&service, &key, "new-1"));
+    assert_eq!(send(&service, &key, "new-2").status, 201);
+    for id in [&before, &erased] {
+        register.done(&format!("patient erase --organisation {} --patient {id}", clinic.organisation));
+    }
+    assert!(service.stop().success());
+
+    let copy = register.restore(&dump);
+    let report = register.done(&format!("restored --audit {copy}"));
+    let erasures = commands(&report, false);
+    assert_eq!(erasures.len(), 2, "{report}");
+    let path = tempfile::tempdir().unwrap();
+    for erasure in erasures {
+        let mut shell = Command::new("sh");
+        let addresses =
+            [("DATABASE_URL", &register.urls.service), ("INTAKE_MIGRATION_DATABASE_URL", &register.urls.owner)];
+        shell.args(["-c", &erasure]).env("INTAKE_ENVIRONMENT", "production");
+        run(with_program(&mut shell, &path).envs(addresses.map(|(name, url)| (name, url.expose()))));
+    }
+    let service = production(&register.urls).start();
+    let answers = ["before", "new-1", "new-2"].map(|retry| send(&service, &key, retry).status);
+    assert_eq!(answers, [410, 410, 201]);
+    assert_eq!(register.postgres.count("patients"), 1);
+}
+
+#[test]
+fn what_a_restore_has_undone_is_carried_out_again_and_no_key_comes_back() {
+    let register = Register::start();
+    let [clinic, suspended, closed] = [(); 3].map(|()| register.clinic());
+    let [leaked, old, paused, resumed, both, limited, widened, kept] = [(); 8].map(|()| clinic.key());
+    let [(_, of_suspended), (of_closed_id, of_closed)] = [suspended.key(), closed.key()];
+    register.done(&format!("key pause {}", resumed.0));
+    register.done(&format!("key networks {} --allow 203.0.113.0/24", widened.0));
+    let mut service = production(&register.urls).start();
+    assert_eq!(send(&service, &of_closed, "one").status, 201);
+    let dump = register.dump();
+
+    register.done(&format!("key replace {} --ends-after now --expires 2990-01-01", old.0));
+    for change in [
+        format!("key revoke {}", leaked.0),
+        format!("key pause {}", paused.0),
+        format!("key resume {}", resumed.0),
+        format!("key pause {}", both.0),
+        format!("key resume {}", both.0),
+        format!("key networks {} --allow 203.0.113.7", limited.0),
+        format!("key networks {} --allow 203.0.113.9", limited.0),
+        format!("key networks {} --allow any", widened.0),
+        format!("organisation suspend {}", suspended.organisation),
+        format!("organisation close {}", closed.organisation),
+        format!("organisation erase {}", closed.organisation),
+    ] {
+        register.done(&change);
+    }
+    let create = format!("key create --organisation {} --name", clinic.organisation);
+    register.done(&format!("{create} Desk --expires 2999-12-31 --allow 203.0.113.7"));
+    let mistake = register.done(&format!("{create} Mistake"));
+    register.done(&format!("key revoke {}", mistake["id"].as_str().unwrap()));
+    let late = register.done("organisation create --name Late");
+    register.done(&format!("key create --organisation {} --name Theirs", late["id"].as_str().unwrap()));
+    assert!(service.stop().success());
+
+    let copy = register.restore(&dump);
+    let report = register.done(&format!("restored --audit {copy} --dry-run"));
+    let expected = [
+        format!("intake organisation close {}", closed.organisation),
+        format!("intake organisation erase {}", closed.organisation),
+        format!("intake organisation suspend {}", suspended.organisation),
+        format!("intake key revoke {}", old.0),
+        format!("intake key revoke {}", leaked.0),
+        format!("intake key pause {}", paused.0),
+        format!("intake key networks {} --allow '203.0.113.9'", limited.0),
+        format!("intake key networks {} --allow any", widened.0),
+        format!("intake key resume {}", resumed.0),
+    ];
+    assert_eq!(commands(&report, false), expected, "{report:#}");
+    let by_hand = [
+        format!(
+            "intake key create --organisation {} --name='Test key' --expires 2990-01-01T00:00:00.000Z",
+            clinic.organisation
+        ),
+        format!(
+            "intake key create --organisation {} --name='Desk' --expires 2999-12-31T00:00:00.000Z --allow '203.0.113.7'",
+            clinic.organisation
+        ),
+    ];
+    assert_eq!(commands(&report, true), by_hand, "{report:#}");
+    let is_without_row = |entry: &&Value| entry["isWithoutRow"] == true;
+    assert_eq!(report["lost"].as_array().unwrap().iter().filter(is_without_row).count(), 4, "{report:#}");
+    let text = String::from_utf8(command(&register.urls, &["restored", "--audit", &copy, "--dry-run"]).stdout).unwrap();
+    assert!(text.contains("4 about keys, organisations or people that this database does not have"), "{text}");
+    assert!(complaint(production(&register.urls)).contains("intake restored"), "a look changes nothing");
+
+    let report = register.done(&format!("restored --audit {copy} --apply"));
+    let all = report["commands"].as_array().unwrap();
+    assert!(all.iter().all(|one| one["isDone"] != one["byHand"]), "{report:#}");
+    let service = production(&register.urls).start();
+    for (key, status, what) in [
+        (&leaked.1, 401, "revoked"),
+        (&old.1, 401, "replaced"),
+        (&paused.1, 401, "paused"),
+        (&resumed.1, 201, "resumed"),
+        (&both.1, 201, "paused and resumed"),
+        (&limited.1, 401, "limited"),
+        (&widened.1, 201, "widened"),
+        (&kept.1, 201, "kept"),
+        (&of_suspended, 401, "suspended"),
+        (&of_closed, 401, "closed"),
+    ] {
+        assert_eq!(send(&service, key, &what.replace(' ', "-")).status, status, "{what}");
+    }
+    assert_eq!(register.postgres.count(&format!("patients WHERE organisation_id = '{}'", closed.organisation)), 0);
+    assert_eq!(register.postgres.count(&format!("api_keys WHERE id = '{of_closed_id}' AND revoked_at IS NULL")), 0);
+    // Nothing is left but what a person has to do, which works.
+    let report = register.done(&format!("restored --audit {copy}"));
+    assert_eq!((commands(&report, false), commands(&report, true)), (vec![], by_hand.to_vec()));
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_before_keys_are_revoked_or_commands_carried_out() {
+    let register = Register::start();
+    let clinic = register.clinic();
+    let (revoked, kept) = (clinic.key().0, clinic.key().0);
+    let dump = register.dump();
+    clinic.revoke(revoked);
+    let copy = register.restore(&dump);
+    let active = || register.postgres.count("api_keys WHERE revoked_at IS NULL");
+    let at_terminal = |options: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_intake"));
+        program.args(["restored", "--audit", &copy]).args(options).env("INTAKE_ENVIRONMENT", "production");
+        program.env("DATABASE_URL", register.urls.service.expose());
+        program.env("INTAKE_MIGRATION_DATABASE_URL", register.urls.owner.expose()).env("INTAKE_DURABILITY", "none");
+        Terminal::run(program)
+    };
+    for (options, question) in
+        [(&["--apply"][..], "Carry out 1 of these commands? [y/N] "), (&["--revoke-keys"], "Revoke every key? [y/N] ")]
+    {
+        let mut terminal = at_terminal(options);
+        terminal.answer(question, "n\n");
+        assert!(terminal.seen.contains(&revoked.to_string()) || options == ["--revoke-keys"], "{}", terminal.seen);
+        assert_eq!((terminal.complaint().as_str(), active()), ("intake: nothing was changed", 2));
+    }
+    let mut terminal = at_terminal(&["--apply"]);
+    terminal.answer("Carry out 1 of these commands? [y/N] ", "y\n");
+    terminal.read_until(Some("The service starts on this database again."));
+    assert!(terminal.seen.contains(&format!("Done: intake key revoke {revoked}")), "{}", terminal.seen);
+    assert_eq!(active(), 1);
+    let mut terminal = at_terminal(&["--revoke-keys", "--yes"]);
+    terminal.read_until(Some("Revoked 1 key:"));
+    assert_eq!(register.postgres.count(&format!("api_keys WHERE id = '{kept}' AND revoked_at IS NULL")), 0);
+}
