@@ -20,7 +20,9 @@ CREATE TABLE organisations (
     suspended_at timestamptz,
     closed_at timestamptz,
     -- The most days for which a key may be made. NULL: no limit.
-    key_days_max integer
+    key_days_max integer,
+    -- How many of its patients were erased with it.
+    erased_patients bigint NOT NULL DEFAULT 0
 );
 
 -- What decides whether an organisation may get a key. On a Citus cluster `intake spread` replaces this view by a table

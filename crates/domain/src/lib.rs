@@ -12,6 +12,8 @@ mod email_address;
 mod environment;
 #[cfg(feature = "access")]
 mod feed;
+#[cfg(feature = "access")]
+mod idempotency_digest;
 mod ids;
 #[cfg(feature = "access")]
 mod key_note;
@@ -46,6 +48,7 @@ pub use {
     email_address::{EmailAddress, EmailAddressError},
     environment::{Environment, UnknownEnvironment},
     feed::*,
+    idempotency_digest::{IdempotencyDigest, IdempotencyDigestError},
     key_note::{KeyNote, KeyNoteError},
     keys::*,
     mail::*,

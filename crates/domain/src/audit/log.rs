@@ -4,8 +4,9 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::audit::action::{Action, AuditEntry};
+use crate::audit::action::Action;
 use crate::audit::context::AuditContext;
+use crate::audit::entry::AuditEntry;
 use crate::audit::kind::ActionKind;
 use crate::ids::{AuditEntryId, KeyId, OrganisationId};
 use crate::store_error::StoreError;

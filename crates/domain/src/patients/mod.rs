@@ -6,8 +6,6 @@ pub(crate) mod draft;
 pub(crate) mod fault;
 pub(crate) mod field;
 pub(crate) mod field_fault;
-#[cfg(feature = "access")]
-pub(crate) mod idempotency_digest;
 #[cfg(feature = "json")]
 pub(crate) mod json;
 pub(crate) mod patient;
@@ -36,7 +34,6 @@ pub use json::{JsonError, JsonPatient};
 #[cfg(feature = "access")]
 pub use {
     create::{CreatePatientError, CreatedPatient, PatientRequest, authenticate, create_patient, validate_patient},
-    idempotency_digest::{IdempotencyDigest, IdempotencyDigestError},
     register::{PatientRegister, Registered, Registration, SafeRetry},
     rights::{Erasable, EraseOutcome, Lookup, PatientRights, StoredRecord},
     safe_retry::{IdempotencyKey, IdempotencyKeyError, RequestDigest},

@@ -6,8 +6,8 @@ use std::fmt;
 use time::OffsetDateTime;
 
 use crate::audit::context::AuditContext;
+use crate::idempotency_digest::IdempotencyDigest;
 use crate::ids::{OrganisationId, PatientId};
-use crate::patients::idempotency_digest::IdempotencyDigest;
 use crate::patients::stored::StoredPatient;
 use crate::store_error::StoreError;
 
@@ -64,7 +64,7 @@ pub enum EraseOutcome {
 pub enum Erasable {
     /// One that is in the register.
     Stored(PatientId),
-    /// One that a restore of the register may have lost after the first erasure. Readers are told of it all the same.
+    /// One that a restore of the register may have lost after the first erasure. Readers see the erasure even then.
     PerhapsLost(PatientId, Option<IdempotencyDigest>),
 }
 

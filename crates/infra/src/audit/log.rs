@@ -5,12 +5,12 @@ use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use intake_domain::{
     Action, Actor, AuditContext, AuditDetails, AuditEntry, AuditEntryId, AuditLog, AuditedKey, ENTRIES_SEARCHED,
-    EntryFilter, EntryPage, EntryPosition, IdempotencyDigest, MemberId, Name, OrganisationId, RecordedAction,
-    RecordedActor, RefusedAction, StoreError,
+    EntryFilter, EntryPage, EntryPosition, IdempotencyDigest, Name, OrganisationId, RefusedAction, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::audit::row::EntryRow;
 use crate::database::pool::Database;
 use crate::schema::{audit_entries, members, memberships};
 
@@ -292,45 +292,5 @@ pub(crate) fn name_of(actor: &Actor) -> Option<&str> {
     match actor {
         Actor::Member { name, .. } => Some(name.as_str()),
         Actor::Operator(_) | Actor::Stranger => None,
-    }
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = audit_entries)]
-struct EntryRow {
-    id: Uuid,
-    at: OffsetDateTime,
-    action: String,
-    actor: Option<String>,
-    actor_id: Option<Uuid>,
-    actor_email: Option<String>,
-    operator: Option<String>,
-    subject: String,
-    address: Option<String>,
-    reason: Option<String>,
-    key_id: Option<Uuid>,
-    key_hint: Option<String>,
-    replaced_key_id: Option<Uuid>,
-    key_expires_at: Option<OffsetDateTime>,
-    idempotency_digest: Option<Vec<u8>>,
-}
-
-impl EntryRow {
-    fn into_entry(self, organisation_id: OrganisationId) -> AuditEntry {
-        let Self { id, at, action, actor, actor_id, actor_email, operator, subject, .. } = self;
-        let Self { address, reason, key_id, key_hint, replaced_key_id, key_expires_at, idempotency_digest, .. } = self;
-        let action = RecordedAction::named(action);
-        let actor = match (operator, actor) {
-            (Some(name), _) => RecordedActor::Operator(Some(name)),
-            (None, Some(name)) => RecordedActor::Member { id: actor_id.map(MemberId::from), name, email: actor_email },
-            (None, None) => action.unnamed_actor(),
-        };
-        let key = key_id.zip(key_hint).map(|(id, hint)| AuditedKey { id: id.into(), hint });
-        let details = AuditDetails {
-            replaced_key: replaced_key_id.map(Into::into),
-            key_expires_at,
-            idempotency_digest: idempotency_digest.and_then(|digest| digest.try_into().ok()),
-        };
-        AuditEntry { id: id.into(), at, action, actor, subject, address, reason, key, details, organisation_id }
     }
 }

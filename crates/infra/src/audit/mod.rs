@@ -1,5 +1,6 @@
 //! The audit log: who did what, from where and when.
 
 pub(crate) mod log;
+mod row;
 
 pub use log::PostgresAuditLog;

@@ -14,8 +14,8 @@ use crate::commands::operator::audit;
 use crate::commands::output::print_result;
 use crate::export::jsonl::Returned;
 use crate::settings::arguments::Run;
-use crate::settings::command_line::{KnownDigest, PatientArguments, PatientCommand};
 use crate::settings::configuration::Configuration;
+use crate::settings::patient_command::{KnownDigest, PatientArguments, PatientCommand};
 
 /// Where copies of an erased patient may still be.
 pub(crate) const OUT_OF_REACH: &str = "\
@@ -74,7 +74,7 @@ pub(crate) struct Erased {
     pub(crate) sent_again: Option<PatientId>,
 }
 
-/// Erases a patient, and with a known digest whoever was created since with the same idempotency key. None: there is no
+/// Erases a patient, and with a known digest the one who was created since with that idempotency key. None: there is no
 /// such patient.
 pub(crate) fn erase_for_good(
     rights: &mut dyn PatientRights,

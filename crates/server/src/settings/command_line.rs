@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use intake_domain::{EmailAddress, IdempotencyDigest, IdempotencyDigestError, KeyId, OrganisationId, PatientId, Role};
+use intake_domain::{EmailAddress, KeyId, OrganisationId, Role};
 
 use crate::settings::Flags;
 use crate::settings::arguments::{Output, Run, parse_id, parse_time};
 use crate::settings::key_command::KeyCommand;
+use crate::settings::patient_command::PatientCommand;
 
 /// The front door of a clinic's patient register.
 #[derive(Parser)]
@@ -172,44 +173,6 @@ pub(crate) enum Format {
     Csv,
     /// FHIR R4 Patient resources, one in each line
     Fhir,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum PatientCommand {
-    /// Prints everything that is stored about a patient
-    Show(PatientArguments),
-    /// Erases a patient for good
-    Erase {
-        #[command(flatten)]
-        arguments: PatientArguments,
-        /// Repeats an erasure after a restore that may have lost the patient: the digest of the patient's
-        /// Idempotency-Key, or `none`, as `restored --audit` prints it
-        #[arg(long, value_name = "DIGEST", value_parser = parse_digest)]
-        idempotency_digest: Option<KnownDigest>,
-    },
-}
-
-/// What is known of the idempotency key of a patient who may be lost.
-#[derive(Clone, Copy)]
-pub(crate) struct KnownDigest(pub(crate) Option<IdempotencyDigest>);
-
-fn parse_digest(text: &str) -> Result<KnownDigest, String> {
-    let digest = if text == "none" { None } else { Some(text.parse()) };
-    digest.transpose().map(KnownDigest).map_err(|error: IdempotencyDigestError| format!("{error}, or none"))
-}
-
-#[derive(Args)]
-pub(crate) struct PatientArguments {
-    /// The patient's organisation
-    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
-    pub(crate) organisation: OrganisationId,
-    /// The patient
-    #[arg(long, value_name = "ID", value_parser = parse_id::<PatientId>)]
-    pub(crate) patient: PatientId,
-    #[command(flatten)]
-    pub(crate) run: Run,
-    #[command(flatten)]
-    pub(crate) output: Output,
 }
 
 #[derive(Subcommand)]

@@ -8,6 +8,7 @@ pub(crate) mod configuration;
 pub(crate) mod data_dir;
 pub(crate) mod database_addresses;
 pub(crate) mod key_command;
+pub(crate) mod patient_command;
 pub(crate) mod private_file;
 pub(crate) mod single_sign_on;
 pub(crate) mod values;

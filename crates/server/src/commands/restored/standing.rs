@@ -19,8 +19,9 @@ pub(super) struct Standing {
     pub(super) organisations: HashMap<OrganisationId, OrganisationRecord>,
     pub(super) keys: HashMap<KeyId, KeyRecord>,
     pub(super) patients: HashMap<(OrganisationId, PatientId), PatientPlace>,
-    /// By their folded addresses, as the next.
+    /// Members, by their folded addresses.
     pub(super) members: HashSet<(OrganisationId, String)>,
+    /// Addresses with an open invitation, folded.
     pub(super) invited: HashSet<(OrganisationId, String)>,
     /// Organisations that have patients.
     pub(super) with_patients: HashSet<OrganisationId>,

@@ -16,7 +16,7 @@ use crate::commands::member;
 use crate::commands::operator::audit;
 use crate::commands::patient::erase_for_good;
 use crate::settings::arguments::Run;
-use crate::settings::command_line::KnownDigest;
+use crate::settings::patient_command::KnownDigest;
 
 const FIRST_THAT_OPENS: usize = 10;
 

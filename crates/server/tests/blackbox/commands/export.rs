@@ -114,9 +114,9 @@ fn a_reader_gets_what_the_api_answered_and_later_what_came_since() {
     assert!(unmigrated.contains("run `intake migrate` first"), "{unmigrated}");
 }
 
-/// Whoever has the patient cannot know that the register has lost them.
+/// A system that has the patient cannot know that the register has lost them.
 #[test]
-fn a_reader_is_told_of_the_erasure_of_a_patient_that_a_restore_has_lost() {
+fn a_reader_sees_the_erasure_of_a_patient_that_a_restore_has_lost() {
     let app = TestApp::start();
     let token = given(all(&app, &["--format", "jsonl"])).token;
     let id = id_of(&app, &patient());
