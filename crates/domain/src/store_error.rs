@@ -20,6 +20,9 @@ pub enum StoreError {
     /// The store could not be reached within the deadline; trying again later may help.
     #[error("the database cannot do it now")]
     Unavailable(#[source] Source),
+    /// Another transaction holds what has to be changed. Nothing was changed, nor will be.
+    #[error("the database cannot do it now")]
+    Locked(#[source] Source),
     /// Anything else: a defect of the service or of its store.
     #[error("the store failed")]
     Unexpected(#[source] Source),

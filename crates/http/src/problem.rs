@@ -285,7 +285,9 @@ impl From<CreatePatientError> for Problem {
             CreatePatientError::DifferentPatient => Self::DifferentPatient,
             CreatePatientError::Erased => Self::Erased,
             CreatePatientError::Store(StoreError::Overloaded) => Self::Full,
-            CreatePatientError::Store(StoreError::Unavailable(source)) => Self::Unavailable(source),
+            CreatePatientError::Store(StoreError::Unavailable(source) | StoreError::Locked(source)) => {
+                Self::Unavailable(source)
+            }
             CreatePatientError::Store(StoreError::Unexpected(source)) => Self::Unexpected(source),
             // Of members: no store of patients returns them.
             CreatePatientError::Store(error @ (StoreError::SessionEnded | StoreError::RoleTakenAway)) => {

@@ -66,15 +66,17 @@ pub(crate) enum PageError {
     Full,
     /// The database cannot be reached in time.
     Unavailable(Source),
+    /// Another transaction holds what was to be changed.
+    Locked(Source),
     /// Anything else.
     Unexpected(Source),
 }
 
 #[derive(Template)]
 #[template(path = "page/message.html")]
-struct Message {
+struct Message<'a> {
     title: &'static str,
-    text: &'static str,
+    text: &'a str,
     link: &'static str,
     link_text: &'static str,
 }
@@ -90,7 +92,7 @@ impl PageError {
     pub(crate) fn cause(&self) -> Option<Cause> {
         match self {
             Self::Full => Some(Cause::full()),
-            Self::Unavailable(source) | Self::Unexpected(source) => Some(Cause::of(source)),
+            Self::Unavailable(source) | Self::Locked(source) | Self::Unexpected(source) => Some(Cause::of(source)),
             _ => None,
         }
     }
@@ -119,7 +121,11 @@ impl PageError {
             }
             _ => ("/settings/api-keys", "Go to API keys"),
         };
-        Message { title, text, link, link_text }.render().unwrap_or_default()
+        let text = match self {
+            Self::Locked(holders) => format!("{text} For them: {holders}."),
+            _ => text.to_owned(),
+        };
+        Message { title, text: &text, link, link_text }.render().unwrap_or_default()
     }
 
     fn status_title_text(&self) -> (StatusCode, &'static str, &'static str) {
@@ -217,6 +223,11 @@ impl PageError {
                 "One moment",
                 "The service is busy or cannot reach its database. Try again in a few seconds.",
             ),
+            Self::Locked(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Not done",
+                "Something else holds this in the database, so nothing was changed. If it lasts, ask those who run intake.",
+            ),
             Self::Unexpected(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong", "An unexpected error occurred.")
             }
@@ -231,6 +242,7 @@ impl From<StoreError> for PageError {
             StoreError::SessionEnded => Self::SignInFirst(Destination::default()),
             StoreError::RoleTakenAway => Self::AuditorsOnlyLook,
             StoreError::Unavailable(source) => Self::Unavailable(source),
+            StoreError::Locked(source) => Self::Locked(source),
             StoreError::Unexpected(source) => Self::Unexpected(source),
         }
     }
@@ -279,7 +291,7 @@ impl ResponseError for PageError {
             }
             Self::SecondFactorFirst => return response.insert_header((LOCATION, SECOND_FACTOR)).finish(),
             Self::AlreadyQueued => drop(response.insert_header(("Retry-After", "1"))),
-            Self::Full | Self::Unavailable(_) => drop(response.insert_header(("Retry-After", "5"))),
+            Self::Full | Self::Unavailable(_) | Self::Locked(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}
         }
         let mut response = response.content_type("text/html; charset=utf-8").body(self.page());

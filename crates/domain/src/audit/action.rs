@@ -1,9 +1,7 @@
 //! Actions, and who does them.
 
-use time::OffsetDateTime;
-
 use crate::email_address::EmailAddress;
-use crate::ids::{AuditEntryId, MemberId};
+use crate::ids::MemberId;
 use crate::key_note::KeyNote;
 use crate::name::Name;
 

@@ -36,6 +36,10 @@ const SET_DURABILITY: &str = "SELECT set_config('synchronous_commit',
 const NOT_DURABLE: &str = "SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name
     WHERE current_setting(name) = 'off' ORDER BY name";
 
+diesel::define_sql_function! {
+    fn pg_backend_pid() -> Integer;
+}
+
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
@@ -54,12 +58,18 @@ pub(crate) enum ConnectError {
 }
 
 /// A connection that is counted while it is open.
-pub(crate) struct OpenConnection(PgConnection);
+pub(crate) struct OpenConnection {
+    connection: PgConnection,
+    /// The process of PostgreSQL that serves it.
+    pub(crate) pid: i32,
+}
 
 impl OpenConnection {
-    fn new(connection: PgConnection) -> Self {
+    fn new(mut connection: PgConnection) -> Result<Self, ConnectError> {
+        let pid = diesel::select(pg_backend_pid()).get_result(&mut connection);
+        let pid = pid.map_err(|error| ConnectError::Failed(without_row_values(error)))?;
         CONNECTIONS.add(1);
-        Self(connection)
+        Ok(Self { connection, pid })
     }
 }
 
@@ -67,13 +77,13 @@ impl Deref for OpenConnection {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
-        &self.0
+        &self.connection
     }
 }
 
 impl DerefMut for OpenConnection {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.0
+        &mut self.connection
     }
 }
 
@@ -121,7 +131,7 @@ fn limited<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send +
 
 fn set_up(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectError> {
     let failed = |error| ConnectError::Failed(without_row_values(error));
-    let mut connection = OpenConnection::new(establish(url)?);
+    let mut connection = OpenConnection::new(establish(url)?)?;
     if url.durability() == Durability::Full {
         connection.batch_execute(SET_DURABILITY).map_err(failed)?;
         let off: Vec<Setting> = diesel::sql_query(NOT_DURABLE).load(&mut *connection).map_err(failed)?;

@@ -13,27 +13,32 @@ use diesel::sql_types::{Integer, Nullable, Text, Timestamptz};
 use intake_domain::timestamp;
 use time::OffsetDateTime;
 
+use crate::database::connect::pg_backend_pid;
 use crate::database::url::DatabaseUrl;
 
 /// Between two looks at what the statement waits for. The first look is this long after its start.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What holds a lock that this session waits for. A prepared transaction has no session: `pg_blocking_pids` gives it as
-/// 0, and the lock that it holds on its own number tells which one it is.
-const HOLDERS: &str = "WITH waiting AS (SELECT * FROM pg_locks WHERE pid = $1 AND NOT granted),
-    holding AS (
-        SELECT DISTINCT held.pid, held.virtualtransaction FROM waiting JOIN pg_locks AS held
-            ON held.granted AND held.pid IS DISTINCT FROM waiting.pid
+/// What holds up the sessions that this session waits for, at the head of the queue: it waits for nothing itself. A
+/// prepared transaction has no session: `pg_blocking_pids` gives it as 0, and the lock that it holds on its own number
+/// tells which one it is.
+const HOLDERS: &str = "WITH RECURSIVE queue (pid) AS (
+        SELECT $1 UNION SELECT unnest(pg_blocking_pids(pid)) FROM queue WHERE pid <> 0),
+    waiting AS (SELECT * FROM pg_locks WHERE pid IN (SELECT pid FROM queue) AND NOT granted),
+    prepared AS (
+        SELECT DISTINCT held.virtualtransaction FROM waiting JOIN pg_locks AS held
+            ON held.granted AND held.pid IS NULL
             AND (held.locktype, held.database, held.relation, held.page, held.tuple, held.virtualxid,
                     held.transactionid, held.classid, held.objid, held.objsubid)
                 IS NOT DISTINCT FROM (waiting.locktype, waiting.database, waiting.relation, waiting.page, waiting.tuple,
                     waiting.virtualxid, waiting.transactionid, waiting.classid, waiting.objid, waiting.objsubid)
-        WHERE coalesce(held.pid, 0) = ANY (pg_blocking_pids($1)))
+        WHERE 0 = ANY (pg_blocking_pids(waiting.pid)))
     SELECT pid, usename::text AS role, application_name AS application, xact_start AS since, NULL AS gid
-        FROM holding JOIN pg_stat_activity USING (pid)
-    UNION ALL SELECT NULL, owner::text, NULL, prepared, gid
-        FROM holding JOIN pg_locks AS own USING (virtualtransaction) JOIN pg_prepared_xacts ON transaction = own.transactionid
-        WHERE holding.pid IS NULL AND own.pid IS NULL
+        FROM queue JOIN pg_stat_activity USING (pid) WHERE pid <> $1 AND cardinality(pg_blocking_pids(pid)) = 0
+    UNION ALL SELECT NULL, owner::text, NULL, prepared.prepared, gid
+        FROM prepared AS found JOIN pg_locks AS own USING (virtualtransaction)
+            JOIN pg_prepared_xacts AS prepared ON transaction = own.transactionid
+        WHERE own.pid IS NULL
     ORDER BY since";
 
 /// How patiently a command waits for locks. While it waits for a table, all that come later wait behind it: so it waits
@@ -105,19 +110,15 @@ pub(crate) fn with_lock_patience<T, E: From<diesel::result::Error>>(
     }
 }
 
-diesel::define_sql_function! {
-    fn pg_backend_pid() -> Integer;
-}
-
 /// Looks over another connection at what a session waits for. Diesel does not tell a lock timeout from other errors,
 /// and afterwards nobody waits any more.
-struct Look {
+pub(crate) struct Look {
     over: Sender<()>,
     found: std::io::Result<JoinHandle<Option<LockHolders>>>,
 }
 
 impl Look {
-    fn begin(url: &DatabaseUrl, pid: i32) -> Self {
+    pub(crate) fn begin(url: &DatabaseUrl, pid: i32) -> Self {
         let (over, is_over) = channel();
         let url = url.clone();
         let look = move || {
@@ -136,7 +137,7 @@ impl Look {
     }
 
     /// What held the lock for which the session waited last. None: it waited for none.
-    fn end(self) -> Option<LockHolders> {
+    pub(crate) fn end(self) -> Option<LockHolders> {
         drop(self.over);
         self.found.ok()?.join().ok()?
     }
@@ -153,7 +154,7 @@ impl fmt::Display for LockHolders {
             let separator = if index == 0 { "" } else { "; and by " };
             write!(f, "{separator}{holder}")?;
         }
-        f.write_str("; then run the command again")
+        f.write_str("; then try again")
     }
 }
 

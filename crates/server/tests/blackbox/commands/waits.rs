@@ -50,6 +50,12 @@ fn a_command_names_what_it_waited_for() {
         ("__diesel_schema_migrations", "migrate"),
         ("__diesel_schema_migrations", "migrate --check"),
         ("audit_entries", "patient show --organisation ORGANISATION --patient PATIENT"),
+        ("api_keys", "key revoke KEY"),
+        ("api_keys", "key pause KEY"),
+        ("api_keys", "key networks KEY --allow 203.0.113.7"),
+        ("organisations", "organisation suspend ORGANISATION"),
+        ("organisations", "organisation close ORGANISATION"),
+        ("invitations", "member invite --organisation ORGANISATION --email ada@clinic.example"),
     ];
     std::thread::scope(|scope| {
         let run = |(table, command)| scope.spawn(move || (table, command, complaint_while_held(table, command)));
@@ -61,10 +67,51 @@ fn a_command_names_what_it_waited_for() {
     });
 }
 
+/// The head of the queue, not the commands that wait behind it.
 #[test]
-fn a_command_does_not_wait_for_a_statement_that_it_has_given_up() {
-    let said = complaint_while_held("api_keys", "key revoke KEY");
-    assert!(said.contains("a statement hangs in the database"), "{said}");
+fn a_command_that_waits_in_a_queue_names_its_head() {
+    let app = TestApp::on_one_server(|builder| builder);
+    let key = app.clinic.key().0.to_string();
+    let mut holder = app.database.connect();
+    let hold = format!("SET application_name = 'a repair'; BEGIN; UPDATE api_keys SET note = note WHERE id = '{key}'");
+    holder.batch_execute(&hold).unwrap();
+    std::thread::scope(|scope| {
+        let pause = || service(&app.database).argument("key").argument("pause").argument(&key).run();
+        let all = [(); 3].map(|()| scope.spawn(pause));
+        for output in all.map(|running| running.join().unwrap()) {
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+            let named = (said.matches("pg_terminate_backend(").count(), said.contains("\"a repair\""));
+            assert_eq!(named, (1, true), "{said}");
+        }
+    });
+    holder.batch_execute("ROLLBACK").unwrap();
+    assert_eq!(app.database.count("api_keys WHERE paused_at IS NOT NULL"), 0);
+}
+
+#[test]
+fn a_change_that_a_page_has_refused_because_of_a_lock_is_not_made_later() {
+    let app = TestApp::on_one_server(|builder| builder.setting("INTAKE_DEADLINE", "3s"));
+    let member = app.member("ada@clinic.example");
+    let key = app.clinic.key().0.to_string();
+    let path = |change: &str| format!("/settings/api-keys/{key}/{change}");
+    assert_eq!(member.confirm(&path("pause")).status, 303);
+    let mut holder = app.database.connect();
+    let hold = format!("SET application_name = 'a repair'; BEGIN; UPDATE api_keys SET note = note WHERE id = '{key}'");
+    holder.batch_execute(&hold).unwrap();
+    for change in ["resume", "revoke"] {
+        let refused = member.confirm(&path(change));
+        let text = refused.text();
+        assert_eq!(refused.status, 503, "{change}: {text}");
+        for part in ["nothing was changed", "a repair", "pg_terminate_backend("] {
+            assert!(text.contains(part), "{change}, {part}: {text}");
+        }
+    }
+    holder.batch_execute("COMMIT").unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(app.database.count("api_keys WHERE paused_at IS NOT NULL AND revoked_at IS NULL"), 1);
+    assert_eq!(app.database.count("api_keys WHERE suspended_at IS NOT NULL"), 0);
+    assert_eq!(member.confirm(&path("resume")).status, 303);
 }
 
 /// A program that reads the stream finds the tokens there, and may never look at what is said beside it.
