@@ -15,6 +15,8 @@ const SECOND_FACTOR: &str = "/settings/account/second-factor";
 
 /// Where a person chooses one of their organisations.
 pub(crate) const CHOOSE: &str = "/choose-organisation";
+const LOCKED: &str =
+    "Something else holds this in the database, so nothing was changed. If it lasts, ask those who run intake.";
 
 /// Why a page cannot be shown.
 #[derive(Debug)]
@@ -121,10 +123,8 @@ impl PageError {
             }
             _ => ("/settings/api-keys", "Go to API keys"),
         };
-        let text = match self {
-            Self::Locked(holders) => format!("{text} For them: {holders}."),
-            _ => text.to_owned(),
-        };
+        let held = if let Self::Locked(by) = self { format!(" For them: {by}.") } else { String::new() };
+        let text = format!("{text}{held}");
         Message { title, text: &text, link, link_text }.render().unwrap_or_default()
     }
 
@@ -223,11 +223,7 @@ impl PageError {
                 "One moment",
                 "The service is busy or cannot reach its database. Try again in a few seconds.",
             ),
-            Self::Locked(_) => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "Not done",
-                "Something else holds this in the database, so nothing was changed. If it lasts, ask those who run intake.",
-            ),
+            Self::Locked(_) => (StatusCode::SERVICE_UNAVAILABLE, "Not done", LOCKED),
             Self::Unexpected(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong", "An unexpected error occurred.")
             }

@@ -19,6 +19,7 @@ pub mod production;
 pub(crate) mod readiness;
 pub mod restored;
 pub(crate) mod schema_error;
+pub(crate) mod time_limits;
 pub(crate) mod url;
 pub(crate) mod url_error;
 

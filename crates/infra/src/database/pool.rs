@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use diesel::QueryResult;
-use diesel::connection::{Connection, SimpleConnection, TransactionManager};
+use diesel::connection::{Connection, TransactionManager};
 use diesel::pg::PgConnection;
 use intake_domain::{Source, StoreError};
 use tokio::sync::Semaphore;
@@ -22,10 +22,11 @@ use crate::database::cluster::spread::has_citus;
 use crate::database::connect::{OpenConnection, RETRY_PAUSE};
 use crate::database::grants::missing_grants;
 use crate::database::lasting::Lasting;
-use crate::database::lock_wait::{LockHolders, Look};
+use crate::database::lock_wait::Undone;
+use crate::database::time_limits::{LOCKED_TRY, settings, within};
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, Said, failure, is_unique_violation, said, store_error};
-use crate::metrics::{RECONNECTS, note_error};
+use crate::metrics::RECONNECTS;
 
 /// Lookups are short: a few connections carry thousands of them a second.
 const POOL_SIZE: usize = 4;
@@ -35,12 +36,6 @@ const SHARE: usize = 2;
 const MAX_WAITING: usize = 4_096;
 /// How long to wait for a new connection before checking the deadline again.
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// How long a statement waits for a lock: it is given up by PostgreSQL, and its transaction undone, before it would be
-/// abandoned. What was abandoned while it waits would be done when the lock is free, long after the refusal.
-const LOCK_TIMEOUT: Duration = Duration::from_millis(800);
-/// A try that may wait for a lock takes this long.
-const LOCKED_TRY: Duration = Duration::from_secs(1);
 
 /// A pool of connections to the database.
 #[derive(Clone)]
@@ -68,8 +63,6 @@ enum Tried<T> {
     Done(T),
     /// Trying again may help.
     Failed(StoreError),
-    /// Others hold a lock.
-    Locked(LockHolders),
     /// Trying again changes nothing.
     Refused(StoreError),
     /// The row is there already: perhaps by an earlier try that hung, and was committed meanwhile.
@@ -127,12 +120,8 @@ impl Database {
             let error = match self.try_once(&work, until).await? {
                 Tried::Done(value) => return Ok(value),
                 Tried::Refused(error) => return Err(error),
-                Tried::Locked(holders) => {
-                    let error = StoreError::Locked(holders.into());
-                    if Instant::now() + RETRY_PAUSE + LOCKED_TRY >= until {
-                        return Err(error);
-                    }
-                    error
+                Tried::Failed(error @ StoreError::Locked(_)) if Instant::now() + LOCKED_TRY >= until => {
+                    return Err(error);
                 }
                 Tried::AlreadyThere(error) if failed_before.is_none() => return Err(error),
                 // The first time, it may be back, and only the connection to it be gone.
@@ -255,53 +244,28 @@ fn try_work<T>(
     until: Instant,
     work: impl Fn(&mut PgConnection) -> QueryResult<T>,
 ) -> Tried<T> {
-    let (url, settings) = (database.url.clone(), lock_timeout(LOCK_TIMEOUT));
-    // Nobody waits for a statement that takes longer than all its work may.
-    let settings = format!("{settings}; SET statement_timeout = {}", database.deadline.as_millis().max(1));
+    let (url, settings) = (database.url.clone(), settings(database.deadline));
     let connection = match pooled.get(CONNECTION_TIMEOUT, move || connect_to_all(&url, &settings)) {
         Ok(connection) => connection,
         Err(error) => return Tried::Failed(unavailable(error)),
     };
-    let look = Look::begin(&database.url, connection.pid);
-    let done = within(connection, until, work).inspect_err(note_error);
+    let done = within(connection, &database.url, until, work);
     type Transactions = <PgConnection as Connection>::TransactionManager;
     let is_in_doubt = Transactions::is_broken_transaction_manager(&mut **connection);
     let tried = match done {
         Ok(value) => Tried::Done(value),
-        Err(error) if is_unique_violation(&error) => Tried::AlreadyThere(store_error(error)),
-        Err(error) if failure(&error) == Failure::Refused => Tried::Refused(store_error(error)),
-        Err(error) => match (look.end().filter(|_| failure(&error) == Failure::Unknown), node_away(connection, &error))
-        {
-            (Some(holders), _) => Tried::Locked(holders),
-            (None, Some(away)) => Tried::NodeAway(unavailable(away)),
-            (None, None) => failed(pooled, error),
+        Err(Undone::Locked(holders)) => Tried::Failed(StoreError::Locked(holders.into())),
+        Err(Undone::Failed(error)) if is_unique_violation(&error) => Tried::AlreadyThere(store_error(error)),
+        Err(Undone::Failed(error)) if failure(&error) == Failure::Refused => Tried::Refused(store_error(error)),
+        Err(Undone::Failed(error)) => match node_away(connection, &error) {
+            Some(away) => Tried::NodeAway(unavailable(away)),
+            None => failed(pooled, error),
         },
     };
     if is_in_doubt {
         pooled.close();
     }
     tried
-}
-
-/// Does the work with less patience for locks if there is little time left.
-fn within<T>(
-    connection: &mut PgConnection,
-    until: Instant,
-    work: impl Fn(&mut PgConnection) -> QueryResult<T>,
-) -> QueryResult<T> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left >= LOCKED_TRY {
-        return work(connection);
-    }
-    connection.batch_execute(&lock_timeout(left * 4 / 5))?;
-    let done = work(connection);
-    // A connection on which this fails does nothing more.
-    drop(connection.batch_execute(&lock_timeout(LOCK_TIMEOUT)));
-    done
-}
-
-fn lock_timeout(limit: Duration) -> String {
-    format!("SET lock_timeout = {}", limit.as_millis().max(1))
 }
 
 /// The connection may be gone, or want to be replaced, or the statement be at fault: Diesel does not say.

@@ -90,11 +90,11 @@ pub enum PatientPlace {
 /// Where these patients are; those that are nowhere are left out.
 pub fn patient_places(
     owner: &DatabaseUrl,
-    asked: Vec<(OrganisationId, PatientId)>,
+    asked: &[(OrganisationId, PatientId)],
 ) -> Result<HashMap<(OrganisationId, PatientId), PatientPlace>, SchemaError> {
     patiently(owner, |connection| {
         let mut places = HashMap::new();
-        for (organisation, patient) in &asked {
+        for (organisation, patient) in asked {
             let key = (*organisation.as_uuid(), *patient.as_uuid());
             let place = if diesel::select(exists(patients::table.find(key))).get_result(connection)? {
                 PatientPlace::Stored

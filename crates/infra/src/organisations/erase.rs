@@ -21,8 +21,8 @@ const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tri
 const WAIT: &str = "LOCK TABLE patients IN SHARE MODE";
 
 /// Lets nothing but the primary key lead to the patients, whatever the statistics say. They are often older than the
-/// organisation, and a plan for a few rows compares each patient with each. Nothing is compiled because other plans count
-/// as dear. On Citus the nodes plan by this, too.
+/// organisation, and a plan for a few rows compares each patient with each. Forbidden plans count as dear, and would
+/// be compiled. On Citus the nodes plan by this, too.
 const PLAN: &str =
     "SET LOCAL citus.propagate_set_commands = 'local'; SET LOCAL jit = off; SET LOCAL enable_seqscan = off;
     SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off";

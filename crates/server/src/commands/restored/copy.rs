@@ -49,7 +49,7 @@ impl Recorded {
         format!("  {at}  {}: {subject}{key} (organisation {organisation}{by})\n", action.replace('_', " "))
     }
 
-    pub(super) fn value(&self, command: Option<String>) -> Value {
+    pub(super) fn value(&self, command: Option<&str>) -> Value {
         let actor = Some(&self.actor).filter(|actor| !actor.is_empty());
         json!({
             "at": self.at,

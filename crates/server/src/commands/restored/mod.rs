@@ -93,7 +93,6 @@ fn confirm(arguments: &RestoredArguments, report: &Report<'_>) -> anyhow::Result
     if arguments.yes || !is_at_terminal() || (steps == 0 && !arguments.revoke_keys) {
         return Ok(());
     }
-    eprint!("{}", report.preview());
     let revokes = arguments.revoke_keys.then(|| "Revoke every key".to_owned());
     let carries_out = (steps > 0).then(|| format!("{steps} of these commands"));
     let question = match (revokes, carries_out) {
@@ -101,7 +100,7 @@ fn confirm(arguments: &RestoredArguments, report: &Report<'_>) -> anyhow::Result
         (Some(revokes), None) => format!("{revokes}?"),
         (None, steps) => format!("Carry out {}?", steps.unwrap_or_default()),
     };
-    if says_yes(&question) { Ok(()) } else { Err(anyhow!("nothing was changed")) }
+    if says_yes(&format!("{}{question}", report.preview())) { Ok(()) } else { Err(anyhow!("nothing was changed")) }
 }
 
 /// Does every step that needs no person, in their order. One that fails keeps none of the others from being done.

@@ -152,7 +152,7 @@ fn listed(heading: &str, commands: impl Iterator<Item = String>) -> String {
 fn lost_of(plan: &Plan<'_>) -> Vec<Value> {
     let value = |(number, entry): (usize, &super::copy::Recorded)| {
         let step = plan.steps.iter().find(|(of, _)| *of == number).map(|(_, step)| step.command());
-        let mut value = entry.value(step);
+        let mut value = entry.value(step.as_deref());
         if let Some(members) = value.as_object_mut() {
             members.insert("isWithoutRow".to_owned(), plan.without_rows.contains(&number).into());
         }

@@ -37,11 +37,12 @@ impl Standing {
     ) -> anyhow::Result<Self> {
         let now = edge::now();
         let (keys, members) = (PostgresKeyStore::new(database.clone()), PostgresMembers::new(database.clone()));
-        let patients = lost.iter().filter_map(|entry| Some((entry.organisation, entry.erased_patient()?))).collect();
+        let patients: Vec<_> =
+            lost.iter().filter_map(|entry| Some((entry.organisation, entry.erased_patient()?))).collect();
         let mut standing = Self {
             organisations: HashMap::new(),
             keys: HashMap::new(),
-            patients: patient_places(&backend.owner, patients)?,
+            patients: patient_places(&backend.owner, &patients)?,
             members: HashSet::new(),
             invited: HashSet::new(),
             with_patients: newest.iter().filter(|of| of.created_at.is_some()).map(|of| of.organisation).collect(),

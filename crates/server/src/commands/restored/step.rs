@@ -141,9 +141,9 @@ impl Step {
                 let erased = erase_for_good(&mut rights, *organisation, *patient, digest.map(KnownDigest), run)?;
                 erased.map(drop).ok_or_else(|| anyhow!("there is no such patient"))
             }
-            Self::CloseOrganisation(id) => changed(organisations.close(*id, &audit).await?),
-            Self::SuspendOrganisation(id) => changed(organisations.suspend(*id, &audit).await?),
-            Self::ResumeOrganisation(id) => changed(organisations.resume(*id, &audit).await?),
+            Self::CloseOrganisation(id) => changed(&organisations.close(*id, &audit).await?),
+            Self::SuspendOrganisation(id) => changed(&organisations.suspend(*id, &audit).await?),
+            Self::ResumeOrganisation(id) => changed(&organisations.resume(*id, &audit).await?),
             Self::EraseOrganisation(id) => match erase_organisation(&backend.owner, *id, &audit)? {
                 EraseOrganisation::Erased(_) => Ok(()),
                 EraseOrganisation::NotClosed => bail!("it is not closed"),
@@ -170,7 +170,7 @@ impl Step {
     }
 }
 
-fn changed(outcome: OrganisationOutcome) -> anyhow::Result<()> {
+fn changed(outcome: &OrganisationOutcome) -> anyhow::Result<()> {
     match outcome {
         OrganisationOutcome::Changed(_) | OrganisationOutcome::Unchanged(_) => Ok(()),
         OrganisationOutcome::Closed(_) => bail!("the organisation is closed"),
