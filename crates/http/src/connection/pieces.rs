@@ -1,5 +1,5 @@
-//! Sends answers in pieces: actix-http copies what a body gives it into a buffer that the connection then keeps, and
-//! 1,000 idle clients that have read a long page would take as much memory as 10,000 others.
+//! Sends answers in pieces: actix-http copies what a body gives it into a buffer that the connection then keeps, and a
+//! client that has read the longest page would take as much memory as six others.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -34,7 +34,7 @@ use crate::settings::certificate_files::TlsFiles;
 use crate::settings::configuration::Configuration;
 use crate::settings::{ADMIN_ADDR, HTTP_ADDR, HTTPS_ADDR, Setting};
 
-/// Connections at the same time: far more than clinics' integrations need, and some 530 MiB if all of them stay idle
+/// Connections at the same time: far more than clinics' integrations need, and some 480 MiB if all of them stay idle
 /// (docs/reliability.md).
 const CONNECTIONS_MAX: usize = 16_384;
 /// Connections that wait to be accepted: the usual 128 are soon full when many come at once, and a client that finds no
