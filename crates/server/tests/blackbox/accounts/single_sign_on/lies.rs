@@ -236,7 +236,8 @@ fn a_crowd_that_waits_for_a_hanging_provider_keeps_nobody_out() {
             assert_eq!(one.join().unwrap(), 503);
         }
     });
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // Five seconds in the queue, six at the provider, and a moment on a busy machine.
+    assert!(began.elapsed() < Duration::from_secs(14), "{:?}", began.elapsed());
     let hanging = provider.plan().asked.iter().filter(|line| line.contains("/token")).count();
     assert!(hanging <= 8, "{hanging} requests waited at once");
 }
