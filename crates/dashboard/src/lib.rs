@@ -14,7 +14,6 @@ mod unusual_keys;
 
 use std::sync::Arc;
 
-use actix_web::error::{PayloadError, UrlencodedError};
 use actix_web::middleware::from_fn;
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
@@ -151,11 +150,7 @@ fn of_port<T: ?Sized + Send + Sync + 'static>(port: Arc<T>) -> Share {
 }
 
 fn pages() -> Scope {
-    let refuse = |error, _: &_| match error {
-        UrlencodedError::Payload(PayloadError::Overflow) => PageError::Full.into(),
-        _ => PageError::BadForm.into(),
-    };
-    let form = web::FormConfig::default().limit(FORM_MAX).error_handler(refuse);
+    let form = web::FormConfig::default().limit(FORM_MAX).error_handler(|_, _| PageError::BadForm.into());
     let folders =
         [account::routes::routes, api_keys::routes::routes, members::routes::routes, activity::routes, docs::routes];
     let pages = web::scope("")

@@ -3,6 +3,7 @@
 
 use actix_web::HttpMessage;
 use actix_web::dev::{Payload, ServiceRequest};
+use actix_web::error::PayloadError;
 use actix_web::web::{self, Bytes};
 use percent_encoding::percent_decode;
 
@@ -24,7 +25,10 @@ pub(crate) async fn read_form(request: &mut ServiceRequest) -> Result<Option<Byt
     }
     let is_utf8 = request.encoding().is_ok_and(|encoding| encoding.name() == "UTF-8");
     let body = request.extract::<web::Payload>().await.map_err(|_| PageError::BadForm)?;
-    let form = body.to_bytes_limited(FORM_MAX).await.ok().and_then(Result::ok).ok_or(PageError::BadForm)?;
+    let form = body.to_bytes_limited(FORM_MAX).await.map_err(|_| PageError::BadForm)?.map_err(|error| {
+        let is_without_room = matches!(error.as_error(), Some(PayloadError::Overflow));
+        if is_without_room { PageError::Full } else { PageError::BadForm }
+    })?;
     if !is_utf8 || !is_text(&form) {
         return Err(PageError::BadForm);
     }
