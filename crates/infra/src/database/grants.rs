@@ -7,7 +7,7 @@ use diesel::result::Error;
 use diesel::sql_types::{Bool, Nullable, Text};
 
 use crate::database::cluster::spread::has_citus;
-use crate::database::migrations::assert_not_newer;
+use crate::database::migrations::{assert_not_newer, connect_alone};
 use crate::database::schema_error::{CheckConnection, SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 
@@ -127,7 +127,7 @@ struct Role {
 pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
     assert_service_role(url, role)?;
     assert_not_newer(url)?;
-    let mut connection = connect(url)?;
+    let mut connection = connect_alone(url)?;
     let reader = "SELECT 1 FROM readers WHERE role = $1";
     if diesel::sql_query(reader).bind::<Text, _>(role).execute(&mut connection).map_err(failed)? > 0 {
         return Err(SchemaError::MoreThanService { role: role.to_owned(), by: "it is a reader" });

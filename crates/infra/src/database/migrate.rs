@@ -8,8 +8,8 @@ use diesel_migrations::MigrationHarness;
 
 use crate::database::cluster::spread::spread_later;
 use crate::database::lock_wait::{LockPatience, Undone, with_lock_patience};
-use crate::database::migrations::{MIGRATIONS, lock, missing};
-use crate::database::schema_error::{SchemaError, connect, failed};
+use crate::database::migrations::{MIGRATIONS, connect_alone, missing};
+use crate::database::schema_error::{SchemaError, failed};
 use crate::database::url::DatabaseUrl;
 
 /// How long a migration waits for a table that others use: less than a request waits for the database, with pauses for
@@ -18,8 +18,7 @@ const TABLE: LockPatience = LockPatience { limit: Duration::from_secs(2), tries:
 
 /// Applies the migrations that are missing, as the owner, and returns their names.
 pub fn migrate(url: &DatabaseUrl) -> Result<Vec<String>, SchemaError> {
-    let mut connection = connect(url)?;
-    lock(url, &mut connection)?;
+    let mut connection = connect_alone(url)?;
     let missing = missing(&mut connection).map_err(failed)?;
     if !missing.is_empty() {
         apply_all(url, &mut connection)?;

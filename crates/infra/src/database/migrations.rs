@@ -16,13 +16,22 @@ use crate::database::url::DatabaseUrl;
 
 pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
 
-/// The advisory lock that is held while migrating, so that services that start together migrate one after the other.
+/// The advisory lock that is held while migrating and granting, so that programs that start together do so one after
+/// the other.
 const MIGRATION_LOCK: i64 = 0x696E_7461_6B65;
 
 /// How long to wait for another program that migrates: nobody waits behind it, and it may have an index to build.
 const TURN: LockPatience = LockPatience { limit: Duration::from_secs(300), tries: 1, pause: Duration::ZERO };
 
-/// Waits until nobody else changes the schema. The lock ends with the connection.
+/// A connection over which nobody else changes the schema or its grants at the same time: PostgreSQL fails one of two
+/// programs that grant at once.
+pub(crate) fn connect_alone(url: &DatabaseUrl) -> Result<PgConnection, SchemaError> {
+    let mut connection = connect(url)?;
+    lock(url, &mut connection)?;
+    Ok(connection)
+}
+
+/// Waits until nobody else changes the schema or its grants. The lock ends with the connection.
 pub(crate) fn lock(url: &DatabaseUrl, connection: &mut PgConnection) -> Result<(), SchemaError> {
     let lock = format!("SELECT pg_advisory_lock({MIGRATION_LOCK})");
     Ok(with_lock_patience(url, connection, TURN, |connection| connection.batch_execute(&lock))?)

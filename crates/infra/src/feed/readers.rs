@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::database::cluster::spread::is_spread;
 use crate::database::grants::assert_service_role;
-use crate::database::migrations::assert_not_newer;
+use crate::database::migrations::{assert_not_newer, connect_alone};
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 use crate::schema::{organisations, readers};
@@ -123,7 +123,7 @@ impl Reader {
         let role = format!("\"{}\"", self.role.replace('"', "\"\""));
         let reads = self.organisation(owner)?;
         let organisation = reads.map(|id| *id.as_uuid());
-        let granted = connect(owner)?.transaction(|connection| {
+        let granted = connect_alone(owner)?.transaction(|connection| {
             diesel::insert_into(readers::table)
                 .values((readers::role.eq(&self.role), readers::organisation_id.eq(organisation)))
                 .on_conflict(readers::role)

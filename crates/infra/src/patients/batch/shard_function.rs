@@ -14,6 +14,7 @@ use super::insert::{InsertBatch, Tables};
 use crate::database::cluster::numbers::of_shard;
 use crate::database::cluster::shards::STORE;
 use crate::database::cluster::spread::is_spread;
+use crate::database::migrations::lock;
 use crate::database::schema_error::{SchemaError, connect, failed};
 use crate::database::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure};
@@ -62,6 +63,7 @@ pub fn make_direct_writes(owner: &DatabaseUrl) -> Result<(), SchemaError> {
     if !is_spread(&mut connection).map_err(failed)? {
         return Ok(());
     }
+    lock(owner, &mut connection)?;
     connection.transaction(make).map_err(failed)
 }
 

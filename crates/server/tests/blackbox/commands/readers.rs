@@ -33,7 +33,7 @@ impl<'a> ReaderRole<'a> {
         reader
     }
 
-    fn make_powerless(database: &'a TestDatabase, name: &str) -> Self {
+    pub(crate) fn make_powerless(database: &'a TestDatabase, name: &str) -> Self {
         let name = format!("{name} of {}", database.name());
         database.administer(&format!("CREATE ROLE \"{name}\" LOGIN"));
         Self { url: database.as_role(&name), name, database }

@@ -14,6 +14,7 @@ use intake_infra::SERVICE_ROLE;
 use intake_test_support::{Response, Service, ServiceBuilder, TestDatabase, create_request, patient};
 use serde_json::{Value, json};
 
+use crate::commands::readers::ReaderRole;
 use crate::complaint;
 use crate::fixtures::{in_production, program, service};
 
@@ -92,6 +93,23 @@ fn a_check_fails_where_migrating_would() {
     database.connect().batch_execute(newer).unwrap();
     let older = complaint(migrate(&database, &["--check"]));
     assert!(older.contains("migrated by a newer intake"), "{older}");
+}
+
+#[test]
+fn eight_that_migrate_and_grant_at_once_all_succeed() {
+    const ROUNDS: usize = 5;
+    let database = TestDatabase::new();
+    let reader = ReaderRole::make_powerless(&database, "reader");
+    let arguments = ["--service-role", SERVICE_ROLE, "--reader-role", reader.name()];
+    for _ in 0..ROUNDS {
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| migrate(&database, &arguments).run())).collect();
+            for run in runs {
+                let output = run.join().unwrap();
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            }
+        });
+    }
 }
 
 /// A database that has only the first migration, and a connection that keeps a table locked: the second migration makes
