@@ -54,22 +54,46 @@ pub(super) fn failed(
     Failed { cause, may_be_stored: is_stored }
 }
 
-/// EXPLAIN of a batch whose data is at fault fails, too, and EXPLAIN of an empty batch does not. If EXPLAIN fails after
-/// a long time, the cause is a lock on the table, not the batch.
+/// What EXPLAIN says of a batch.
+enum Explained {
+    /// One of its rows is at fault.
+    Row,
+    /// The statement is at fault, with any rows.
+    Statement,
+    /// Neither: the cause is a lock on the table, or passes.
+    Nothing,
+}
+
+/// EXPLAIN can be cancelled as the insert was, or exceed the role's time for a statement: a row is at fault if EXPLAIN
+/// says so every time.
 fn explained(connection: &mut PgConnection, requests: &[Request], error: Error, is_locked: bool) -> Cause {
-    const LONG: Duration = Duration::from_millis(10);
-    let started = Instant::now();
-    let mut explain =
-        |requests: &[Request]| InsertBatch::from_iter(requests.iter().filter_map(Request::row)).explain(connection);
-    let says_nothing = explain(requests).is_ok() || started.elapsed() >= LONG;
-    if !says_nothing && explain(&[]).is_ok() {
-        return refused(error);
-    }
-    let missing = if says_nothing { None } else { missing_grants(connection) };
+    const TRIES: usize = 8;
+    let found = (0..TRIES).map(|_| explain(connection, requests)).find(|found| !matches!(found, Explained::Row));
+    let missing = match found {
+        None | Some(Explained::Row) => return refused(error),
+        Some(Explained::Statement) => missing_grants(connection),
+        Some(Explained::Nothing) => None,
+    };
     match missing {
         Some(missing) => Cause::Forbidden(missing.to_string()),
         None if is_locked => Cause::Locked,
         None => Cause::Unable(without_row_values(error)),
+    }
+}
+
+/// EXPLAIN of a batch whose data is at fault fails, too, and EXPLAIN of an empty batch does not. If EXPLAIN fails after
+/// a long time, the cause is a lock on the table, not the batch.
+fn explain(connection: &mut PgConnection, requests: &[Request]) -> Explained {
+    const LONG: Duration = Duration::from_millis(10);
+    let started = Instant::now();
+    let mut explain =
+        |requests: &[Request]| InsertBatch::from_iter(requests.iter().filter_map(Request::row)).explain(connection);
+    if explain(requests).is_ok() || started.elapsed() >= LONG {
+        Explained::Nothing
+    } else if explain(&[]).is_ok() {
+        Explained::Row
+    } else {
+        Explained::Statement
     }
 }
 

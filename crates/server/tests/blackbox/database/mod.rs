@@ -1,5 +1,6 @@
 //! PostgreSQL: connections, migrations, faults, restoring and clusters.
 
+mod cancelled_statements;
 mod changing_nodes;
 mod connections;
 mod embedded_database;
