@@ -1,4 +1,4 @@
-//! Somebody cancels the statements of the service, or gives its role a short time for each. That is no fault of a
+//! An operator cancels the statements of the service, or gives its role a short time for each. That is no fault of a
 //! patient: a request is carried out by another try, or gets 503.
 
 use std::sync::atomic::{AtomicBool, Ordering};
