@@ -3,7 +3,10 @@
 use std::fmt;
 
 use crate::keys::api_key::contains_key;
-use crate::text::{GARBLING, has_forbidden_characters, has_garbling_characters, is_blank};
+use crate::text::{has_forbidden_characters, has_garbling_characters, is_blank};
+
+/// What is said of a name or a note that has forbidden characters or a line separator.
+pub(crate) const GARBLING: &str = "must not contain control characters, line separators or bidirectional overrides";
 
 /// A name for people to read: 1 to 100 characters, not blank, free of control characters, line separators and
 /// bidirectional overrides.

@@ -5,9 +5,6 @@ const DOMAIN_LABEL_MAX: usize = 63;
 /// What is said of a text that has forbidden characters.
 pub(crate) const FORBIDDEN: &str = "must not contain control characters or bidirectional overrides";
 
-/// What is said of a name or a note that has such characters or a line separator.
-pub(crate) const GARBLING: &str = "must not contain control characters, line separators or bidirectional overrides";
-
 /// Nothing to see: white space and characters without a width.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || is_invisible(c))

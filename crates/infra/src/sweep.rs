@@ -164,8 +164,8 @@ mod tests {
             FROM members, generate_series(0, 5) AS n;
         INSERT INTO passkey_challenges SELECT sha256(n::text::bytea), now() - n * interval '4 minutes'
             FROM generate_series(0, 5) AS n;
-        INSERT INTO invitations (token_digest, organisation_id, email, expires_at)
-            SELECT sha256(n::text::bytea), id, 'a@b.co', now() + n * interval '1 hour'
+        INSERT INTO invitations (token_digest, organisation_id, email, expires_at, is_mailed)
+            SELECT sha256(n::text::bytea), id, 'a@b.co', now() + n * interval '1 hour', false
             FROM organisations, generate_series(-4, 5) AS n WHERE n <> 0;
         INSERT INTO password_resets (member_id, token_digest, expires_at, is_asked_by_stranger, is_mailed)
             SELECT id, 'over', now() - interval '1 minute', false, true FROM members;

@@ -23,6 +23,20 @@ fn stay_busy(admin: &Client, is_over: &AtomicBool) {
     }
 }
 
+/// The status of a probe. All connections here come from one address and make room for each other, so a probe whose
+/// connection was closed comes again, as those of orchestrators do.
+fn answer(admin: &Client, path: &str) -> u16 {
+    let probe = request("GET", path, &[], b"");
+    loop {
+        let Ok(mut connection) = admin.try_connect() else { continue };
+        if connection.try_write(&probe).is_ok()
+            && let Ok(response) = connection.try_read(true)
+        {
+            return response.status;
+        }
+    }
+}
+
 #[test]
 fn silent_and_busy_connections_take_no_place_from_a_probe() {
     let _alone = alone();
@@ -39,7 +53,7 @@ fn silent_and_busy_connections_take_no_place_from_a_probe() {
         assert_eq!(silent.len(), SILENT);
         for _ in 0..10 {
             for path in ["/livez", "/readyz"] {
-                in_time(AT_ONCE, || time_of(|| assert_eq!(app.service.probe(path).status, 200)));
+                in_time(AT_ONCE, || time_of(|| assert_eq!(answer(&admin, path), 200)));
             }
         }
         drop((over, silent));
