@@ -79,13 +79,6 @@ id! {
     AuditEntryId
 }
 
-impl AuditEntryId {
-    /// The id of a second entry about the same change: the same each time that the change is repeated.
-    pub(crate) fn sibling(self) -> Self {
-        Self(Uuid::from_u128(self.0.as_u128() ^ 1))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use time::macros::datetime;

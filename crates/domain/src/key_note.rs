@@ -1,8 +1,8 @@
 //! What people write down about a key: who runs the integration, and whom to call before revoking it.
 
 use crate::keys::api_key::contains_key;
-use crate::name::{GARBLING, NO_KEY};
-use crate::text::{has_garbling_characters, is_blank};
+use crate::name::{GARBLING, NO_KEY, has_garbling_characters};
+use crate::text::is_blank;
 
 /// A note of some lines, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

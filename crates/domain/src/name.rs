@@ -3,10 +3,15 @@
 use std::fmt;
 
 use crate::keys::api_key::contains_key;
-use crate::text::{has_forbidden_characters, has_garbling_characters, is_blank};
+use crate::text::{has_forbidden_characters, is_blank};
 
 /// What is said of a name or a note that has forbidden characters or a line separator.
 pub(crate) const GARBLING: &str = "must not contain control characters, line separators or bidirectional overrides";
+
+/// Whether a page, a mail or a log would show the text as something else than one line.
+pub(crate) fn has_garbling_characters(text: &str) -> bool {
+    has_forbidden_characters(text) || text.contains(['\u{2028}', '\u{2029}'])
+}
 
 /// A name for people to read: 1 to 100 characters, not blank, free of control characters, line separators and
 /// bidirectional overrides.

@@ -18,11 +18,6 @@ pub(crate) fn has_forbidden_characters(text: &str) -> bool {
     text.chars().any(|c| c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'))
 }
 
-/// Whether a page, a mail or a log would show the text as something else than one line.
-pub(crate) fn has_garbling_characters(text: &str) -> bool {
-    has_forbidden_characters(text) || text.contains(['\u{2028}', '\u{2029}'])
-}
-
 /// The address syntax of HTML5's email field, with a dot in the domain.
 pub(crate) fn is_email_address(text: &str) -> bool {
     let Some((local, domain)) = text.split_once('@') else {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use time::OffsetDateTime;
+use uuid::Uuid;
 
 use crate::audit::action::Actor;
 use crate::browser::Browser;
@@ -51,6 +52,8 @@ impl AuditContext {
     /// The context of a second entry about the same change.
     #[must_use]
     pub fn second(&self) -> Self {
-        Self { entry_id: self.entry_id.sibling(), ..self.clone() }
+        // The same each time that the change is repeated.
+        let beside = Uuid::from_u128(self.entry_id.as_uuid().as_u128() ^ 1);
+        Self { entry_id: beside.into(), ..self.clone() }
     }
 }
