@@ -257,7 +257,7 @@ fn template_name() -> String {
         .map(|entry| entry.expect("the folder can be read").path().join("up.sql"))
         .filter(|file| file.exists())
         .collect();
-    files.push(checkout().join("crates/infra/src/database/grants.rs"));
+    files.push(checkout().join("crates/infra/src/database/schema/grants.rs"));
     files.sort();
     let mut hasher = DefaultHasher::new();
     for file in files {

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::row::EntryRow;
-use crate::database::pool::Database;
+use crate::database::connecting::pool::Database;
 use crate::schema::{audit_entries, members, memberships};
 
 /// The port [`AuditLog`] over PostgreSQL.

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
 use crate::vital_thread::{Pulse, spawn_vital};
 use account::Account;
 pub use account::become_owner;

@@ -6,10 +6,10 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 
-use crate::database::grants::grant_service_role;
-use crate::database::migrate::migrate;
-use crate::database::schema_error::{SchemaError, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::grants::grant_service_role;
+use crate::database::schema::migrate::migrate;
+use crate::database::schema::schema_error::{SchemaError, failed};
 use crate::embedded::EmbeddedPostgres;
 
 /// The role that the service connects as.

@@ -18,8 +18,8 @@ use super::error::EmbeddedError;
 use super::programs::Programs;
 use super::server_log::ServerLog;
 use super::server_process;
-use crate::database::durability::Durability;
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::durability::Durability;
+use crate::database::connecting::url::DatabaseUrl;
 
 /// The role that owns the schema: used to migrate, never to serve.
 const OWNER: &str = "intake_owner";

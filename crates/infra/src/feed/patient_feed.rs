@@ -13,9 +13,9 @@ use intake_domain::{
 use uuid::Uuid;
 
 use crate::database::cluster::shards::Shards;
-use crate::database::connect::{ConnectError, OpenConnection, RETRY_PAUSE, connect};
-use crate::database::lock_wait::{LockPatience, Undone, with_lock_patience};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::connect::{ConnectError, OpenConnection, RETRY_PAUSE, connect};
+use crate::database::connecting::lock_wait::{LockPatience, Undone, with_lock_patience};
+use crate::database::connecting::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure, store_error, without_row_values};
 use crate::feed::page;
 

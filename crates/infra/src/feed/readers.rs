@@ -7,10 +7,10 @@ use intake_domain::OrganisationId;
 use uuid::Uuid;
 
 use crate::database::cluster::spread::is_spread;
-use crate::database::grants::assert_service_role;
-use crate::database::migrations::{assert_not_newer, connect_alone};
-use crate::database::schema_error::{SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::grants::assert_service_role;
+use crate::database::schema::migrations::{assert_not_newer, connect_alone};
+use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::schema::{organisations, readers};
 
 /// What a reader gets. The functions make marks for it, because it may write nothing itself.

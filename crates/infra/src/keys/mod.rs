@@ -3,11 +3,8 @@
 use intake_domain::KeyHolder;
 use uuid::Uuid;
 
-mod activity;
+pub(crate) mod activity;
 mod allowed_networks_store;
-pub(crate) mod answers;
-mod busiest;
-pub(crate) mod clients;
 mod description;
 pub(crate) mod directory;
 mod expiring;
@@ -15,20 +12,14 @@ mod list;
 mod named;
 pub(crate) mod network_sql;
 mod pause;
-pub(crate) mod refusals;
 mod revoke;
 pub(crate) mod store;
 mod unusual;
-pub(crate) mod use_writer;
-pub(crate) mod uses;
 
-pub use activity::PostgresKeyActivity;
-pub use busiest::{KeyUsage, key_usage};
+pub use activity::{KeyUsage, KeyUseWriter, KeyUses, PostgresKeyActivity, key_usage};
 pub use directory::KeyDirectory;
 pub use revoke::revoke_all_keys;
 pub use store::PostgresKeyStore;
-pub use use_writer::KeyUseWriter;
-pub use uses::KeyUses;
 
 /// The primary key of the tables about keys, in its order. Every writer locks rows in this order, so that two services
 /// never deadlock.

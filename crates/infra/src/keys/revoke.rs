@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use crate::audit::log::{name_of, record_about_key};
 use crate::database::cluster::nodes::connect_to_all;
-use crate::database::lock_wait::{LockPatience, with_lock_patience};
-use crate::database::schema_error::SchemaError;
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::schema_error::SchemaError;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::members::permission::assert_manages_keys;

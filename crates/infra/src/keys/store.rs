@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::audit::log::{name_of, record_made_key};
 use crate::database::cluster::shards::Shards;
 use crate::database::cluster::spread::is_spread;
-use crate::database::pool::Database;
+use crate::database::connecting::pool::Database;
 use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::ids;

@@ -11,8 +11,8 @@ use intake_domain::{
 use time::{Date, Duration, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 
-use crate::database::clock;
 use crate::database::cluster::parts::{Part, of_each_part};
+use crate::database::connecting::clock;
 use crate::keys::PostgresKeyStore;
 
 /// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the

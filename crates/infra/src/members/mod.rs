@@ -22,7 +22,7 @@ pub use hasher::Argon2Hasher;
 pub use passkey_store::PostgresPasskeyStore;
 pub use signatures::RingSignatures;
 
-use crate::database::pool::Database;
+use crate::database::connecting::pool::Database;
 
 /// The ports to members, their invitations, accounts and second factors over PostgreSQL.
 pub struct PostgresMembers(Database);

@@ -11,7 +11,7 @@ use intake_domain::{
 use time::OffsetDateTime;
 
 use crate::audit::log::record_in_all;
-use crate::database::pool::Database;
+use crate::database::connecting::pool::Database;
 use crate::members::confirmation::{assert_confirmed, lock_member};
 use crate::members::row::AccountRow;
 use crate::schema::{members, passkey_challenges, passkeys};

@@ -10,9 +10,9 @@ use intake_domain::{Action, AuditContext, OrganisationId};
 use uuid::Uuid;
 
 use crate::audit::log::record;
-use crate::database::lock_wait::{LockPatience, with_lock_patience};
-use crate::database::schema_error::{SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::organisations::row::OrganisationRow;
 use crate::schema::{key_answers, key_refusals, key_uses, organisations};
 

@@ -16,10 +16,10 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::log::{name_of, record};
-use crate::database::clock;
 use crate::database::cluster::nodes::NodeAway;
 use crate::database::cluster::spread::is_spread;
-use crate::database::pool::Database;
+use crate::database::connecting::clock;
+use crate::database::connecting::pool::Database;
 use crate::schema::{api_keys, invitations, key_uses, members, memberships, organisation_states, organisations};
 
 pub use erase::{EraseOrganisation, erase_organisation};

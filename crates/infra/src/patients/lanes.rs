@@ -11,11 +11,11 @@ use uuid::Uuid;
 
 use crate::database::cluster::nodes::connect_to_all;
 use crate::database::cluster::shards::{Shard, Shards};
-use crate::database::connect::{CONNECT_TIMEOUT, ConnectError, OpenConnection, ask, connect};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::connect::{CONNECT_TIMEOUT, ConnectError, OpenConnection, ask, connect};
+use crate::database::connecting::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
+use crate::keys::activity::uses::KeyUses;
 use crate::keys::directory::KeyDirectory;
-use crate::keys::uses::KeyUses;
 use crate::patients::batch::store::Context;
 use crate::patients::group_commit::lane::{Gather, Lane, LaneConfig, Place};
 use crate::patients::group_commit::supervisor;
@@ -183,7 +183,7 @@ mod tests {
     use intake_test_support::TestDatabase;
 
     use super::*;
-    use crate::database::durability::Durability;
+    use crate::database::connecting::durability::Durability;
 
     #[test]
     fn a_server_that_stops_once_it_is_connected_does_not_keep_a_lane_waiting() {

@@ -12,9 +12,9 @@ use intake_domain::{
 };
 use tokio::task::JoinSet;
 
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::keys::activity::uses::KeyUses;
 use crate::keys::directory::{KeyDirectory, home};
-use crate::keys::uses::KeyUses;
 use crate::patients::batch::task::{Answer, Task};
 use crate::patients::group_commit::job::Job;
 use crate::patients::group_commit::lane::Lane;

@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 use crate::audit::log::{record, record_details};
 use crate::database::cluster::nodes::connect_to_all;
-use crate::database::connect::OpenConnection;
-use crate::database::lock_wait::{LockPatience, Undone, with_lock_patience};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::connect::OpenConnection;
+use crate::database::connecting::lock_wait::{LockPatience, Undone, with_lock_patience};
+use crate::database::connecting::url::DatabaseUrl;
 use crate::diesel_errors::store_error;
 use crate::feed::page;
 use crate::schema::{api_keys, erasures, patients};

@@ -14,7 +14,7 @@ use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::audit::log::{record, record_in_all};
-use crate::database::pool::Database;
+use crate::database::connecting::pool::Database;
 use crate::members::confirmation::{assert_confirmed, confirm, lock_member};
 use crate::members::joining::{OpenInvitationRow, open};
 use crate::members::proof::take_over;

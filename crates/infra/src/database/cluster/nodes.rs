@@ -9,10 +9,10 @@ use diesel::result::{DatabaseErrorKind, Error};
 use diesel::sql_types::{Bool, Nullable, Text};
 
 use crate::database::cluster::spread::has_citus;
-use crate::database::connect::{ConnectError, OpenConnection, ask, connect as connect_durably};
-use crate::database::durability::Durability;
-use crate::database::schema_error::{SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::connect::{ConnectError, OpenConnection, ask, connect as connect_durably};
+use crate::database::connecting::durability::Durability;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::diesel_errors::without_row_values;
 
 /// A node that is away is given up after a moment, where Citus would wait for half a minute.

@@ -6,7 +6,7 @@ use intake_domain::StoreError;
 use uuid::Uuid;
 
 use crate::database::cluster::shards::Shards;
-use crate::database::pool::Database;
+use crate::database::connecting::pool::Database;
 use crate::schema::organisations;
 
 /// A part of the register.

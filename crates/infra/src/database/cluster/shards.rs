@@ -11,7 +11,7 @@ use intake_domain::OrganisationId;
 use uuid::Uuid;
 
 use crate::database::cluster::spread::has_citus;
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
 
 /// What the name of the function begins with that stores patients in a shard; its number follows.
 pub(crate) const STORE: &str = "store_patients_";

@@ -7,9 +7,9 @@ use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Nullable, Text};
 
 use crate::database::cluster::{newest_entry, numbers};
-use crate::database::migrations::{assert_migrated, assert_not_newer, lock};
-use crate::database::schema_error::{CheckConnection, SchemaError, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::migrations::{assert_migrated, assert_not_newer, lock};
+use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
 
 /// Tables that every node holds whole. They can be read while a node is away, and not written, so nothing is among them
 /// that must go on then.

@@ -8,7 +8,7 @@ use intake_domain::{Source, StoreError};
 
 use super::insert::InsertBatch;
 use super::task::Request;
-use crate::database::grants::missing_grants;
+use crate::database::schema::grants::missing_grants;
 use crate::diesel_errors::{Failure, failure, without_row_values};
 use crate::metrics::note_error;
 

@@ -14,9 +14,9 @@ use super::insert::{InsertBatch, Tables};
 use crate::database::cluster::numbers::of_shard;
 use crate::database::cluster::shards::STORE;
 use crate::database::cluster::spread::is_spread;
-use crate::database::migrations::lock;
-use crate::database::schema_error::{SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::migrations::lock;
+use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::diesel_errors::{Failure, failure};
 
 /// The tables of each shard of the patients: they lie together, and have numbers of their own.

@@ -11,8 +11,8 @@ use super::key_checks::KeyChecks;
 use super::shard_function;
 use super::stored_before::StoredBefore;
 use super::task::{Answer, Request, Task};
+use crate::keys::activity::uses::KeyUses;
 use crate::keys::directory::KeyDirectory;
-use crate::keys::uses::KeyUses;
 
 /// PostgreSQL plans the statement once per connection, perhaps while the tables are empty: without these settings the
 /// plan would later scan whole tables. Citus must know the values to choose the nodes. The insert must see every

@@ -9,7 +9,7 @@ use super::job::{Job, QUEUE_LENGTH};
 use super::locked_keys::LockedKeys;
 use super::queue::Queue;
 use crate::abandoned::Abandoned;
-use crate::database::connect::{ConnectError, OpenConnection};
+use crate::database::connecting::connect::{ConnectError, OpenConnection};
 use crate::metrics::WAITING;
 use crate::patients::batch::store::Context;
 

@@ -7,9 +7,9 @@ use diesel::result::Error;
 use diesel::sql_types::{Bool, Nullable, Text};
 
 use crate::database::cluster::spread::has_citus;
-use crate::database::migrations::{assert_not_newer, connect_alone};
-use crate::database::schema_error::{CheckConnection, SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::migrations::{assert_not_newer, connect_alone};
+use crate::database::schema::schema_error::{CheckConnection, SchemaError, connect, failed};
 
 /// The columns of a patient that the service's role may read: those that safe retry needs, none of which describes a
 /// person.

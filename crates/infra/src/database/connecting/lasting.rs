@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use crate::database::connect::ConnectError;
+use crate::database::connecting::connect::ConnectError;
 
 /// The settings that a connection has found, its durability among them, may change while it is open. A new connection
 /// takes a few milliseconds.

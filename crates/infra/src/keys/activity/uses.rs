@@ -14,10 +14,10 @@ use foldhash::quality::RandomState;
 use intake_domain::{AnswerCode, KeyDigest, KeyHolder, Refusal};
 use time::{OffsetDateTime, UtcOffset};
 
-use crate::keys::answers::KeyAnswers;
+use crate::keys::activity::answers::KeyAnswers;
+use crate::keys::activity::refusals::LastRefusals;
 use crate::keys::directory::KeyDirectory;
 use crate::keys::ids_of;
-use crate::keys::refusals::LastRefusals;
 
 /// One write for each key and minute, not one for each request: a hot row would slow every request with that key.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);

@@ -19,12 +19,12 @@ use uuid::Uuid;
 use crate::abandoned::Abandoned;
 use crate::database::cluster::nodes::{connect_to_all, node_away};
 use crate::database::cluster::spread::has_citus;
-use crate::database::connect::{OpenConnection, RETRY_PAUSE};
-use crate::database::grants::missing_grants;
-use crate::database::lasting::Lasting;
-use crate::database::lock_wait::Undone;
-use crate::database::time_limits::{LOCKED_TRY, settings, within};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::connect::{OpenConnection, RETRY_PAUSE};
+use crate::database::connecting::lasting::Lasting;
+use crate::database::connecting::lock_wait::Undone;
+use crate::database::connecting::time_limits::{LOCKED_TRY, settings, within};
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::grants::missing_grants;
 use crate::diesel_errors::{Failure, Said, failure, is_unique_violation, said, store_error};
 use crate::metrics::RECONNECTS;
 

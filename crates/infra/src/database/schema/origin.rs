@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use crate::database::cluster::spread::has_citus;
 use crate::database::cluster::workers::workers;
-use crate::database::pool::Database;
-use crate::database::schema_error::{CheckConnection, SchemaError, failed};
+use crate::database::connecting::pool::Database;
+use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
 use crate::diesel_errors::without_row_values;
 use crate::schema::audit_entries;
 

@@ -13,8 +13,8 @@ use diesel::sql_types::{Integer, Nullable, Text, Timestamptz};
 use intake_domain::timestamp;
 use time::OffsetDateTime;
 
-use crate::database::connect::pg_backend_pid;
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::connect::pg_backend_pid;
+use crate::database::connecting::url::DatabaseUrl;
 
 /// Between two looks at what the statement waits for. The first look is this long after its start.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);

@@ -10,8 +10,8 @@ use diesel::prelude::*;
 use diesel::sql_types::Integer;
 
 use crate::abandoned::{Abandoned, CallError};
-use crate::database::schema_error::{CheckConnection, SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::schema_error::{CheckConnection, SchemaError, connect, failed};
 
 /// A pooler whose connections are all in use makes its clients wait.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -5,10 +5,10 @@ use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
 use intake_domain::{Environment, OrganisationId};
 
-use crate::database::clock;
-use crate::database::connect::{ConnectError, establish};
-use crate::database::lock_wait::{LockHolders, Undone};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::clock;
+use crate::database::connecting::connect::{ConnectError, establish};
+use crate::database::connecting::lock_wait::{LockHolders, Undone};
+use crate::database::connecting::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
 
 /// Why the database cannot be used. How to change that with the program's own commands is said by the program.

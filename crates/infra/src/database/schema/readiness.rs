@@ -4,10 +4,10 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::Environment;
 
-use crate::database::environment::stamp;
-use crate::database::grants::missing;
-use crate::database::migrations::{has_all_known, has_versions};
-use crate::database::pool::Database;
+use crate::database::connecting::pool::Database;
+use crate::database::schema::environment::stamp;
+use crate::database::schema::grants::missing;
+use crate::database::schema::migrations::{has_all_known, has_versions};
 
 /// True on a standby, and where the server, the database or the role only reads by default.
 const ONLY_READS: &str = "SELECT 1 WHERE current_setting('transaction_read_only')::boolean";

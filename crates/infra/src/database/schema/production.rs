@@ -6,13 +6,13 @@ use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
 use time::OffsetDateTime;
 
-use crate::database::clock;
 use crate::database::cluster::nodes;
-use crate::database::connect::connect as connect_durably;
-use crate::database::durability::Durability;
-use crate::database::grants::READABLE;
-use crate::database::schema_error::{CheckConnection, SchemaError, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::clock;
+use crate::database::connecting::connect::connect as connect_durably;
+use crate::database::connecting::durability::Durability;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::grants::READABLE;
+use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
 
 /// What would let the role read patients: being a superuser, owning the table, or a grant.
 const PRIVILEGES: &str = "SELECT

@@ -10,9 +10,9 @@ use diesel::result::Error;
 use diesel::sql_types::Text;
 use diesel_migrations::{EmbeddedMigrations, embed_migrations};
 
-use crate::database::lock_wait::{LockPatience, with_lock_patience};
-use crate::database::schema_error::{CheckConnection, SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::schema_error::{CheckConnection, SchemaError, connect, failed};
 
 pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
 

@@ -4,9 +4,9 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::Environment;
 
-use crate::database::lock_wait::{LockPatience, with_lock_patience};
-use crate::database::schema_error::{CheckConnection, SchemaError, connect, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::schema_error::{CheckConnection, SchemaError, connect, failed};
 use crate::diesel_errors::is_unique_violation;
 use crate::schema::environment_stamp;
 

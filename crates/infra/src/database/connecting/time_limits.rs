@@ -8,9 +8,9 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::result::Error;
 
-use crate::database::connect::OpenConnection;
-use crate::database::lock_wait::{Look, Undone};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::connect::OpenConnection;
+use crate::database::connecting::lock_wait::{Look, Undone};
+use crate::database::connecting::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure};
 use crate::metrics::note_error;
 

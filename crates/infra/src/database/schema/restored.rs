@@ -11,9 +11,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database::cluster::spread::is_spread;
-use crate::database::lock_wait::{LockPatience, with_lock_patience};
-use crate::database::schema_error::{SchemaError, connect};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::schema_error::{SchemaError, connect};
 use crate::schema::{audit_entries, erasures, organisations, patients};
 
 /// Numbers of transactions that came along from another cluster stay below all that are given from here on. Never less

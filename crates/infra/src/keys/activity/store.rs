@@ -8,9 +8,9 @@ use intake_domain::{
 };
 use time::Date;
 
-use crate::database::pool::Database;
+use crate::database::connecting::pool::Database;
+use crate::keys::activity::uses::KeyUses;
 use crate::keys::directory::KeyDirectory;
-use crate::keys::uses::KeyUses;
 use crate::schema::{key_answers, key_refusals};
 
 /// The port [`KeyActivity`] over PostgreSQL.

@@ -13,9 +13,9 @@ use diesel::prelude::*;
 use diesel::sql_types::Text;
 
 use crate::abandoned::{Abandoned, CallError};
-use crate::database::clock;
-use crate::database::durability::Durability;
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::clock;
+use crate::database::connecting::durability::Durability;
+use crate::database::connecting::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
 use crate::metrics::{CONNECTIONS, note_unreachable};
 

@@ -8,7 +8,7 @@ use diesel::sql_query;
 use diesel::sql_types::{Array, Nullable, Text, Uuid as SqlUuid};
 use intake_domain::KeyHolder;
 
-use crate::keys::answers::LastClient;
+use crate::keys::activity::answers::LastClient;
 use crate::keys::ids_of;
 
 /// Stores the clients in place of those that were stored before.

@@ -4,8 +4,8 @@
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 
-use crate::database::schema_error::{CheckConnection, SchemaError, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
 
 /// Where the register does not exist yet, its creator owns it. On Citus each node is a way in to the same database.
 const PLACE: &str = "SELECT current_database()::text AS name, pg_is_in_recovery() AS is_standby,

@@ -7,10 +7,10 @@ use diesel::pg::PgConnection;
 use diesel_migrations::MigrationHarness;
 
 use crate::database::cluster::spread::spread_later;
-use crate::database::lock_wait::{LockPatience, Undone, with_lock_patience};
-use crate::database::migrations::{MIGRATIONS, connect_alone, missing};
-use crate::database::schema_error::{SchemaError, failed};
-use crate::database::url::DatabaseUrl;
+use crate::database::connecting::lock_wait::{LockPatience, Undone, with_lock_patience};
+use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::migrations::{MIGRATIONS, connect_alone, missing};
+use crate::database::schema::schema_error::{SchemaError, failed};
 
 /// How long a migration waits for a table that others use: less than a request waits for the database, with pauses for
 /// all that had to wait behind it. About a minute in all, which is longer than any ordinary transaction.

@@ -9,9 +9,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::database::conninfo::{self, Keywords};
-use crate::database::durability::Durability;
-pub use crate::database::url_error::DatabaseUrlError;
+use crate::database::connecting::conninfo::{self, Keywords};
+use crate::database::connecting::durability::Durability;
+pub use crate::database::connecting::url_error::DatabaseUrlError;
 
 /// Time limits of a connection, added where the address does not set them: a database that drops packets is noticed
 /// within seconds instead of the minutes that TCP would take.

@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::database::url_error::DatabaseUrlError;
+use crate::database::connecting::url_error::DatabaseUrlError;
 
 /// The keywords of a connection and their values, each keyword once.
 pub(crate) type Keywords = Vec<(String, String)>;
