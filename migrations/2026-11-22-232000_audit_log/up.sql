@@ -25,6 +25,9 @@ CREATE TABLE audit_entries (
     replaced_key_id uuid,
     key_expires_at timestamptz,
     idempotency_digest bytea,
+    -- The transaction that recorded the entry, set by the database: what is newest is decided by this number, which only
+    -- grows, and never by a clock.
+    recorded_in bigint NOT NULL DEFAULT txid_current(),
     PRIMARY KEY (organisation_id, id)
 );
 
@@ -32,8 +35,8 @@ CREATE INDEX audit_entries_by_time ON audit_entries (organisation_id, at, id);
 
 CREATE INDEX audit_entries_of_key ON audit_entries (organisation_id, key_id, at, id) WHERE key_id IS NOT NULL;
 
--- For the newest entry of all organisations, by which a running service notices that the database was replaced.
-CREATE INDEX newest_audit_entry ON audit_entries (at);
+-- For the newest entries of all organisations, by which a running service notices that the database was replaced.
+CREATE INDEX audit_entries_by_number ON audit_entries (recorded_in);
 
 -- The PostgreSQL cluster and timeline in which the register is known to be complete. Restoring a backup or promoting
 -- a standby starts another timeline. A dump has other transaction numbers; `added` is added to the numbers of this

@@ -124,7 +124,7 @@ $$;
 
 REVOKE ALL ON FUNCTION feed_origin FROM public;
 
--- The number with which a running transaction stores or erases a patient, where the patient lies.
+-- The number with which a running transaction stores or erases a patient, or records it, where the patient lies.
 CREATE FUNCTION feed_number(organisation uuid) RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT txid_current() + feed_added(organisation)
@@ -140,6 +140,14 @@ SET search_path = pg_catalog, public, pg_temp AS $$
 $$;
 
 REVOKE ALL ON FUNCTION feed_now FROM public;
+
+-- The same for a follower of the audit log, wherever the organisation's entries lie.
+CREATE FUNCTION audit_now(organisation uuid, OUT next bigint, OUT running bigint[]) LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT now.next, now.running FROM feed_now(organisation) AS now
+$$;
+
+REVOKE ALL ON FUNCTION audit_now FROM public;
 
 -- Whether the connected role can export here, and from which mark. `refusal` is one word that says why not.
 CREATE FUNCTION feed_open(
@@ -215,13 +223,14 @@ DECLARE
     key uuid := (SELECT key_id FROM feed_marks WHERE organisation_id = organisation AND id = token);
     -- Not within the insert, where Citus would work it out itself.
     exported text := patients || CASE WHEN patients = 1 THEN ' patient' ELSE ' patients' END;
+    number bigint := feed_number(organisation);
 BEGIN
     IF (SELECT refusal FROM feed_open(organisation, key, token)) IS NOT NULL THEN
         RAISE insufficient_privilege USING MESSAGE = 'feed_open refuses this feed';
     END IF;
-    INSERT INTO audit_entries (organisation_id, id, action, operator, subject, address)
+    INSERT INTO audit_entries (organisation_id, id, action, operator, subject, address, recorded_in)
     VALUES (
-        organisation, token, 'patients_exported', 'the role ' || session_user, exported, host(inet_client_addr())
+        organisation, token, 'patients_exported', 'the role ' || session_user, exported, host(inet_client_addr()), number
     )
     ON CONFLICT DO NOTHING;
 END $$;

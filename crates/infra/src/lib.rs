@@ -17,7 +17,7 @@ mod sessions;
 mod sweep;
 mod vital_thread;
 
-pub use audit::PostgresAuditLog;
+pub use audit::{AuditFollower, FollowError, PostgresAuditLog};
 pub use database::{
     CheckConnection, Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, clock, environment,
     grants, migrate, migrations, nodes, origin, owner, pooler, production, restored, spread,

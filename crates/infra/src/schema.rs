@@ -212,6 +212,7 @@ diesel::table! {
         replaced_key_id -> Nullable<Uuid>,
         key_expires_at -> Nullable<Timestamptz>,
         idempotency_digest -> Nullable<Binary>,
+        recorded_in -> BigInt,
     }
 }
 

@@ -178,8 +178,8 @@ fn a_key_waits_for_the_suspension_of_its_organisation_and_is_not_made() {
     let (organisation, entry) = (suspending.clinic.organisation, suspending.audit.entry_id);
     // The entry of the suspension waits for this one.
     let same = format!(
-        "BEGIN; INSERT INTO audit_entries (organisation_id, id, at, action, subject)
-             VALUES ('{organisation}', '{entry}', now(), 'organisation_suspended', '')"
+        "BEGIN; INSERT INTO audit_entries (organisation_id, id, at, action, subject, recorded_in)
+             VALUES ('{organisation}', '{entry}', now(), 'organisation_suspended', '', 0)"
     );
     let mut held = suspending.database.connect();
     held.batch_execute(&same).unwrap();

@@ -33,6 +33,8 @@ pub struct AuditEntry {
     pub id: AuditEntryId,
     /// When it was recorded, by the database's clock.
     pub at: OffsetDateTime,
+    /// A number that is higher than those of all entries of the organisation that were there before.
+    pub number: i64,
     /// What was done.
     pub action: RecordedAction,
     /// Who did it.

@@ -3,15 +3,18 @@
 use async_trait::async_trait;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
+use diesel::sql_types::{Binary, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{
-    Action, Actor, AuditContext, AuditDetails, AuditEntry, AuditEntryId, AuditLog, AuditedKey, ENTRIES_SEARCHED,
-    EntryFilter, EntryPage, EntryPosition, IdempotencyDigest, Name, OrganisationId, RefusedAction, StoreError,
+    Action, Actor, AuditContext, AuditDetails, AuditEntryId, AuditLog, AuditedKey, ENTRIES_SEARCHED, EntryFilter,
+    EntryPage, EntryPosition, IdempotencyDigest, Name, OrganisationId, RefusedAction, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::row::EntryRow;
+use crate::database::cluster::spread::is_spread;
 use crate::database::connecting::pool::Database;
+use crate::database::schema::grants::RECORDABLE;
 use crate::schema::{audit_entries, members, memberships};
 
 /// The port [`AuditLog`] over PostgreSQL.
@@ -22,32 +25,6 @@ impl PostgresAuditLog {
     #[must_use]
     pub fn new(database: Database) -> Self {
         Self(database)
-    }
-
-    /// The entries of an organisation, or of all, since a moment, the oldest first; those after the given one alone. At
-    /// most as many as the limit says.
-    pub async fn since(
-        &self,
-        organisation: Option<OrganisationId>,
-        from: OffsetDateTime,
-        after: Option<(OffsetDateTime, AuditEntryId)>,
-        limit: u32,
-    ) -> Result<Vec<AuditEntry>, StoreError> {
-        let found = self.0.run(move |connection| {
-            let mut found = audit_entries::table.filter(audit_entries::at.ge(from)).into_boxed();
-            if let Some(organisation) = organisation {
-                found = found.filter(audit_entries::organisation_id.eq(*organisation.as_uuid()));
-            }
-            if let Some((at, id)) = after {
-                let is_later = audit_entries::at.eq(at).and(audit_entries::id.gt(*id.as_uuid()));
-                found = found.filter(audit_entries::at.gt(at).or(is_later));
-            }
-            let oldest_first = found.order((audit_entries::at, audit_entries::id)).limit(limit.into());
-            oldest_first
-                .select((audit_entries::organisation_id, EntryRow::as_select()))
-                .load::<(Uuid, EntryRow)>(connection)
-        });
-        Ok(found.await?.into_iter().map(|(organisation, row)| row.into_entry(organisation.into())).collect())
     }
 }
 
@@ -267,24 +244,36 @@ fn add(
         Actor::Stranger => (None, None),
     };
     let reason = operator.map(|operator| operator.reason.as_str()).filter(|reason| !reason.is_empty());
-    let row = (
-        audit_entries::organisation_id.eq(organisation),
-        audit_entries::id.eq(audit.entry_id.as_uuid()),
-        audit_entries::action.eq(action.as_str()),
-        audit_entries::actor.eq(name_of(&audit.actor)),
-        audit_entries::actor_id.eq(member.map(|(id, _)| *id)),
-        audit_entries::actor_email.eq(member.map(|(_, email)| email)),
-        audit_entries::operator.eq(operator.and_then(|operator| operator.name.as_ref()).map(Name::as_str)),
-        audit_entries::reason.eq(reason),
-        audit_entries::subject.eq(subject),
-        audit_entries::address.eq(audit.address.map(|address| address.to_string())),
-        audit_entries::key_id.eq(key.map(|key| *key.id.as_uuid())),
-        audit_entries::key_hint.eq(key.map(|key| key.hint.as_str())),
-        audit_entries::replaced_key_id.eq(details.replaced_key.map(|key| *key.as_uuid())),
-        audit_entries::key_expires_at.eq(details.key_expires_at),
-        audit_entries::idempotency_digest.eq(details.idempotency_digest.as_ref().map(IdempotencyDigest::as_bytes)),
+    // On Citus only the node that holds the entry knows its number.
+    let (own, number) = if is_spread(connection)? {
+        ("organisation_id", ", feed_number(organisation_id) FROM organisation_states WHERE organisation_id = $1")
+    } else {
+        ("$1", "")
+    };
+    let numbered = if number.is_empty() { "" } else { ", recorded_in" };
+    let add = format!(
+        "INSERT INTO audit_entries ({RECORDABLE}{numbered})
+            SELECT {own}, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15{number} ON CONFLICT DO NOTHING"
     );
-    diesel::insert_into(audit_entries::table).values(row).on_conflict_do_nothing().execute(connection).map(drop)
+    let (member_id, member_email) = member.unzip();
+    diesel::sql_query(add)
+        .bind::<SqlUuid, _>(organisation)
+        .bind::<SqlUuid, _>(audit.entry_id.as_uuid())
+        .bind::<Text, _>(action.as_str())
+        .bind::<Nullable<Text>, _>(name_of(&audit.actor))
+        .bind::<Nullable<SqlUuid>, _>(member_id)
+        .bind::<Nullable<Text>, _>(member_email)
+        .bind::<Nullable<Text>, _>(operator.and_then(|operator| operator.name.as_ref()).map(Name::as_str))
+        .bind::<Nullable<Text>, _>(reason)
+        .bind::<Text, _>(subject)
+        .bind::<Nullable<Text>, _>(audit.address.map(|address| address.to_string()))
+        .bind::<Nullable<SqlUuid>, _>(key.map(|key| *key.id.as_uuid()))
+        .bind::<Nullable<Text>, _>(key.map(|key| key.hint.as_str()))
+        .bind::<Nullable<SqlUuid>, _>(details.replaced_key.map(|key| *key.as_uuid()))
+        .bind::<Nullable<Timestamptz>, _>(details.key_expires_at)
+        .bind::<Nullable<Binary>, _>(details.idempotency_digest.as_ref().map(IdempotencyDigest::as_bytes))
+        .execute(connection)
+        .map(drop)
 }
 
 /// A member's name; operators and strangers have none.

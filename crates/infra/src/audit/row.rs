@@ -13,6 +13,7 @@ use crate::schema::audit_entries;
 pub(super) struct EntryRow {
     id: Uuid,
     at: OffsetDateTime,
+    recorded_in: i64,
     action: String,
     actor: Option<String>,
     actor_id: Option<Uuid>,
@@ -30,7 +31,7 @@ pub(super) struct EntryRow {
 
 impl EntryRow {
     pub(super) fn into_entry(self, organisation_id: OrganisationId) -> AuditEntry {
-        let Self { id, at, action, actor, actor_id, actor_email, operator, subject, .. } = self;
+        let Self { id, at, recorded_in: number, action, actor, actor_id, actor_email, operator, subject, .. } = self;
         let Self { address, reason, key_id, key_hint, replaced_key_id, key_expires_at, idempotency_digest, .. } = self;
         let action = RecordedAction::named(action);
         let actor = match (operator, actor) {
@@ -44,6 +45,6 @@ impl EntryRow {
             key_expires_at,
             idempotency_digest: idempotency_digest.and_then(|digest| digest.try_into().ok()),
         };
-        AuditEntry { id: id.into(), at, action, actor, subject, address, reason, key, details, organisation_id }
+        AuditEntry { id: id.into(), at, number, action, actor, subject, address, reason, key, details, organisation_id }
     }
 }

@@ -1,11 +1,10 @@
 //! `intake audit`: prints the record of what was done, for people, or as JSON for a program that collects such records.
 
-use std::collections::HashMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use intake_domain::{AuditEntry, AuditEntryId, RecordedAction, RecordedActor, timestamp};
-use intake_infra::{Database, PostgresAuditLog};
+use intake_domain::{AuditEntry, RecordedAction, RecordedActor, timestamp};
+use intake_infra::{AuditFollower, Database, FollowError};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -15,15 +14,10 @@ use crate::export::Stop;
 use crate::settings::command_line::AuditArguments;
 use crate::settings::configuration::Configuration;
 
-/// Entries that are read at a time.
-const PAGE: u32 = 1_000;
 /// Between two looks for more.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How soon a request to stop is noticed.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
-/// An entry has the time at which its transaction began, and is seen when it ends. No transaction that records takes
-/// longer.
-const LATE_MAX: time::Duration = time::Duration::minutes(10);
 
 pub(crate) fn run(arguments: &AuditArguments, configuration: &Configuration) -> anyhow::Result<()> {
     let stop = if arguments.follow { Stop::listen()? } else { Stop::default() };
@@ -31,39 +25,27 @@ pub(crate) fn run(arguments: &AuditArguments, configuration: &Configuration) -> 
 }
 
 async fn follow(arguments: &AuditArguments, database: Database, stop: &Stop) -> anyhow::Result<()> {
-    let log = PostgresAuditLog::new(database);
-    let mut from = arguments.since.unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    let mut values = Vec::new();
-    // Those that a later look may find again.
-    let mut printed: HashMap<AuditEntryId, OffsetDateTime> = HashMap::new();
+    let since = arguments.since.unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let mut log = AuditFollower::new(database, arguments.organisation, since);
+    let (mut all, mut has_begun) = (Vec::new(), false);
+    let shown = |entry: &AuditEntry| if arguments.output.json { value_of(entry).to_string() } else { line_of(entry) };
     loop {
-        let mut after = None;
-        let mut newest = from;
-        loop {
-            let page = match log.since(arguments.organisation, from, after, PAGE).await {
-                // A follower waits for a database that is away.
-                Err(_) if arguments.follow && !stop.is_asked() && !printed.is_empty() => Vec::new(),
-                page => page?,
-            };
-            let Some(last) = page.last() else { break };
-            after = Some((last.at, last.id));
-            newest = newest.max(last.at);
-            for entry in page {
-                if printed.insert(entry.id, entry.at).is_some() {
-                    continue;
-                }
-                match (arguments.output.json, arguments.follow) {
-                    (true, true) => print(&value_of(&entry).to_string())?,
-                    (true, false) => values.push(value_of(&entry)),
-                    (false, _) => print(&line_of(&entry))?,
-                }
+        match log.next_page().await {
+            Ok(Some(page)) if arguments.follow => {
+                has_begun = true;
+                page.iter().try_for_each(|entry| print(&shown(entry)))?;
+                continue;
             }
+            Ok(Some(page)) => {
+                all.extend(page);
+                continue;
+            }
+            Ok(None) if arguments.follow => has_begun = true,
+            Ok(None) => break,
+            // A follower waits for a database that is away.
+            Err(FollowError::Store(_)) if has_begun && arguments.follow && !stop.is_asked() => {}
+            Err(error) => return Err(error.into()),
         }
-        if !arguments.follow {
-            return if arguments.output.json { print(&Value::Array(values).to_string()) } else { Ok(()) };
-        }
-        from = from.max(newest - LATE_MAX);
-        printed.retain(|_, at| *at >= from);
         let looked_at = Instant::now();
         while looked_at.elapsed() < LOOK_INTERVAL {
             if stop.is_asked() {
@@ -72,6 +54,11 @@ async fn follow(arguments: &AuditArguments, database: Database, stop: &Stop) -> 
             sleep(STOP_INTERVAL);
         }
     }
+    all.sort_by_key(|entry| entry.at);
+    if arguments.output.json {
+        return print(&all.iter().map(value_of).collect::<Value>().to_string());
+    }
+    all.iter().try_for_each(|entry| print(&line_of(entry)))
 }
 
 fn value_of(entry: &AuditEntry) -> Value {
@@ -83,6 +70,7 @@ fn value_of(entry: &AuditEntry) -> Value {
     json!({
         "id": entry.id.as_uuid().to_string(),
         "at": timestamp(entry.at),
+        "number": entry.number,
         "organisationId": entry.organisation_id.to_string(),
         "action": action(entry),
         "actor": { "kind": kind, "name": name, "email": email },

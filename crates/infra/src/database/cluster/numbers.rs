@@ -56,9 +56,11 @@ const NUMBERS: &str = "
         IF found IS NULL THEN
             EXECUTE format(
                 'SELECT 1 + coalesce((SELECT max(generation) FROM %s), greatest((SELECT max(created_in) FROM %s),
-                    (SELECT max(erased_in) FROM %s), (SELECT max(next) FROM %s)) >> 44, 0)',
+                    (SELECT max(erased_in) FROM %s), (SELECT max(recorded_in) FROM %s),
+                    (SELECT max(next) FROM %s)) >> 44, 0)',
                 place, shard_name('patients', shard),
                 shard_name('erasures', get_shard_id_for_distribution_column('erasures', organisation)),
+                shard_name('audit_entries', get_shard_id_for_distribution_column('audit_entries', organisation)),
                 shard_name('feed_marks', get_shard_id_for_distribution_column('feed_marks', organisation))
             ) INTO found;
             EXECUTE format('DELETE FROM %s', place);
@@ -97,7 +99,8 @@ const NUMBERS: &str = "
         RAISE serialization_failure USING MESSAGE = 'the register is spread: rows need the number of the node that holds them';
     END $function$;
     ALTER TABLE patients ALTER created_in SET DEFAULT feed_unnumbered();
-    ALTER TABLE erasures ALTER erased_in SET DEFAULT feed_unnumbered();";
+    ALTER TABLE erasures ALTER erased_in SET DEFAULT feed_unnumbered();
+    ALTER TABLE audit_entries ALTER recorded_in SET DEFAULT feed_unnumbered();";
 
 /// The number of a running transaction in the shard to which this part of `feed_places` belongs. NULL:
 /// `feed_number` must find the shard's generation.

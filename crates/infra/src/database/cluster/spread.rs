@@ -6,7 +6,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Nullable, Text};
 
-use crate::database::cluster::{newest_entry, numbers};
+use crate::database::cluster::{newest_entries, numbers};
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::migrations::{assert_migrated, assert_not_newer, lock};
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
@@ -148,7 +148,7 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
     }
     if is_first {
         numbers::let_readers_in(connection)?;
-        newest_entry::make(connection)?;
+        newest_entries::make(connection)?;
     }
     // What was there before is still on the disk of this node, where nobody would look for patients.
     for table in copied.iter().chain(&divided) {

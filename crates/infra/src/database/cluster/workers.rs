@@ -1,9 +1,9 @@
-//! The workers, each of which has the newest audit entry of its own: the entries of one worker are in its log in an
+//! The workers, each of which has newest audit entries of its own: the entries of one worker are in its log in an
 //! order, and a worker can be restored alone.
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{Integer, Nullable, Uuid as SqlUuid};
+use diesel::sql_types::{Array, Integer, Nullable, Uuid as SqlUuid};
 use uuid::Uuid;
 
 use crate::database::cluster::shards::value_between;
@@ -27,22 +27,22 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// The organisation and the id of the newest entry there. Not within a transaction, where Citus passes no function
-    /// on.
-    pub(crate) fn newest_entry(&self, connection: &mut PgConnection) -> QueryResult<Option<(Uuid, Uuid)>> {
+    /// The organisations and the ids of the newest entries in each shard there. Not within a transaction, where Citus
+    /// passes no function on.
+    pub(crate) fn newest_entries(&self, connection: &mut PgConnection) -> QueryResult<Vec<(Uuid, Uuid)>> {
         #[derive(QueryableByName)]
-        struct Entry {
-            #[diesel(sql_type = Nullable<SqlUuid>)]
-            organisation_id: Option<Uuid>,
-            #[diesel(sql_type = Nullable<SqlUuid>)]
-            id: Option<Uuid>,
+        struct Entries {
+            #[diesel(sql_type = Nullable<Array<SqlUuid>>)]
+            organisations: Option<Vec<Uuid>>,
+            #[diesel(sql_type = Nullable<Array<SqlUuid>>)]
+            ids: Option<Vec<Uuid>>,
         }
 
         // Citus needs the value when it plans.
         let near = value_between(self.first, self.last);
-        let query = format!("SELECT organisation_id, id FROM newest_audit_entry('{near}')");
-        let Entry { organisation_id, id } = diesel::sql_query(query).get_result(connection)?;
-        Ok(organisation_id.zip(id))
+        let query = format!("SELECT organisations, ids FROM newest_audit_entries('{near}')");
+        let Entries { organisations, ids } = diesel::sql_query(query).get_result(connection)?;
+        Ok(organisations.unwrap_or_default().into_iter().zip(ids.unwrap_or_default()).collect())
     }
 }
 

@@ -15,8 +15,8 @@ use crate::database::schema::schema_error::{CheckConnection, SchemaError, connec
 /// person.
 pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request_digest, created_at, updated_at";
 
-/// The columns of an audit entry that the service writes; the database adds the time.
-const RECORDABLE: &str = "organisation_id, id, action, actor, actor_id, actor_email, operator, reason, subject, address, \
+/// The columns of an audit entry that the service writes; the database adds the time and the number.
+pub(crate) const RECORDABLE: &str = "organisation_id, id, action, actor, actor_id, actor_email, operator, reason, subject, address, \
      key_id, key_hint, replaced_key_id, key_expires_at, idempotency_digest";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
@@ -64,15 +64,15 @@ const GRANTS: [(&str, &str, &[&str]); 17] = [
     ("SELECT", "", &["__diesel_schema_migrations"]),
 ];
 
-/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row, and two views are
-/// tables.
+/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row, whose number an
+/// audit entry gets by its insert, and two views are tables.
 const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 2] =
-    [("INSERT", "at", &["audit_entries"]), ("INSERT", "", &["key_homes", "organisation_states"])];
+    [("INSERT", "at, recorded_in", &["audit_entries"]), ("INSERT", "", &["key_homes", "organisation_states"])];
 
-/// What the service asks on each new connection, in which cluster it is; how it ends keys that were replaced; and on
-/// Citus, which number a patient gets.
-const CALLED: [&str; 3] =
-    ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])", "feed_number(uuid)"];
+/// What the service asks on each new connection, in which cluster it is; how it ends keys that were replaced; on Citus,
+/// which number a patient gets; and what a follower of the audit log sees.
+const CALLED: [&str; 4] =
+    ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])", "feed_number(uuid)", "audit_now(uuid)"];
 
 /// Finds a row if the role, whose name is the first value, can read more of a patient than the columns of the second.
 const CAN_READ: &str = "SELECT 1 FROM pg_attribute

@@ -2,7 +2,9 @@
 //! new timeline is begun by a restore and by the promotion of a standby alike, while a copied data folder begins none.
 //! A dump makes tables anew. What tells the others apart is a service that was running: if the newest audit entry
 //! that it has seen is there, then everything before it is, because PostgreSQL's log has an order, and a commit is seen
-//! by others only when it is on disk. On Citus that holds for each worker alone, so the newest entry of each counts.
+//! by others only when it is on disk. The newest has the highest number of a transaction, because clocks are set back.
+//! Transactions end in another order than they begin, so the newest few are remembered. On Citus all that holds for
+//! each worker alone.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +15,7 @@ use intake_domain::StoreError;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::database::cluster::newest_entries::REMEMBERED;
 use crate::database::cluster::spread::has_citus;
 use crate::database::cluster::workers::workers;
 use crate::database::connecting::pool::Database;
@@ -45,11 +48,14 @@ struct Origin {
     timeline: String,
 }
 
+/// The organisation and the id of an audit entry.
+pub(crate) type EntryKey = (Uuid, Uuid);
+
 /// What a service has seen of the register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The newest audit entry of each worker that has one, by the number of the worker; on one PostgreSQL that of 0.
-    newest_entries: BTreeMap<i32, (Uuid, Uuid)>,
+    /// The newest audit entries of each worker, by the number of the worker; on one PostgreSQL those of 0.
+    newest_entries: BTreeMap<i32, Vec<EntryKey>>,
     /// When an operator last said that the register is whole.
     accepted_at: OffsetDateTime,
 }
@@ -95,13 +101,12 @@ fn look(connection: &mut PgConnection, seen: Option<&Seen>, turn: usize) -> Quer
     let is_known = origin.is_same_cluster && origin.is_same_timeline;
     // An operator who has since said that the register is whole knows better.
     let seen = seen.filter(|seen| seen.accepted_at >= origin.accepted_at);
-    let (looked_at, newest) = newest_entry(connection, turn)?;
+    let (looked_at, newest) = newest_entries(connection, turn)?;
     let mut newest_entries = seen.map(|seen| seen.newest_entries.clone()).unwrap_or_default();
     let mut is_missing = false;
-    for (worker, entry) in &newest_entries {
-        if (*worker == looked_at || !is_known) && newest != Some(*entry) {
-            let is_there = diesel::select(exists(audit_entries::table.find(*entry)));
-            is_missing |= !is_there.get_result::<bool>(connection)?;
+    for (worker, entries) in &newest_entries {
+        if *worker == looked_at || !is_known {
+            is_missing |= !are_there(connection, entries, &newest)?;
         }
     }
     if is_missing {
@@ -114,20 +119,27 @@ fn look(connection: &mut PgConnection, seen: Option<&Seen>, turn: usize) -> Quer
     if !is_known {
         diesel::sql_query(ADOPT).bind::<Text, _>(&origin.timeline).execute(connection)?;
     }
-    match newest {
-        Some(entry) => newest_entries.insert(looked_at, entry),
-        None => newest_entries.remove(&looked_at),
-    };
+    newest_entries.insert(looked_at, newest);
     let seen = Seen { newest_entries, accepted_at: origin.accepted_at };
     Ok(if is_known { Look::Known(seen) } else { Look::Promoted(seen) })
 }
 
-/// The number of the worker whose turn it is, and its newest audit entry.
-fn newest_entry(connection: &mut PgConnection, turn: usize) -> QueryResult<(i32, Option<(Uuid, Uuid)>)> {
+/// Whether these entries are in the database, where some of them were found.
+pub(crate) fn are_there(connection: &mut PgConnection, entries: &[EntryKey], found: &[EntryKey]) -> QueryResult<bool> {
+    for entry in entries.iter().filter(|entry| !found.contains(entry)) {
+        if !diesel::select(exists(audit_entries::table.find(*entry))).get_result::<bool>(connection)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The number of the worker whose turn it is, and its newest audit entries.
+fn newest_entries(connection: &mut PgConnection, turn: usize) -> QueryResult<(i32, Vec<EntryKey>)> {
     let workers = workers(connection)?;
     if let Some(worker) = turn.checked_rem(workers.len()).and_then(|number| workers.get(number)) {
-        return Ok((worker.number, worker.newest_entry(connection)?));
+        return Ok((worker.number, worker.newest_entries(connection)?));
     }
-    let newest = audit_entries::table.order(audit_entries::at.desc());
-    Ok((0, newest.select((audit_entries::organisation_id, audit_entries::id)).first(connection).optional()?))
+    let newest = audit_entries::table.order(audit_entries::recorded_in.desc()).limit(REMEMBERED);
+    Ok((0, newest.select((audit_entries::organisation_id, audit_entries::id)).load(connection)?))
 }

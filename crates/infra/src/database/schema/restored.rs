@@ -20,7 +20,8 @@ use crate::schema::{audit_entries, erasures, organisations, patients};
 /// than before, or marks would lose what they have seen.
 const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifier, timeline = here.timeline,
         audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now(), added = greatest(added, (SELECT coalesce(max(created_in), 0) FROM patients) - txid_current() + 1,
-            (SELECT coalesce(max(erased_in), 0) FROM erasures) - txid_current() + 1)
+            (SELECT coalesce(max(erased_in), 0) FROM erasures) - txid_current() + 1,
+            (SELECT coalesce(max(recorded_in), 0) FROM audit_entries) - txid_current() + 1)
     FROM origin_now() AS here RETURNING added";
 
 /// On a cluster each shard finds its own numbers (`cluster/numbers.rs`), and nobody knows what the marks have seen.
@@ -34,8 +35,16 @@ const SIGNED_IN: [&str; 5] = ["sessions", "waiting_sign_ins", "passkey_challenge
 
 /// The time of the newest audit entry: no later change is in this database. None: there are no entries.
 pub fn newest_entry(owner: &DatabaseUrl) -> Result<Option<OffsetDateTime>, SchemaError> {
-    let newest = audit_entries::table.select(audit_entries::at).order(audit_entries::at.desc());
-    patiently(owner, |connection| newest.first(connection).optional())
+    patiently(owner, |connection| {
+        let newest = audit_entries::table.select(audit_entries::at).into_boxed();
+        // On Citus the numbers of different shards cannot be compared.
+        let newest = if is_spread(connection)? {
+            newest.order(audit_entries::at.desc())
+        } else {
+            newest.order(audit_entries::recorded_in.desc())
+        };
+        newest.first(connection).optional()
+    })
 }
 
 /// The newest patient of an organisation.
@@ -138,9 +147,10 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
             return connection.batch_execute("DELETE FROM feed_marks; DELETE FROM feed_places");
         }
         // Nobody may get a number in between.
-        connection.batch_execute("LOCK TABLE patients, erasures IN ACCESS EXCLUSIVE MODE")?;
+        connection.batch_execute("LOCK TABLE patients, erasures, audit_entries IN ACCESS EXCLUSIVE MODE")?;
         let Shift { added } = diesel::sql_query(SHIFT).get_result(connection)?;
-        for (table, column) in [("patients", "created_in"), ("erasures", "erased_in")] {
+        for (table, column) in [("patients", "created_in"), ("erasures", "erased_in"), ("audit_entries", "recorded_in")]
+        {
             let shift = format!("ALTER TABLE {table} ALTER {column} SET DEFAULT txid_current() + {added}");
             connection.batch_execute(&shift)?;
         }

@@ -16,6 +16,8 @@ use crate::settings::arguments::parse_time;
 pub(super) struct Recorded {
     id: AuditEntryId,
     pub(super) at: String,
+    /// The order of the entries of an organisation, which no clock changes.
+    number: i64,
     action: String,
     actor: String,
     pub(super) subject: String,
@@ -86,6 +88,7 @@ pub(super) fn recorded(entry: &Value) -> anyhow::Result<Recorded> {
     Ok(Recorded {
         id: text("/id").parse().context("an entry has no id")?,
         at: text("/at"),
+        number: entry["number"].as_i64().unwrap_or_default(),
         action: text("/action"),
         actor: text("/actor/name"),
         subject: text("/subject"),
@@ -104,6 +107,6 @@ pub(super) fn lost(backend: &Backend, recorded: Vec<Recorded>) -> Result<Vec<Rec
     let missing = missing_entries(&backend.owner, &ids)?;
     let is_lost = |entry: &Recorded| missing.contains(&entry.id) && !entry.action().is_some_and(Action::is_harmless);
     let mut lost: Vec<_> = recorded.into_iter().filter(is_lost).collect();
-    lost.sort_by(|one, other| one.at.cmp(&other.at));
+    lost.sort_by(|one, other| (one.number, &one.at).cmp(&(other.number, &other.at)));
     Ok(lost)
 }

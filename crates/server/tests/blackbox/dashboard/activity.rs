@@ -23,8 +23,8 @@ fn see(member: &Member, query: &str) -> Vec<String> {
 fn add(app: &TestApp, day: &str, action: &str, actor: &str, count: u32) {
     let id = app.clinic.organisation;
     let insert = format!(
-        "INSERT INTO audit_entries (organisation_id, id, at, action, actor, subject)
-         SELECT '{id}', gen_random_uuid(), timestamptz '{day} 23:59:30+00' - n * interval '1 minute', '{action}',
+        "INSERT INTO audit_entries (organisation_id, id, recorded_in, at, action, actor, subject)
+         SELECT '{id}', gen_random_uuid(), 0, timestamptz '{day} 23:59:30+00' - n * interval '1 minute', '{action}',
              nullif('{actor}', ''), '{action} ' || n FROM generate_series(0, {count} - 1) AS n"
     );
     app.database.connect().batch_execute(&insert).unwrap();
@@ -260,8 +260,8 @@ fn a_command_records_who_ran_it_and_why() {
 fn a_search_looks_at_ten_thousand_entries_and_goes_on_from_there() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
-    let many = "INSERT INTO audit_entries (organisation_id, id, at, action, actor, subject)
-        SELECT id, gen_random_uuid(), now() - n * interval '1 minute', 'key_created', 'Grace',
+    let many = "INSERT INTO audit_entries (organisation_id, id, recorded_in, at, action, actor, subject)
+        SELECT id, gen_random_uuid(), 0, now() - n * interval '1 minute', 'key_created', 'Grace',
             CASE WHEN n = 25000 THEN 'the oldest key' ELSE 'a key' END
         FROM organisations, generate_series(1, 25000) AS n";
     app.database.connect().batch_execute(many).unwrap();
@@ -287,8 +287,8 @@ fn any_search_of_a_hundred_thousand_entries_reads_few_of_them() {
     let ada = app.member("ada@clinic.example");
     let (key, _) = app.clinic.key();
     let many = format!(
-        "INSERT INTO audit_entries (organisation_id, id, at, action, actor, subject, key_id, key_hint)
-        SELECT id, gen_random_uuid(), timestamptz '2025-06-01' - n * interval '1 minute',
+        "INSERT INTO audit_entries (organisation_id, id, recorded_in, at, action, actor, subject, key_id, key_hint)
+        SELECT id, gen_random_uuid(), 0, timestamptz '2025-06-01' - n * interval '1 minute',
             CASE WHEN n % 3 = 0 THEN 'key_noted' ELSE 'signed_in' END, 'Grace', 'Front desk',
             CASE WHEN n % 1000 = 0 THEN uuid '{key}' END, CASE WHEN n % 1000 = 0 THEN 'aB3x' END
         FROM organisations, generate_series(1, 100000) AS n;

@@ -162,8 +162,8 @@ fn far_away(app: &TestApp) {
     let far = "INSERT INTO sessions (token_digest, member_id, started_at, last_used_at, browser, address)
         SELECT sha256(''), member_id, started_at, last_used_at, browser, '2001:db8:1111:2222:3333:4444:5555:6666' FROM sessions
             WHERE browser IS NOT NULL LIMIT 1;
-        INSERT INTO audit_entries (organisation_id, id, at, action, actor, subject, address)
-        SELECT id, gen_random_uuid(), now(), 'signed_in', 'Ada', 'Ada', '2001:db8:1111:2222:3333:4444:5555:6666'
+        INSERT INTO audit_entries (organisation_id, id, at, action, actor, subject, recorded_in, address)
+        SELECT id, gen_random_uuid(), now(), 'signed_in', 'Ada', 'Ada', 0, '2001:db8:1111:2222:3333:4444:5555:6666'
             FROM organisations;";
     app.database.connect().batch_execute(far).unwrap();
 }

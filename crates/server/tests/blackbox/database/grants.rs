@@ -128,7 +128,7 @@ fn the_services_role_cannot_bring_back_an_expired_key() {
 }
 
 #[test]
-fn an_audit_entry_has_the_time_of_the_database() {
+fn an_audit_entry_has_the_time_and_the_number_of_the_database() {
     let app = TestApp::start();
     let mut service = PgConnection::establish(app.database.service.expose()).unwrap();
     let entry = |columns: &str, values: &str| {
@@ -139,6 +139,8 @@ fn an_audit_entry_has_the_time_of_the_database() {
         )
     };
     let forged = diesel::sql_query(entry(", at", ", now() - interval '1 year'")).execute(&mut service);
+    assert!(forged.unwrap_err().to_string().contains("permission denied"));
+    let forged = diesel::sql_query(entry(", recorded_in", ", 9000000000000000000")).execute(&mut service);
     assert!(forged.unwrap_err().to_string().contains("permission denied"));
     assert_eq!(diesel::sql_query(entry("", "")).execute(&mut service), Ok(1));
     assert_eq!(app.database.count("audit_entries WHERE subject = 'forged' AND at > now() - interval '1 minute'"), 1);

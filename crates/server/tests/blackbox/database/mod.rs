@@ -16,3 +16,4 @@ mod repeating;
 mod replication;
 mod restoring;
 mod spread;
+mod wrong_clocks;

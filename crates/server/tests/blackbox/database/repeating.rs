@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
 use intake_domain::{ApiKey, Environment};
 use intake_infra::{Prepared, prepare};
 use intake_test_support::{Clinic, Response, Service, create_request, patient};
@@ -195,6 +197,24 @@ fn what_a_restore_has_undone_is_carried_out_again_and_no_key_comes_back() {
     // Nothing is left but what a person has to do, which works.
     let report = register.done(&format!("restored --audit {copy}"));
     assert_eq!((commands(&report, false), commands(&report, true)), (vec![], by_hand.to_vec()));
+}
+
+#[test]
+fn the_last_change_counts_after_a_clock_was_set_back() {
+    let register = Register::start();
+    let (key, _) = register.clinic().key();
+    let dump = register.dump();
+    for change in ["pause", "resume", "pause"] {
+        register.done(&format!("key {change} {key}"));
+    }
+    let set_back = "UPDATE audit_entries SET at = at - interval '2 hours'
+        WHERE recorded_in = (SELECT max(recorded_in) FROM audit_entries)";
+    let mut owner = PgConnection::establish(register.urls.owner.expose()).unwrap();
+    assert_eq!(diesel::sql_query(set_back).execute(&mut owner), Ok(1));
+    drop(owner);
+    let copy = register.restore(&dump);
+    let report = register.done(&format!("restored --audit {copy} --dry-run"));
+    assert_eq!(commands(&report, false), [format!("intake key pause {key}")], "{report:#}");
 }
 
 #[test]

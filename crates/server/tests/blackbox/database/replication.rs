@@ -1,6 +1,6 @@
 //! Reading by logical replication, as docs/reading.md says: the statements are those of the document.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
@@ -16,12 +16,17 @@ use crate::fixtures::program;
 
 /// A PostgreSQL of its own, for what concerns a whole server.
 pub(crate) fn server(folder: &Path) -> EmbeddedPostgres {
+    server_of(folder, None)
+}
+
+/// The same with the programs of this folder.
+pub(crate) fn server_of(folder: &Path, programs: Option<PathBuf>) -> EmbeddedPostgres {
     use std::os::unix::fs::PermissionsExt;
 
     // PostgreSQL, which does not run as root, must be able to enter it.
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o711)).unwrap();
     let (folder, user) = (folder.join("postgres"), std::process::id());
-    EmbeddedPostgres::start(&Settings { folder, durability: Durability::Full, programs: None, user }).unwrap()
+    EmbeddedPostgres::start(&Settings { folder, durability: Durability::Full, programs, user }).unwrap()
 }
 
 pub(crate) fn administer(server: &EmbeddedPostgres, sql: &str) {

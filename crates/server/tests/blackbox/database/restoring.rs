@@ -53,7 +53,7 @@ impl PostgresServer {
         self.folder.path().join("postgres/socket")
     }
 
-    fn data(&self) -> PathBuf {
+    pub(super) fn data(&self) -> PathBuf {
         self.folder.path().join("postgres/data")
     }
 
@@ -82,14 +82,14 @@ impl PostgresServer {
         query.get_result::<WithCount>(&mut connection).unwrap().count
     }
 
-    fn stop(&self) {
+    pub(super) fn stop(&self) {
         let pid_file = self.data().join("postmaster.pid");
         signal("INT", fs::read_to_string(&pid_file).unwrap().lines().next().unwrap());
         wait_for("PostgreSQL to stop", || !pid_file.exists());
     }
 
     /// A copy of this server's files, taken while it runs, in a folder for another server.
-    fn base_backup(&self, options: &[&str]) -> TempDir {
+    pub(super) fn base_backup(&self, options: &[&str]) -> TempDir {
         use std::os::unix::fs::PermissionsExt;
 
         let folder = tempfile::tempdir().unwrap();
@@ -129,7 +129,7 @@ pub(super) fn urls_of(postgres: &PostgresServer) -> Prepared {
     Prepared { owner: postgres.server.owner_url("intake"), service: postgres.server.url(SERVICE_ROLE, "intake") }
 }
 
-fn create(service: &Service, key: &ApiKey) -> Response {
+pub(super) fn create(service: &Service, key: &ApiKey) -> Response {
     let headers = [("X-Forwarded-Proto", "https")];
     service.plain_client().send(&create_request(key, &headers, patient().to_string().as_bytes()))
 }
@@ -448,6 +448,10 @@ fn a_dump_in_another_cluster_is_taken_over_and_feeds_go_on_from_there() {
     assert_eq!(export(&urls, &clinic, Some(&token)).unwrap().0, 0, "what came along is not exported again");
     assert_eq!(create(&service, &key).status, 201);
     assert_eq!(export(&urls, &clinic, Some(&token)).unwrap().0, 1);
+    let make = ["key", "create", "--organisation", &clinic.organisation.to_string(), "--name", "Later", "--json"];
+    let later = json_of(&command(&urls, &make))["id"].as_str().unwrap().to_owned();
+    let newest = "audit_entries WHERE recorded_in = (SELECT max(recorded_in) FROM audit_entries)";
+    assert_eq!(new.count(&format!("{newest} AND key_id = '{later}'")), 1, "the numbers go on from those of the dump");
     // Once more is harmless.
     assert!(command(&urls, &["restored"]).status.success());
     assert_eq!(export(&urls, &clinic, Some(&token)).unwrap().0, 1);

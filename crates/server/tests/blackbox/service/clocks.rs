@@ -1,6 +1,7 @@
 //! A service whose machine has a wrong clock: it says so, and what it stores agrees with the database's clock and with
 //! every other instance.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use diesel::connection::SimpleConnection;
@@ -24,15 +25,15 @@ const CORRECTED: &str = "this machine's clock agrees with the database's again";
 /// More than every time that is looked at takes, and far less than a skew.
 const NEARLY: &str = "interval '10 minutes'";
 
-/// A clock that can be set, for a service of a test.
-struct Clock {
+/// A clock that can be set, for a program of a test.
+pub(crate) struct Clock {
     library: PathBuf,
     folder: TempDir,
 }
 
 impl Clock {
     /// None: this machine cannot have one.
-    fn set_to(skew: &str) -> Option<Self> {
+    pub(crate) fn set_to(skew: &str) -> Option<Self> {
         let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|folder| folder.path());
         let library = folders.chain([PathBuf::from("/usr/lib64"), PathBuf::from("/usr/lib")]);
         let library = library.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|path| path.exists());
@@ -41,11 +42,13 @@ impl Clock {
             return None;
         };
         let clock = Self { library, folder: tempfile::tempdir().unwrap() };
+        // PostgreSQL has another account.
+        std::fs::set_permissions(clock.folder.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
         clock.set(skew);
         Some(clock)
     }
 
-    fn set(&self, skew: &str) {
+    pub(crate) fn set(&self, skew: &str) {
         let unfinished = self.folder.path().join("unfinished");
         std::fs::write(&unfinished, format!("{skew}\n")).unwrap();
         std::fs::rename(unfinished, self.file()).unwrap();
@@ -56,9 +59,17 @@ impl Clock {
     }
 
     fn start(&self, database: &TestDatabase) -> Service {
-        let builder = service(database).setting("LD_PRELOAD", &self.library).setting("FAKETIME_NO_CACHE", "1");
-        let builder = builder.setting("FAKETIME_TIMESTAMP_FILE", self.file());
-        builder.setting("FAKETIME_DONT_FAKE_MONOTONIC", "1").start()
+        self.variables().iter().fold(service(database), |service, (name, value)| service.setting(name, value)).start()
+    }
+
+    /// What a program that has this clock is started with.
+    pub(crate) fn variables(&self) -> [(&'static str, PathBuf); 4] {
+        [
+            ("LD_PRELOAD", self.library.clone()),
+            ("FAKETIME_NO_CACHE", "1".into()),
+            ("FAKETIME_TIMESTAMP_FILE", self.file()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
+        ]
     }
 }
 

@@ -1,7 +1,7 @@
 //! The running program: settings, listeners, logs, metrics, start and stop.
 
 mod certificates;
-mod clocks;
+pub(crate) mod clocks;
 mod environments;
 mod listeners;
 mod log;

@@ -1,0 +1,185 @@
+//! The audit log as it grows, each entry once. What was read is known by numbers that only grow, not by a clock, and by
+//! the transactions that were running then, because an entry is seen only when its transaction has ended.
+
+use std::collections::BTreeMap;
+
+use diesel::prelude::*;
+use diesel::sql_types::{Array, BigInt};
+use intake_domain::{AuditEntry, OrganisationId, StoreError};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::audit::row::EntryRow;
+use crate::database::cluster::newest_entries::REMEMBERED;
+use crate::database::cluster::parts::{Part, parts};
+use crate::database::connecting::pool::Database;
+use crate::database::schema::origin::{EntryKey, are_there};
+use crate::schema::audit_entries;
+
+/// Entries that are read at a time.
+const PAGE: i64 = 1_000;
+
+/// Why the log cannot be read on.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The store failed. The next try goes on where this one was.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The database was restored or spread: what was read says nothing about what is new.
+    #[error(
+        "the database is another one than before: entries that were read are missing, or lie elsewhere. Start again with --since"
+    )]
+    Replaced,
+}
+
+/// Reads the entries of an organisation, or of all, since a moment, and then what is added.
+pub struct AuditFollower {
+    database: Database,
+    organisation: Option<Uuid>,
+    since: OffsetDateTime,
+    /// What was read of each part of the register.
+    read: BTreeMap<i32, Read>,
+    /// What is still to be read.
+    looks: Vec<Look>,
+}
+
+/// The transactions of which nothing is seen: all from `next` on, and those that are running.
+#[derive(Clone, Default, QueryableByName)]
+struct Sight {
+    #[diesel(sql_type = BigInt)]
+    next: i64,
+    #[diesel(sql_type = Array<BigInt>)]
+    running: Vec<i64>,
+}
+
+/// What was read of a part.
+#[derive(Clone, Default)]
+struct Read {
+    /// What it did not contain.
+    unread: Sight,
+    newest: Vec<EntryKey>,
+    organisations: Option<Vec<Uuid>>,
+}
+
+/// A look at a part.
+#[derive(Clone)]
+struct Look {
+    part: Part,
+    sees: Sight,
+    becomes: Read,
+    /// The number and the key of the last entry that was read.
+    after: (i64, Uuid, Uuid),
+}
+
+impl AuditFollower {
+    /// A follower that has read nothing.
+    #[must_use]
+    pub fn new(database: Database, organisation: Option<OrganisationId>, since: OffsetDateTime) -> Self {
+        let organisation = organisation.map(|organisation| *organisation.as_uuid());
+        Self { database, organisation, since, read: BTreeMap::new(), looks: Vec::new() }
+    }
+
+    /// The next entries, in the order of their numbers. None: that is all for now.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<AuditEntry>>, FollowError> {
+        if self.looks.is_empty() {
+            self.looks = self.look().await?;
+        }
+        while let Some(look) = self.looks.last_mut() {
+            let (asked, read) = (look.clone(), self.read.get(&look.part.number).cloned().unwrap_or_default());
+            let since = self.since;
+            let found = self.database.run(move |connection| page(connection, &asked, &read.unread, since)).await?;
+            if let Some(last) = found.last() {
+                look.after = (last.number, *last.organisation_id.as_uuid(), *last.id.as_uuid());
+                return Ok(Some(found));
+            }
+            self.read.insert(look.part.number, look.becomes.clone());
+            self.looks.pop();
+        }
+        Ok(None)
+    }
+
+    /// Looks at each part. Organisations are listed after that: an entry that a look sees belongs to one of them.
+    async fn look(&self) -> Result<Vec<Look>, FollowError> {
+        let mut looks = BTreeMap::new();
+        for part in self.database.run(parts).await? {
+            let read = self.read.get(&part.number).cloned();
+            let number = part.number;
+            let look = self.database.run(move |connection| look(connection, part.clone(), read.as_ref())).await?;
+            looks.insert(number, look.ok_or(FollowError::Replaced)?);
+        }
+        let mut complete = Vec::new();
+        for part in self.database.run(parts).await? {
+            let Some(mut look) = looks.remove(&part.number) else { continue };
+            look.becomes.organisations.clone_from(&part.organisations);
+            look.part = part;
+            match (self.organisation, &mut look.part.organisations) {
+                (Some(only), Some(all)) if !all.contains(&only) => continue,
+                (Some(only), organisations) => *organisations = Some(vec![only]),
+                (None, _) => {}
+            }
+            complete.push(look);
+        }
+        Ok(complete)
+    }
+}
+
+/// What a statement sees of this part. None: it is not what was read.
+fn look(connection: &mut PgConnection, part: Part, read: Option<&Read>) -> QueryResult<Option<Look>> {
+    // Citus needs the value when it plans.
+    let near = part.organisations.iter().flatten().next().copied().unwrap_or_default();
+    let now = format!("SELECT next, running FROM audit_now('{near}')");
+    let sees: Sight = diesel::sql_query(now).get_result(connection)?;
+    let mut newest = audit_entries::table.filter(audit_entries::recorded_in.lt(sees.next)).into_boxed();
+    if let Some(own) = &part.organisations {
+        newest = newest.filter(audit_entries::organisation_id.eq_any(own.clone()));
+    }
+    let columns = (audit_entries::recorded_in, audit_entries::organisation_id, audit_entries::id);
+    let newest = newest.order(audit_entries::recorded_in.desc()).limit(REMEMBERED).select(columns);
+    let newest: Vec<(i64, Uuid, Uuid)> = newest.load(connection)?;
+    // After a crash PostgreSQL gives the numbers of transactions out again that left nothing. It gives out none that is
+    // lower than one of which an entry is seen.
+    let next = newest.first().map_or(0, |(number, ..)| number + 1);
+    let newest: Vec<EntryKey> = newest.into_iter().map(|(_, organisation, id)| (organisation, id)).collect();
+    if let Some(read) = read {
+        let is_same = match (&read.organisations, &part.organisations) {
+            (Some(before), Some(now)) => before.iter().all(|organisation| now.contains(organisation)),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if !is_same || !are_there(connection, &read.newest, &newest)? {
+            return Ok(None);
+        }
+    }
+    let running = sees.running.iter().copied().filter(|number| *number < next).collect();
+    let becomes = Read { unread: Sight { next, running }, newest, organisations: part.organisations.clone() };
+    Ok(Some(Look { part, sees, becomes, after: (0, Uuid::nil(), Uuid::nil()) }))
+}
+
+/// The next entries that a look sees and that were not read.
+fn page(
+    connection: &mut PgConnection,
+    look: &Look,
+    unread: &Sight,
+    since: OffsetDateTime,
+) -> QueryResult<Vec<AuditEntry>> {
+    let number = audit_entries::recorded_in;
+    let (last, organisation, id) = look.after;
+    let is_behind = audit_entries::organisation_id
+        .gt(organisation)
+        .or(audit_entries::organisation_id.eq(organisation).and(audit_entries::id.gt(id)));
+    let first = unread.running.iter().copied().fold(unread.next, i64::min).max(last);
+    let mut found = audit_entries::table
+        // Where an index begins to read.
+        .filter(number.ge(first))
+        .filter(number.ge(unread.next).or(number.eq_any(unread.running.clone())))
+        .filter(number.lt(look.sees.next).and(number.ne_all(look.sees.running.clone())))
+        .filter(number.gt(last).or(number.eq(last).and(is_behind)))
+        .filter(audit_entries::at.ge(since))
+        .into_boxed();
+    if let Some(own) = &look.part.organisations {
+        found = found.filter(audit_entries::organisation_id.eq_any(own.clone()));
+    }
+    let in_order = found.order((number, audit_entries::organisation_id, audit_entries::id)).limit(PAGE);
+    let found = in_order.select((audit_entries::organisation_id, EntryRow::as_select()));
+    let found = found.load::<(Uuid, EntryRow)>(connection)?.into_iter();
+    Ok(found.map(|(organisation, row)| row.into_entry(organisation.into())).collect())
+}
