@@ -5,7 +5,7 @@ mod clock;
 mod commands;
 mod export;
 mod first_run;
-mod log_queue;
+mod log_output;
 mod serving;
 mod settings;
 mod signals;

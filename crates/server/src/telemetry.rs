@@ -3,18 +3,20 @@
 
 use std::io::{IsTerminal, stderr};
 use std::panic::PanicHookInfo;
-use std::sync::OnceLock;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use intake_infra::{is_vital_thread, spawn_vital};
+use intake_infra::is_vital_thread;
 use tracing::level_filters::LevelFilter;
+use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt, reload};
 
-use crate::log_queue::LogQueue;
+use crate::log_output::{self, Missing};
 
 /// The exit status when a vital thread has panicked.
 const VITAL_THREAD_FAILED: i32 = 70;
@@ -28,26 +30,27 @@ const REQUESTS: &str = "intake::requests";
 /// What `INTAKE_LOG` says, and how to change what is logged.
 static FILTER: OnceLock<(Targets, reload::Handle<Targets, Registry>)> = OnceLock::new();
 
-static QUEUE: LogQueue = LogQueue::new();
+static MISSING: OnceLock<Missing> = OnceLock::new();
+/// Writes what waits when it is dropped.
+static GUARD: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 
 /// Starts the log.
-pub(crate) fn start(filter: Targets) -> std::io::Result<()> {
-    spawn_vital("log", Builder::new(), |_| {
-        QUEUE.write_to(stderr(), |lines| {
-            tracing::warn!(lines, "lines of the log were dropped, because it was not read");
-        });
-    })?;
+pub(crate) fn start(filter: Targets) {
+    let (lines, guard, missing) = log_output::start(stderr(), |lines| {
+        tracing::warn!(lines, "lines of the log were dropped, because it was not read");
+    });
+    let _ = MISSING.set(missing);
+    *GUARD.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
     let filter = filter.with_target(END, LevelFilter::ERROR);
     let (layer, handle) = reload::Layer::new(filter.clone());
     let _ = FILTER.set((filter, handle));
     let registry = tracing_subscriber::registry().with(layer);
     if stderr().is_terminal() {
-        registry.with(fmt::layer().with_writer(|| &QUEUE).with_target(false)).init();
+        registry.with(fmt::layer().with_writer(lines).with_target(false)).init();
     } else {
-        registry.with(fmt::layer().with_writer(|| &QUEUE).json().flatten_event(true)).init();
+        registry.with(fmt::layer().with_writer(lines).json().flatten_event(true)).init();
     }
     std::panic::set_hook(Box::new(note_panic));
-    Ok(())
 }
 
 /// Logs every request and what helps to find a fault, from now on.
@@ -68,19 +71,27 @@ pub(crate) fn tell_as_set() {
 
 /// Logs why the service ends, even if it has not read yet how to log.
 pub(crate) fn note_end(error: &anyhow::Error) {
-    if tracing::dispatcher::has_been_set() || start(Targets::new().with_default(LevelFilter::INFO)).is_ok() {
-        tracing::error!(target: END, "{}", one_line(error));
+    if !tracing::dispatcher::has_been_set() {
+        start(Targets::new().with_default(LevelFilter::INFO));
     }
+    tracing::error!(target: END, "{}", one_line(error));
 }
 
 /// Waits until the log is written, but not for long: the program is about to end.
 pub(crate) fn flush() {
-    QUEUE.flush(FLUSH_TIMEOUT);
+    // Another thread that ends the program waits here as well.
+    let mut held = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(guard) = held.take() else { return };
+    let (done, ended) = sync_channel::<()>(0);
+    // On a thread of its own: a guard that finds no room says so on standard output, which may have no reader, either.
+    if Builder::new().name("log-end".to_owned()).spawn(move || drop((guard, done))).is_ok() {
+        let _ = ended.recv_timeout(FLUSH_TIMEOUT);
+    }
 }
 
 /// How many lines were dropped so far.
 pub(crate) fn dropped_lines() -> u64 {
-    QUEUE.dropped()
+    MISSING.get().map_or(0, Missing::count)
 }
 
 /// An error with all its causes.

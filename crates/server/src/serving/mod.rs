@@ -61,7 +61,7 @@ pub(crate) fn serve(configuration: impl FnOnce() -> anyhow::Result<Configuration
     if configuration.environment == Environment::Development {
         configuration.data_dir.become_owner()?;
     }
-    telemetry::start(configuration.log.clone())?;
+    telemetry::start(configuration.log.clone());
     for warning in configuration.warnings() {
         tracing::warn!("{warning}");
     }
