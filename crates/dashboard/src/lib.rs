@@ -4,6 +4,7 @@
 mod account;
 mod activity;
 mod api_keys;
+mod digests;
 mod docs;
 mod mails;
 mod members;

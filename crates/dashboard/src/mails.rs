@@ -11,12 +11,14 @@ use intake_edge as edge;
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
 
+use crate::digests::{Digests, First};
 use crate::page::moment::end_in_words;
 
 /// Sends mails, if there is a mail server.
 #[derive(Clone)]
 pub struct Mails {
     mailer: Option<Arc<dyn Mailer>>,
+    digests: Arc<Digests>,
     pub(crate) base_url: String,
     passwords: Passwords,
 }
@@ -25,7 +27,14 @@ impl Mails {
     /// Mails that name the service by this address.
     #[must_use]
     pub fn new(mailer: Option<Arc<dyn Mailer>>, base_url: String, passwords: Passwords) -> Self {
-        Self { mailer, base_url, passwords }
+        Self { mailer, digests: Arc::default(), base_url, passwords }
+    }
+
+    /// Sends what waits for more of its kind: the service ends.
+    pub fn finish(&self) {
+        if let Some(mailer) = &self.mailer {
+            self.digests.take_all().into_iter().for_each(|mail| mailer.send(mail));
+        }
     }
 
     /// Whether there is a mail server.
@@ -54,7 +63,7 @@ impl Mails {
     /// A link by which a member chooses another password, made by a colleague or asked for by the member.
     pub(crate) fn password_reset(
         &self,
-        (turn, to): (OrganisationId, &EmailAddress),
+        (share, to): (OrganisationId, &EmailAddress),
         by: Option<&Name>,
         link: &str,
         until: OffsetDateTime,
@@ -67,7 +76,7 @@ impl Mails {
              It works once, until {}. Your current password keeps working until you use it. If you didn't ask for this, ignore it.",
             moment(until)
         );
-        self.send(turn, to, "Choose a new password".to_owned(), text);
+        self.send(share, to, "Choose a new password".to_owned(), text);
     }
 
     /// A link by which a member confirms a new address.
@@ -95,7 +104,7 @@ impl Mails {
             Passwords::Off => "tell".to_owned(),
         };
         let footer = format!("If this was not you, {help} an administrator of your organisation.");
-        self.hand_in(to.as_str(), |to| urgent(turn_of(account), to, subject, text, footer));
+        self.send_urgent(share_of(account), to.as_str(), subject, text, footer);
     }
 
     /// What a member did to a key, for the other members.
@@ -132,15 +141,10 @@ impl Mails {
         let others =
             self.members(members, member.organisation_id).await.into_iter().filter(|other| other.id != member.id);
         for other in others {
-            self.hand_in(&other.email, |to| Mail {
-                organisation: member.organisation_id,
-                to,
-                subject: subject.clone(),
-                text: text.clone(),
-                footer: format!("All keys: {}/settings/api-keys", self.base_url),
-                subject_of_many: Some(format!("API keys of {organisation} were changed")),
-                is_urgent: false,
-            });
+            let (subject, text) = (subject.clone(), text.clone());
+            let footer = format!("All keys: {}/settings/api-keys", self.base_url);
+            let mail = |to| Mail { organisation: member.organisation_id, to, subject, text, footer };
+            self.gather(&other.email, mail, &format!("API keys of {organisation} were changed"), First::WithOthers);
         }
     }
 
@@ -213,18 +217,26 @@ impl Mails {
         text: &str,
     ) {
         for member in to {
-            self.hand_in(&member.email, |to| urgent(organisation, to, subject, text.to_owned(), String::new()));
+            self.send_urgent(organisation, &member.email, subject, text.to_owned(), String::new());
         }
     }
 
     fn send(&self, organisation: OrganisationId, to: &EmailAddress, subject: String, text: String) {
-        self.hand_in(to.as_str(), |to| plain(organisation, to, subject, text));
+        if let Some(mailer) = &self.mailer {
+            mailer.send(Mail { organisation, to: to.clone(), subject, text, footer: String::new() });
+        }
     }
 
-    fn hand_in(&self, to: &str, mail: impl FnOnce(EmailAddress) -> Mail) {
+    /// Sends a mail at once, but not as often as someone can cause it.
+    fn send_urgent(&self, organisation: OrganisationId, to: &str, subject: &str, text: String, footer: String) {
+        let mail = |to| Mail { organisation, to, subject: subject.to_owned(), text, footer };
+        self.gather(to, mail, subject, First::AtOnce);
+    }
+
+    fn gather(&self, to: &str, mail: impl FnOnce(EmailAddress) -> Mail, subject_of_many: &str, first: First) {
         // What was once an address still is.
         if let (Some(mailer), Ok(to)) = (&self.mailer, to.parse()) {
-            mailer.send(mail(to));
+            self.digests.send(mailer, mail(to), subject_of_many, first);
         }
     }
 }
@@ -321,19 +333,9 @@ pub(crate) enum KeyChange<'a> {
     Revoked,
 }
 
-/// Mails about accounts take turns with those of organisations.
-pub(crate) fn turn_of(account: &Account) -> OrganisationId {
+/// The share of the mails about an account: as large as an organisation's.
+pub(crate) fn share_of(account: &Account) -> OrganisationId {
     OrganisationId::from(*account.id.as_uuid())
-}
-
-fn plain(organisation: OrganisationId, to: EmailAddress, subject: String, text: String) -> Mail {
-    Mail { organisation, to, subject, text, footer: String::new(), subject_of_many: None, is_urgent: false }
-}
-
-/// One that is sent at once, but not as often as someone can cause it.
-fn urgent(organisation: OrganisationId, to: EmailAddress, subject: &str, text: String, footer: String) -> Mail {
-    let subject_of_many = Some(subject.to_owned());
-    Mail { organisation, to, subject: subject.to_owned(), text, footer, subject_of_many, is_urgent: true }
 }
 
 /// A name that people chose, for a mail: mail programs find neither a link nor an address nor another line in it.

@@ -9,7 +9,7 @@ use crate::ids::OrganisationId;
 /// A mail of plain text to one person. `Debug` prints nothing of it: it may hold a link that signs its reader in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Mail {
-    /// The organisation that causes it: organisations take turns.
+    /// The organisation that causes it, of whose mails a limited number can wait.
     pub organisation: OrganisationId,
     /// Who gets it.
     pub to: EmailAddress,
@@ -19,11 +19,6 @@ pub struct Mail {
     pub text: String,
     /// What every mail of this kind ends with.
     pub footer: String,
-    /// Given: within a minute, all mails with this subject from the organisation to the person are sent as one, which
-    /// has this subject.
-    pub subject_of_many: Option<String>,
-    /// Whether the first of those is sent at once, and only what follows within a minute waits to be sent as one.
-    pub is_urgent: bool,
 }
 
 impl fmt::Debug for Mail {

@@ -1,11 +1,10 @@
-//! The mails that wait for the mail server. Organisations take turns, and each has a limited number of places, so that
-//! none can delay or crowd out the mails of another.
+//! The mails that wait for the mail server, each until it is due. An organisation has a limited number of places, so
+//! that none can crowd out the mails of another.
 
-use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use intake_domain::{Mail, OrganisationId};
+use intake_domain::Mail;
 use uuid::Uuid;
 
 use crate::metrics::{MAILS_DROPPED, MAILS_WAITING};
@@ -14,62 +13,23 @@ use crate::metrics::{MAILS_DROPPED, MAILS_WAITING};
 const OF_ONE_MAX: usize = 500;
 /// Mails of all organisations that wait: a few megabytes.
 const OF_ALL_MAX: usize = 5_000;
-/// How long news waits for more of its kind.
-const BURST: Duration = Duration::from_secs(60);
-/// Paragraphs of news in one mail.
-const PARAGRAPHS_MAX: usize = 50;
 /// Between two lines of the log about dropped mails.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A mail that waits.
+/// A mail that waits for the mail server.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct QueuedMail {
     pub(super) mail: Mail,
     /// The `Message-ID`, which is the same for each attempt.
     pub(super) id: Uuid,
     pub(super) since: Instant,
     pub(super) pause: Duration,
     pub(super) due_at: Instant,
-    pub(super) paragraphs: usize,
-    /// Whether it waits for more of its kind.
-    pub(super) is_gathering: bool,
-}
-
-impl Waiting {
-    pub(super) fn new(mail: Mail, id: Uuid, pause: Duration, now: Instant) -> Self {
-        let is_gathering = mail.subject_of_many.is_some() && !mail.is_urgent;
-        let due_at = if is_gathering { now + BURST } else { now };
-        Self { mail, id, since: now, pause, due_at, paragraphs: 1, is_gathering }
-    }
-
-    /// Adds a mail of the same burst. Returns it if it is of another one.
-    fn merge(&mut self, later: Mail) -> Option<Mail> {
-        let mail = &mut self.mail;
-        let is_same = mail.subject_of_many.is_some()
-            && (&mail.organisation, &mail.to, &mail.subject_of_many)
-                == (&later.organisation, &later.to, &later.subject_of_many);
-        if !is_same || !self.is_gathering {
-            return Some(later);
-        }
-        self.paragraphs += 1;
-        mail.subject = later.subject_of_many.unwrap_or(later.subject);
-        match self.paragraphs {
-            ..=PARAGRAPHS_MAX => mail.text = format!("{}\n\n{}", mail.text, later.text),
-            paragraphs if paragraphs == PARAGRAPHS_MAX + 1 => mail.text += "\n\nThere was more of the kind.",
-            _ => {}
-        }
-        None
-    }
 }
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: Vec<Waiting>,
-    /// When each organisation had its last turn, counted in turns.
-    last_turns: HashMap<OrganisationId, u64>,
-    turns: u64,
-    /// When the last urgent mail of a kind is due: organisation, person and subject.
-    urgent: HashMap<(OrganisationId, String, String), Instant>,
+    waiting: Vec<QueuedMail>,
     dropped: u64,
     reported_at: Option<Instant>,
     /// No mail is waited for any more: those that are there are taken at once, each for the last time.
@@ -87,13 +47,13 @@ pub(super) struct MailQueue {
 
 impl MailQueue {
     /// Adds a mail, unless its organisation, or all of them, have too many.
-    pub(super) fn add(&self, waiting: Waiting) {
+    pub(super) fn add(&self, waiting: QueuedMail) {
         self.lock().add(waiting);
         self.changed.notify_one();
     }
 
     /// Waits for a mail that is due, and takes it. None: the queue was closed, and is empty.
-    pub(super) fn take(&self) -> Option<Waiting> {
+    pub(super) fn take(&self) -> Option<QueuedMail> {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
@@ -136,58 +96,22 @@ impl MailQueue {
 }
 
 impl State {
-    fn add(&mut self, mut waiting: Waiting) {
-        if self.is_closed {
-            self.dropped += 1;
-            return MAILS_DROPPED.add_one();
-        }
-        for earlier in &mut self.waiting {
-            match earlier.merge(waiting.mail) {
-                Some(mail) => waiting.mail = mail,
-                None => return,
-            }
-        }
+    fn add(&mut self, waiting: QueuedMail) {
         let own = self.waiting.iter().filter(|other| other.mail.organisation == waiting.mail.organisation).count();
-        if own >= OF_ONE_MAX || self.waiting.len() >= OF_ALL_MAX {
+        if self.is_closed || own >= OF_ONE_MAX || self.waiting.len() >= OF_ALL_MAX {
             self.dropped += 1;
             return MAILS_DROPPED.add_one();
         }
-        self.delay_after_another(&mut waiting);
         self.waiting.push(waiting);
         MAILS_WAITING.add(1);
     }
 
-    /// Lets an urgent mail wait for more of its kind, if one was due less than a minute ago.
-    fn delay_after_another(&mut self, waiting: &mut Waiting) {
-        let now = waiting.since;
-        if waiting.due_at > now {
-            // It waits for more already, or for another try.
-            return;
-        }
-        self.urgent.retain(|_, due_at| now < *due_at + BURST);
-        let Mail { organisation, to, subject_of_many: Some(subject), is_urgent: true, .. } = &waiting.mail else {
-            return;
-        };
-        let kind = (*organisation, to.to_string(), subject.clone());
-        if let Some(earlier) = self.urgent.get(&kind) {
-            waiting.due_at = *earlier + BURST;
-            waiting.is_gathering = true;
-        }
-        self.urgent.insert(kind, waiting.due_at);
-    }
-
-    /// Takes the mail that is due first, of the organisation whose last turn was longest ago.
-    fn take(&mut self, now: Instant) -> Option<Waiting> {
+    /// Takes the mail that is due first.
+    fn take(&mut self, now: Instant) -> Option<QueuedMail> {
         let due = self.waiting.iter().enumerate().filter(|(_, waiting)| self.is_closed || waiting.due_at <= now);
-        let turn = |waiting: &Waiting| self.last_turns.get(&waiting.mail.organisation).copied().unwrap_or_default();
-        let (index, _) = due.min_by_key(|(_, waiting)| (turn(waiting), waiting.due_at))?;
-        let taken = self.waiting.remove(index);
+        let (index, _) = due.min_by_key(|(_, waiting)| waiting.due_at)?;
         MAILS_WAITING.subtract(1);
-        self.turns += 1;
-        self.last_turns.insert(taken.mail.organisation, self.turns);
-        let waiting = &self.waiting;
-        self.last_turns.retain(|organisation, _| waiting.iter().any(|other| other.mail.organisation == *organisation));
-        Some(taken)
+        Some(self.waiting.remove(index))
     }
 
     /// Logs the mails that were dropped, once a minute.
@@ -205,98 +129,50 @@ impl State {
 mod tests {
     use super::*;
 
-    fn organisation(number: u8) -> OrganisationId {
-        Uuid::from_bytes([number; 16]).into()
+    /// A mail of an organisation, due at a moment.
+    fn waiting(by: u8, to: &str, due_at: Instant) -> QueuedMail {
+        let organisation = Uuid::from_bytes([by; 16]).into();
+        let [subject, text, footer] = [const { String::new() }; 3];
+        let mail = Mail { organisation, to: to.parse().unwrap(), subject, text, footer };
+        QueuedMail { mail, id: Uuid::nil(), since: due_at, pause: Duration::ZERO, due_at }
     }
 
-    fn mail(by: u8, to: &str, subject_of_many: Option<&str>) -> Mail {
-        Mail {
-            organisation: organisation(by),
-            to: to.parse().unwrap(),
-            subject: "One".to_owned(),
-            text: format!("to {to}"),
-            footer: String::new(),
-            subject_of_many: subject_of_many.map(str::to_owned),
-            is_urgent: false,
-        }
-    }
-
-    fn add(state: &mut State, mail: Mail, now: Instant) {
-        state.add(Waiting::new(mail, Uuid::nil(), Duration::ZERO, now));
+    fn receivers(taken: impl Iterator<Item = QueuedMail>) -> Vec<String> {
+        taken.map(|taken| taken.mail.to.to_string()).collect()
     }
 
     #[test]
-    fn organisations_take_turns() {
+    fn mails_are_taken_in_the_order_in_which_they_are_due() {
         let (mut state, now) = (State::default(), Instant::now());
-        for _ in 0..3 {
-            add(&mut state, mail(1, "a@b.example", None), now);
+        let second = Duration::from_secs(1);
+        for (to, due_at) in [("again@b.example", now + second), ("a@b.example", now), ("c@b.example", now)] {
+            state.add(waiting(1, to, due_at));
         }
-        add(&mut state, mail(2, "a@b.example", None), now + Duration::from_millis(1));
-        let later = now + Duration::from_secs(1);
-        let order: Vec<_> = std::iter::from_fn(|| state.take(later)).map(|taken| taken.mail.organisation).collect();
-        assert_eq!(order, [1, 2, 1, 1].map(organisation));
+        assert_eq!(receivers(std::iter::from_fn(|| state.take(now))), ["a@b.example", "c@b.example"]);
+        assert_eq!(receivers(std::iter::from_fn(|| state.take(now + second))), ["again@b.example"]);
     }
 
     #[test]
     fn an_organisation_with_too_many_mails_drops_its_own_alone() {
         let (mut state, now) = (State::default(), Instant::now());
         for _ in 0..OF_ONE_MAX + 3 {
-            add(&mut state, mail(1, "a@b.example", None), now);
+            state.add(waiting(1, "a@b.example", now));
         }
-        add(&mut state, mail(2, "a@b.example", None), now);
+        state.add(waiting(2, "a@b.example", now));
         assert_eq!((state.waiting.len(), state.dropped), (OF_ONE_MAX + 1, 3));
     }
 
     #[test]
     fn closing_the_queue_ends_the_wait_and_takes_no_more() {
         let (queue, now) = (MailQueue::default(), Instant::now());
-        let add = |to: &str| queue.add(Waiting::new(mail(1, to, Some("Many")), Uuid::nil(), Duration::ZERO, now));
+        let add = |to: &str| queue.add(waiting(1, to, now + Duration::from_secs(60)));
         add("a@b.example");
         add("c@b.example");
         queue.close();
         add("late@b.example");
-        let taken: Vec<_> = std::iter::from_fn(|| queue.take()).map(|taken| taken.mail.to.to_string()).collect();
-        assert_eq!(taken, ["a@b.example", "c@b.example"]);
+        assert_eq!(receivers(std::iter::from_fn(|| queue.take())), ["a@b.example", "c@b.example"]);
         assert_eq!(queue.wait_until_done(Duration::from_millis(1)), 1, "it may still be sending one");
         queue.end();
         assert_eq!(queue.wait_until_done(Duration::from_secs(60)), 0);
-    }
-
-    #[test]
-    fn urgent_news_is_sent_at_once_and_what_follows_within_a_minute_is_one_mail() {
-        let (mut state, now) = (State::default(), Instant::now());
-        let urgent = |subject: &str| Mail { is_urgent: true, ..mail(1, "a@b.example", Some(subject)) };
-        for later in [0, 1, 59] {
-            add(&mut state, urgent("Many"), now + Duration::from_secs(later));
-        }
-        add(&mut state, urgent("Others"), now);
-        let subjects = |state: &mut State, at| {
-            let taken: Vec<_> = std::iter::from_fn(|| state.take(at)).collect();
-            taken.into_iter().map(|taken| (taken.mail.subject, taken.paragraphs)).collect::<Vec<_>>()
-        };
-        let (one, many) = (|| ("One".to_owned(), 1), ("Many".to_owned(), 2));
-        assert_eq!(subjects(&mut state, now + Duration::from_secs(59)), [one(), one()]);
-        assert_eq!(subjects(&mut state, now + BURST), [many]);
-        add(&mut state, urgent("Many"), now + BURST + Duration::from_secs(1));
-        assert!(subjects(&mut state, now + BURST + Duration::from_secs(2)).is_empty(), "one a minute");
-        assert_eq!(subjects(&mut state, now + BURST * 2), [one()]);
-        add(&mut state, urgent("Many"), now + BURST * 3);
-        assert_eq!(subjects(&mut state, now + BURST * 3), [one()], "another burst");
-    }
-
-    #[test]
-    fn news_of_a_minute_is_one_mail() {
-        let (mut state, now) = (State::default(), Instant::now());
-        for _ in 0..PARAGRAPHS_MAX + 10 {
-            add(&mut state, mail(1, "a@b.example", Some("Many")), now);
-        }
-        add(&mut state, mail(1, "c@b.example", Some("Many")), now);
-        add(&mut state, mail(2, "a@b.example", Some("Many")), now);
-        add(&mut state, mail(1, "a@b.example", Some("Others")), now);
-        assert_eq!(state.waiting.len(), 4, "another receiver, organisation or kind");
-        assert!(state.take(now + BURST / 2).is_none());
-        let sent = state.take(now + BURST).unwrap().mail;
-        assert_eq!((sent.subject.as_str(), sent.text.matches("to a@b.example").count()), ("Many", PARAGRAPHS_MAX));
-        assert!(sent.text.ends_with("There was more of the kind."), "{}", sent.text);
     }
 }

@@ -12,7 +12,7 @@ use lettre::{SmtpTransport, Transport};
 use ring::rand::{Random, SystemRandom, generate};
 use uuid::Uuid;
 
-use crate::mail::queue::{MailQueue, Waiting};
+use crate::mail::queue::{MailQueue, QueuedMail};
 use crate::mail::sender::MailSender;
 use crate::mail::smtp_url::SmtpUrl;
 use crate::metrics::{MAILS_DROPPED, MAILS_SENT};
@@ -39,7 +39,7 @@ impl SmtpMailer {
         Ok(Self(queue))
     }
 
-    /// Sends what waits, without waiting for more of its kind or for another try, and for no longer than this.
+    /// Sends what waits, without waiting for another try, and for no longer than this.
     pub fn finish(&self, limit: Duration) {
         self.0.close();
         let left = self.0.wait_until_done(limit);
@@ -54,7 +54,8 @@ impl SmtpMailer {
 
 impl Mailer for SmtpMailer {
     fn send(&self, mail: Mail) {
-        self.0.add(Waiting::new(mail, random_id(), FIRST_PAUSE, Instant::now()));
+        let now = Instant::now();
+        self.0.add(QueuedMail { mail, id: random_id(), since: now, pause: FIRST_PAUSE, due_at: now });
     }
 }
 
@@ -74,7 +75,7 @@ impl Sending {
     }
 
     /// What the log says names neither the receiver nor anything of the mail.
-    fn try_one(&self, waiting: Waiting) {
+    fn try_one(&self, waiting: QueuedMail) {
         let error = match self.send(&waiting.mail, waiting.id) {
             Ok(()) => return MAILS_SENT.add_one(),
             Err(error) => error,
@@ -88,7 +89,7 @@ impl Sending {
         }
         tracing::warn!(reason, "a mail could not be sent; it is tried again");
         let pause = (waiting.pause * 2).min(PAUSE_MAX);
-        self.queue.add(Waiting { due_at: Instant::now() + waiting.pause, pause, is_gathering: false, ..waiting });
+        self.queue.add(QueuedMail { due_at: Instant::now() + waiting.pause, pause, ..waiting });
     }
 
     fn send(&self, mail: &Mail, id: Uuid) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use actix_web::dev::Server;
 use anyhow::anyhow;
+use intake_dashboard::Mails;
 use intake_http::Connections;
 use intake_infra::{KeyUseWriter, SmtpMailer};
 
@@ -30,6 +31,7 @@ pub(crate) struct Running {
     pub(crate) connections: Connections,
     pub(crate) drain_delay: Duration,
     pub(crate) key_use_writer: KeyUseWriter,
+    pub(crate) mails: Mails,
     pub(crate) mailer: Option<Arc<SmtpMailer>>,
     pub(crate) origin: OriginWatch,
 }
@@ -38,7 +40,7 @@ impl Running {
     /// Serves until a signal asks to stop, goes on until balancers have noticed, then finishes the accepted requests,
     /// writes the last uses of keys, and sends the mails and traces that wait. Each has a time limit of its own.
     pub(crate) async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
-        let Self { api, admin, connections, drain_delay, key_use_writer, mailer, origin } = self;
+        let Self { api, admin, connections, drain_delay, key_use_writer, mails, mailer, origin } = self;
         let (api_handle, admin_handle) = (api.handle(), admin.handle());
         let mut api = actix_web::rt::spawn(api);
         let mut admin = actix_web::rt::spawn(admin);
@@ -62,6 +64,7 @@ impl Running {
             admin_handle.stop(false).await;
             // On other threads, so that a second signal is still handled.
             let written = tokio::task::spawn_blocking(|| drop(key_use_writer));
+            mails.finish();
             let sent = tokio::task::spawn_blocking(move || mailer.iter().for_each(|it| it.finish(MAILS_TIMEOUT)));
             let exported = tokio::task::spawn_blocking(traces::finish);
             let _ = tokio::join!(written, sent, exported);
