@@ -47,7 +47,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether all promises were kept.
+    /// Returns whether all promises were kept.
     #[must_use]
     pub fn is_good(&self) -> bool {
         let Self { lost, doubled, phantom, altered, misplaced, returned, misread, wrong, .. } = self;

@@ -8,9 +8,9 @@ use crate::test_bed::INSTANCES;
 
 /// Offset in the format of libfaketime: less than the local certificate allows for.
 const OFFSETS: [&str; 6] = ["-2d", "-3h", "-90s", "+90s", "+3h", "+2d"];
-/// Where Debian has the library.
+/// Folder of the library on Debian.
 const FOLDER: &str = "/usr/lib";
-/// How long services work with the wrong clock, in milliseconds.
+/// Time for which services work with the wrong clock, in milliseconds.
 const WRONG: (u64, u64) = (300, 1_500);
 
 /// The library for programs with threads, if it is there.
@@ -20,7 +20,7 @@ pub(crate) fn library() -> Option<String> {
     paths.find(|path| path.exists()).map(|path| path.to_string_lossy().into_owned())
 }
 
-/// Why clocks cannot be wrong on this machine, if so.
+/// Returns why clocks cannot be wrong on this machine, if so.
 pub(crate) fn is_missing() -> Option<&'static str> {
     library().is_none().then_some("it needs libfaketime (Debian: apt install libfaketime)")
 }

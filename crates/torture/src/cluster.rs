@@ -11,10 +11,10 @@ use crate::run::{Fault, Refusals, Run};
 use crate::test_bed::{INSTANCES, TestBed};
 
 const NAME: &str = "cluster";
-/// How long a node is away, in milliseconds: less and more than requests wait.
+/// Time for which a node is away, in milliseconds: less and more than requests wait.
 const AWAY: (u64, u64) = (100, 4_000);
 
-/// Why it cannot be tried.
+/// Returns why it cannot be tried.
 pub(crate) fn is_missing() -> Option<&'static str> {
     let is_named = std::env::var_os("INTAKE_TEST_CITUS_URL").is_some_and(|url| !url.is_empty());
     (!is_named).then_some("INTAKE_TEST_CITUS_URL names none")

@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 
 /// The size of the sparse file, which takes only the space of what is written.
 const SIZE: u64 = 4 * 1024 * 1024 * 1024;
-/// How long killed processes may keep their files open.
+/// Time for which killed processes may keep their files open.
 const RELEASE: Duration = Duration::from_secs(120);
 
 /// The disk.
@@ -22,7 +22,7 @@ pub(crate) struct Disk {
     mount: PathBuf,
 }
 
-/// Why such a disk cannot be made on this machine, if so.
+/// Returns why such a disk cannot be made on this machine, if so.
 pub(crate) fn is_missing() -> Option<&'static str> {
     let is_there = |program: &str| Command::new(program).arg("-V").output().is_ok();
     if !geteuid().is_root() {

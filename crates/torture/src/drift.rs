@@ -15,9 +15,9 @@ use crate::run::Run;
 
 /// Makes PostgreSQL write as late as possible what need not be on disk at once, so that losses are seen.
 const WRITE_LATE: [&str; 2] = ["ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"];
-/// How long the services work under the setting before the kill, in milliseconds.
+/// Time for which the services work under the setting before the kill, in milliseconds.
 const DRIFTED: (u64, u64) = (150, 500);
-/// How long the control writes.
+/// Time for which the control writes.
 const CONTROL: Duration = Duration::from_millis(300);
 
 /// The statements that turn durability off and on again, in turns for the role and for the database.

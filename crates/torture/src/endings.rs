@@ -15,9 +15,9 @@ use crate::traffic::Sender;
 
 /// The random stream of the client that uses the keys.
 const STREAM: u64 = 11_000;
-/// How long a key that expires is valid.
+/// Time for which a key that expires is valid.
 const VALID: Duration = Duration::milliseconds(1_500);
-/// How long a replaced key works after the first use of the next one.
+/// Time for which a replaced key works after the first use of the next one.
 const ENDS_AFTER: Duration = Duration::milliseconds(500);
 
 /// A client that uses keys on every service.

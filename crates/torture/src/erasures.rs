@@ -7,9 +7,9 @@ use crate::traffic::{Acknowledged, Sender};
 
 /// The random stream of the client that repeats requests of erased patients.
 const STREAM: u64 = 10_000;
-/// How many of those that wait are erased after the last fault.
+/// Number of waiting patients that are erased after the last fault.
 const LAST: usize = 5;
-/// How often an erased patient's request is sent again.
+/// Number of times that an erased patient's request is sent again.
 const REPEATS: usize = 3;
 
 impl Operations<'_> {

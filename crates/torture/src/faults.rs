@@ -13,9 +13,9 @@ use crate::route::Dropping;
 use crate::run::Run;
 use crate::test_bed::{INSTANCES, TestBed};
 
-/// How long packets are dropped, in milliseconds.
+/// Time for which packets are dropped, in milliseconds.
 const DROPPED: (u64, u64) = (200, 6_000);
-/// How long a disk stays full, in milliseconds.
+/// Time for which a disk stays full, in milliseconds.
 const FULL: (u64, u64) = (300, 1_500);
 /// Bytes between two cuts, to and from the database: a few batches, and a few answers.
 const DATABASE_CUTS: (u64, u64) = (150_000, 8_000);

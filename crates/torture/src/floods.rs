@@ -20,7 +20,7 @@ const MEMORY_MAX: u64 = 256 * 1024 * 1024;
 /// Connections of a flood to each service, more than twice as many as the usual clients have.
 const CONNECTIONS: usize = 32;
 
-/// What a flood consists of.
+/// Content of a flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FloodKind {
     UnknownKeys,
@@ -54,7 +54,7 @@ impl FloodKind {
         }
     }
 
-    /// Whether the clients of the flood may get this answer. They may always get 503, or be disconnected.
+    /// Returns whether the clients of the flood may get this answer. They may always get 503, or be disconnected.
     fn may_be_answered(self, status: u16) -> bool {
         let fair = match self {
             Self::UnknownKeys | Self::RevokedKey => &[401, 429][..],

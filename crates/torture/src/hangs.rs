@@ -15,9 +15,9 @@ use crate::run::{Fault, Refusals, Run, SHORT_DEADLINE};
 use crate::test_bed::{INSTANCES, TestBed, application_name};
 use crate::traffic::retry_key;
 
-/// How soon the services must work again after the fault is over.
+/// Time until the services must work again after the fault is over.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(2);
-/// How long PostgreSQL takes to notice that one of its processes died.
+/// Time that PostgreSQL takes to notice that one of its processes died.
 const NOTICED: Duration = Duration::from_millis(200);
 /// Clients that send the key of the locked row at the same time, to either service.
 const CLIENTS_OF_ONE_KEY: u64 = 3;

@@ -28,7 +28,7 @@ pub(crate) struct Import {
     pub(crate) numbers: Vec<u64>,
 }
 
-/// Why nothing can be imported on this machine, if so.
+/// Returns why nothing can be imported on this machine, if so.
 pub(crate) fn is_missing(program: &Path) -> Option<&'static str> {
     (!beside(program).exists())
         .then_some("intake-import is not beside the program: cargo build --package intake-import")

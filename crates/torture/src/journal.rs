@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::Context;
 use uuid::Uuid;
 
-/// What a client does.
+/// Action of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Sends a patient once.
@@ -37,7 +37,7 @@ pub(crate) struct Journal {
     known: Mutex<Known>,
 }
 
-/// What readers of the register are held to while the journal is written.
+/// Facts that readers of the register are held to while the journal is written.
 #[derive(Default)]
 struct Known {
     /// The acknowledged patients in order: organisation and id.
@@ -97,7 +97,7 @@ impl Journal {
         self.write(format_args!("{number} wrong {what}"));
     }
 
-    /// How many were acknowledged so far.
+    /// Returns how many were acknowledged so far.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.known().acknowledged.len() as u64
     }
@@ -115,7 +115,7 @@ impl Journal {
         (ids, known.acknowledged.len())
     }
 
-    /// Whether the erasure of a patient has begun.
+    /// Returns whether the erasure of a patient has begun.
     pub(crate) fn is_erasing(&self, id: &str) -> bool {
         self.known().erasing.contains(id)
     }
@@ -135,7 +135,7 @@ impl Journal {
     }
 }
 
-/// How far the erasure of a patient has got.
+/// Progress of the erasure of a patient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Erasure {
     None,
@@ -143,7 +143,7 @@ pub(crate) enum Erasure {
     Done,
 }
 
-/// What a journal says about one number.
+/// Entry of a journal about one number.
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) organisation: Uuid,

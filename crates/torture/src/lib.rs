@@ -52,54 +52,54 @@ use run::Run;
 use tampering::Tampering;
 use verdict::{Line, MustSee};
 
-/// How often each fault strikes.
+/// Number of times that each fault strikes.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The program `intake`.
     pub program: PathBuf,
     /// The seed of all random choices.
     pub seed: u64,
-    /// How often services are killed.
+    /// Number of times that services are killed.
     pub service_kills: u64,
-    /// How often PostgreSQL is killed.
+    /// Number of times that PostgreSQL is killed.
     pub database_kills: u64,
-    /// How many patients are acknowledged while connections to the database are cut.
+    /// Number of patients that are acknowledged while connections to the database are cut.
     pub database_cut_patients: u64,
-    /// How often packets to PostgreSQL are dropped for a while.
+    /// Number of times that packets to PostgreSQL are dropped for a while.
     pub packet_drops: u64,
-    /// How many patients are acknowledged while answers are cut.
+    /// Number of patients that are acknowledged while answers are cut.
     pub answer_cut_patients: u64,
-    /// How often 64 clients race with one idempotency key.
+    /// Number of times that 64 clients race with one idempotency key.
     pub races: u64,
-    /// How many keys are revoked while they are used.
+    /// Number of keys that are revoked while they are used.
     pub revocations: u64,
-    /// How often the disk is filled.
+    /// Number of times that the disk is filled.
     pub disk_fills: u64,
-    /// How often the power is cut.
+    /// Number of times that the power is cut.
     pub power_cuts: u64,
-    /// How often all of PostgreSQL is frozen.
+    /// Number of times that all of PostgreSQL is frozen.
     pub database_stops: u64,
-    /// How often the process of PostgreSQL that a writer talks to is frozen.
+    /// Number of times that the process of PostgreSQL that a writer talks to is frozen.
     pub backend_stops: u64,
-    /// How often a transaction holds a row that clients send.
+    /// Number of times that a transaction holds a row that clients send.
     pub locked_rows: u64,
-    /// How often a service is started with a wrong clock.
+    /// Number of times that a service is started with a wrong clock.
     pub wrong_clocks: u64,
-    /// How often nobody reads the logs of the services for a while.
+    /// Number of times that nobody reads the logs of the services for a while.
     pub unread_logs: u64,
-    /// How often a standby is promoted.
+    /// Number of times that a standby is promoted.
     pub promotions: u64,
-    /// How often the register is restored to a moment of the past.
+    /// Number of times that the register is restored to a moment of the past.
     pub restores: u64,
-    /// How often durability is turned off for the service's role or database, and PostgreSQL killed.
+    /// Number of times that durability is turned off for the service's role or database, and PostgreSQL killed.
     pub drifts: u64,
-    /// How often a worker of a Citus cluster dies, a shard moves, or a service of the cluster is killed.
+    /// Number of times that a worker of a Citus cluster dies, a shard moves, or a service of the cluster is killed.
     pub cluster_faults: u64,
-    /// How long each of the floods lasts.
+    /// Time that each of the floods lasts.
     pub flood: Duration,
-    /// How long all faults strike at once.
+    /// Time for which all faults strike at once.
     pub mixed: Duration,
-    /// How many times longer than promised requests may wait and services may take to come back: more than 1 where
+    /// Factor by which requests may wait, and services may take to come back, longer than promised: more than 1 where
     /// other programs keep the machine busy.
     pub slowness: u32,
 }

@@ -14,67 +14,67 @@ struct Arguments {
     /// Repeats the random choices of an earlier run
     #[arg(long)]
     seed: Option<u64>,
-    /// How often services are killed
+    /// Number of times that services are killed
     #[arg(long, default_value_t = 200)]
     service_kills: u64,
-    /// How often PostgreSQL is killed
+    /// Number of times that PostgreSQL is killed
     #[arg(long, default_value_t = 200)]
     database_kills: u64,
-    /// How many patients are acknowledged while connections to PostgreSQL are cut
+    /// Number of patients that are acknowledged while connections to PostgreSQL are cut
     #[arg(long, default_value_t = 100_000)]
     database_cut_patients: u64,
-    /// How often packets to PostgreSQL are dropped for a while (needs root and ip)
+    /// Number of times that packets to PostgreSQL are dropped for a while (needs root and ip)
     #[arg(long, default_value_t = 10)]
     packet_drops: u64,
-    /// How many patients are acknowledged while answers are cut
+    /// Number of patients that are acknowledged while answers are cut
     #[arg(long, default_value_t = 20_000)]
     answer_cut_patients: u64,
-    /// How often 64 clients race with one Idempotency-Key
+    /// Number of times that 64 clients race with one Idempotency-Key
     #[arg(long, default_value_t = 200)]
     races: u64,
-    /// How many keys are revoked while they are used
+    /// Number of keys that are revoked while they are used
     #[arg(long, default_value_t = 10_000)]
     revocations: u64,
-    /// How often the disk is filled (needs root, XFS and loop devices)
+    /// Number of times that the disk is filled (needs root, XFS and loop devices)
     #[arg(long, default_value_t = 20)]
     disk_fills: u64,
-    /// How often the power is cut (needs root, XFS and loop devices)
+    /// Number of times that the power is cut (needs root, XFS and loop devices)
     #[arg(long, default_value_t = 50)]
     power_cuts: u64,
-    /// How often all of PostgreSQL is frozen, in turns for less and for more than the deadline
+    /// Number of times that all of PostgreSQL is frozen, in turns for less and for more than the deadline
     #[arg(long, default_value_t = 20)]
     database_stops: u64,
-    /// How often the process of PostgreSQL that a writer talks to is frozen
+    /// Number of times that the process of PostgreSQL that a writer talks to is frozen
     #[arg(long, default_value_t = 10)]
     backend_stops: u64,
-    /// How often a transaction holds a row that clients send
+    /// Number of times that a transaction holds a row that clients send
     #[arg(long, default_value_t = 20)]
     locked_rows: u64,
-    /// How often a service is started with a wrong clock (needs libfaketime)
+    /// Number of times that a service is started with a wrong clock (needs libfaketime)
     #[arg(long, default_value_t = 20)]
     wrong_clocks: u64,
-    /// How often nobody reads the logs of the services for a while
+    /// Number of times that nobody reads the logs of the services for a while
     #[arg(long, default_value_t = 10)]
     unread_logs: u64,
-    /// How often a standby is promoted
+    /// Number of times that a standby is promoted
     #[arg(long, default_value_t = 5)]
     promotions: u64,
-    /// How often the register is restored to a moment of the past
+    /// Number of times that the register is restored to a moment of the past
     #[arg(long, default_value_t = 3)]
     restores: u64,
-    /// How often durability is turned off for the service's role or database, and PostgreSQL killed
+    /// Number of times that durability is turned off for the service's role or database, and PostgreSQL killed
     #[arg(long, default_value_t = 15)]
     drifts: u64,
-    /// How often a node dies or hangs, a shard moves, or a service is killed (needs a cluster: docs/scale.md)
+    /// Number of times that a node dies or hangs, a shard moves, or a service is killed (needs a cluster: docs/scale.md)
     #[arg(long, default_value_t = 40)]
     cluster_faults: u64,
-    /// How many seconds each of the floods lasts
+    /// Seconds that each of the floods lasts
     #[arg(long, default_value_t = 10)]
     flood_seconds: u64,
-    /// How many minutes all faults strike at once
+    /// Minutes for which all faults strike at once
     #[arg(long, default_value_t = 10)]
     mixed_minutes: u64,
-    /// How many times longer than promised everything may take, on a machine that has other work
+    /// Factor by which everything may take longer than promised, on a machine that has other work
     #[arg(long, default_value_t = 1)]
     slowness: u32,
     /// The program to torture, instead of the one beside this

@@ -24,7 +24,7 @@ const FIRST_STREAM: u64 = 9_000;
 const PAUSE: (u64, u64) = (200, 2_500);
 /// In a run of this length every worker must have struck.
 const LONG: Duration = Duration::from_secs(60);
-/// How long PostgreSQL may take to be reachable after the last fault.
+/// Time that PostgreSQL may take to be reachable after the last fault.
 const CALM: Duration = Duration::from_secs(180);
 
 /// The workers, each with one kind of faults.
@@ -44,7 +44,7 @@ impl Worker {
         [Self::Server, Self::Service, Self::Network, Self::Writer, Self::Neighbour, Self::Drift, Self::Log];
 }
 
-/// What the workers work on.
+/// Services and databases that the workers work on.
 pub(crate) struct Mixed<'a> {
     pub(crate) server: &'a PostgresServer,
     pub(crate) disk: Option<&'a Disk>,
@@ -54,7 +54,7 @@ pub(crate) struct Mixed<'a> {
     pub(crate) traffic: &'a Traffic<'a>,
     pub(crate) seed: u64,
     pub(crate) until: Instant,
-    /// How often each worker has struck.
+    /// Number of times that each worker has struck.
     pub(crate) struck: [AtomicU64; Worker::ALL.len()],
     pub(crate) found: Mutex<Findings>,
 }

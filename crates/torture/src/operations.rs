@@ -32,7 +32,7 @@ pub(crate) struct Operations<'a> {
     pub(crate) is_over: &'a AtomicBool,
 }
 
-/// What operations have found, and the imports that are complete.
+/// Findings of operations, and the imports that are complete.
 pub(crate) type Outcome = anyhow::Result<(Findings, Vec<Import>)>;
 
 impl<'a> Operations<'a> {

@@ -18,9 +18,9 @@ use crate::random::Random;
 
 /// The owner of the schema in a private PostgreSQL.
 pub(crate) const OWNER: &str = "intake_owner";
-/// How long all processes of a killed PostgreSQL may take to end.
+/// Time that all processes of a killed PostgreSQL may take to end.
 const GONE: Duration = Duration::from_secs(60);
-/// How many lines of its log say what became of it.
+/// Number of lines of its log that say what became of it.
 const LINES: usize = 20;
 
 /// A private PostgreSQL.

@@ -17,9 +17,9 @@ use crate::postgres_server::{OWNER, PostgresServer};
 use crate::run::{Refusals, Run};
 use crate::test_bed::TestBed;
 
-/// How long a standby on the same machine may take to catch up.
+/// Time that a standby on the same machine may take to catch up.
 const CATCH_UP: Duration = Duration::from_secs(120);
-/// How long the old primary is awake before it is fenced off.
+/// Time for which the old primary is awake before it is fenced off.
 const AWAKE: (u64, u64) = (100, 800);
 
 impl Run<'_> {

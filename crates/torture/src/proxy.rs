@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::random::Random;
 
-/// Where the proxy leads to.
+/// Server behind the proxy.
 #[derive(Clone)]
 pub(crate) enum Upstream {
     Unix(PathBuf),
@@ -23,7 +23,7 @@ pub(crate) struct Proxy {
     cuts: Arc<Cuts>,
 }
 
-/// When to cut.
+/// Moments at which to cut.
 struct Cuts {
     /// On average after how many bytes from the client, and to the client. 0: never.
     every: [AtomicU64; 2],
@@ -54,7 +54,7 @@ impl Proxy {
         to.store(to_client, Ordering::Relaxed);
     }
 
-    /// How many cuts there were.
+    /// Returns how many cuts there were.
     pub(crate) fn count(&self) -> u64 {
         self.cuts.count.load(Ordering::Relaxed)
     }

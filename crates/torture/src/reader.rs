@@ -22,14 +22,14 @@ use crate::test_bed::TestBed;
 
 /// Between two exports: often enough to meet every fault, seldom enough to leave the machine to the clients.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long the last export may be tried, after the last fault.
+/// Time for which the last export may be tried, after the last fault.
 const LAST: Duration = Duration::from_secs(180);
 /// One export in this many is killed, after this many milliseconds: before, while and after it writes.
 const KILL_ONE_IN: u64 = 6;
 const KILLED: (u64, u64) = (1, 60);
 /// The first of the readers' random streams.
 const STREAM: u64 = 14_000;
-/// What the program says of a token that the database does not have.
+/// Words of the program about a token that the database does not have.
 const UNKNOWN_TOKEN: &str = "does not know the token";
 
 /// A reader of one organisation.
@@ -147,7 +147,7 @@ impl Reader {
         Ok(run.wait_with_output()?)
     }
 
-    /// What was acknowledged before an export began must have been read after it.
+    /// Checks that what was acknowledged before an export began was read by it.
     fn must_have(&mut self, acknowledged: &[String], journal: &Journal) {
         let read: HashSet<&String> = self.read.iter().map(Event::id).collect();
         for id in acknowledged.iter().filter(|id| !read.contains(id) && !journal.is_erasing(id)) {

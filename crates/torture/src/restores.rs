@@ -18,9 +18,9 @@ use crate::run::{History, Refusals, Run};
 use crate::test_bed::{INSTANCES, TestBed};
 use crate::traffic::Traffic;
 
-/// How long clients work before and after the moment.
+/// Time for which clients work before and after the moment.
 const WORK: Duration = Duration::from_secs(2);
-/// How long the recovery may take.
+/// Time that the recovery may take.
 const RECOVERY: Duration = Duration::from_secs(120);
 const NO_PATIENT: &str = "has no patient";
 

@@ -7,7 +7,7 @@ use crate::disk::run;
 /// Packets are dropped until this value is dropped.
 pub(crate) struct Dropping(String);
 
-/// Why packets cannot be dropped on this machine, if so.
+/// Returns why packets cannot be dropped on this machine, if so.
 pub(crate) fn is_missing() -> Option<&'static str> {
     if !rustix::process::geteuid().is_root() {
         return Some("it needs root");

@@ -26,7 +26,7 @@ pub(crate) const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 /// The deadline of the services otherwise, which is the default one.
 const USUAL_DEADLINE: Duration = Duration::from_secs(5);
 
-/// What all faults have in common.
+/// Things that all faults have in common.
 pub(crate) struct Run<'a> {
     pub(crate) program: &'a Path,
     pub(crate) folder: &'a Path,
@@ -40,12 +40,12 @@ pub(crate) struct Fault<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) traffic: &'a Traffic<'a>,
     pub(crate) random: Random,
-    /// What is found while the fault strikes.
+    /// Findings while the fault strikes.
     pub(crate) found: Findings,
     pub(crate) slowness: u32,
 }
 
-/// Whether the clients may be refused with 503.
+/// Verdict on clients that are refused with 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusals {
     /// The database may be away for longer than a request waits.
@@ -141,7 +141,7 @@ impl Run<'_> {
     }
 }
 
-/// What was done in a run, to be compared with what is there.
+/// Record of what was done in a run, to be compared with what is there.
 pub(crate) struct History<'a> {
     pub(crate) bed: &'a TestBed,
     pub(crate) journal: Journal,

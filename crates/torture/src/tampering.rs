@@ -13,10 +13,10 @@ use crate::run::{History, Refusals, Run};
 use crate::test_bed::TestBed;
 use crate::verdict::MustSee;
 
-/// How long clients work before.
+/// Time for which clients work before.
 const WORK: Duration = Duration::from_secs(2);
 
-/// What is done to the register.
+/// Change that is made to the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tampering {
     LoseRow,

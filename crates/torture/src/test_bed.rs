@@ -19,11 +19,11 @@ use crate::postgres_server::PostgresServer;
 use crate::proxy::{Proxy, Upstream};
 use crate::random::Random;
 
-/// How long PostgreSQL may take to come back after the last fault.
+/// Time that PostgreSQL may take to come back after the last fault.
 const RECOVERY_TIME: Duration = Duration::from_secs(120);
-/// How many services share the database: what one acknowledges, the other must know.
+/// Number of services that share the database: what one acknowledges, the other must know.
 pub(crate) const INSTANCES: usize = 2;
-/// How long a killed service may take to start again while other faults strike.
+/// Time that a killed service may take to start again while other faults strike.
 const START: Duration = Duration::from_secs(120);
 /// Between two tries to start it.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -39,14 +39,14 @@ pub(crate) struct TestBed {
     pub(crate) folder: PathBuf,
 }
 
-/// How to set up an bed.
+/// Settings of a test bed.
 pub(crate) struct TestBedPlan<'a> {
     pub(crate) program: &'a Path,
     /// The folder in which the bed's own folder is made.
     pub(crate) folder: &'a Path,
     pub(crate) name: &'a str,
     pub(crate) seed: u64,
-    /// How long requests wait.
+    /// Time for which requests wait.
     pub(crate) deadline: Duration,
     /// Additional settings of the services.
     pub(crate) settings: &'a [(&'a str, &'a str)],
@@ -150,7 +150,7 @@ impl TestBed {
         self.instances.iter().for_each(|instance| instance.proxy.cut_every(0, every));
     }
 
-    /// How many answers were cut.
+    /// Returns how many answers were cut.
     pub(crate) fn answers_cut(&self) -> u64 {
         self.instances.iter().map(|instance| instance.proxy.count()).sum()
     }
@@ -180,7 +180,7 @@ impl TestBed {
         }
     }
 
-    /// How many patients are stored.
+    /// Returns how many patients are stored.
     pub(crate) fn count(&self) -> anyhow::Result<u64> {
         let count = diesel::sql_query("SELECT count(*) AS count FROM patients");
         Ok(u64::try_from(count.get_result::<WithCount>(&mut self.register()?)?.count)?)

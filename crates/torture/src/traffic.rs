@@ -19,7 +19,7 @@ use crate::test_bed::{INSTANCES, TestBed};
 
 /// Between two tries, in milliseconds.
 const PAUSE: (u64, u64) = (5, 30);
-/// How soon every outcome must be known when all faults are over, on a calm machine.
+/// Time until every outcome must be known when all faults are over, on a calm machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// One acknowledged patient in this many is sent once more, which must give the same answer.
 const REPLAY_ONE_IN: u64 = 10;
@@ -38,10 +38,10 @@ pub(crate) struct Traffic<'a> {
     bed: &'a TestBed,
     journal: &'a Journal,
     seed: u64,
-    /// How soon every outcome must be known when all faults are over.
+    /// Time until every outcome must be known when all faults are over.
     patience: Duration,
     numbers: AtomicU64,
-    /// Whether 503 is wrong, because the fault concerns neither the database nor the services.
+    /// True if 503 is wrong, because the fault concerns neither the database nor the services.
     are_refusals_wrong: bool,
     pub(crate) pulse: Pulse,
     is_over: AtomicBool,
@@ -82,7 +82,7 @@ impl<'a> Traffic<'a> {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// How soon every outcome must be known when all faults are over.
+    /// Returns how soon every outcome must be known when all faults are over.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
     }

@@ -9,7 +9,7 @@ use crate::test_bed::TestBed;
 
 /// A line for each request, so that a log that is not read is full after a moment.
 const EVERY_REQUEST: (&str, &str) = ("INTAKE_LOG", "warn,intake=info,intake::requests=info");
-/// How long nobody reads, in milliseconds.
+/// Time for which nobody reads, in milliseconds.
 const UNREAD: (u64, u64) = (1_500, 4_000);
 
 impl Run<'_> {

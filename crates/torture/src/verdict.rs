@@ -9,11 +9,11 @@ use crate::audit::Findings;
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub(crate) lines: Vec<Line>,
-    /// What could not be tried, and why.
+    /// Faults that could not be tried, and why.
     pub left_out: Vec<String>,
 }
 
-/// What a control must see, or the run would not notice it either.
+/// Finding that a control must make, or the run would not notice it either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MustSee {
     Lost,
@@ -26,7 +26,7 @@ pub(crate) enum MustSee {
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) fault: &'static str,
-    /// What a control must see.
+    /// Finding that a control must make.
     pub(crate) must_see: Option<MustSee>,
     pub(crate) times: u64,
     pub(crate) found: Findings,
@@ -34,7 +34,7 @@ pub(crate) struct Line {
 }
 
 impl Verdict {
-    /// Whether every control saw what it must, and no fault did any harm.
+    /// Returns whether every control saw what it must, and no fault did any harm.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.lines.iter().all(|line| line.must_see.map_or_else(|| line.found.is_good(), |_| !line.is_blind()))
@@ -87,7 +87,7 @@ impl Verdict {
 }
 
 impl Line {
-    /// Whether it is a control that has not seen what it must.
+    /// Returns whether it is a control that has not seen what it must.
     fn is_blind(&self) -> bool {
         let Findings { lost, doubled, returned, misread, .. } = &self.found;
         let seen = self.must_see.map(|must_see| match must_see {

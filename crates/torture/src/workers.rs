@@ -19,14 +19,14 @@ use crate::run::Fault;
 use crate::test_bed::{INSTANCES, application_name};
 use crate::traffic::retry_key;
 
-/// How long cuts, full disks and dropped packets last, in milliseconds.
+/// Time for which cuts, full disks and dropped packets last, in milliseconds.
 const WHILE: (u64, u64) = (300, 3_000);
-/// How long floods last, in milliseconds: short, because the other clients must be served between them.
+/// Time that floods last, in milliseconds: short, because the other clients must be served between them.
 const FLOOD: (u64, u64) = (200, 1_500);
 /// The random stream of a client that sends the key of a locked row.
 const STREAM: u64 = 8_000;
 
-/// What happens to the server, one fault at a time: two at once would look the same as one.
+/// Fault of the server, one fault at a time: two at once would look the same as one.
 #[derive(Clone, Copy, Debug)]
 enum ToServer {
     Kill,
