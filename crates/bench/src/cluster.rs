@@ -12,7 +12,7 @@ use crate::load::{Listener, Run};
 use crate::median::median;
 use crate::stage::{PostgresServer, Stage};
 
-/// How many organisations send over how many connections: batches of many, of a few, and of one.
+/// Number of organisations that send over how many connections: batches of many, of a few, and of one.
 const LOADS: [(usize, usize); 3] = [(1_000, 512), (10, 128), (1, 128)];
 
 pub(crate) fn measure(

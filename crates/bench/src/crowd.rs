@@ -16,7 +16,7 @@ use crate::stage::Stage;
 /// As many clients as keep the service and the database busy, and ten times more.
 const SATURATED: usize = 512;
 const CROWD: usize = 5_120;
-/// How many clients stall.
+/// Number of clients that stall.
 const STALLED: usize = 5_000;
 /// Longer than a client may stall.
 const PATIENCE: Duration = Duration::from_secs(15);

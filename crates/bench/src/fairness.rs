@@ -18,7 +18,7 @@ const CONNECTIONS: usize = 64;
 /// The connections of the other organisation, and its keys: enough that none exceeds the usual rate limit.
 const BUSY_CONNECTIONS: usize = 1_500;
 const BUSY_KEYS: usize = 30;
-/// How long the other organisation sends before and after the measurement.
+/// Time for which the other organisation sends before and after the measurement.
 const MARGIN: Duration = Duration::from_secs(2);
 /// The largest growth of the quiet organisation's p99.
 const RATIO_MAX: f64 = 2.0;

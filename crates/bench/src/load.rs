@@ -9,7 +9,7 @@ use anyhow::Context;
 
 const SCRIPT: &str = include_str!("load.lua");
 
-/// Where the load is sent.
+/// Receiver of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listener {
     /// TLS ends in the service.
@@ -31,7 +31,7 @@ pub(crate) struct Run {
     pub(crate) postgres_cpu: f64,
 }
 
-/// What wrk reports.
+/// Report of wrk.
 pub(crate) struct Seen {
     pub(crate) answers: u64,
     /// Answers that were not 201.

@@ -42,13 +42,13 @@ const USUAL_RATE_LIMIT: &str = "100/1000";
 /// Measures intake beside pgbench
 #[derive(Parser)]
 struct Arguments {
-    /// How often everything is measured; the table has medians
+    /// Number of times that everything is measured; the table has medians
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How long each measurement takes
+    /// Seconds that each measurement takes
     #[arg(long, default_value_t = 6)]
     seconds: u64,
-    /// How many patients the large table holds; 0 leaves it out
+    /// Number of patients in the large table; 0 leaves it out
     #[arg(long, default_value_t = 10_000_000)]
     rows: u64,
     /// The numbers of connections, instead of 1, 8, 32, 128 and 512
@@ -72,7 +72,7 @@ struct Arguments {
     /// Measures only a Citus cluster beside one PostgreSQL (needs a cluster on this machine: docs/scale.md)
     #[arg(long, conflicts_with_all = ["crowd", "wal"])]
     cluster: bool,
-    /// How many organisations send patients, with --wal: at most 1,000
+    /// Number of organisations that send patients, with --wal: at most 1,000
     #[arg(long, default_value_t = 1_000, requires = "wal")]
     organisations: usize,
     /// The program to measure, instead of the one beside this
@@ -81,7 +81,7 @@ struct Arguments {
     /// A setting of the service, for example the level of its log
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// Where table and chart are written
+    /// Folder for table and chart
     #[arg(long, default_value = "target/bench")]
     output: PathBuf,
 }

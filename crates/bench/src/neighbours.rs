@@ -64,7 +64,7 @@ impl Trouble {
         }
     }
 
-    /// Whether the service needs to be without a rate limit, which would stop this trouble.
+    /// Returns whether the service needs to be without a rate limit, which would stop this trouble.
     fn needs_no_limit(self) -> bool {
         self == Self::Replays
     }
@@ -75,7 +75,7 @@ impl Trouble {
 struct Runs {
     calm: Vec<f64>,
     noisy: Vec<f64>,
-    /// How many valid requests were not answered 201.
+    /// Number of valid requests that were not answered 201.
     refused: u64,
     answers: Answers,
 }

@@ -12,7 +12,7 @@ use anyhow::Context;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
-/// How long an answer is waited for.
+/// Time for which an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One run, in milliseconds.
@@ -47,7 +47,7 @@ impl Outcome {
 struct Lane {
     socket: TcpStream,
     answer: Vec<u8>,
-    /// When the request in progress should have been sent.
+    /// Time at which the request in progress should have been sent.
     due: Instant,
 }
 
@@ -158,7 +158,7 @@ impl Loop<'_> {
     }
 }
 
-/// Whether the head and the body are complete.
+/// Returns whether the head and the body are complete.
 fn is_whole(answer: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(answer) else { return false };
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };

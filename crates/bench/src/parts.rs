@@ -18,9 +18,9 @@ const CALLGRIND_CONNECTIONS: usize = 64;
 /// Makes the C library clear and copy memory in loops: the processor has an instruction for that, of which valgrind
 /// counts each byte.
 const LOOPS: &str = "glibc.cpu.x86_rep_stosb_threshold=1048576:glibc.cpu.x86_rep_movsb_threshold=1048576";
-/// How often the time from start to ready is measured.
+/// Number of times that the time from start to ready is measured.
 const STARTS: usize = 9;
-/// How long a service rests before its memory is read.
+/// Time for which a service rests before its memory is read.
 const REST: Duration = Duration::from_secs(2);
 
 /// Measures everything, and returns a table.

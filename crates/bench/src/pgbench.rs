@@ -16,7 +16,7 @@ pub(crate) struct Run {
     pub(crate) latency: f64,
 }
 
-/// What pgbench needs.
+/// Arguments of pgbench.
 pub(crate) struct Pgbench<'a> {
     pub(crate) program: PathBuf,
     pub(crate) connection: &'a str,

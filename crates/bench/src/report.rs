@@ -19,7 +19,7 @@ pub(crate) struct Report {
     pub(crate) tls_connections: (f64, f64),
     pub(crate) peak_memory: u64,
     pub(crate) start: Duration,
-    /// How many rows the large table has, and the rate there divided by that on an empty table.
+    /// Number of rows of the large table, and the rate there divided by that on an empty table.
     pub(crate) large_table: Option<(u64, f64)>,
 }
 

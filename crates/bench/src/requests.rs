@@ -4,7 +4,7 @@ use intake_domain::{ApiKey, Field};
 use intake_test_support::create_request;
 use serde_json::{Value, json};
 
-/// How many different requests are sent in turns.
+/// Number of different requests that are sent in turns.
 const COUNT: usize = 1_000;
 /// One request in this many has a fault.
 const FAULT_EVERY: usize = 20;

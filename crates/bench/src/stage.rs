@@ -36,11 +36,11 @@ pub(crate) use beside::Neighbour;
 
 /// As many clinics as a service of this size may have at work at once.
 const ORGANISATIONS: usize = 10;
-/// How many commits are measured.
+/// Number of commits that are measured.
 const COMMITS: usize = 500;
-/// How many connections over TLS are measured.
+/// Number of connections over TLS that are measured.
 const TLS_CONNECTIONS: u32 = 1_000;
-/// How long it takes until the requests are stored that wrk had sent when its time was over.
+/// Time until the requests are stored that wrk had sent when its time was over.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// A private PostgreSQL with full durability.
@@ -236,7 +236,8 @@ impl<'a> Stage<'a> {
         Ok(outcome.tail)
     }
 
-    /// How long PostgreSQL takes for one insert and its commit, in milliseconds: the median, over one connection.
+    /// Returns how long PostgreSQL takes for one insert and its commit, in milliseconds: the median, over one
+    /// connection.
     pub(crate) fn commit_latency(&mut self) -> anyhow::Result<f64> {
         self.settle()?;
         let mut connection = self.connect()?;
@@ -334,7 +335,7 @@ impl<'a> Stage<'a> {
         Ok(u64::try_from(count.get_result::<WithCount>(&mut self.connect()?)?.count)?)
     }
 
-    /// How many patients the service has acknowledged, by its own count.
+    /// Returns how many patients the service has acknowledged, by its own count.
     pub(crate) fn acknowledged(&self) -> u64 {
         let metrics = self.service.probe("/metrics").text();
         let count = metrics.lines().find_map(|line| line.strip_prefix("intake_answers_total{status=\"201\"} "));

@@ -12,7 +12,7 @@ use super::Stage;
 use crate::load::{self, Listener};
 use crate::requests;
 
-/// How long it takes until a slow service has stored what it was sent.
+/// Time until a slow service has stored what it was sent.
 const SLOWLY: Duration = Duration::from_secs(3);
 
 impl Stage<'_> {
@@ -21,7 +21,7 @@ impl Stage<'_> {
         self.service.process()
     }
 
-    /// How much memory the service holds, in bytes.
+    /// Returns how much memory the service holds, in bytes.
     pub(crate) fn resident_memory(&self) -> anyhow::Result<u64> {
         Ok(u64::try_from(self.service.memory())?)
     }
@@ -35,7 +35,7 @@ impl Stage<'_> {
         Ok(self.rows()? - rows)
     }
 
-    /// How often a thread of the service is woken for a create while one client waits for each answer.
+    /// Returns how often a thread of the service is woken for a create while one client waits for each answer.
     pub(crate) fn wakes_for_a_create(&mut self, time: Duration) -> anyhow::Result<f64> {
         let (wakes, acknowledged) = (self.wakes()?, self.acknowledged());
         self.load(Listener::Plain, 1, time)?;
@@ -43,7 +43,7 @@ impl Stage<'_> {
         Ok(wakes as f64 / acknowledged as f64)
     }
 
-    /// How often the threads of the service went to sleep.
+    /// Returns how often the threads of the service went to sleep.
     fn wakes(&self) -> anyhow::Result<u64> {
         let mut wakes = 0;
         for thread in fs::read_dir(format!("/proc/{}/task", self.process()))? {

@@ -8,7 +8,7 @@ use diesel::sql_types::{Double, Text};
 
 use super::{SETTLE, Stage};
 
-/// What was written while patients were stored.
+/// Bytes that were written while patients were stored.
 pub(crate) struct Written {
     /// Bytes for each patient.
     pub(crate) bytes: f64,
@@ -18,7 +18,7 @@ pub(crate) struct Written {
     pub(crate) postgres_cpu: f64,
 }
 
-/// What a statement took that looks after the table.
+/// Cost of a statement that looks after the table.
 pub(crate) struct Chore {
     pub(crate) time: Duration,
     /// Bytes in the log for each patient in the table.
