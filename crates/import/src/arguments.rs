@@ -8,7 +8,7 @@ use intake_domain::Field;
 
 use crate::dates::DateFormat;
 
-/// How many requests may be under way at a time: the report is read with this in mind.
+/// Number of requests that may be under way at a time: the report is read with this in mind.
 pub(crate) const IN_FLIGHT_MAX: u16 = 256;
 
 /// Creates a patient for each row of a file, through the API, each once, however often it is run.
@@ -29,16 +29,16 @@ pub(crate) struct Arguments {
     /// Which field a column holds, where its header is not the field's name; "HEADER=" leaves the column out
     #[arg(long, value_name = "HEADER=field")]
     pub(crate) map: Vec<Mapping>,
-    /// How the file writes dates, for example DD/MM/YYYY or D.M.YYYY
+    /// Format of dates in the file, for example DD/MM/YYYY or D.M.YYYY
     #[arg(long, value_name = "FORMAT", default_value = "YYYY-MM-DD")]
     pub(crate) date_format: DateFormat,
     /// Rewrite Australian phone numbers, such as (02) 5550 1234, as +61255501234; the report says where
     #[arg(long)]
     pub(crate) australian_phones: bool,
-    /// What stands between the cells of a .csv file
+    /// Character between the cells of a .csv file
     #[arg(long, value_name = "CHARACTER", default_value = ",", value_parser = delimiter)]
     pub(crate) delimiter: u8,
-    /// Where to write, as CSV, which rows were created, with their ids, and which were refused, and why
+    /// File for the report, as CSV: rows that were created, with their ids, and rows that were refused, and why
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     /// The report was written with another key of the same organisation
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     /// Rows that were created under this name are not created again; choose another to create the same rows once more
     #[arg(long, value_name = "NAME", default_value = "import")]
     pub(crate) run: String,
-    /// How many requests are under way at a time
+    /// Number of requests under way at a time
     #[arg(long, value_name = "NUMBER", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=i64::from(IN_FLIGHT_MAX)))]
     pub(crate) in_flight: u16,
     /// Trust only the certificate authorities in this PEM file, for example .intake/tls/ca.pem in development

@@ -11,11 +11,11 @@ use crate::once::OnceKeys;
 use crate::phones;
 use crate::rows::{Row, Texts};
 
-/// What is known of a row besides its texts.
+/// Facts about a row besides its texts.
 pub(crate) struct RowTag {
     /// Its number.
     pub(crate) row: u64,
-    /// How much of the file is read with it, in bytes.
+    /// Number of bytes of the file that are read with it.
     pub(crate) end: u64,
     /// Its idempotency key; empty where the row cannot be read, and in a check.
     pub(crate) key: String,
@@ -37,7 +37,7 @@ pub(crate) fn check(arguments: &Arguments, row: Row, keys: &mut OnceKeys) -> (Ro
 }
 
 impl RowTag {
-    /// What the report says of a row that was created.
+    /// Returns what the report says of a row that was created.
     pub(crate) fn notes(&self, is_replayed: bool) -> String {
         let notes = [
             (is_replayed, CREATED_BEFORE),

@@ -6,10 +6,11 @@ use intake_domain::{Field, UnknownField};
 use crate::arguments::Mapping;
 use crate::strict_csv::{Broken, Cells, Fault};
 
-/// What the service adds to a patient and `intake export` writes beside the fields. No column of that name is imported.
+/// Columns that the service adds to a patient and `intake export` writes beside the fields. No column of that name is
+/// imported.
 pub(crate) const OF_THE_REGISTER: [&str; 5] = ["id", "organisationId", "isIdentified", "createdAt", "updatedAt"];
 
-/// What else than the delimiter may stand between cells: the character, how it is written for `--delimiter`, and its
+/// Other characters that may stand between cells: the character, how it is written for `--delimiter`, and its
 /// name.
 pub(crate) const OTHER_DELIMITERS: [(char, &str, &str); 4] =
     [(';', ";", "semicolons"), ('\t', "\\t", "tabs"), ('|', "|", "vertical bars"), (',', ",", "commas")];
@@ -18,7 +19,7 @@ pub(crate) const OTHER_DELIMITERS: [(char, &str, &str); 4] =
 #[derive(Debug)]
 pub(crate) struct Columns {
     fields: Vec<Option<Field>>,
-    /// Whether `intake export` has written the file, which marks texts that a spreadsheet would take for formulas.
+    /// True if `intake export` has written the file, which marks texts that a spreadsheet would take for formulas.
     pub(crate) are_exported: bool,
 }
 
@@ -70,7 +71,7 @@ impl Columns {
         Ok(Self { fields, are_exported })
     }
 
-    /// How many columns there are.
+    /// Returns how many columns there are.
     pub(crate) fn count(&self) -> usize {
         self.fields.len()
     }
@@ -96,7 +97,7 @@ fn header_texts(header: &Cells) -> anyhow::Result<Vec<&str>> {
     texts.context("the header is not UTF-8: save the file as UTF-8")
 }
 
-/// What to do about a header whose first quoted cell is not followed by the delimiter but by another one.
+/// Returns what to do about a header whose first quoted cell is not followed by the delimiter but by another one.
 fn delimiter_hint(broken: &Broken) -> Option<String> {
     let Fault::TextAfterQuote { text, .. } = broken.fault else { return None };
     OTHER_DELIMITERS.iter().find(|(character, ..)| *character == char::from(text)).map(say_delimiter)

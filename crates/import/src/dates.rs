@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// How a file writes dates.
+/// Format of dates in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DateFormat {
     text: String,

@@ -27,7 +27,7 @@ const TAIL_MAX: usize = 1_000;
 
 const UUID_LENGTH: usize = 36;
 
-/// What earlier runs have created.
+/// Rows that earlier runs have created.
 pub(crate) struct Earlier {
     /// Eight bytes of each row's key, sorted, and whether the file contained the row.
     rows: Vec<(u64, bool)>,
@@ -45,7 +45,7 @@ pub(crate) struct Earlier {
     file: File,
 }
 
-/// Whether the register has the rows.
+/// Evidence that the register has the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Register {
     HasLast,
@@ -108,7 +108,7 @@ impl Earlier {
         Ok(())
     }
 
-    /// Whether nothing was created.
+    /// Returns whether nothing was created.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -151,14 +151,14 @@ impl Earlier {
         is_lost
     }
 
-    /// Whether the row of this key was created, and is in the register as far as anyone can tell.
+    /// Returns whether the row of this key was created, and is in the register as far as anyone can tell.
     pub(crate) fn has_created(&self, key: &str) -> bool {
         let row = fingerprint(key);
         let is_known = |row: u64| self.rows.binary_search_by_key(&row, |(known, _)| *known).is_ok();
         self.register == Register::HasLast && row.is_some_and(is_known)
     }
 
-    /// Whether this run itself has created the row of this key, to find out whether the register had lost it.
+    /// Returns whether this run itself has created the row of this key, to find out whether the register had lost it.
     pub(crate) fn has_created_again(&self, key: &str) -> bool {
         self.created_again.is_some() && self.created_again == fingerprint(key)
     }
@@ -204,7 +204,7 @@ fn lock(file: &File) -> anyhow::Result<()> {
     }
 }
 
-/// What a report says was created. The last record is cut short if the program was killed.
+/// Returns what a report says was created. The last record is cut short if the program was killed.
 fn created(mut file: &File) -> anyhow::Result<impl Iterator<Item = anyhow::Result<csv::StringRecord>>> {
     file.rewind()?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
@@ -223,7 +223,7 @@ fn created(mut file: &File) -> anyhow::Result<impl Iterator<Item = anyhow::Resul
     }))
 }
 
-/// Where the report is written before it takes its name.
+/// Returns where the report is written before it takes its name.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");

@@ -11,7 +11,7 @@ use sha2::Sha256;
 use crate::rows::Texts;
 use crate::secret::Secret;
 
-/// What all keys begin with, so that they are not another program's.
+/// Beginning of all keys, so that they are not another program's.
 const PREFIX: &str = "intake-import-";
 /// Bytes of the digest that are used: as many as a UUID has.
 const DIGEST_BYTES: usize = 16;
@@ -30,7 +30,7 @@ pub(crate) struct OnceKeys {
 pub(crate) struct OnceKey {
     /// As it is sent; empty where nothing is.
     pub(crate) text: String,
-    /// Whether an earlier row of the file is the same in every field.
+    /// True if an earlier row of the file is the same in every field.
     pub(crate) is_repeated: bool,
 }
 

@@ -16,9 +16,9 @@ pub(crate) struct Pace {
 struct Turn {
     /// The next request is not sent before.
     next: Instant,
-    /// How far requests are apart.
+    /// Time between two requests.
     interval: Duration,
-    /// How many requests have been sent.
+    /// Number of requests that have been sent.
     sent: u64,
     /// Which of them the interval comes from.
     noted: u64,

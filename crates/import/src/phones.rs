@@ -1,6 +1,6 @@
 //! Australian phone numbers as people write them, rewritten in E.164.
 
-/// What people put between the digits of a phone number.
+/// Characters that people put between the digits of a phone number.
 const BETWEEN_DIGITS: [char; 9] = [' ', '\u{a0}', '-', '\u{2010}', '\u{2011}', '\u{2013}', '(', ')', '.'];
 
 /// The number in E.164; none where it is not a number that can only be meant as one of Australia, or one of any country

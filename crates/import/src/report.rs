@@ -15,7 +15,7 @@ const REFUSED: &str = "refused";
 /// Refused rows that are printed on the terminal where there is no report.
 const SHOWN_MAX: u64 = 20;
 
-/// Where outcomes are written.
+/// Destination of outcomes.
 pub(crate) enum Report {
     File(Box<ReportFile>),
     /// Refused rows on the terminal; how many were printed.

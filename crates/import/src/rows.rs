@@ -13,10 +13,10 @@ use crate::counted::counted;
 use crate::strict_csv::{Cells, ROW_BYTES_MAX, StrictCsv};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// What marks a text that a spreadsheet would take for a formula, in the files of `intake export`.
+/// Mark of a text that a spreadsheet would take for a formula, in the files of `intake export`.
 const NO_FORMULA: char = '\'';
 
-/// What the file has for each field; none where it has nothing.
+/// Texts of the file for each field; none where it has nothing.
 pub(crate) type Texts = ByField<Option<String>>;
 
 /// A row of the file.
@@ -24,7 +24,7 @@ pub(crate) struct Row {
     /// Its number as a spreadsheet shows it: the header is row 1, if no blank lines are before it. In JSON lines, the
     /// line.
     pub(crate) number: u64,
-    /// How much of the file is read with it, in bytes.
+    /// Number of bytes of the file that are read with it.
     pub(crate) end: u64,
     /// Its texts, or why it cannot be read.
     pub(crate) texts: Result<Texts, String>,

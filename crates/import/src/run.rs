@@ -16,7 +16,7 @@ use crate::rows::Rows;
 use crate::secret::Secret;
 use crate::sender::{Sender, Sent};
 
-/// What became of all rows.
+/// Outcome of all rows.
 #[derive(Default)]
 pub(crate) struct Totals {
     pub(crate) rows: u64,
@@ -34,7 +34,7 @@ struct Job {
     body: String,
 }
 
-/// What became of a row.
+/// Outcome of a row.
 enum Outcome {
     Valid,
     /// An earlier run's report has it.
@@ -47,7 +47,7 @@ enum Outcome {
     Refused(String),
 }
 
-/// What is reported about the rows.
+/// Message to the thread that reports.
 enum News {
     Row(RowTag, Outcome),
     Waiting(String),
@@ -96,7 +96,7 @@ struct Ways {
     news: Outbox<News>,
 }
 
-/// What rows are read with.
+/// Context in which rows are read.
 struct Reading<'a> {
     arguments: &'a Arguments,
     rows: &'a mut Rows,
@@ -217,7 +217,7 @@ impl Totals {
     }
 }
 
-/// What a thread came to; its panic is a failure like others.
+/// Returns what a thread came to; its panic is a failure like others.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, anyhow::Result<T>>) -> anyhow::Result<T> {
     thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the program failed unexpectedly: run it again to go on")))
 }

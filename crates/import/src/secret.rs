@@ -72,7 +72,7 @@ impl Secret {
     }
 }
 
-/// Where the report's copy is.
+/// Returns where the report's copy is.
 fn beside(report: &Path) -> PathBuf {
     let mut name = report.as_os_str().to_owned();
     name.push(".secret");

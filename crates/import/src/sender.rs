@@ -37,7 +37,7 @@ pub(crate) struct Sender {
     pace: Pace,
 }
 
-/// What became of a patient.
+/// Outcome of a patient.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// It is in the register, under this id; also when an earlier request has created it.
@@ -47,7 +47,7 @@ pub(crate) enum Sent {
     Refused { why: String, is_key_known: bool },
 }
 
-/// What one request came to.
+/// Result of one request.
 enum Answer {
     Sent(Sent),
     /// Not decided: to be sent again, after so long if the service says.
@@ -190,7 +190,7 @@ fn decide(mut response: Response<Body>) -> Answer {
     }
 }
 
-/// What a problem says is wrong, in one line.
+/// Returns what a problem says is wrong, in one line.
 fn reasons(problem: &Value, status: u16) -> String {
     let errors = problem.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let reasons: Vec<_> = errors

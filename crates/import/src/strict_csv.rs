@@ -14,13 +14,13 @@ pub(crate) struct StrictCsv<Source> {
     source: Source,
     delimiter: u8,
     cells: Cells,
-    /// How many bytes have been read.
+    /// Number of bytes that have been read.
     pub(crate) read: u64,
     /// The number of the last row as a spreadsheet shows it: a blank line is a row, and so is a cell of several lines.
     pub(crate) row: u64,
     /// The line that is being read, which is not the row once a cell has had line breaks.
     line: u64,
-    /// Whether the last byte was a carriage return, which a line feed may complete.
+    /// True if the last byte was a carriage return, which a line feed may complete.
     is_after_return: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Cells {
     lines: (u64, u64),
 }
 
-/// Why a row is not RFC 4180.
+/// Reason why a row is not RFC 4180.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     QuoteInside { cell: usize },
@@ -179,7 +179,7 @@ impl Scan {
 }
 
 impl Cells {
-    /// How many there are.
+    /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -194,7 +194,7 @@ impl Cells {
         })
     }
 
-    /// What a message about the row should add: where one row is several lines, a quote may be out of place.
+    /// Returns what a message about the row should add: where one row is several lines, a quote may be out of place.
     pub(crate) fn span(&self) -> Span {
         Span(self.lines)
     }

@@ -103,7 +103,7 @@ impl Import {
         self.database.count("patients")
     }
 
-    /// What the register holds of one field.
+    /// Returns what the register holds of one field.
     fn texts(&self, column: &str) -> Vec<String> {
         self.database.texts(&format!("SELECT coalesce({column}::text, 'null') FROM patients ORDER BY 1"))
     }
