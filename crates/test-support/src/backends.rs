@@ -16,9 +16,9 @@ use uuid::Uuid;
 
 use crate::processes::Frozen;
 
-/// How long to look for the backend of a writer.
+/// Time to look for the backend of a writer.
 const SEARCH: Duration = Duration::from_secs(120);
-/// How long an insert may take before all of PostgreSQL counts as blocked.
+/// Time that an insert may take before all of PostgreSQL counts as blocked.
 const PROBE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -68,13 +68,13 @@ impl Browser {
         let _ = self.try_ask("POST", "/back", &json!({}));
     }
 
-    /// Where the browser is.
+    /// Returns where the browser is.
     #[must_use]
     pub fn url(&self) -> String {
         self.get("/url").as_str().expect("a URL").to_owned()
     }
 
-    /// What a reader sees of the page.
+    /// Returns what a reader sees of the page.
     #[must_use]
     pub fn text(&self) -> String {
         self.text_of(&self.find("xpath", "//body"))
@@ -109,7 +109,7 @@ impl Browser {
         self.post(&format!("/element/{id}/value"), &json!({ "text": text }));
     }
 
-    /// What stands in the field with this label.
+    /// Returns what stands in the field with this label.
     #[must_use]
     #[track_caller]
     pub fn value(&self, label: &str) -> String {
@@ -125,7 +125,7 @@ impl Browser {
         self.post(&format!("/element/{id}/click"), &json!({}));
     }
 
-    /// Whether there is a button or link of this name.
+    /// Returns whether there is a button or link of this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let path = format!("//button[normalize-space()=\"{name}\"] | //a[normalize-space()=\"{name}\"]");
@@ -198,7 +198,7 @@ impl Browser {
         self.post("/webauthn/authenticator", &device).as_str().expect("an id").to_owned()
     }
 
-    /// Whether the device will recognise its user from now on.
+    /// Decides if the device recognises its user from now on.
     pub fn set_user_verified(&self, authenticator: &str, is_verified: bool) {
         let path = format!("/webauthn/authenticator/{authenticator}/uv");
         self.post(&path, &json!({ "isUserVerified": is_verified }));

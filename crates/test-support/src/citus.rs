@@ -75,7 +75,7 @@ impl Citus {
         self.use_with("pg_advisory_lock(2)");
     }
 
-    /// How many nodes there are. The first is the coordinator.
+    /// Returns how many nodes there are. The first is the coordinator.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.nodes.len()
@@ -89,7 +89,7 @@ impl Citus {
         self.text_in(database, 0, &query)
     }
 
-    /// How the nodes call this one.
+    /// Returns how the nodes call this one.
     #[must_use]
     pub fn name_of(&self, node: usize) -> String {
         let Node { host, port } = self.node(node);

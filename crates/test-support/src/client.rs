@@ -175,7 +175,7 @@ impl Connection {
         self.read()
     }
 
-    /// Whether the service closes the connection without another byte, before the time is over.
+    /// Returns whether the service closes the connection without another byte, before the time is over.
     #[must_use]
     pub fn is_closed_within(&mut self, time: Duration) -> bool {
         self.socket.set_read_timeout(Some(time)).expect("a time-out");

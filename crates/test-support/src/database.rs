@@ -17,7 +17,7 @@ use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE, prepare};
 
 use crate::citus::Citus;
 
-/// What PostgreSQL makes an empty database of.
+/// Template from which PostgreSQL makes an empty database.
 const EMPTY: &str = "template1";
 
 /// The database of one test, deleted when this is dropped.
@@ -85,7 +85,7 @@ impl TestDatabase {
         self.citus.as_ref().expect("INTAKE_TEST_CITUS_URL must name a cluster")
     }
 
-    /// How many rows a query finds.
+    /// Returns how many rows a query finds.
     #[must_use]
     pub fn count(&self, from: &str) -> i64 {
         let query = diesel::sql_query(format!("SELECT count(*) AS count FROM {from}"));

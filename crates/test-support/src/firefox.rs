@@ -23,11 +23,11 @@ const FIREFOX: Prerequisite = Prerequisite {
         brew: "brew install --cask firefox",
     },
 };
-/// What Debian and others call the program.
+/// Names of the program on Debian and elsewhere.
 const NAMES: [&str; 2] = ["firefox-esr", "firefox"];
 /// A free port of its choice, which it writes into its profile.
 const PREFERENCES: &str = "user_pref(\"marionette.port\", 0);\n";
-/// What is wider is laid out, but not drawn.
+/// Size in pixels. Wider pages are laid out, but not drawn.
 const WINDOW: (u32, u32) = (2_000, 1_100);
 /// Longer than any page takes on a busy machine.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);

@@ -14,16 +14,16 @@ use crate::service::create_request;
 
 /// Between two tries to connect to a service that is gone, or to send more to one that does not read.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many requests a client that reads no answer sends in one piece.
+/// Number of requests that a client sends in one piece if it reads no answer.
 const DEAF_REQUESTS: usize = 256;
 
 /// Makes the next request.
 pub type NextRequest = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 
-/// How often each status was answered; 0 stands for connections that broke.
+/// Number of answers with each status; 0 stands for connections that broke.
 pub type Answers = BTreeMap<u16, u64>;
 
-/// What each client of a flood does.
+/// Behaviour of each client of a flood.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Manner {
     /// Sends the next request as soon as it is answered.
@@ -37,7 +37,7 @@ pub enum Manner {
 /// The result of a flood.
 #[derive(Debug, Default)]
 pub struct Flooded {
-    /// How many requests were sent.
+    /// Number of requests that were sent.
     pub asked: u64,
     /// The answers that were read.
     pub answers: Answers,

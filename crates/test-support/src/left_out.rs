@@ -13,14 +13,14 @@ use rustix::process::{Pid, test_kill_process};
 /// The beginning of the names of files that hold the notes of one run.
 const NOTES: &str = "left-out-of-run-";
 
-/// What some tests cannot do without.
+/// Something that some tests cannot do without.
 #[derive(Clone, Copy, Debug)]
 pub struct Prerequisite {
-    /// What these tests are about.
+    /// Subject of these tests.
     pub subject: &'static str,
-    /// What they need.
+    /// Name of the missing thing.
     pub need: &'static str,
-    /// How it is installed.
+    /// Packages that install it.
     pub packages: Packages,
 }
 
@@ -38,8 +38,8 @@ pub fn leave_out(prerequisite: &Prerequisite) {
     file.and_then(|mut file| file.write_all(note.as_bytes())).expect("the folder of the tests can be written");
 }
 
-/// What this run has left out, for a person to read; empty if nothing. Its notes are gone then, and so are those of
-/// runs that were broken off.
+/// Returns what this run has left out, for a person to read; empty if nothing. Its notes are gone then, and so are
+/// those of runs that were broken off.
 #[must_use]
 pub fn take_summary() -> String {
     let mut summary = String::new();

@@ -100,7 +100,7 @@ pub fn peak_memory(process: u32) -> io::Result<u64> {
     kibibytes.map(|kibibytes| kibibytes * 1024).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// What `/proc` says of a process, from its state on.
+/// Returns what `/proc` says of a process, from its state on.
 fn stat(process: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name in parentheses may hold anything.

@@ -75,7 +75,7 @@ impl RoundTripCounter {
         self.wire.still_below.store(0, Ordering::SeqCst);
     }
 
-    /// How many round trips there have been since the last call.
+    /// Returns how many round trips there have been since the last call.
     #[must_use]
     pub fn take(&self) -> usize {
         self.wire.count.swap(0, Ordering::SeqCst)

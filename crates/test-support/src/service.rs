@@ -23,13 +23,13 @@ use crate::processes;
 /// Enough for a debug build that starts an embedded database for the first time, on a machine that other programs keep
 /// busy. Nobody waits that long unless something is wrong.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
-/// What libpq says of a server that has not answered in time.
+/// Message of libpq about a server that has not answered in time.
 const NO_ANSWER_YET: &str = "timeout expired";
-/// How long requests wait, unless a test says otherwise: on a busy machine PostgreSQL may stand still for longer than
-/// the default.
+/// Time for which requests wait, unless a test says otherwise: on a busy machine PostgreSQL may stand still for longer
+/// than the default.
 const DEADLINE: &str = "30s";
 
-/// How a service is to be run.
+/// Settings with which to run a service.
 pub struct ServiceBuilder {
     command: Command,
     data_dir: PathBuf,
@@ -268,7 +268,7 @@ impl Service {
         Client::plain(self.http.expect("a plain listener"))
     }
 
-    /// Where probes and metrics are served.
+    /// Returns where probes and metrics are served.
     #[must_use]
     pub fn admin_address(&self) -> SocketAddr {
         self.admin
@@ -303,7 +303,7 @@ impl Service {
         self.child.id()
     }
 
-    /// How much memory the process uses, in bytes.
+    /// Returns how much memory the process uses, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process lives");
@@ -311,7 +311,7 @@ impl Service {
         line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
     }
 
-    /// How much processor time the process has used.
+    /// Returns how much processor time the process has used.
     #[must_use]
     pub fn processor_time(&self) -> Duration {
         processes::processor_time(self.child.id()).expect("the process lives")
@@ -340,7 +340,7 @@ impl Service {
         processes::send(name, &self.child.id().to_string());
     }
 
-    /// Whether the process is gone.
+    /// Returns whether the process is gone.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("a child").is_some()
     }
