@@ -32,7 +32,7 @@ pub const LATENCIES: [u64; 14] = [
     10_000 * MILLISECOND,
 ];
 
-/// What a histogram's values are.
+/// Unit of a histogram's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Times, kept in nanoseconds.
@@ -41,7 +41,7 @@ pub enum Unit {
     Count,
 }
 
-/// How many values fell into each bucket. The bounds are in nanoseconds for times; what exceeds the last one has a
+/// Counts of the values in each bucket. The bounds are in nanoseconds for times; what exceeds the last one has a
 /// bucket of its own.
 #[derive(Debug)]
 pub struct Histogram<const N: usize> {
@@ -73,7 +73,7 @@ impl<const N: usize> Histogram<N> {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// Whether nothing was counted.
+    /// Returns whether nothing was counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buckets.iter().chain([&self.beyond]).all(|bucket| bucket.load(Ordering::Relaxed) == 0)

@@ -21,13 +21,13 @@ pub use trace_parent::TraceParent;
 /// A statement that was sent to the database for a batch of requests, as their traces show it.
 #[derive(Clone, Copy, Debug)]
 pub struct StatementSpan<'a> {
-    /// When it was sent.
+    /// Time at which it was sent.
     pub sent: Instant,
-    /// How long it took.
+    /// Time that it took.
     pub took: Duration,
-    /// How many requests it carried.
+    /// Number of requests that it carried.
     pub rows: usize,
-    /// Whether it succeeded.
+    /// True if it succeeded.
     pub is_stored: bool,
     /// Which of several databases it went to.
     pub node: Option<&'a str>,
@@ -56,7 +56,7 @@ impl Counter {
     }
 }
 
-/// How many there are at the moment.
+/// A number that grows and shrinks.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicI64);
 
@@ -77,7 +77,8 @@ impl Gauge {
         self.0.fetch_sub(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// How many there are. Two threads may be seen in the wrong order for a moment; there are never fewer than none.
+    /// Returns how many there are. Two threads may be seen in the wrong order for a moment; there are never fewer than
+    /// none.
     #[must_use]
     pub fn get(&self) -> u64 {
         u64::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default()

@@ -46,7 +46,7 @@ impl CurrentSpan {
         Self
     }
 
-    /// Whether anything is recorded.
+    /// Returns whether anything is recorded.
     #[inline]
     #[must_use]
     pub fn are_recorded() -> bool {

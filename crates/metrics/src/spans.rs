@@ -72,7 +72,7 @@ impl CurrentSpan {
         Self(Context::map_current(|context| context.span().is_recording().then(|| Arc::new(context.clone()))))
     }
 
-    /// Whether anything is recorded.
+    /// Returns whether anything is recorded.
     #[must_use]
     pub fn are_recorded() -> bool {
         TRACER.get().is_some()

@@ -9,7 +9,7 @@ pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4";
 #[derive(Debug, Default)]
 pub struct MetricsText(String);
 
-/// What kind of numbers a family has.
+/// Kind of the numbers of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Numbers that only grow.

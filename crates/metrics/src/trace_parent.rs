@@ -10,7 +10,7 @@ pub struct TraceParent<'a> {
     pub trace_id: &'a str,
     /// Id of the caller's span, 16 digits.
     pub span_id: &'a str,
-    /// Whether the caller records the trace.
+    /// True if the caller records the trace.
     pub is_sampled: bool,
 }
 
