@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use time::{Duration, OffsetDateTime};
 
-/// How many bytes are read from the operating system at once: a call for each id would cost more than the id.
+/// Number of bytes that are read from the operating system at once: a call for each id would cost more than the id.
 const POOL_SIZE: usize = 1_024;
 
 thread_local! {
@@ -21,7 +21,7 @@ struct Pool {
     used: usize,
 }
 
-/// What the time was by the clock that is followed when [`START`] was read, in microseconds since 1970. Zero: this
+/// Time by the clock that is followed, at the moment when [`START`] was read, in microseconds since 1970. Zero: this
 /// machine's own clock counts.
 static FOLLOWED: AtomicI64 = AtomicI64::new(0);
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
