@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 
 thread_local!(static APPLICATION: &'static Application = Application::start("10.0.0.0/8"));
 
-/// Whether the peer is trusted, and the values of three headers.
+/// True if the peer is trusted, and the values of three headers.
 type Input<'a> = (bool, Vec<&'a [u8]>, Vec<&'a [u8]>, &'a [u8]);
 
 fuzz_target!(|input: Input<'_>| {

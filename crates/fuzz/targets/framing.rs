@@ -17,7 +17,7 @@ mod connection {
     pub(crate) mod framing;
 }
 
-/// What became of the first request of a connection.
+/// Outcome of the first request of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Whole,
@@ -70,7 +70,7 @@ fn pass_on(bytes: &[u8], piece: usize) -> (Vec<u8>, End) {
     (passed_on, end)
 }
 
-/// What actix-http sees in the bytes.
+/// Result of actix-http for the bytes.
 #[derive(Clone, Copy, Debug)]
 enum Parsed {
     One,

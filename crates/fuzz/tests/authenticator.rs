@@ -63,7 +63,7 @@ fn bytes(challenge: &Challenge) -> Vec<u8> {
     BASE64_URL_SAFE_NO_PAD.decode(challenge.as_base64url()).unwrap()
 }
 
-/// What `passkey.js` asks a browser for.
+/// Returns what `passkey.js` asks a browser for.
 fn creation(challenge: &Challenge, algorithm: Algorithm) -> CredentialCreationOptions {
     CredentialCreationOptions {
         public_key: PublicKeyCredentialCreationOptions {
