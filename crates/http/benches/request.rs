@@ -30,7 +30,7 @@ fn body(name: &str) -> &'static str {
     }
 }
 
-/// What is done with the body of a request.
+/// Returns what is done with the body of a request.
 fn decode_and_validate(body: &[u8]) -> Option<NewPatient> {
     JsonPatient::from_slice(body).ok()?.draft.validate(NOW).ok()
 }

@@ -7,22 +7,22 @@ use std::fmt;
 use actix_web::HttpResponse;
 use intake_domain::{KeyClient, KeyDigest, RefusalReason, Source};
 
-/// What is recorded of one answer.
+/// Facts that are recorded of one answer.
 #[derive(Debug, Default)]
 pub struct Note {
     /// The key of the request, and its client.
     pub(crate) key: Option<(KeyDigest, KeyClient)>,
-    /// Why a request with a key that exists was refused.
+    /// Reason why a request with a key that exists was refused.
     pub(crate) refusal: Option<RefusalReason>,
-    /// Why the key was refused, in the word of the metric.
+    /// Reason why the key was refused, in the word of the metric.
     pub(crate) key_fault: Option<&'static str>,
     /// The fields that the answer names.
     pub(crate) fields: Vec<&'static str>,
-    /// Why the service failed, for the log alone.
+    /// Reason why the service failed, for the log alone.
     pub(crate) cause: Option<Cause>,
 }
 
-/// Why the service failed.
+/// Reason why the service failed.
 #[derive(Debug)]
 pub struct Cause(String);
 

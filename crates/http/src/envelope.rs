@@ -127,7 +127,7 @@ pub async fn note_progress(
     answered
 }
 
-/// What is known of a request when it is answered.
+/// Facts about a request when it is answered.
 pub(crate) struct Exchange {
     request_id: HeaderValue,
     is_https: bool,
@@ -208,7 +208,8 @@ fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Be
     }
 }
 
-/// Whether a request with this answer was a use of its key. Every later fault is answered only if the key is active.
+/// Returns whether a request with this answer was a use of its key. Every later fault is answered only if the key is
+/// active.
 fn was_accepted(status: StatusCode) -> bool {
     let is_about_the_key = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS);
     !is_about_the_key && !status.is_server_error()

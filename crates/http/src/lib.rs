@@ -57,13 +57,13 @@ pub mod bench {
 /// The interface and everything that it needs. Its application must be wrapped in [`envelope()`] and served over
 /// [`Connection`]s.
 pub struct Api {
-    /// Where patients are stored.
+    /// Register of patients.
     pub register: Arc<dyn PatientRegister>,
-    /// How requests with keys were answered.
+    /// Records how requests with keys were answered.
     pub activity: Arc<dyn KeyActivity>,
-    /// What keys look like.
+    /// Format of keys.
     pub format: KeyFormat,
-    /// How often a key may be used; none: without limit.
+    /// Rate at which a key may be used; none: without limit.
     pub rate: Option<Rate>,
     /// The proxies whose `X-Forwarded` headers are believed.
     pub proxies: TrustedProxies,

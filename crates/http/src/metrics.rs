@@ -17,7 +17,7 @@ static REFUSALS: [Counter; REASONS.len()] = [const { Counter::new() }; REASONS.l
 static KEYS_LIMITED: Counter = Counter::new();
 static SENT_IN_CLEAR: Counter = Counter::new();
 
-/// Why a key was refused.
+/// Reason why a key was refused.
 const REASONS: [&str; 10] = [
     "missing",
     "malformed",

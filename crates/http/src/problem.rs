@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use crate::answer_note::{Cause, Note};
 
-/// What the operations answer to.
+/// Methods of the operations.
 pub(crate) const POST_ONLY: &str = "POST, OPTIONS";
-/// What the document answers to.
+/// Methods of the document.
 pub(crate) const GET_ONLY: &str = "GET, OPTIONS";
 const CHALLENGE: &str = r#"Bearer realm="intake""#;
 /// The header's name in the path of a fault.
@@ -26,7 +26,7 @@ const PROBLEM_JSON: &str = "application/problem+json";
 /// Long enough for a queue of requests to drain.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 
-/// What went wrong, for the client.
+/// Fault, for the client.
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// The request did not come over HTTPS.
@@ -138,7 +138,7 @@ impl Problem {
         }
     }
 
-    /// What is recorded of the answer. The key of the request is not known here.
+    /// Returns what is recorded of the answer. The key of the request is not known here.
     fn note(&self) -> Note {
         use RefusalReason as Reason;
 

@@ -16,7 +16,7 @@ use crate::route_name::Route;
 use crate::trusted_proxies::TrustedProxies;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// What the line takes from a request before that is served.
+/// Facts that the line takes from a request before it is served.
 pub(crate) struct Asked {
     method: &'static str,
     address: Option<IpAddr>,

@@ -15,13 +15,13 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    /// Whether nobody is trusted.
+    /// Returns whether nobody is trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether any address at all is trusted.
+    /// Returns whether any address at all is trusted.
     #[must_use]
     pub fn trust_everyone(&self) -> bool {
         self.0.iter().any(|network| network.prefix_len() == 0)

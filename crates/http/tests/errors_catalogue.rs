@@ -170,7 +170,7 @@ fn entries() -> Vec<String> {
     entries
 }
 
-/// Whether an entry is this message with something in its blanks: a number, or what is written in capitals.
+/// Returns whether an entry is this message with something in its blanks: a number, or what is written in capitals.
 fn is_like(entry: &str, message: &str) -> bool {
     let mut parts = message.split('{').enumerate().map(|(index, part)| match index {
         0 => part,

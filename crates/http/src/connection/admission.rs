@@ -120,7 +120,7 @@ impl Connections {
         (self.0.unread.fetch_add(1, Ordering::Relaxed) < UNREAD_MAX).then_some(unread)
     }
 
-    /// Whether idle connections should be closed early.
+    /// Returns whether idle connections should be closed early.
     pub(crate) fn are_crowded(&self) -> bool {
         self.0.open.load(Ordering::Relaxed) > self.0.max / 4 * 3
     }
@@ -130,13 +130,13 @@ impl Connections {
         self.0.are_draining.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the next answer over each connection is its last.
+    /// Returns whether the next answer over each connection is its last.
     #[must_use]
     pub fn are_draining(&self) -> bool {
         self.0.are_draining.load(Ordering::Relaxed)
     }
 
-    /// Whether there are connections over which no request has come yet.
+    /// Returns whether there are connections over which no request has come yet.
     #[must_use]
     pub fn have_newcomers(&self) -> bool {
         self.0.open.load(Ordering::Relaxed) as u64 > self.0.used.get()
@@ -155,8 +155,8 @@ impl Connections {
         text.gauge("intake_requests_in_flight", "Requests that are being served.", self.0.busy.get());
     }
 
-    /// How many connections wait for a TLS handshake or a first request, have shaken hands and sent no request yet,
-    /// wait for another request, and have one that is being served.
+    /// Returns how many connections wait for a TLS handshake or a first request, have shaken hands and sent no request
+    /// yet, wait for another request, and have one that is being served.
     fn by_state(&self) -> [(&'static str, u64); 4] {
         let open = self.0.open.load(Ordering::Relaxed) as u64;
         let (secured, used, busy) = (self.0.secured.get(), self.0.used.get(), self.0.busy.get());

@@ -15,7 +15,7 @@ use intake_edge as edge;
 /// Longer than any bare answer, shorter than any full one.
 const LENGTH_MAX: usize = 160;
 
-/// Where a bare refusal begins. It is the last thing written to its connection.
+/// Returns where a bare refusal begins. It is the last thing written to its connection.
 pub(crate) fn position(bytes: &[u8]) -> Option<usize> {
     // Nearly every answer ends with a body.
     if !bytes.ends_with(b"\r\n\r\n") {

@@ -1,7 +1,7 @@
 //! Where a chunked body ends, and whether it is well formed. As strict as RFC 9112, because a program that reads the
 //! body differently would find a different request after it.
 
-/// How far a chunked body has got.
+/// Progress of a chunked body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chunks {
     next: Next,
@@ -9,7 +9,7 @@ pub(crate) struct Chunks {
     size: u64,
 }
 
-/// What must come next.
+/// Part that must come next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Next {
     #[default]
@@ -57,12 +57,12 @@ impl Chunks {
         taken
     }
 
-    /// Whether the body is complete.
+    /// Returns whether the body is complete.
     pub(crate) fn are_over(self) -> bool {
         self.next == Next::Nothing
     }
 
-    /// Whether the body is malformed.
+    /// Returns whether the body is malformed.
     pub(crate) fn are_broken(self) -> bool {
         self.next == Next::Broken
     }
@@ -100,7 +100,7 @@ impl Chunks {
     }
 }
 
-/// Whether a byte may stand in an extension or a trailer.
+/// Returns whether a byte may stand in an extension or a trailer.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || !byte.is_ascii_control()
 }
@@ -109,7 +109,7 @@ fn is_text(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// How many bytes are taken, and what becomes of the body, fed in pieces of this size.
+    /// Returns how many bytes are taken, and what becomes of the body, fed in pieces of this size.
     fn fed(body: &[u8], piece: usize) -> (usize, Next) {
         let mut chunks = Chunks::default();
         let mut taken = 0;

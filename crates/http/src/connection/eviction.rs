@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::task::AtomicWaker;
 use intake_domain::Network;
 
-/// How many busy connections are passed over in search of an idle one, before the newcomer is turned away itself.
+/// Number of busy connections that are passed over in search of an idle one, before the newcomer is turned away itself.
 const CANDIDATES_MAX: usize = 32;
 
 /// All connections except those of trusted proxies.
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(Reached, u64);
 
-/// How far a connection has got.
+/// Progress of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reached {
     Accepted,
@@ -38,7 +38,7 @@ pub(crate) enum Reached {
     Request,
 }
 
-/// What a connection and this register tell each other without a lock.
+/// Signals between a connection and this register, without a lock.
 #[derive(Default)]
 pub(crate) struct Signals {
     pub(crate) is_busy: AtomicBool,
@@ -48,7 +48,7 @@ pub(crate) struct Signals {
 }
 
 impl EvictionOrder {
-    /// How many connections a network has.
+    /// Returns how many connections a network has.
     pub(crate) fn count(&self, network: Network) -> usize {
         self.count_by_network.get(&network).copied().unwrap_or_default()
     }

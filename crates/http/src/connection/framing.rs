@@ -13,7 +13,7 @@ const NOT_IN_HEADS: u8 = 0;
 /// Every number with this many digits fits into 64 bits.
 const LENGTH_DIGITS: usize = 19;
 
-/// How far the request that is coming in has got.
+/// Progress of the request that is coming in.
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
     part: Part,
@@ -35,7 +35,7 @@ enum Part {
     TooLarge,
 }
 
-/// What the head says about where the request ends.
+/// Facts of the head that decide where the request ends.
 #[derive(Debug, Default)]
 struct Head {
     length: usize,
@@ -83,22 +83,22 @@ impl Framing {
         taken
     }
 
-    /// Whether the request is complete.
+    /// Returns whether the request is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.part == Part::Whole
     }
 
-    /// Whether a body has begun and not ended.
+    /// Returns whether a body has begun and not ended.
     pub(crate) fn is_in_body(&self) -> bool {
         matches!(self.part, Part::Sized(_) | Part::Chunked(_))
     }
 
-    /// Whether what came can never become a valid request.
+    /// Returns whether what came can never become a valid request.
     pub(crate) fn is_broken(&self) -> bool {
         matches!(self.part, Part::Broken | Part::TooLarge)
     }
 
-    /// Whether it is broken because its head is too large.
+    /// Returns whether it is broken because its head is too large.
     pub(crate) fn is_too_large(&self) -> bool {
         self.part == Part::TooLarge
     }
@@ -204,7 +204,7 @@ fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// How many bytes belong to the first request and what becomes of it, fed in pieces of this size.
+    /// Returns how many bytes belong to the first request and what becomes of it, fed in pieces of this size.
     fn fed(bytes: &[u8], piece: usize) -> (usize, Framing) {
         let mut framing = Framing::default();
         let mut taken = 0;

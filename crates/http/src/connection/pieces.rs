@@ -8,7 +8,7 @@ use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::Bytes;
 use pin_project_lite::pin_project;
 
-/// What a piece has at most, and what is sent before the next one. Most answers are one piece.
+/// Most bytes of a piece, which are sent before the next one. Most answers are one piece.
 pub const PIECE_MAX: usize = 8 * 1024;
 
 pin_project! {

@@ -15,7 +15,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// Between two requests while most connections are taken.
 const CROWDED_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// How far one connection has got.
+/// Progress of one connection.
 pub(crate) struct Progress {
     pub(crate) is_secure: bool,
     stage: Cell<Stage>,
@@ -28,7 +28,7 @@ pub(crate) struct Progress {
     is_body_refused: Cell<bool>,
     /// The client must not get the answer.
     is_answer_lost: Cell<bool>,
-    /// What came is not a valid request, so the next answer is the last.
+    /// True if the bytes are not a valid request, so the next answer is the last.
     is_broken: Cell<bool>,
     /// More can be read as soon as the request has taken what came.
     is_turn_over: Cell<bool>,
@@ -106,17 +106,17 @@ impl Progress {
         self.is_turn_over.set(true);
     }
 
-    /// Whether a turn has ended since this was asked last.
+    /// Returns whether a turn has ended since this was asked last.
     pub(crate) fn take_turn(&self) -> bool {
         self.is_turn_over.replace(false)
     }
 
-    /// Whether the client has begun a head and not ended it.
+    /// Returns whether the client has begun a head and not ended it.
     pub(crate) fn is_in_head(&self) -> bool {
         self.stage.get() == Stage::Head
     }
 
-    /// Whether a request is being served.
+    /// Returns whether a request is being served.
     pub(crate) fn is_in_request(&self) -> bool {
         self.stage.get() == Stage::Request
     }
@@ -139,12 +139,12 @@ impl Progress {
         self.is_broken.get()
     }
 
-    /// Whether the connection ends with the next answer.
+    /// Returns whether the connection ends with the next answer.
     pub(crate) fn is_ending(&self) -> bool {
         self.is_broken() || self.slot.connections().are_draining()
     }
 
-    /// What answers over HTTPS say about it.
+    /// Returns what answers over HTTPS say about it.
     pub(crate) fn hsts(&self) -> Hsts {
         self.slot.connections().hsts()
     }
@@ -159,7 +159,7 @@ impl Progress {
         self.slot.connections().wait_for_reader()
     }
 
-    /// How long the client may take to its next step. None while a request of it is being served.
+    /// Returns how long the client may take to its next step. None while a request of it is being served.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let time = match self.stage.get() {
             Stage::New | Stage::Head => HEAD_TIMEOUT,

@@ -23,21 +23,21 @@ use crate::problem::Problem;
 
 /// The longest time between two checks of a client's time limits.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
-/// How long answers may wait for a client to read them.
+/// Time for which answers may wait for a client to read them.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of a body is read after its request was refused: as much as would have been read of it, with room for what
-/// came along with the head. A client that sends more without a pause could keep a worker busy for ever.
+/// Number of bytes of a body that are read after its request was refused: as much as would have been read of it, with
+/// room for what came along with the head. A client that sends more without a pause could keep a worker busy for ever.
 const UNWANTED_MAX: usize = 256 * 1024;
-/// How much of a request with a body is passed on in one turn. actix-http reads all that it can get before it passes
-/// anything on, and keeps that buffer for as long as the request lives. Ordinary patients are smaller.
+/// Number of bytes of a request with a body that are passed on in one turn. actix-http reads all that it can get before
+/// it passes anything on, and keeps that buffer for as long as the request lives. Ordinary patients are smaller.
 const TURN_MAX: usize = 4 * 1024;
 /// actix-http makes its buffer twice as large when it has less room than this.
 const ROOM_MIN: usize = 1_024;
-/// How long a closing connection is still read: a client that is still sending would otherwise lose its answer.
+/// Time for which a closing connection is still read: a client that is still sending would otherwise lose its answer.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What actix-http writes before it calls the application, for every client that asks first.
+/// Bytes that actix-http writes before it calls the application, for every client that asks first.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// A watched stream.
@@ -45,11 +45,11 @@ pub struct Connection<T> {
     stream: T,
     progress: Rc<Progress>,
     framing: Framing,
-    /// What came after the end of the request that is being served, or of the turn: never more than one read.
+    /// Bytes after the end of the request that is being served, or of the turn: never more than one read.
     read_ahead: BytesMut,
-    /// How much of a body has come while no request was being served: before it begins, or after its answer.
+    /// Number of bytes of a body that came while no request was being served: before it begins, or after its answer.
     unwanted: usize,
-    /// How much has been passed on in this turn.
+    /// Number of bytes that were passed on in this turn.
     in_turn: usize,
     /// Reading was postponed, so the task must be woken when it may continue.
     is_read_paused: bool,
@@ -59,7 +59,7 @@ pub struct Connection<T> {
     unread: Option<(Unread, Pin<Box<Sleep>>)>,
     /// Present while a closing connection is still read.
     linger: Option<Pin<Box<Sleep>>>,
-    /// What is sent in place of a bare answer, and how much of it has been written.
+    /// Answer that is sent in place of a bare one, and how many of its bytes have been written.
     substitute: Option<(Vec<u8>, usize)>,
 }
 
@@ -86,7 +86,7 @@ impl<T> Connection<T> {
         requests.insert(Rc::clone(&self.progress));
     }
 
-    /// What must serve this connection.
+    /// Returns what must serve this connection.
     pub fn turns(&self) -> Turns {
         Turns(Rc::clone(&self.progress))
     }

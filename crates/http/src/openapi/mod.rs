@@ -118,7 +118,7 @@ fn sent_schema(field: &Definition) -> Vec<String> {
     members
 }
 
-/// What an answer holds: only the kind, because what is sent may change within the version.
+/// Returns what an answer holds: only the kind, because what is sent may change within the version.
 fn returned_properties() -> Vec<String> {
     let own = |name, kind: &[String]| property(name, kind);
     let identifier =

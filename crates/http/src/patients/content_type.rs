@@ -2,7 +2,7 @@
 
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 
-/// Whether these headers announce plain JSON. Repeated headers are allowed if they are equal.
+/// Returns whether these headers announce plain JSON. Repeated headers are allowed if they are equal.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     if headers.contains_key(CONTENT_ENCODING) {
         return false;
@@ -20,7 +20,7 @@ fn is_json_type(value: &str) -> bool {
     is_json && parts.all(is_acceptable_parameter)
 }
 
-/// Whether this is any parameter but a charset other than UTF-8.
+/// Returns whether this is any parameter but a charset other than UTF-8.
 fn is_acceptable_parameter(parameter: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else {
         return true;

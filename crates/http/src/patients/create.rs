@@ -25,10 +25,10 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// What the handlers need.
+/// Parameters of the handlers.
 type Parts = (Data<dyn PatientRegister>, Data<KeyFormat>, Data<Option<RateLimiter>>);
 
-/// What is done with a patient that keeps every rule.
+/// Treatment of a patient that keeps every rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Create,
@@ -80,7 +80,7 @@ async fn answer(
     response
 }
 
-/// Whether the members of the body were checked for an answer with this status.
+/// Returns whether the members of the body were checked for an answer with this status.
 fn was_judged(status: StatusCode) -> bool {
     status.is_success() || status == StatusCode::UNPROCESSABLE_ENTITY
 }

@@ -15,7 +15,7 @@ const PREFIX: &str = "simulate-";
 const SLOW: Duration = Duration::from_secs(20);
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What an idempotency key asks for.
+/// Failure that an idempotency key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Simulated {
     RateExceeded,

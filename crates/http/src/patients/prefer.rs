@@ -6,7 +6,8 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 pub(crate) const STRICT: HeaderValue = HeaderValue::from_static("handling=strict");
 
-/// Whether unknown members are to be refused. Of several `handling` preferences the first counts; others are ignored.
+/// Returns whether unknown members are to be refused. Of several `handling` preferences the first counts; others are
+/// ignored.
 pub(crate) fn is_strict(headers: &HeaderMap) -> bool {
     let values = headers.get_all(PREFER).filter_map(|value| value.to_str().ok());
     let handling = values.flat_map(preferences).find_map(|preference| {

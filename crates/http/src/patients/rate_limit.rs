@@ -21,7 +21,7 @@ const TIDY_FROM: usize = 64;
 /// the longest of them takes some 300 bytes, 20 MiB in all.
 const BUCKETS_MAX: usize = 1_024;
 
-/// How many requests a key may make.
+/// Number of requests that a key may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Requests a second, in the long run.
@@ -90,9 +90,9 @@ impl RateLimiter {
 
 /// A bucket for each key, whatever a key is: an API key, an address, an account.
 pub struct TokenBuckets<Key> {
-    /// How long it takes until a token comes back.
+    /// Time until a token comes back.
     token: Duration,
-    /// How long it takes until an empty bucket is full.
+    /// Time until an empty bucket is full.
     whole: Duration,
     start: Instant,
     hasher: RandomState,
@@ -105,13 +105,13 @@ struct Shard<Key> {
     tidy_at: usize,
 }
 
-/// What a bucket allows when one more request comes.
+/// Answer of a bucket to one more request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// How long to wait for a token; none: one was taken.
+    /// Time to wait for a token; none: one was taken.
     pub wait: Option<Duration>,
     remaining: u64,
-    /// How long until the next token of an empty bucket, else until the bucket is full.
+    /// Time until the next token of an empty bucket, else until the bucket is full.
     resets_in: Duration,
 }
 
