@@ -307,9 +307,9 @@ fn comments_and_names_are_narrow_and_plain() {
 
 /// The first lines of the doc comments of a source, with their numbers.
 fn doc_comments(text: &str) -> Vec<(usize, &str)> {
-    let lines: Vec<_> = text.lines().map(str::trim_start).collect();
-    let starts = (1..lines.len()).filter(|at| !lines[at - 1].starts_with("///"));
-    starts.filter_map(|at| Some((at + 1, lines[at].strip_prefix("/// ")?))).collect()
+    let lines = || text.lines().map(str::trim_start);
+    let starts = (2..).zip(lines().zip(lines().skip(1))).filter(|(_, (before, _))| !before.starts_with("///"));
+    starts.filter_map(|(number, (_, line))| Some((number, line.strip_prefix("/// ")?))).collect()
 }
 
 /// Compares the first word of a comment with these.
@@ -362,14 +362,13 @@ fn defined<'a>(line: &'a str, keywords: &[&str]) -> Option<&'a str> {
 
 /// The functions of a source as rustfmt writes it, with their numbers of lines.
 fn functions(text: &str) -> Vec<(&str, usize)> {
-    let lines: Vec<_> = text.lines().collect();
-    let starts = (0..lines.len()).filter_map(|at| Some((at, defined(lines[at], &["fn"])?)));
-    let length = |at: usize| {
-        let depth = |line: &str| line.len() - line.trim_start().len();
-        let is_end = |line: &&str| depth(line) == depth(lines[at]) && (line.ends_with(';') || line.ends_with('}'));
-        1 + lines[at..].iter().position(is_end).unwrap()
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let length = |at: usize, first: &str| {
+        let is_end = |line: &str| depth(line) == depth(first) && (line.ends_with(';') || line.ends_with('}'));
+        1 + text.lines().skip(at).position(is_end).unwrap()
     };
-    starts.map(|(at, name)| (name, length(at))).collect()
+    let starts = text.lines().enumerate().filter_map(|(at, line)| Some((at, line, defined(line, &["fn"])?)));
+    starts.map(|(at, line, name)| (name, length(at, line))).collect()
 }
 
 #[test]

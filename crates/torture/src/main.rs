@@ -65,7 +65,7 @@ struct Arguments {
     /// Number of times that durability is turned off for the service's role or database, and PostgreSQL killed
     #[arg(long, default_value_t = 15)]
     drifts: u64,
-    /// Number of times that a node dies or hangs, a shard moves, or a service is killed (needs a cluster: docs/scale.md)
+    /// Number of nodes that die or hang, shards that move, services that are killed (needs a cluster: docs/scale.md)
     #[arg(long, default_value_t = 40)]
     cluster_faults: u64,
     /// Seconds that each of the floods lasts
