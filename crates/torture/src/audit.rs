@@ -149,6 +149,11 @@ fn hold_against(found: &mut Findings, number: u64, operation: &Operation, rows: 
             Some(_) => {}
         }
     }
+    hold_rows_against(found, number, operation, rows);
+}
+
+/// Compares each row with what was sent.
+fn hold_rows_against(found: &mut Findings, number: u64, operation: &Operation, rows: &[Row]) {
     for row in rows {
         let is_same_key = match operation.kind {
             Kind::Safe => row.idempotency_key.as_deref() == Some(&retry_key(number)),

@@ -121,19 +121,7 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
     recorder.verdict.left_out.extend(imports::is_missing(&plan.program).map(|why| format!("imports: {why}")));
     let (has_disk, has_route) = (no_disk.is_none(), no_route.is_none());
 
-    recorder.control("PostgreSQL killed, synchronous_commit off", MustSee::Lost, || run.control_kill())?;
-    if has_disk && plan.power_cuts > 0 {
-        recorder.control("power cut, fsync off", MustSee::Lost, || run.control_power())?;
-    }
-    if plan.drifts > 0 {
-        let fault = "durability turned off for a role that relies on the default";
-        recorder.control(fault, MustSee::Lost, || run.control_drift())?;
-    }
-    let server = PostgresServer::prepare(folder.path(), Durability::Full)?;
-    for tampering in Tampering::ALL {
-        let (title, must_see) = tampering.title();
-        recorder.control(title, must_see, || run.control_tampering(&server, tampering))?;
-    }
+    let server = run_controls(&run, plan, has_disk, &mut recorder)?;
     let drops = if has_route { plan.packet_drops } else { 0 };
     recorder.step("service killed", plan.service_kills, |times| run.kill_services(&server, times))?;
     recorder.step("PostgreSQL killed", plan.database_kills, |times| run.kill_database(&server, times))?;
@@ -164,6 +152,29 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
     recorder.step("node, shard or service of a cluster", cluster_faults, |times| run.strike_cluster(times))?;
     recorder.step("everything at once", plan.mixed.as_secs(), |_| run.mix(plan.mixed, has_disk, has_route))?;
     Ok(recorder.verdict)
+}
+
+/// Causes faults that the run must notice, or it would notice no others. Returns the server of all other faults.
+fn run_controls(
+    run: &Run<'_>,
+    plan: &Plan,
+    has_disk: bool,
+    recorder: &mut Recorder<'_>,
+) -> anyhow::Result<PostgresServer> {
+    recorder.control("PostgreSQL killed, synchronous_commit off", MustSee::Lost, || run.control_kill())?;
+    if has_disk && plan.power_cuts > 0 {
+        recorder.control("power cut, fsync off", MustSee::Lost, || run.control_power())?;
+    }
+    if plan.drifts > 0 {
+        let fault = "durability turned off for a role that relies on the default";
+        recorder.control(fault, MustSee::Lost, || run.control_drift())?;
+    }
+    let server = PostgresServer::prepare(run.folder, Durability::Full)?;
+    for tampering in Tampering::ALL {
+        let (title, must_see) = tampering.title();
+        recorder.control(title, must_see, || run.control_tampering(&server, tampering))?;
+    }
+    Ok(server)
 }
 
 /// A plan being carried out.
