@@ -58,6 +58,11 @@ pub(crate) fn draw(report: &Report) -> String {
             one.connections
         );
     }
+    add_legend(&mut svg);
+    svg + "</svg>\n"
+}
+
+fn add_legend(svg: &mut String) {
     let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"{}\">connections</text>", BOTTOM + 38.0);
     for (index, (name, colour)) in SERIES.iter().enumerate() {
         let x = LEFT + 150.0 * index as f64;
@@ -67,5 +72,4 @@ pub(crate) fn draw(report: &Report) -> String {
             x + 18.0
         );
     }
-    svg + "</svg>\n"
 }

@@ -32,6 +32,13 @@ pub(crate) fn measure(
     time: Duration,
     table: &mut String,
 ) -> anyhow::Result<()> {
+    measure_crowd(fast, rounds, time, table)?;
+    slow.slow_down()?;
+    measure_overload(slow, rounds, time, table)?;
+    measure_stalled(fast, rounds, time, table)
+}
+
+fn measure_crowd(fast: &mut Stage<'_>, rounds: usize, time: Duration, table: &mut String) -> anyhow::Result<()> {
     let (mut saturated, mut crowded) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
         eprintln!("round {round}, {SATURATED} and {CROWD} connections");
@@ -50,8 +57,10 @@ pub(crate) fn measure(
         crowded.service_cpu,
         saturated.service_cpu
     );
+    Ok(())
+}
 
-    slow.slow_down()?;
+fn measure_overload(slow: &mut Stage<'_>, rounds: usize, time: Duration, table: &mut String) -> anyhow::Result<()> {
     let (mut peak, mut goodput, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=rounds {
         eprintln!("round {round}, ten times more than a slow database can store");
@@ -71,7 +80,10 @@ pub(crate) fn measure(
         refusals.p50,
         refusals.p99
     );
+    Ok(())
+}
 
+fn measure_stalled(fast: &mut Stage<'_>, rounds: usize, time: Duration, table: &mut String) -> anyhow::Result<()> {
     let (mut alone, mut beside, mut gone) = (Vec::new(), Vec::new(), Vec::new());
     let rate = 5_000.0;
     for round in 1..=rounds {

@@ -171,28 +171,7 @@ fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
     let postgres = PostgresServer::prepare()?;
     let mut stage = Stage::build(&postgres, "bench", program, &arguments.settings)?;
     let mut report = Report { start: stage.median_start(5)?, ..Report::default() };
-
-    let mut pgbench_runs = vec![Vec::new(); connections.len()];
-    let mut https_runs = vec![Vec::new(); connections.len()];
-    let mut plain_runs = vec![Vec::new(); connections.len()];
-    for round in 1..=arguments.rounds {
-        let runs = pgbench_runs.iter_mut().zip(&mut https_runs).zip(&mut plain_runs);
-        for (&count, ((pgbench, https), plain)) in connections.iter().zip(runs) {
-            eprintln!("round {round}, {count} connections");
-            pgbench.push(stage.pgbench()?.run(count.min(PGBENCH_CLIENTS_MAX), time)?);
-            https.push(stage.load(Listener::Https, count, time)?);
-            plain.push(stage.load(Listener::Plain, count, time)?);
-        }
-    }
-    let runs = pgbench_runs.into_iter().zip(https_runs).zip(plain_runs);
-    for (&connections, ((pgbench, https), plain)) in connections.iter().zip(runs) {
-        report.measured.push(Measured {
-            connections,
-            pgbench: pgbench::median(&pgbench),
-            https: load::median(&https),
-            plain: load::median(&plain),
-        });
-    }
+    report.measured = compare(&mut stage, connections, arguments.rounds, time)?;
     report.peak_memory = stage.peak_memory()?;
     eprintln!("connections over TLS");
     report.tls_connections = (stage.tls_connection(false)?, stage.tls_connection(true)?);
@@ -216,6 +195,31 @@ fn measure(arguments: &Arguments, program: &Path) -> anyhow::Result<Report> {
         report.large_table = Some((arguments.rows, large_to_empty(arguments.rounds, &mut stage, &mut large, time)?));
     }
     Ok(report)
+}
+
+/// Compares the service with pgbench at each number of connections, in rounds.
+fn compare(
+    stage: &mut Stage<'_>,
+    connections: &[usize],
+    rounds: usize,
+    time: Duration,
+) -> anyhow::Result<Vec<Measured>> {
+    let mut runs = vec![(Vec::new(), Vec::new(), Vec::new()); connections.len()];
+    for round in 1..=rounds {
+        for (&count, (pgbench, https, plain)) in connections.iter().zip(&mut runs) {
+            eprintln!("round {round}, {count} connections");
+            pgbench.push(stage.pgbench()?.run(count.min(PGBENCH_CLIENTS_MAX), time)?);
+            https.push(stage.load(Listener::Https, count, time)?);
+            plain.push(stage.load(Listener::Plain, count, time)?);
+        }
+    }
+    let measured = connections.iter().zip(runs).map(|(&connections, (pgbench, https, plain))| Measured {
+        connections,
+        pgbench: pgbench::median(&pgbench),
+        https: load::median(&https),
+        plain: load::median(&plain),
+    });
+    Ok(measured.collect())
 }
 
 /// The rate on a large table divided by that on an empty one, measured in turns.

@@ -42,6 +42,16 @@ struct Target {
     is_ceiling: bool,
 }
 
+impl Target {
+    fn floor(what: &str, value: f64, must: f64, aim: f64) -> Self {
+        Self { what: what.to_owned(), value, unit: "", must, aim, is_ceiling: false }
+    }
+
+    fn ceiling(what: &str, value: f64, unit: &'static str, must: f64, aim: f64) -> Self {
+        Self { what: what.to_owned(), value, unit, must, aim, is_ceiling: true }
+    }
+}
+
 impl Report {
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::from(
@@ -89,22 +99,7 @@ impl Report {
     }
 
     fn targets(&self) -> Vec<Target> {
-        let floor = |what: &str, value, must, aim| Target {
-            what: what.to_owned(),
-            value,
-            unit: "",
-            must,
-            aim,
-            is_ceiling: false,
-        };
-        let ceiling = |what: &str, value, unit, must, aim| Target {
-            what: what.to_owned(),
-            value,
-            unit,
-            must,
-            aim,
-            is_ceiling: true,
-        };
+        let (floor, ceiling) = (Target::floor, Target::ceiling);
         let at = |connections| self.measured.iter().find(|one| one.connections == connections);
         let best = self.measured.iter().map(|one| one.pgbench.creates).fold(0.0, f64::max);
         let mut targets = Vec::new();
@@ -150,8 +145,8 @@ impl Report {
         }
         let mebibytes = self.peak_memory as f64 / 1024.0 / 1024.0;
         targets.push(ceiling("peak memory of the service", mebibytes, " MiB", 64.0, 40.0));
-        let start = self.start.as_secs_f64() * 1e3;
-        targets.push(ceiling("from start to ready, migrated external database", start, " ms", 200.0, 60.0));
+        let what = "from start to ready, migrated external database";
+        targets.push(ceiling(what, self.start.as_secs_f64() * 1e3, " ms", 200.0, 60.0));
         targets
     }
 }
