@@ -44,7 +44,7 @@ const QUESTIONS_LEFT: [(&str, usize); 4] = [("dashboard", 121), ("domain", 284),
 const FUNCTION_LINES_MAX: usize = 50;
 
 /// Longer functions from before this rule, tests aside. Lower it; never raise it.
-const LONG_FUNCTIONS: usize = 26;
+const LONG_FUNCTIONS: usize = 20;
 
 /// Things that one name may mean in a crate.
 const MEANINGS_MAX: usize = 3;
