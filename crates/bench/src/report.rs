@@ -134,6 +134,13 @@ impl Report {
         if let Some((rows, ratio)) = self.large_table {
             targets.push(floor(&format!("rate at {rows} rows ÷ rate on an empty table"), ratio, 0.9, 0.97));
         }
+        targets.extend(self.costs());
+        targets
+    }
+
+    /// Time and memory that the service may take.
+    fn costs(&self) -> Vec<Target> {
+        let (ceiling, mut targets) = (Target::ceiling, Vec::new());
         if let Some(one) = self.measured.iter().max_by(|one, other| one.plain.creates.total_cmp(&other.plain.creates)) {
             targets.push(ceiling(
                 "service's processor time for a patient, plain, at its peak rate",
