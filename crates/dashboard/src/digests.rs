@@ -7,14 +7,14 @@ use std::time::Duration;
 use actix_web::rt;
 use intake_domain::{Mail, Mailer, OrganisationId};
 
-/// How long news waits for more of its kind.
+/// Time for which news waits for more of its kind.
 const GATHER_TIME: Duration = Duration::from_secs(60);
 /// Paragraphs of news in one mail.
 const PARAGRAPHS_MAX: usize = 50;
 /// Kinds that are gathered: as many as mails may wait. News of further kinds is sent at once.
 const KINDS_MAX: usize = 5_000;
 
-/// When the first news of a kind is sent.
+/// Time at which the first news of a kind is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum First {
     /// At once, and only what follows is gathered.

@@ -41,21 +41,21 @@ use page::{assets, guard};
 
 /// The pages, with everything that they need.
 pub struct Dashboard {
-    /// What stores new keys.
+    /// Stores new keys.
     pub keys: Arc<dyn KeyStore>,
     /// The keys of organisations.
     pub key_list: Arc<dyn KeyList>,
     /// The names of keys and the notes about them.
     pub key_descriptions: Arc<dyn KeyDescriptionStore>,
-    /// What pauses keys and resumes them.
+    /// Pauses keys and resumes them.
     pub key_pauses: Arc<dyn KeyPauseStore>,
-    /// What revokes keys.
+    /// Revokes keys.
     pub key_revocations: Arc<dyn KeyRevocationStore>,
     /// The networks from which keys are accepted.
     pub allowed_networks: Arc<dyn AllowedNetworksStore>,
     /// The maximum age of keys.
     pub key_age: Arc<dyn KeyAgeStore>,
-    /// How requests with the keys were answered.
+    /// Records how requests with the keys were answered.
     pub activity: Arc<dyn KeyActivity>,
     /// Members of organisations.
     pub members: Arc<dyn MemberStore>,
@@ -71,19 +71,19 @@ pub struct Dashboard {
     pub second_factors: Arc<dyn SecondFactorStore>,
     /// Passkeys of members.
     pub passkeys: Arc<dyn PasskeyStore>,
-    /// What checks the signatures of passkeys.
+    /// Checks the signatures of passkeys.
     pub signatures: Arc<dyn Signatures>,
     /// Who is signed in.
     pub sessions: Arc<dyn SessionStore>,
     /// The record of what members and operators did.
     pub log: Arc<dyn AuditLog>,
-    /// What hashes passwords.
+    /// Hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
     /// The provider of single sign-on, if there is one.
     pub single_sign_on: Option<SingleSignOn>,
-    /// What sends mails, if anything does.
+    /// Sends mails, if there is a mail server.
     pub mails: Mails,
-    /// What keys look like.
+    /// Format of keys.
     pub format: KeyFormat,
     /// The proxies that are believed.
     pub proxies: TrustedProxies,
@@ -94,8 +94,8 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// What adds the pages to an application, and answers for every path that nothing is at. The applications of all
-    /// workers share what it holds.
+    /// Returns what adds the pages to an application, and answers for every path that nothing is at. The applications
+    /// of all workers share what it holds.
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
         let passwords = self.single_sign_on.as_ref().map(|provider| provider.passwords).unwrap_or_default();
         // Of the pages alone: the API beside them has its own.

@@ -37,7 +37,7 @@ impl Mails {
         }
     }
 
-    /// Whether there is a mail server.
+    /// Returns whether there is a mail server.
     pub(crate) fn are_sent(&self) -> bool {
         self.mailer.is_some()
     }
@@ -107,7 +107,7 @@ impl Mails {
         self.send_urgent(share_of(account), to.as_str(), subject, text, footer);
     }
 
-    /// What a member did to a key, for the other members.
+    /// Tells the other members what a member did to a key.
     pub(crate) async fn key(&self, members: &dyn MemberStore, by: &SignedIn, key: (&str, &str), change: KeyChange<'_>) {
         let SignedIn { member, organisation_name, .. } = by;
         let (name, organisation) = (without_links(key.0), without_links(organisation_name));
@@ -241,7 +241,7 @@ impl Mails {
     }
 }
 
-/// What was done to a member's own account.
+/// Change of a member's own account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccountChange {
     PasswordChanged,
@@ -322,7 +322,7 @@ impl AccountChange {
     }
 }
 
-/// What a member did to a key.
+/// Change of a key by a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyChange<'a> {
     Created,

@@ -4,7 +4,7 @@ use intake_metrics::{Counter, Kind, MetricsText};
 
 use crate::page::refused;
 
-/// How an attempt to sign in ended.
+/// Outcome of an attempt to sign in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignInOutcome {
     SignedIn,

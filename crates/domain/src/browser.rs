@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What a browser calls itself. Those whose names others borrow come last.
+/// Names by which browsers call themselves. Those whose names others borrow come last.
 const NAMES: [(&str, &str); 10] = [
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -17,7 +17,7 @@ const NAMES: [(&str, &str); 10] = [
     ("curl/", "curl"),
 ];
 
-/// What it calls the system that it runs on. Phones borrow the names of larger systems.
+/// Names of the systems that they run on. Phones borrow the names of larger systems.
 const SYSTEMS: [(&str, &str); 7] = [
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),

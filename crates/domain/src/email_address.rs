@@ -44,7 +44,7 @@ impl fmt::Display for EmailAddress {
     }
 }
 
-/// Why a text is not an email address.
+/// Reason why a text is not an email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be a valid email address")]
 pub struct EmailAddressError;

@@ -58,7 +58,7 @@ impl FromStr for Environment {
     }
 }
 
-/// Why a text is not the name of an environment.
+/// Reason why a text is not the name of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be development or production")]
 pub struct UnknownEnvironment;

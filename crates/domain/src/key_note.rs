@@ -34,7 +34,7 @@ impl KeyNote {
     }
 }
 
-/// Why a text cannot be a note.
+/// Reason why a text cannot be a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyNoteError {
     /// Too long.

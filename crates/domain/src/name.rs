@@ -5,10 +5,10 @@ use std::fmt;
 use crate::keys::api_key::contains_key;
 use crate::text::{has_forbidden_characters, is_blank};
 
-/// What is said of a name or a note that has forbidden characters or a line separator.
+/// Message about a name or a note that has forbidden characters or a line separator.
 pub(crate) const GARBLING: &str = "must not contain control characters, line separators or bidirectional overrides";
 
-/// Whether a page, a mail or a log would show the text as something else than one line.
+/// Returns whether a page, a mail or a log would show the text as something else than one line.
 pub(crate) fn has_garbling_characters(text: &str) -> bool {
     has_forbidden_characters(text) || text.contains(['\u{2028}', '\u{2029}'])
 }
@@ -76,7 +76,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Why a text cannot be a name.
+/// Reason why a text cannot be a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Empty or too long.
@@ -99,7 +99,7 @@ pub enum NameError {
     Taken,
 }
 
-/// Why a text that contains an API key is refused.
+/// Reason why a text that contains an API key is refused.
 pub(crate) const NO_KEY: &str = "must not contain an API key; revoke the key if others have seen it";
 
 #[cfg(test)]

@@ -64,26 +64,26 @@ impl Network {
         self.address
     }
 
-    /// How many bits all of its addresses share.
+    /// Returns how many bits all of its addresses share.
     #[must_use]
     pub fn length(&self) -> u8 {
         self.length
     }
 
-    /// Whether the address lies in it.
+    /// Returns whether the address lies in it.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.address.is_ipv4() && Self::around(address, self.length) == *self
     }
 
-    /// Whether it is one address.
+    /// Returns whether it is one address.
     pub(crate) fn is_single(&self) -> bool {
         self.length == if self.address.is_ipv4() { 32 } else { 128 }
     }
 }
 
-/// Why a text is no network.
+/// Reason why a text is no network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// It is neither an address nor a network.

@@ -5,7 +5,7 @@ use std::error::Error;
 /// The cause of a port's failure, only for the log: no client ever reads it.
 pub type Source = Box<dyn Error + Send + Sync>;
 
-/// Why a port could not do its work.
+/// Reason why a port could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// More work is waiting than the service accepts; trying again later may help.

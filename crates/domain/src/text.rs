@@ -2,7 +2,7 @@
 
 /// The longest label of a host name (RFC 1035).
 const DOMAIN_LABEL_MAX: usize = 63;
-/// What is said of a text that has forbidden characters.
+/// Message about a text that has forbidden characters.
 pub(crate) const FORBIDDEN: &str = "must not contain control characters or bidirectional overrides";
 
 /// Nothing to see: white space and characters without a width.

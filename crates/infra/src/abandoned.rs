@@ -14,7 +14,7 @@ use crate::metrics::RECONNECTS;
 /// succeeds, so that a server that takes connections and does nothing over them gets few of them.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(1);
 const STATEMENT_TIMEOUT_MAX: Duration = Duration::from_secs(60);
-/// How many calls may hang at the same time.
+/// Number of calls that may hang at the same time.
 const ABANDONED_MAX: usize = 32;
 
 /// Counts the calls that have been abandoned.
@@ -28,7 +28,7 @@ pub(crate) struct Abandoned {
     total: AtomicUsize,
 }
 
-/// Why a call has no result.
+/// Reason why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
     /// It was abandoned, or may not be made because too many others hang.
@@ -54,13 +54,13 @@ pub(crate) struct Working<T> {
 }
 
 impl Abandoned {
-    /// How long the next call may take. None: [`ABANDONED_MAX`] calls hang, and one of them must return first.
+    /// Returns how long the next call may take. None: [`ABANDONED_MAX`] calls hang, and one of them must return first.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
         let doubled = STATEMENT_TIMEOUT.saturating_mul(2_u32.saturating_pow(self.in_a_row.load(Ordering::Relaxed)));
         (self.hanging.load(Ordering::Relaxed) < ABANDONED_MAX).then(|| doubled.min(STATEMENT_TIMEOUT_MAX))
     }
 
-    /// How many calls were abandoned since the start.
+    /// Returns how many calls were abandoned since the start.
     pub(crate) fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)
     }

@@ -4,7 +4,7 @@
 use diesel::result::{DatabaseErrorKind, Error};
 use intake_domain::StoreError;
 
-/// What the failure of a statement means for its sender.
+/// Meaning of a statement's failure for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The connection is gone, or the server cannot write, or another transaction was faster: trying again may help.
@@ -40,7 +40,7 @@ pub(crate) fn is_unique_violation(error: &Error) -> bool {
     matches!(error, Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _))
 }
 
-/// What the database says of a failure, with its details: only to be compared, because these hold values.
+/// Message of the database about a failure, with its details: only to be compared, because these hold values.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Said(String, Option<String>);
 
@@ -50,7 +50,7 @@ pub(crate) fn said(error: &Error) -> Option<Said> {
     Some(Said(information.message().to_owned(), information.details().map(str::to_owned)))
 }
 
-/// What a change is based on no longer holds: see [`crate::members::confirmation`].
+/// The basis of a change no longer holds: see [`crate::members::confirmation`].
 #[derive(Debug, thiserror::Error)]
 #[error("the session has ended")]
 pub(crate) struct SessionEnded;

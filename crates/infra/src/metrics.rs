@@ -8,11 +8,11 @@ const ROWS: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// Requests that wait for a writer.
 pub(crate) static WAITING: Gauge = Gauge::new();
-/// How long requests waited before they were first sent to the database.
+/// Time for which requests waited before they were first sent to the database.
 pub(crate) static QUEUE_WAIT: Histogram<{ LATENCIES.len() }> = Histogram::new(Unit::Seconds, &LATENCIES);
-/// How many requests went to the database together.
+/// Number of requests that went to the database together.
 pub(crate) static BATCH_ROWS: Histogram<{ ROWS.len() }> = Histogram::new(Unit::Count, &ROWS);
-/// How long the statement for a batch took, whatever became of it.
+/// Time that the statement for a batch took, whatever became of it.
 pub(crate) static STATEMENT: Histogram<{ LATENCIES.len() }> = Histogram::new(Unit::Seconds, &LATENCIES);
 /// Connections to the database, also those that hang.
 pub(crate) static CONNECTIONS: Gauge = Gauge::new();

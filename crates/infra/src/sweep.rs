@@ -18,18 +18,18 @@ const INTERVAL: Duration = Duration::from_secs(60 * 60);
 const FIRST_AFTER: Duration = Duration::from_secs(10);
 /// Rows in one statement, which takes a few milliseconds: its locks keep no one waiting.
 const BATCH: usize = 1_000;
-/// How long a network stays familiar when the member no longer signs in from there.
+/// Time for which a network stays familiar when the member no longer signs in from there.
 const FAMILIAR_LIFE: time::Duration = time::Duration::days(180);
 
-/// How long the client of the last use of a key is known: as long as the networks of members.
+/// Time for which the client of the last use of a key is known: as long as the networks of members.
 const CLIENT_LIFE: time::Duration = FAMILIAR_LIFE;
-/// How long the token of a feed is valid after its run. A later run has to export everything once.
+/// Time for which the token of a feed is valid after its run. A later run has to export everything once.
 const TOKEN_LIFE: time::Duration = time::Duration::days(400);
-/// How long a token is good after the same run has handed out a later one: time enough for a reader that stores the
-/// latest one only now and then.
+/// Time for which a token is good after the same run has handed out a later one: time enough for a reader that stores
+/// the latest one only now and then.
 const SUPERSEDED_TOKEN_LIFE: time::Duration = time::Duration::days(1);
 
-/// What a sweep has still to do, and when the next one begins.
+/// Work that a sweep still has to do, and the time at which the next one begins.
 pub(crate) struct Sweep {
     left: VecDeque<Removal>,
     due_at: Instant,
@@ -55,7 +55,7 @@ impl Removal {
         }
     }
 
-    /// Where its rows lie, on Citus: one number for each shard, and none for the coordinator.
+    /// Returns where its rows lie, on Citus: one number for each shard, and none for the coordinator.
     fn place(&self) -> Option<i32> {
         self.part.as_ref().filter(|part| part.organisations.is_some()).map(|part| part.number)
     }
@@ -66,7 +66,7 @@ impl Sweep {
         Self { left: VecDeque::new(), due_at: Instant::now() + FIRST_AFTER }
     }
 
-    /// Whether a sweep is due that has not begun.
+    /// Returns whether a sweep is due that has not begun.
     pub(crate) fn is_due(&self) -> bool {
         self.left.is_empty() && Instant::now() >= self.due_at
     }

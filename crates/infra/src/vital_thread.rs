@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a thread may take from one sign of life to the next while it is at work: longer than the longest of them
+/// Time that a thread may take from one sign of life to the next while it is at work: longer than the longest of them
 /// takes with all cores busy.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 /// A thread that waits for work gives no sign of life and need not.
@@ -84,7 +84,7 @@ pub fn spawn_vital<T: Send + 'static>(
     })
 }
 
-/// Whether this thread is vital: asked by the program's panic hook, which runs on the thread that panics.
+/// Returns whether this thread is vital: asked by the program's panic hook, which runs on the thread that panics.
 #[must_use]
 pub fn is_vital_thread() -> bool {
     IS_VITAL.get()

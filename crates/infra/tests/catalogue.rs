@@ -182,8 +182,8 @@ fn migrations_can_be_taken_back_and_applied_again() {
     assert_eq!(lines(&database, tables), made);
 }
 
-/// What programs that were built for a schema may rely on, as far as a later migration could break it: tables, columns
-/// with their types, which columns an insert may leave out, and what values are refused.
+/// Returns what programs that were built for a schema may rely on, as far as a later migration could break it: tables,
+/// columns with their types, which columns an insert may leave out, and what values are refused.
 fn relied_on(database: &TestDatabase) -> BTreeSet<String> {
     let facts = [
         "SELECT 'table ' || tablename AS line FROM pg_tables WHERE schemaname = 'public'",
@@ -200,8 +200,8 @@ fn relied_on(database: &TestDatabase) -> BTreeSet<String> {
     facts.iter().flat_map(|query| lines(database, query)).collect()
 }
 
-/// What may refuse a row, or hide it, of each table: rules that a later migration must not add to a table that was
-/// there.
+/// Returns what may refuse a row, or hide it, of each table: rules that a later migration must not add to a table that
+/// was there.
 fn rules(database: &TestDatabase) -> BTreeSet<(String, String)> {
     let rules = [
         "SELECT conrelid::regclass || ' ' || conname AS line FROM pg_constraint
@@ -219,7 +219,7 @@ fn rules(database: &TestDatabase) -> BTreeSet<(String, String)> {
     found.map(|rule| rule.split_once(' ').map(|(table, rule)| (table.to_owned(), rule.to_owned())).unwrap()).collect()
 }
 
-/// What a change takes from programs that were built before it.
+/// Returns what a change takes from programs that were built before it.
 fn broken_by(database: &TestDatabase, change: impl FnOnce()) -> Vec<String> {
     let (relied_before, rules_before) = (relied_on(database), rules(database));
     change();

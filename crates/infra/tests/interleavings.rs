@@ -49,7 +49,7 @@ fn request(number: u32) -> Request {
     Request { number, was_sent: false }
 }
 
-/// What the database and the clients saw.
+/// Events that the database and the clients saw.
 #[derive(Default)]
 struct Seen {
     /// Numbers that were sent, and whether the writer knew that they had been sent before.

@@ -153,7 +153,7 @@ fn audit(actor: Actor) -> AuditContext {
     origin().by(actor)
 }
 
-/// What the member does in this session, having typed the old password there.
+/// Returns what the member does in this session, having typed the old password there.
 fn confirmed(member: &Member, session: &Token) -> AuditContext {
     AuditContext { confirmed_in: Some(session.digest()), ..audit(member.actor()) }
 }

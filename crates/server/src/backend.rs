@@ -18,7 +18,7 @@ use crate::tls_advice;
 
 /// The name of the service's database in the embedded server.
 const EMBEDDED_DATABASE: &str = "intake";
-/// What errors are about where no variable leads to the database.
+/// Subject of errors where no variable leads to the database.
 const EMBEDDED: &str = "the embedded database";
 
 /// A database that is ready to be used.
@@ -29,9 +29,9 @@ pub(crate) struct Backend {
     pub(crate) owner: DatabaseUrl,
     /// None: an external database.
     pub(crate) embedded: Option<EmbeddedPostgres>,
-    /// What leads to the service's role, for errors.
+    /// Setting that leads to the service's role, for errors.
     pub(crate) service_setting: &'static str,
-    /// What leads to the owner.
+    /// Setting that leads to the owner.
     pub(crate) owner_setting: &'static str,
 }
 

@@ -12,7 +12,7 @@ const SKEW_MAX: Duration = Duration::seconds(2);
 
 /// Milliseconds by which this machine's clock is ahead.
 static SKEW: AtomicI64 = AtomicI64::new(0);
-/// What the log has last said of it; zero: the clocks agree.
+/// Difference that was last logged; zero: the clocks agree.
 static REPORTED: AtomicI64 = AtomicI64::new(0);
 
 /// Takes note of the database's time, which a new connection has just reported.

@@ -20,14 +20,14 @@ use crate::log_output::{self, Missing};
 
 /// The exit status when a vital thread has panicked.
 const VITAL_THREAD_FAILED: i32 = 70;
-/// How long the end of the program waits for lines to be written.
+/// Time for which the end of the program waits for lines to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// The target of the line that says why the program ends, which no filter hides.
 const END: &str = "intake::end";
 /// The target of the line for each request.
 const REQUESTS: &str = "intake::requests";
 
-/// What `INTAKE_LOG` says, and how to change what is logged.
+/// Filter of `INTAKE_LOG`, and a handle to change it.
 static FILTER: OnceLock<(Targets, reload::Handle<Targets, Registry>)> = OnceLock::new();
 
 static MISSING: OnceLock<Missing> = OnceLock::new();
@@ -89,7 +89,7 @@ pub(crate) fn flush() {
     }
 }
 
-/// How many lines were dropped so far.
+/// Returns how many lines were dropped so far.
 pub(crate) fn dropped_lines() -> u64 {
     MISSING.get().map_or(0, Missing::count)
 }

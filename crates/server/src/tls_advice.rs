@@ -1,7 +1,7 @@
 //! What to do when a database is not reached over TLS, or for want of a password. libpq has no codes for what is wrong,
 //! only sentences: those of this build's own libpq, which are never translated, and two of the server.
 
-/// What a node of a cluster says, too, of which another one wants a password.
+/// Message of libpq where a password is needed; a node of a cluster says it, too.
 pub(crate) const NO_PASSWORD: &str = "no password supplied";
 
 /// A part of a sentence, and what helps then.
@@ -29,10 +29,10 @@ const WRONG_AUTHORITY: &str = "sslrootcert must hold the authority that issued t
 const NO_AUTHORITY: &str = "set sslrootcert to a file with the certificate of the server's authority, or to system for \
     the authorities that this machine trusts";
 
-/// Where libpq begins to advise not to verify the server.
+/// Beginning of libpq's advice not to verify the server.
 const ADVICE_OF_LIBPQ: &str = "\nEither provide the file";
 
-/// What libpq said, and what to do about it if that is known here.
+/// Returns what libpq said, and what to do about it if that is known here.
 pub(crate) fn with_advice(said: &str) -> String {
     let fault = said.split(ADVICE_OF_LIBPQ).next().unwrap_or(said).trim_end();
     match ADVICE.iter().find(|(part, _)| fault.contains(part)) {

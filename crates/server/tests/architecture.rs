@@ -55,7 +55,7 @@ fn dependencies() -> BTreeMap<String, Vec<String>> {
     all
 }
 
-/// What is built or fetched, and no part of the project.
+/// Folders that are built or fetched, and no part of the project.
 const NOT_OURS: [&str; 4] = [".git", ".intake", "node_modules", "target"];
 
 /// Every file and folder of the workspace, from its root; a folder with a slash at its end.

@@ -20,7 +20,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What the server's certificate is for. No machine has this name: addresses of the tests also say where it is.
+/// Name in the server's certificate. No machine has this name: addresses of the tests also say where it is.
 const HOST: &str = "db.example";
 const PASSWORD: &str = "Canary-Bird";
 /// Who may connect: the certified role with a client certificate and no password, others with a password. The server
@@ -98,7 +98,7 @@ impl Server {
         PgConnection::establish(self.owner.expose()).unwrap().batch_execute(sql).unwrap();
     }
 
-    /// What a role on another machine would use, with these parameters.
+    /// Returns what a role on another machine would use, with these parameters.
     fn url(&self, role: &str, parameters: &str) -> String {
         self.url_of(HOST, role, parameters)
     }
@@ -210,7 +210,7 @@ fn complaint_after(warnings: usize, builder: ServiceBuilder) -> String {
     complaint_in(text.as_bytes())
 }
 
-/// What a command that succeeds prints.
+/// Returns what a command that succeeds prints.
 #[track_caller]
 fn printed(builder: ServiceBuilder, arguments: &[&str]) -> Value {
     let output =

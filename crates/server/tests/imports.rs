@@ -150,7 +150,7 @@ fn circles(arrows: &Arrows) -> BTreeSet<Vec<String>> {
     reached.keys().map(|name| circle(name)).filter(|circle| circle.len() > 1).collect()
 }
 
-/// What leads to what.
+/// Targets of each source.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 fn add(arrows: &mut Arrows, from: String, to: String) {

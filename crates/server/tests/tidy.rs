@@ -138,7 +138,7 @@ fn links(document: &str) -> Vec<String> {
     local.map(str::to_owned).collect()
 }
 
-/// What of this link does not exist.
+/// Looks if a part of this link does not exist.
 fn is_dead(from: &str, target: &str, documents: &BTreeMap<String, String>) -> bool {
     let (path, heading) = target.split_once('#').unwrap_or((target, ""));
     let mut found = PathBuf::from(from);
@@ -187,7 +187,7 @@ fn documents_name_only_sources_that_exist() {
     assert_eq!(missing, [""; 0]);
 }
 
-/// What follows this text in a file: the name of a version.
+/// Returns what follows this text in a file: the name of a version.
 fn version_after(file: &str, before: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(file)).unwrap();
     let versions = text.split(before).skip(1).filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
-/// How long the program waits for a collector's answer.
+/// Time for which the program waits for a collector's answer.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A collector that takes everything.

@@ -29,14 +29,14 @@ use crate::page::visitor::{Newcomer, Visitor};
 struct ConfirmPage {
     shell: Shell,
     next: Destination,
-    /// Whether the password is asked for. A member with a passkey and no app confirms by the passkey.
+    /// True if the password is asked for. A member with a passkey and no app confirms by the passkey.
     has_password: bool,
-    /// What the provider of single sign-on is called, if it can take the place of the password.
+    /// Name of the provider of single sign-on, if it can take the place of the password.
     provider: Option<String>,
-    /// Whether it just has: then the code alone is missing.
+    /// True if it just has: then the code alone is missing.
     is_by_provider: bool,
     has_app: bool,
-    /// How a passkey confirms, if the member has one.
+    /// Prompt for a passkey that confirms, if the member has one.
     prompt: Option<PasskeyPrompt>,
     alert: Option<String>,
     password_error: Option<&'static str>,

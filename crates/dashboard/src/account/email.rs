@@ -36,7 +36,7 @@ struct EmailPage {
     typed: String,
     email_error: Option<String>,
     password_error: Option<&'static str>,
-    /// Whether a new address has to be confirmed.
+    /// True if a new address has to be confirmed.
     are_mails_sent: bool,
     is_asked: bool,
 }
@@ -130,7 +130,7 @@ pub(crate) async fn change(
     }
 }
 
-/// Whether anything can prove another address: without mails the password is asked for, so there has to be one.
+/// Returns whether anything can prove another address: without mails the password is asked for, so there has to be one.
 pub(crate) async fn is_provable(visitor: &Visitor) -> Result<bool, PageError> {
     if visitor.shared::<Mails>()?.are_sent() {
         return Ok(true);
@@ -143,7 +143,7 @@ async fn assert_provable(visitor: &Visitor) -> Result<(), PageError> {
     if is_provable(visitor).await? { Ok(()) } else { Err(PageError::NoOtherEmail) }
 }
 
-/// What the link that was mailed to a new address opens. Its reader need not be signed in there.
+/// Serves the page that the link mailed to a new address opens. Its reader need not be signed in there.
 pub(crate) async fn confirm_page(
     token: Path<String>,
     changes: Data<dyn EmailChangeStore>,

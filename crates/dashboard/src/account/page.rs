@@ -21,11 +21,11 @@ struct AccountPage {
     email: String,
     role: Role,
     is_second_factor_required: bool,
-    /// Whether members sign in with passwords.
+    /// Returns whether members sign in with passwords.
     has_passwords: bool,
-    /// What the provider of single sign-on is called, and whether the account is linked to it, if there is one.
+    /// Name of the provider of single sign-on, and whether the account is linked to it, if there is one.
     provider: Option<(String, bool)>,
-    /// Whether anything can prove another address.
+    /// True if anything can prove another address.
     may_change_email: bool,
     codes_left: Option<u32>,
     passkeys: Vec<PasskeyRow>,

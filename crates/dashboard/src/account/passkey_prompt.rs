@@ -12,7 +12,7 @@ pub(crate) struct PasskeyPrompt {
     pub(crate) form_token: String,
     pub(crate) challenge: String,
     pub(crate) host: String,
-    /// Where signing in leads to.
+    /// Page to which signing in leads.
     pub(crate) next: Destination,
     pub(crate) alert: Option<String>,
 }
@@ -46,7 +46,7 @@ impl PasskeyPrompt {
 }
 
 impl AssertionForm {
-    /// What the browser sent, if the form is of this sign-in, or of this session.
+    /// Returns what the browser sent, if the form is of this sign-in, or of this session.
     pub(crate) fn of_form(self, form_token: &str) -> Result<PasskeyAssertion, PageError> {
         if self.form_token != form_token {
             return Err(PageError::StaleForm);

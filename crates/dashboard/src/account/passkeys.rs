@@ -45,7 +45,7 @@ struct NewPasskeyPage {
     name: String,
     name_error: Option<String>,
     alert: Option<String>,
-    /// Whether the passkey will sign in by itself.
+    /// True if the passkey will sign in by itself.
     has_passwords: bool,
 }
 

@@ -25,15 +25,15 @@ const COOKIE: &str = "__Host-intake-provider";
 /// The provider by which members sign in.
 #[derive(Clone)]
 pub struct SingleSignOn {
-    /// What it is asked by.
+    /// Port by which it is asked.
     pub provider: Arc<dyn IdentityProvider>,
-    /// What members call it.
+    /// Name by which members know it.
     pub name: String,
-    /// Whether members sign in with passwords, too.
+    /// Setting that decides if members sign in with passwords, too.
     pub passwords: Passwords,
 }
 
-/// What a browser goes to the provider for.
+/// Purpose for which a browser goes to the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
     /// To sign in: to the account that belongs to this organisation, if several have the address.
@@ -62,7 +62,7 @@ pub(crate) fn single_sign_on(request: &HttpRequest) -> Result<&SingleSignOn, Pag
     found.ok_or(PageError::NotFound)
 }
 
-/// What members call the provider, if there is one.
+/// Returns what members call the provider, if there is one.
 pub(crate) fn provider_name(request: &HttpRequest) -> Option<String> {
     single_sign_on(request).ok().map(|provider| provider.name.clone())
 }

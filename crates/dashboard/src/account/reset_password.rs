@@ -20,7 +20,7 @@ use crate::page::passwords::PasswordsOn;
 use crate::page::shell::render;
 use crate::page::visitor::origin;
 
-/// Where a member who forgot the password chooses another one.
+/// Returns where a member who forgot the password chooses another one.
 #[must_use]
 pub fn reset_password_path(token: &Token) -> String {
     format!("/reset-password/{}", token.expose())

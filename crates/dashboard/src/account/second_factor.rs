@@ -47,7 +47,7 @@ struct RecoveryCodesPage<'a> {
     codes: &'a [RecoveryCode],
     email: &'a str,
     host: &'a str,
-    /// What the downloaded file contains.
+    /// Content of the downloaded file.
     file: String,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct SessionRow {
     pub(crate) started_at: Moment,
     pub(crate) last_used_at: Moment,
     pub(crate) is_this: bool,
-    /// Whether the member signed in by single sign-on.
+    /// True if the member signed in by single sign-on.
     pub(crate) is_by_provider: bool,
 }
 

@@ -42,11 +42,11 @@ struct SignInPage<'a> {
     email: &'a str,
     alert: Option<String>,
     notice: Option<String>,
-    /// Whether a forgotten password is reset by mail.
+    /// True if a forgotten password is reset by mail.
     are_mails_sent: bool,
-    /// What the provider of single sign-on is called, if there is one.
+    /// Name of the provider of single sign-on, if there is one.
     provider: Option<String>,
-    /// Whether members sign in with a password or a passkey, too.
+    /// True if members sign in with a password or a passkey, too.
     has_passwords: bool,
     next: &'a Destination,
 }
@@ -57,7 +57,7 @@ pub(crate) struct CodePage {
     form_token: String,
     next: Destination,
     has_app: bool,
-    /// How a passkey takes the place of the code, if the member has one.
+    /// Prompt for a passkey in place of the code, if the member has one.
     prompt: Option<PasskeyPrompt>,
     code_error: Option<&'static str>,
     alert: Option<String>,

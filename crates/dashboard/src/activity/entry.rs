@@ -58,7 +58,7 @@ pub(crate) fn member_id(actor: &RecordedActor) -> String {
     }
 }
 
-/// What was done, before the name of what it was done to.
+/// Returns what was done, before the name of what it was done to.
 pub(crate) fn phrase(action: &RecordedAction) -> String {
     match action {
         RecordedAction::Known(action) => known(*action).to_owned(),

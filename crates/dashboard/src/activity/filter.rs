@@ -8,7 +8,7 @@ use time::{Date, Duration, OffsetDateTime};
 use crate::page::day;
 use crate::page::moment::here;
 
-/// What a kind is called in addresses and on the page.
+/// Returns what a kind is called in addresses and on the page.
 fn words(kind: ActionKind) -> (&'static str, &'static str) {
     match kind {
         ActionKind::Keys => ("keys", "API keys"),
@@ -20,7 +20,7 @@ fn words(kind: ActionKind) -> (&'static str, &'static str) {
     }
 }
 
-/// What was asked for. A day counts where the visitor is, as far as the visitor's script says where that is.
+/// Filter that was asked for. A day counts where the visitor is, as far as the visitor's script says where that is.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Filter {
@@ -32,14 +32,14 @@ pub(crate) struct Filter {
     pub(crate) from: String,
     /// The last day.
     pub(crate) until: String,
-    /// How far the visitor's time is ahead of UTC, in minutes. Empty without scripts.
+    /// Time by which the visitor is ahead of UTC, in minutes. Empty without scripts.
     utc_offset: String,
     /// The entry before or after which to look.
     pub(crate) before: String,
     pub(crate) after: String,
 }
 
-/// Why nothing can be looked for.
+/// Reason why nothing can be looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadFilter {
     NoDay,
@@ -81,7 +81,7 @@ impl Filter {
         all.map(move |(value, text)| (value, text, value == chosen))
     }
 
-    /// Whether anything is left out.
+    /// Returns whether anything is left out.
     pub(crate) fn is_narrow(&self) -> bool {
         [&self.kind, &self.person, &self.key, &self.from, &self.until].iter().any(|text| !text.is_empty())
     }

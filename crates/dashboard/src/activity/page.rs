@@ -32,15 +32,15 @@ struct ActivityPage<'a> {
     entries: Vec<EntryRow>,
     newer: Option<String>,
     older: Option<String>,
-    /// Where the search goes on that has stopped before it found enough.
+    /// Address at which a search goes on that has stopped before it found enough.
     further: Option<(String, &'static str)>,
-    /// How many entries it looked at.
+    /// Number of entries that it looked at.
     searched: String,
     file: String,
     entries_max: &'static str,
 }
 
-/// How the page names a key.
+/// Name and link of a key on the page.
 struct AboutKey {
     id: String,
     name: String,

@@ -16,7 +16,7 @@ use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::KeyManager;
 
-/// Where the new key comes first.
+/// Address of the list in which the new key comes first.
 const LIST: &str = "/settings/api-keys";
 
 #[derive(Template)]

@@ -27,9 +27,9 @@ struct CreatedKeyPage<'a> {
     key: &'a str,
     expires_at: Option<Moment>,
     replaced: Option<Replaced>,
-    /// Where to go from here.
+    /// Address of the next page.
     next: &'a str,
-    /// What a shell has to know before it runs one of the samples.
+    /// Variables that a shell must have before it runs one of the samples.
     settings: String,
     samples: Vec<Sample>,
 }
@@ -38,7 +38,7 @@ struct CreatedKeyPage<'a> {
 pub(crate) struct Replaced {
     /// The address of its page.
     pub(crate) link: String,
-    /// When it stops, counted from the first use of the new key.
+    /// Time at which it stops, counted from the first use of the new key.
     pub(crate) stops: &'static str,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn show_made(
     }
 }
 
-/// Whether the key has been used: asked by the script of the page that shows the key.
+/// Says if the key has been used: asked by the script of the page that shows the key.
 pub(crate) async fn first_use(
     Onlooker(visitor): Onlooker,
     id: Path<String>,

@@ -11,10 +11,10 @@ use crate::page::moment::here;
 
 /// A year, so that a key which everybody has forgotten ends by itself.
 const USUAL: i64 = 365;
-/// What is offered.
+/// Numbers of days that are offered.
 const NUMBERS: [i64; 3] = [30, 90, USUAL];
 
-/// What was chosen.
+/// Choice of the form.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Expiry {
     /// A number of days, `date`, `same` or `never`. Empty: a date if there is one, else never.
@@ -23,7 +23,7 @@ pub(crate) struct Expiry {
     /// The last day, where `lasts` is `date`.
     #[serde(default)]
     expires: String,
-    /// How far the visitor's time is ahead of UTC, in minutes. Empty without scripts.
+    /// Time by which the visitor is ahead of UTC, in minutes. Empty without scripts.
     #[serde(default)]
     utc_offset: String,
 }
@@ -40,12 +40,12 @@ pub(crate) struct ExpiryFields {
 }
 
 impl Expiry {
-    /// What was chosen before the form could be sent.
+    /// Returns what was chosen before the form could be sent.
     pub(crate) fn of_draft(draft: &Draft) -> Self {
         Self { lasts: draft.field("lasts"), expires: draft.field("expires"), utc_offset: String::new() }
     }
 
-    /// When a key made now ends, for an organisation that may limit the age of its keys. None: never.
+    /// Returns when a key made now ends, for an organisation that may limit the age of its keys. None: never.
     pub(crate) fn end(
         &self,
         now: OffsetDateTime,

@@ -13,7 +13,7 @@ use crate::page::notice::redirect_with_notice;
 const RECENT: Duration = Duration::days(7);
 /// The longest time without a use that can be asked for: ten years.
 const UNUSED_MAX: u16 = 3_650;
-/// What to say about a text that is no number of days.
+/// Message about a text that is no number of days.
 const NO_NUMBER: &str = "Enter a number of days from 1 to 3650.";
 /// Fewer keys than this need neither search nor order.
 const FEW: u64 = 10;
@@ -67,11 +67,11 @@ enum Sort {
 /// A choice of a form: value, text, and whether it is the present one.
 pub(crate) type Choice = (&'static str, &'static str, bool);
 
-/// What the list says beside its keys.
+/// Texts of the list beside its keys.
 pub(crate) struct Selection {
-    /// How many keys fit the filter, on all pages.
+    /// Number of keys that fit the filter, on all pages.
     pub(crate) found: u64,
-    /// How many more there would be without the choice of the status.
+    /// Number of further keys without the choice of the status.
     pub(crate) folded: u64,
     /// The addresses of the pages before and after this one.
     pub(crate) previous: Option<String>,
@@ -90,7 +90,7 @@ impl Filter {
         &self.unused
     }
 
-    /// What is wrong with the days.
+    /// Returns what is wrong with the days.
     pub(crate) fn unused_error(&self) -> Option<&'static str> {
         (!self.unused.trim().is_empty() && self.unused_days().is_none()).then_some(NO_NUMBER)
     }
@@ -99,7 +99,7 @@ impl Filter {
         self.unused.trim().parse().ok().filter(|days| (1..=UNUSED_MAX).contains(days))
     }
 
-    /// Whether a form to search and sort is of use.
+    /// Returns whether a form to search and sort is of use.
     pub(crate) fn is_useful(&self, keys: u64) -> bool {
         keys > FEW
             || !self.q.is_empty()
@@ -130,7 +130,7 @@ impl Filter {
         ]
     }
 
-    /// What the register is asked for.
+    /// Returns what the register is asked for.
     pub(crate) fn search_at(&self, now: OffsetDateTime) -> KeySearch {
         let scope = match self.show {
             Show::Current => KeyScope::Current(now - RECENT),

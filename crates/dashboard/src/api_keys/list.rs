@@ -26,7 +26,7 @@ const SOON: Duration = Duration::days(7);
 struct KeysPage<'a> {
     shell: Shell,
     keys: Vec<KeyRow>,
-    /// How many keys there are, whatever is shown.
+    /// Number of keys that there are, whatever is shown.
     total: u64,
     first_steps: Option<[Step; 4]>,
     base_url: &'a str,
@@ -51,7 +51,7 @@ pub(crate) struct KeyRow {
     pub(crate) status_class: &'static str,
     /// Since when, or until when.
     pub(crate) status_at: Option<Moment>,
-    /// When a paused key expires.
+    /// Time at which a paused key expires.
     pub(crate) paused_until: Option<Moment>,
     /// Who revoked or paused the key.
     pub(crate) ended_by: Option<String>,
@@ -62,9 +62,9 @@ pub(crate) struct KeyRow {
     pub(crate) must_be_replaced: bool,
     /// The time that the organisation allows, if the key works longer.
     pub(crate) too_long: Option<KeyAge>,
-    /// Whether members got a mail lately that the key is refused more often than usual.
+    /// True if members got a mail lately that the key is refused more often than usual.
     pub(crate) is_refused_more: bool,
-    /// When the key expires, if that is soon.
+    /// Time at which the key expires, if that is soon.
     pub(crate) expires_soon_at: Option<Moment>,
     pub(crate) is_over: bool,
 }

@@ -17,7 +17,7 @@ use crate::mails::KeyChange;
 use crate::page::error::PageError;
 use crate::page::shell::{Shell, render};
 
-/// How many addresses of refused requests are named.
+/// Number of addresses of refused requests that are named.
 const REFUSED_MAX: usize = 5;
 /// Enough for the longest list, written in any way.
 const CHARACTERS_MAX: usize = 1_000;

@@ -10,7 +10,7 @@ pub(crate) struct RefusalRow {
     pub(crate) at: Moment,
     pub(crate) status: u16,
     pub(crate) reason: &'static str,
-    /// Where it came from; empty if that is not known.
+    /// Address from which it came; empty if that is not known.
     pub(crate) address: String,
     pub(crate) request_id: String,
 }

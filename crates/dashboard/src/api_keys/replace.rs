@@ -48,7 +48,7 @@ pub(crate) struct ReplaceForm {
     expiry: Expiry,
 }
 
-/// How long a key can work after the first use of its replacement.
+/// Time for which a key can work after the first use of its replacement.
 const CHOICES: [(&str, &str, Duration); 4] = [
     ("now", "immediately", Duration::ZERO),
     ("1h", "after 1 hour", Duration::HOUR),

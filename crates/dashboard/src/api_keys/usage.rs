@@ -24,7 +24,7 @@ const DAYS: i64 = ANSWERS_KEPT.whole_days();
 const HEIGHT: u64 = 100;
 /// The chart has room for at least this many requests a day, or a single one would fill it.
 const SCALE_MIN: u64 = 10;
-/// How many reasons are shown: the others are rare.
+/// Number of reasons that are shown: the others are rare.
 const REASONS: usize = 8;
 
 #[derive(Template)]
@@ -33,17 +33,17 @@ struct UsagePage<'a> {
     shell: Shell,
     /// The list with the search that led here.
     list: String,
-    /// What the forms of the page carry, so that they lead back to it, and the same in an address.
+    /// Fields that the forms of the page carry, so that they lead back to it, and the same in an address.
     fields: Vec<(&'static str, String)>,
     query: String,
     key: KeyRow,
     accepted: String,
     refused: String,
     days: Vec<Day>,
-    /// What the height of the chart stands for.
+    /// Number for which the height of the chart stands.
     most: u64,
     reasons: Vec<Reason>,
-    /// What people have written down about the key.
+    /// Note of the members about the key.
     note: &'a str,
     /// The addresses of the key that this one replaces, and of the one that replaces it.
     replaces: Option<String>,
@@ -55,7 +55,7 @@ struct UsagePage<'a> {
 struct Successor {
     link: String,
     is_used: bool,
-    /// When the old key stops, counted from the first use of the new one.
+    /// Time at which the old key stops, counted from the first use of the new one.
     stops: String,
 }
 
@@ -186,7 +186,7 @@ fn reasons(answers: &[AnswerCount]) -> Vec<Reason> {
     by_status.into_iter().map(reason).collect()
 }
 
-/// What a status means, for people who do not send requests themselves.
+/// Returns what a status means, for people who do not send requests themselves.
 fn words(status: u16) -> &'static str {
     match status {
         400 => "Malformed JSON or header",

@@ -26,7 +26,7 @@ struct Writer<'a> {
     links: Vec<bool>,
 }
 
-/// Where in a table the writer is.
+/// Position of the writer in a table.
 #[derive(Default)]
 struct Table {
     columns: Vec<String>,

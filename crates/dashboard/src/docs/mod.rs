@@ -34,7 +34,7 @@ const ADDRESS_IN_FILES: &str = "https://localhost:8443";
 /// A key in the files.
 const KEY_IN_FILES: &str = "intake_demo_…";
 
-/// What programs that read pages for people are to read instead.
+/// Text for programs that read pages for people.
 const LLMS: &str = "# intake\n\n> Creates patients in a clinic's register, over HTTPS, with an API key.\n\n";
 
 /// The page of one service, and its text.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// What the frame of the page uses.
+/// Ids that the frame of the page uses.
 const IDS_OF_THE_FRAME: [&str; 2] = ["main", "try-it"];
 
 /// Words of a long first cell that name its row.
@@ -17,7 +17,7 @@ pub(crate) struct Heading {
     pub(crate) level: HeadingLevel,
     pub(crate) text: String,
     pub(crate) id: String,
-    /// What links within the files call it.
+    /// Name by which links within the files call it.
     slug: String,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn of_files(files: &[(&'static str, String)]) -> Vec<Outline> {
     files.iter().map(outline).collect()
 }
 
-/// Where a link of one file leads on the page of all of them. None: to a file that is not part of the page.
+/// Returns where a link of one file leads on the page of all of them. None: to a file that is not part of the page.
 pub(crate) fn target(link: &str, from: &Outline, all: &[Outline]) -> Option<String> {
     if link.starts_with("https://") || link.starts_with("mailto:") {
         return Some(link.to_owned());

@@ -6,7 +6,7 @@ use crate::docs::{FILES, GUIDE};
 
 /// Checks a made-up patient with curl, and stores nothing.
 const CHECK: &str = "## 3. Check without creating\n";
-/// Where the guide has a certificate authority of one's own.
+/// Path at which the guide has a certificate authority of one's own.
 const AUTHORITY_IN_FILES: &str = "\"$PWD/.intake/tls/ca.pem\"";
 
 /// A program in one language.

@@ -41,12 +41,12 @@ struct InvitationPage<'a> {
     name_error: Option<NameError>,
     password_error: Option<PasswordError>,
     alert: Option<String>,
-    /// Whether the link was mailed to the guest.
+    /// True if the link was mailed to the guest.
     is_mailed: bool,
     are_mails_sent: bool,
-    /// What the provider of single sign-on is called, if there is one.
+    /// Name of the provider of single sign-on, if there is one.
     provider: Option<String>,
-    /// Whether a guest can join with a password.
+    /// True if a guest can join with a password.
     has_passwords: bool,
 }
 

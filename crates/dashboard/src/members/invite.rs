@@ -32,7 +32,7 @@ struct InvitedPage {
     /// None: it was mailed.
     link: Option<String>,
     expires_at: Moment,
-    /// Where another link is made.
+    /// Address at which another link is made.
     again: String,
 }
 

@@ -15,7 +15,7 @@ use crate::page::notice::redirect_with_notice;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Administrator, Visitor};
 
-/// What to say about a text that is no number of days.
+/// Message about a text that is no number of days.
 const NO_NUMBER: &str = "Enter a number of days from 1 to 3650, or nothing for no limit.";
 
 #[derive(Template)]

@@ -14,10 +14,10 @@ use crate::page::moment::{Moment, exact};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Auditor, Visitor};
 
-/// Why a member can be neither removed nor given another role.
+/// Reason why a member can be neither removed nor given another role.
 pub(crate) const LAST_ADMINISTRATOR: &str = "You're the only administrator. Make someone else an administrator first.";
 
-/// Why only the operator of the service can let a member in again.
+/// Reason why only the operator of the service can let a member in again.
 pub(crate) const OPERATORS_ONLY: &str =
     "Only the people who run this service can do this for this person. Nothing was changed.";
 
@@ -57,7 +57,7 @@ struct InvitationRow {
 pub(crate) struct InviteFields {
     pub(crate) email: String,
     pub(crate) role: Role,
-    /// What is wrong with the address.
+    /// Fault of the address.
     pub(crate) error: Option<String>,
 }
 

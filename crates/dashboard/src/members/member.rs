@@ -18,7 +18,7 @@ struct MemberPage {
     joined_at: Moment,
     is_me: bool,
     is_last_administrator: bool,
-    /// Whether members sign in with passwords.
+    /// Returns whether members sign in with passwords.
     has_passwords: bool,
 }
 

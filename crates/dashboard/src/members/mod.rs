@@ -26,7 +26,7 @@ pub(crate) mod withdraw_invitation;
 /// The list of members.
 pub(crate) const MEMBERS: &str = "/settings/members";
 
-/// What a member with this role is.
+/// Returns what a member with this role is.
 pub(crate) fn with_article(role: Role) -> &'static str {
     match role {
         Role::Administrator => "an administrator",
@@ -39,7 +39,7 @@ pub(crate) fn with_article(role: Role) -> &'static str {
 pub(crate) struct OwnMember {
     pub(crate) visitor: Visitor,
     pub(crate) member: MemberRecord,
-    /// Whether nobody else could manage members.
+    /// True if nobody else could manage members.
     pub(crate) is_last_administrator: bool,
 }
 

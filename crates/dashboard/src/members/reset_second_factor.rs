@@ -19,7 +19,7 @@ use crate::page::shell::{Shell, redirect};
 
 const RESET: &str = "Two-step sign-in was reset, and the member was signed out everywhere.";
 
-/// Where members look after their own second factors.
+/// Page on which members look after their own second factors.
 const OWN_FACTORS: &str = "/settings/account";
 
 pub(crate) async fn ask(own: OwnMember) -> Result<HttpResponse, PageError> {

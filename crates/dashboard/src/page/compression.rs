@@ -72,7 +72,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether another site asks for it; none: the browser does not say.
+/// Returns whether another site asks for it; none: the browser does not say.
 pub(crate) fn is_from_elsewhere(headers: &HeaderMap) -> Option<bool> {
     headers.get(SEC_FETCH_SITE).map(|site| site != "same-origin" && site != "none")
 }

@@ -51,7 +51,7 @@ pub(crate) fn remove(response: &mut HttpResponse, name: &str) {
     add(response, name, "", Duration::ZERO);
 }
 
-/// What the request's cookies of this name hold.
+/// Returns what the request's cookies of this name hold.
 pub(crate) fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
     let cookies = headers.get_all(COOKIE).filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));

@@ -3,7 +3,7 @@
 use time::Date;
 use time::macros::format_description;
 
-/// What to say about a text that is no day.
+/// Message about a text that is no day.
 pub(crate) const NO_DAY: &str = "Enter a date, for example 31/12/2026.";
 
 /// Parses `2026-12-31` or `31/12/2026`, of a year that a calendar has.

@@ -6,9 +6,9 @@ use actix_web::http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Deserialize;
 
-/// Where signing in leads to by itself.
+/// Page to which signing in leads by itself.
 const HOME: &str = "/settings/api-keys";
-/// What the addresses of all pages for members begin with. No other host can be named behind it.
+/// Beginning of the addresses of all pages for members. No other host can be named behind it.
 const PAGES: &str = "/settings/";
 /// Longer than the address of any page with its filters.
 const LENGTH_MAX: usize = 2_000;
@@ -79,7 +79,8 @@ impl Destination {
     }
 }
 
-/// Whether a path has a segment that browsers, or what decodes the path on its way, take for "here" or "one up".
+/// Returns whether a path has a segment that browsers, or what decodes the path on its way, take for "here" or "one
+/// up".
 fn leads_out(path: &str) -> bool {
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let is_dot = |segment: &str| matches!(segment, "." | "..");

@@ -54,7 +54,7 @@ pub(crate) fn clear(request: &HttpRequest, response: &mut HttpResponse) {
 }
 
 impl Draft {
-    /// What was typed into a field; nothing, if it was not sent.
+    /// Returns what was typed into a field; nothing, if it was not sent.
     pub(crate) fn field(&self, name: &str) -> String {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.clone()).unwrap_or_default()

@@ -10,15 +10,15 @@ use intake_http::{Cause, Note};
 use crate::page::destination::Destination;
 use crate::page::refused::Refusal;
 
-/// Where a member turns on two-step sign-in.
+/// Page on which a member turns on two-step sign-in.
 const SECOND_FACTOR: &str = "/settings/account/second-factor";
 
-/// Where a person chooses one of their organisations.
+/// Page on which a person chooses one of their organisations.
 pub(crate) const CHOOSE: &str = "/choose-organisation";
 const LOCKED: &str =
     "Something else holds this in the database, so nothing was changed. If it lasts, ask those who run intake.";
 
-/// Why a page cannot be shown.
+/// Reason why a page cannot be shown.
 #[derive(Debug)]
 pub(crate) enum PageError {
     /// Nobody is signed in. The page that was asked for is shown after signing in.

@@ -2,7 +2,7 @@
 
 use intake_domain::Token;
 
-/// Where a guest accepts an invitation.
+/// Returns where a guest accepts an invitation.
 #[must_use]
 pub fn invitation_path(token: &Token) -> String {
     format!("/invitations/{}", token.expose())

@@ -24,7 +24,7 @@ impl FromRequest for PasswordsOn {
     }
 }
 
-/// Whether members sign in with passwords.
+/// Returns whether members sign in with passwords.
 pub(crate) fn has_passwords(request: &HttpRequest) -> bool {
     passwords(request).are_on()
 }
@@ -34,7 +34,7 @@ pub(crate) fn passwords(request: &HttpRequest) -> Passwords {
     request.app_data::<Data<Passwords>>().map_or(Passwords::On, |found| *found.get_ref())
 }
 
-/// Why no code of the app is accepted, and what to do.
+/// Returns why no code of the app is accepted, and what to do.
 pub(crate) fn codes_locked(passwords: Passwords) -> String {
     let help = if passwords.are_on() {
         "Or ask an administrator for a password reset link: once you have used it, codes work again."

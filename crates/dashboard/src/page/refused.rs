@@ -10,7 +10,7 @@ use intake_metrics::{Counter, Kind, MetricsText};
 /// Between two lines of one kind.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why an action is refused.
+/// Reason why an action is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The member's role does not allow it.

@@ -12,7 +12,7 @@ use crate::page::visitor::Visitor;
 /// Beside a form that shows its draft.
 const NOT_SAVED: &str = "Nothing has been saved yet. What you typed is still here: send it again.";
 
-/// What the frame of a page shows.
+/// Content of the frame of a page.
 pub(crate) struct Shell {
     pub(crate) page: &'static str,
     pub(crate) member: String,
@@ -20,13 +20,13 @@ pub(crate) struct Shell {
     pub(crate) email: String,
     pub(crate) organisation: String,
     pub(crate) form_token: String,
-    /// What was just done.
+    /// Text about what was just done.
     pub(crate) notice: Option<String>,
-    /// Whether the member can switch to another organisation.
+    /// True if the member can switch to another organisation.
     pub(crate) is_in_several: bool,
     /// Decides which parts of the menu and of the page are shown.
     pub(crate) role: Role,
-    /// Whether the menu is hidden, because none of it opens before two-step sign-in is on.
+    /// True if the menu is hidden, because none of it opens before two-step sign-in is on.
     pub(crate) is_menu_hidden: bool,
 }
 

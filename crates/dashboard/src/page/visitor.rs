@@ -39,7 +39,7 @@ impl Visitor {
         if form_token == self.form_token() { Ok(()) } else { Err(PageError::StaleForm) }
     }
 
-    /// What the forms of this session send while it is in this organisation.
+    /// Returns what the forms of this session send while it is in this organisation.
     pub(crate) fn form_token(&self) -> String {
         self.token.form_token_in(self.organisation())
     }
@@ -68,17 +68,17 @@ impl Visitor {
         notice::notice(&self.request)
     }
 
-    /// What was typed into the form on this page before the visitor had to sign in or confirm who they are.
+    /// Returns what was typed into the form on this page before the visitor had to sign in or confirm who they are.
     pub(crate) fn draft(&self) -> Option<Draft> {
         draft::draft(&self.request)
     }
 
-    /// What all pages share, as the application holds it.
+    /// Returns what all pages share, as the application holds it.
     pub(crate) fn shared<T: ?Sized + 'static>(&self) -> Result<&T, PageError> {
         shared(&self.request)
     }
 
-    /// Where this request comes from.
+    /// Returns where this request comes from.
     pub(crate) fn origin(&self) -> Origin {
         origin(&self.request)
     }
@@ -103,7 +103,7 @@ impl Visitor {
     }
 }
 
-/// What all pages share, as the application of a request holds it.
+/// Returns what all pages share, as the application of a request holds it.
 pub(crate) fn shared<T: ?Sized + 'static>(request: &HttpRequest) -> Result<&T, PageError> {
     let shared = request.app_data::<Data<T>>();
     shared.map(Data::get_ref).ok_or_else(|| PageError::Unexpected("the application lacks a part".into()))

@@ -8,7 +8,7 @@ use crate::name::Name;
 /// Declares the actions and the names that they are stored under: one without a name does not compile.
 macro_rules! actions {
     ($($(#[$doc:meta])* $action:ident = $name:literal,)*) => {
-        /// What was done, as far as this program knows actions.
+        /// Actions that this program knows.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Action {
             $($(#[$doc])* $action,)*
@@ -151,7 +151,7 @@ actions! {
     KeyMarkCleared = "key_mark_cleared",
 }
 
-/// What was done, as it was recorded.
+/// Action as it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedAction {
     /// An action that this program knows.

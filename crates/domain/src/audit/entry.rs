@@ -15,12 +15,13 @@ pub struct AuditedKey {
     pub hint: String,
 }
 
-/// What repeats a change in a database that was restored to a moment before it, besides the entry's action and subject.
+/// Details that repeat a change in a database that was restored to a moment before it, besides the entry's action and
+/// subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditDetails {
     /// The key that a new key replaces.
     pub replaced_key: Option<KeyId>,
-    /// When a new key expires.
+    /// Time at which a new key expires.
     pub key_expires_at: Option<OffsetDateTime>,
     /// The digest of the idempotency key of an erased patient.
     pub idempotency_digest: Option<IdempotencyDigest>,
@@ -31,15 +32,15 @@ pub struct AuditDetails {
 pub struct AuditEntry {
     /// A UUID version 7, given by the service: a repeated change is recorded once.
     pub id: AuditEntryId,
-    /// When it was recorded, by the database's clock.
+    /// Time at which it was recorded, by the database's clock.
     pub at: OffsetDateTime,
     /// A number that is higher than those of all entries of the organisation that were there before.
     pub number: i64,
-    /// What was done.
+    /// Action that was done.
     pub action: RecordedAction,
     /// Who did it.
     pub actor: RecordedActor,
-    /// What it was done to: a key's name, a member's email address or new name, a patient's id.
+    /// Subject of the action: a key's name, a member's email address or new name, a patient's id.
     pub subject: String,
     /// The client's address; none: it was done on the command line.
     pub address: Option<String>,
@@ -47,7 +48,7 @@ pub struct AuditEntry {
     pub reason: Option<String>,
     /// The key that it is about; none if it is about none, and in entries of before this was kept.
     pub key: Option<AuditedKey>,
-    /// What repeats the change; empty in entries of before this was kept.
+    /// Details that repeat the change; empty in entries of before this was kept.
     pub details: AuditDetails,
     /// The organisation in whose log the entry is.
     pub organisation_id: OrganisationId,

@@ -2,7 +2,7 @@
 
 use crate::audit::action::Action;
 
-/// What an action has to do with.
+/// Subject area of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionKind {
     /// API keys.
@@ -31,7 +31,7 @@ impl ActionKind {
 }
 
 impl Action {
-    /// Whether it changes neither keys nor who gets in.
+    /// Returns whether it changes neither keys nor who gets in.
     #[must_use]
     pub fn is_harmless(self) -> bool {
         matches!(
@@ -52,7 +52,7 @@ impl Action {
         )
     }
 
-    /// What it has to do with.
+    /// Returns what it has to do with.
     #[must_use]
     pub fn kind(self) -> ActionKind {
         match self {

@@ -27,7 +27,7 @@ pub struct EntryFilter {
     pub until: Option<OffsetDateTime>,
 }
 
-/// Where in the log to look.
+/// Position in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryPosition {
     /// At its end.
@@ -42,7 +42,7 @@ pub enum EntryPosition {
 /// the log is.
 pub const ENTRIES_SEARCHED: u32 = 10_000;
 
-/// What a search has found.
+/// Page of entries that a search has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryPage {
     /// The entries, the newest first.
@@ -51,12 +51,12 @@ pub struct EntryPage {
     pub searched_to: Option<AuditEntryId>,
 }
 
-/// What a member was refused.
+/// Action that a member was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedAction {
     /// The organisation in whose log it is recorded.
     pub organisation: OrganisationId,
-    /// Why, as an action of the log.
+    /// Reason, as an action of the log.
     pub action: Action,
     /// The method and the route, without ids.
     pub route: String,

@@ -48,7 +48,7 @@ impl fmt::Display for FeedToken {
     }
 }
 
-/// What a reader has seen: the transactions before `next`, except those that were running.
+/// Position of a reader: the transactions before `next`, except those that were running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Its name. None: the beginning, before which there is nothing.
@@ -59,16 +59,16 @@ pub struct Mark {
     pub running: Vec<i64>,
 }
 
-/// What is given out in one go: whatever the later mark sees and the earlier one does not.
+/// Changes that are exported in one go: whatever the later mark sees and the earlier one does not.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// Where the reader has got to.
+    /// Position of the reader before.
     pub since: Mark,
-    /// Where it gets to with this.
+    /// Position of the reader afterwards.
     pub until: Mark,
 }
 
-/// Why a feed cannot be read, or not from that token on.
+/// Reason why a feed cannot be read, or not from that token on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FeedRefusal {
     /// The role may not read the organisation's patients, or nobody has the organisation.

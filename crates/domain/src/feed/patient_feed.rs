@@ -12,7 +12,7 @@ use crate::store_error::StoreError;
 pub struct Erasure {
     /// The id that the patient had.
     pub id: PatientId,
-    /// When it was erased.
+    /// Time at which it was erased.
     pub erased_at: OffsetDateTime,
 }
 
@@ -32,7 +32,7 @@ pub enum Selection {
     These(Vec<PatientId>),
     /// More than are kept by their ids.
     Many {
-        /// How many they are.
+        /// Number of patients.
         count: u64,
         /// Some of their ids, the smallest first. Up to each of them, and after the last one, there are about a page.
         ends: Vec<PatientId>,
@@ -40,7 +40,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// How many patients were selected.
+    /// Returns how many patients were selected.
     #[must_use]
     pub fn count(&self) -> u64 {
         match self {
@@ -53,13 +53,13 @@ impl Selection {
 /// Some of the patients or erasures of a span, the smallest id first.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
-    /// What it holds: perhaps nothing, although there are further pages.
+    /// Content of the page: perhaps nothing, although there are further pages.
     pub items: Vec<T>,
     /// The id after which the next page begins. None: this was the last one.
     pub continued_after: Option<PatientId>,
 }
 
-/// Why a feed gives nothing out.
+/// Reason why a feed gives nothing out.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
     /// It cannot be read, or not from there on.
@@ -84,7 +84,7 @@ pub trait PatientFeed {
     /// Records that this many patients were exported up to this mark, and to which role.
     fn record(&mut self, scope: &FeedScope, until: FeedToken, patients: u64) -> Result<(), StoreError>;
 
-    /// Whether anything was committed that the mark did not see. Writes nothing.
+    /// Returns whether anything was committed that the mark did not see. Writes nothing.
     fn has_news(&mut self, scope: &FeedScope, since: &Mark) -> Result<bool, StoreError>;
 
     /// Which patients are in the span.

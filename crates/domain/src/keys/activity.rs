@@ -10,7 +10,7 @@ use crate::keys::check::KeyHolder;
 use crate::keys::refusal::Refusal;
 use crate::store_error::StoreError;
 
-/// How requests with a key were answered and refused.
+/// Records how requests with a key were answered and refused.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyActivity: Send + Sync {
@@ -31,7 +31,8 @@ pub trait KeyActivity: Send + Sync {
     /// The holder of a key, if it is known without a look into the store.
     fn known_holder(&self, key: &KeyDigest) -> Option<KeyHolder>;
 
-    /// How a key's requests were answered since that day, the oldest day first. Empty for another organisation's key.
+    /// Returns how a key's requests were answered since that day, the oldest day first. Empty for another
+    /// organisation's key.
     async fn answers(
         &self,
         organisation: OrganisationId,

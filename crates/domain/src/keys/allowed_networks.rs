@@ -19,20 +19,20 @@ impl AllowedNetworks {
     /// Enough for the offices and providers of a clinic; each request with the key is compared with all of them.
     pub const MAX: usize = 20;
 
-    /// Whether the key is accepted from everywhere.
+    /// Returns whether the key is accepted from everywhere.
     #[must_use]
     pub fn are_any(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the key is accepted from this address; where a list is set, not from an unknown one.
+    /// Returns whether the key is accepted from this address; where a list is set, not from an unknown one.
     #[must_use]
     pub fn allow(&self, address: Option<IpAddr>) -> bool {
         self.are_any() || address.is_some_and(|address| self.0.iter().any(|network| network.contains(address)))
     }
 
-    /// What the audit log says of a new key with this name: the name, and the networks if there are any. So that both
-    /// can be told apart again, they also follow a name that looks as if they did.
+    /// Returns what the audit log says of a new key with this name: the name, and the networks if there are any. So
+    /// that both can be told apart again, they also follow a name that looks as if they did.
     #[must_use]
     pub fn after_name(&self, name: &str) -> String {
         let is_clear = self.are_any() && !name.contains(ONLY_FROM);
@@ -61,7 +61,7 @@ impl From<Vec<Network>> for AllowedNetworks {
     }
 }
 
-/// Why a text is no list of networks.
+/// Reason why a text is no list of networks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllowedNetworksError {
     /// A part of the text is no network.

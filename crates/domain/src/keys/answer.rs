@@ -11,7 +11,7 @@ pub struct AnswerCode(pub u16);
 /// An answer to a request with a key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyAnswer {
-    /// When it was given.
+    /// Time at which it was given.
     pub at: OffsetDateTime,
     /// Its code.
     pub code: AnswerCode,
@@ -19,10 +19,10 @@ pub struct KeyAnswer {
     pub client: Option<KeyClient>,
 }
 
-/// How long the counts of a key's answers are kept: the span of the usage chart.
+/// Time for which the counts of a key's answers are kept: the span of the usage chart.
 pub const ANSWERS_KEPT: Duration = Duration::days(30);
 
-/// How often requests with a key were answered with one code on one day.
+/// Number of requests with a key that were answered with one code on one day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerCount {
     /// The day, in UTC.
@@ -31,6 +31,6 @@ pub struct AnswerCount {
     pub code: AnswerCode,
     /// Given: only the answers that named this field. None: all answers with the code.
     pub field: Option<String>,
-    /// How many answers that were.
+    /// Number of answers.
     pub count: u64,
 }

@@ -18,7 +18,7 @@ const PREFIX_MAX: usize = 16;
 /// One key of each few hundred suits a database on hundreds of machines. Any key works, so the search may end.
 const MINTED_MAX: usize = 10_000;
 
-/// What keys begin with: 1 to 16 of `[a-z0-9]`, a letter first.
+/// Beginning of keys: 1 to 16 of `[a-z0-9]`, a letter first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyPrefix(String);
 
@@ -36,7 +36,7 @@ impl FromStr for KeyPrefix {
     }
 }
 
-/// Why a text cannot be the prefix of keys.
+/// Reason why a text cannot be the prefix of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to {PREFIX_MAX} of a-z and 0-9, starting with a letter")]
 pub struct KeyPrefixError;
@@ -95,7 +95,7 @@ impl KeyFormat {
         self.environment
     }
 
-    /// What every key of this format begins with, for hints: `intake_demo_`.
+    /// Returns what every key of this format begins with, for hints: `intake_demo_`.
     #[must_use]
     pub fn head(&self) -> &str {
         &self.head
@@ -148,7 +148,7 @@ impl KeyFormat {
     }
 }
 
-/// Why a text cannot be a key of this service.
+/// Reason why a text cannot be a key of this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedKey {
     /// Not the shape of a key, or another service's prefix.
@@ -168,7 +168,7 @@ pub enum MalformedKey {
 pub struct ApiKey(Zeroizing<String>);
 
 impl ApiKey {
-    /// What the service keeps of the key.
+    /// Returns what the service keeps of the key.
     #[must_use]
     pub fn digest(&self) -> KeyDigest {
         KeyDigest(Sha256::digest(self.0.as_bytes()).into())
@@ -214,7 +214,7 @@ impl KeyPlace {
         Self(Box::new(suits))
     }
 
-    /// Whether this is one of them.
+    /// Returns whether this is one of them.
     #[must_use]
     pub fn suits(&self, key: &KeyDigest) -> bool {
         (self.0)(key)
@@ -227,8 +227,8 @@ impl fmt::Debug for KeyDigest {
     }
 }
 
-/// Whether a text contains a whole key, of any prefix and either environment. Such a text is not stored where people
-/// read it.
+/// Returns whether a text contains a whole key, of any prefix and either environment. Such a text is not stored where
+/// people read it.
 pub(crate) fn contains_key(text: &str) -> bool {
     let marks = Environment::ALL.map(Environment::key_mark);
     text.match_indices('_').any(|(at, _)| {

@@ -23,7 +23,7 @@ pub struct KeyHolder {
     pub organisation_id: OrganisationId,
 }
 
-/// Why a well-formed key is refused.
+/// Reason why a well-formed key is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRefusal {
     /// No organisation has such a key.
@@ -46,7 +46,7 @@ pub enum KeyRefusal {
     Elsewhere,
 }
 
-/// Whether a key is accepted at this moment.
+/// Status of a key at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyCheck {
     /// Accepted, on behalf of its holder.

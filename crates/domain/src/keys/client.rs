@@ -13,7 +13,7 @@ const PROGRAM_MAX: usize = 80;
 pub struct KeyClient {
     /// The client's address, if it is known.
     pub address: Option<IpAddr>,
-    /// What the client calls itself.
+    /// Name by which the client calls itself.
     pub program: ClientProgram,
 }
 

@@ -8,7 +8,7 @@ use crate::key_note::KeyNote;
 use crate::name::Name;
 use crate::store_error::StoreError;
 
-/// What became of an attempt to change what people call a key or know about it.
+/// Outcome of an attempt to change what people call a key or know about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKeyOutcome {
     /// It is changed.
@@ -21,7 +21,7 @@ pub enum ChangeKeyOutcome {
     NotFound,
 }
 
-/// What became of an attempt to clear a key's mark that it was sent in clear.
+/// Outcome of an attempt to clear a key's mark that it was sent in clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClearMarkOutcome {
     /// The mark is gone.

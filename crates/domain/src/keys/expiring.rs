@@ -20,7 +20,7 @@ pub struct ExpiringKey {
     pub name: String,
     /// The last characters of the key.
     pub hint: String,
-    /// When it expires.
+    /// Time at which it expires.
     pub expires_at: OffsetDateTime,
 }
 

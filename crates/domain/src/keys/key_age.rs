@@ -24,7 +24,7 @@ impl KeyAge {
         self.0
     }
 
-    /// Whether a key may have this end. The last day counts to its end, wherever the maker of the key is.
+    /// Returns whether a key may have this end. The last day counts to its end, wherever the maker of the key is.
     #[must_use]
     pub fn allows(self, created_at: OffsetDateTime, expires_at: Option<OffsetDateTime>) -> bool {
         let latest = created_at + Duration::days(self.0.into()) + Duration::DAY;

@@ -24,7 +24,7 @@ pub struct KeyRequest {
     pub organisation_id: OrganisationId,
     /// The name by which people tell keys apart.
     pub name: Name,
-    /// When the key will expire; none: never.
+    /// Time at which the key will expire; none: never.
     pub expires_at: Option<OffsetDateTime>,
     /// The networks from which it will be accepted. A replacement gets those of the replaced key.
     pub allowed_networks: AllowedNetworks,
@@ -45,13 +45,13 @@ pub struct IssuedKey {
     pub organisation_id: OrganisationId,
     /// The name that was asked for.
     pub name: Name,
-    /// When the key expires; none: never.
+    /// Time at which the key expires; none: never.
     pub expires_at: Option<OffsetDateTime>,
     /// The whole key, in plain text.
     pub key: ApiKey,
 }
 
-/// Why keys could not be managed.
+/// Reason why keys could not be managed.
 #[derive(Debug, thiserror::Error)]
 pub enum ManageKeysError {
     /// No organisation has this id.

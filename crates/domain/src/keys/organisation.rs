@@ -24,7 +24,7 @@ pub struct OrganisationRecord {
     pub name: String,
     /// Since when its keys are refused; none: they are not, or it is closed.
     pub suspended_at: Option<OffsetDateTime>,
-    /// When it was closed, for good; none: it is open.
+    /// Time at which it was closed, for good; none: it is open.
     pub closed_at: Option<OffsetDateTime>,
     /// The longest time for which its keys may be made.
     pub key_age_max: Option<KeyAge>,

@@ -7,7 +7,7 @@ use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::store_error::StoreError;
 
-/// What became of an attempt to pause a key.
+/// Outcome of an attempt to pause a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseOutcome {
     /// The key is paused, by this call or an earlier one.
@@ -21,7 +21,7 @@ pub enum PauseOutcome {
     NotFound,
 }
 
-/// What became of an attempt to resume a key.
+/// Outcome of an attempt to resume a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeOutcome {
     /// The key works again.

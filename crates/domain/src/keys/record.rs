@@ -16,15 +16,15 @@ pub struct KeyRecord {
     pub name: String,
     /// The last characters of the key.
     pub hint: String,
-    /// When it was made.
+    /// Time at which it was made.
     pub created_at: OffsetDateTime,
-    /// When a request was last accepted with it, to within about a minute.
+    /// Time at which a request was last accepted with it, to within about a minute.
     pub last_used_at: Option<OffsetDateTime>,
     /// The address that it was last used from, to within seconds. None: not known, or too long ago.
     pub last_address: Option<String>,
-    /// What the client of the last use called itself.
+    /// Name by which the client of the last use called itself.
     pub last_program: Option<String>,
-    /// When it expires; none: never.
+    /// Time at which it expires; none: never.
     pub expires_at: Option<OffsetDateTime>,
     /// The name of the member who made it; none: an operator did.
     pub created_by: Option<String>,
@@ -34,21 +34,21 @@ pub struct KeyRecord {
     pub paused_at: Option<OffsetDateTime>,
     /// The name of the member who paused it; none: an operator did, or it is not paused.
     pub paused_by: Option<String>,
-    /// When it was revoked; none: it was not.
+    /// Time at which it was revoked; none: it was not.
     pub revoked_at: Option<OffsetDateTime>,
     /// The name of the member who revoked it; none: an operator did, or it was not revoked.
     pub revoked_by: Option<String>,
     /// The key that it replaces.
     pub replaces: Option<KeyId>,
-    /// What people have written down about it; empty: nothing.
+    /// Note of the members about it; empty: none.
     pub note: String,
     /// The networks from which it is accepted.
     pub allowed_networks: AllowedNetworks,
-    /// When it was last seen on a connection that was not encrypted, where anybody may have read it.
+    /// Time at which it was last seen on a connection that was not encrypted, where anybody may have read it.
     pub sent_in_clear_at: Option<OffsetDateTime>,
-    /// When members last got the mail that it fell silent.
+    /// Time at which members last got the mail that it fell silent.
     pub silence_announced_at: Option<OffsetDateTime>,
-    /// When members last got the mail that it is refused more often than usual.
+    /// Time at which members last got the mail that it is refused more often than usual.
     pub refusals_announced_at: Option<OffsetDateTime>,
     /// The key that replaces it and is not revoked. None as well where all keys of an organisation are listed.
     pub successor: Option<KeySuccessor>,
@@ -59,13 +59,13 @@ pub struct KeyRecord {
 pub struct KeySuccessor {
     /// The id of the new key.
     pub id: KeyId,
-    /// Whether a request was accepted with the new key.
+    /// True if a request was accepted with the new key.
     pub is_used: bool,
-    /// How long the old key works after the first use of the new one.
+    /// Time for which the old key works after the first use of the new one.
     pub ends_after: Duration,
 }
 
-/// Whether a key is accepted at a given moment, and until when or since when not.
+/// Status of a key at a given moment, and until when or since when not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStatus {
     /// Accepted, with no end set.
@@ -83,7 +83,7 @@ pub enum KeyStatus {
 }
 
 impl KeyStatus {
-    /// Whether the key is accepted.
+    /// Returns whether the key is accepted.
     #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Active | Self::ActiveUntil(_))
@@ -104,38 +104,38 @@ impl KeyRecord {
         }
     }
 
-    /// Whether the key was revoked or has expired.
+    /// Returns whether the key was revoked or has expired.
     #[must_use]
     pub fn is_over(&self, now: OffsetDateTime) -> bool {
         matches!(self.status(now), KeyStatus::Revoked(_) | KeyStatus::Expired(_))
     }
 
-    /// Whether the key is not over, and works longer than this.
+    /// Returns whether the key is not over, and works longer than this.
     #[must_use]
     pub fn exceeds(&self, age: KeyAge, now: OffsetDateTime) -> bool {
         !self.is_over(now) && !age.allows(self.created_at, self.expires_at)
     }
 
-    /// How many whole days the key was made for. None: it never expires.
+    /// Returns how many whole days the key was made for. None: it never expires.
     #[must_use]
     pub fn days(&self) -> Option<i64> {
         self.expires_at.map(|at| (at - self.created_at).whole_days().max(1))
     }
 
-    /// Whether the key fell silent, was announced as such, and has not been used since.
+    /// Returns whether the key fell silent, was announced as such, and has not been used since.
     #[must_use]
     pub fn is_silent(&self, now: OffsetDateTime) -> bool {
         self.silence_announced_at > self.last_used_at && self.status(now).is_active()
     }
 
-    /// Whether the key was lately announced as one that is refused more often than usual.
+    /// Returns whether the key was lately announced as one that is refused more often than usual.
     #[must_use]
     pub fn is_refused_more(&self, now: OffsetDateTime) -> bool {
         let is_lately = |at| now - at < REFUSALS_ANNOUNCED_EVERY;
         self.refusals_announced_at.is_some_and(is_lately) && self.status(now).is_active()
     }
 
-    /// Whether the key must be replaced, because it was sent unencrypted and is still accepted.
+    /// Returns whether the key must be replaced, because it was sent unencrypted and is still accepted.
     #[must_use]
     pub fn must_be_replaced(&self, now: OffsetDateTime) -> bool {
         self.sent_in_clear_at.is_some() && self.status(now).is_active()

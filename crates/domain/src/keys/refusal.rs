@@ -7,17 +7,17 @@ use time::OffsetDateTime;
 
 use crate::keys::answer::AnswerCode;
 
-/// How many refusals of each key are kept, the last ones: enough to find a fault, and few enough for a page.
+/// Number of refusals kept for each key, the last ones: enough to find a fault, and few enough for a page.
 pub const REFUSALS_KEPT: usize = 100;
 
 /// A request that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// When it was answered.
+    /// Time at which it was answered.
     pub at: OffsetDateTime,
     /// The code of the answer.
     pub code: AnswerCode,
-    /// Why it was refused. None: a newer program wrote a reason that this one does not know.
+    /// Reason why it was refused. None: a newer program wrote a reason that this one does not know.
     pub reason: Option<RefusalReason>,
     /// The address that the request came from, if it is known.
     pub address: Option<IpAddr>,
@@ -28,7 +28,7 @@ pub struct Refusal {
 /// Declares the reasons and the words that they are stored under: one without a word does not compile.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident = $word:literal,)*) => {
-        /// Why a request was refused.
+        /// Reason why a request was refused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum RefusalReason {
             $($(#[$doc])* $reason,)*

@@ -7,12 +7,12 @@ use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::store_error::StoreError;
 
-/// What became of an attempt to revoke a key.
+/// Outcome of an attempt to revoke a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevokeOutcome {
     /// The key is revoked, by this call or an earlier one.
     Revoked {
-        /// When it was first revoked, by the store's clock: not before the last use that was allowed.
+        /// Time at which it was first revoked, by the store's clock: not before the last use that was allowed.
         at: OffsetDateTime,
     },
     /// There is no such key, or it belongs to another organisation than the one asked for.

@@ -62,18 +62,18 @@ pub struct KeyPage {
     pub keys: Vec<KeyRecord>,
     /// The number of the page, from 1 on.
     pub page: u32,
-    /// How many keys are found, on all pages.
+    /// Number of keys that are found, on all pages.
     pub found: u64,
-    /// How many there would be with any status.
+    /// Number of keys that would be found with any status.
     pub found_in_any_scope: u64,
-    /// How many keys the organisation has.
+    /// Number of keys of the organisation.
     pub total: u64,
-    /// Whether any of them was ever used.
+    /// True if any of them was ever used.
     pub is_any_used: bool,
 }
 
 impl KeyPage {
-    /// How many pages there are: at least one.
+    /// Returns how many pages there are: at least one.
     #[must_use]
     pub fn pages(&self) -> u32 {
         u32::try_from(self.found.div_ceil(KEYS_PER_PAGE.into())).unwrap_or(u32::MAX).max(1)

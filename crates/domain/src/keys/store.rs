@@ -24,9 +24,9 @@ pub struct NewKey {
     pub digest: KeyDigest,
     /// The last characters of the key.
     pub hint: String,
-    /// When it was made.
+    /// Time at which it was made.
     pub created_at: OffsetDateTime,
-    /// When it expires; none: never.
+    /// Time at which it expires; none: never.
     pub expires_at: Option<OffsetDateTime>,
     /// The networks from which it is accepted. A replacement gets those of the replaced key.
     pub allowed_networks: AllowedNetworks,
@@ -34,12 +34,13 @@ pub struct NewKey {
     pub replaces: Option<Replacement>,
 }
 
-/// How one key replaces another: both work until the new one is first used, and the old one for a while longer.
+/// Rule by which one key replaces another: both work until the new one is first used, and the old one for a while
+/// longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// The key that will end.
     pub key: KeyId,
-    /// How long it still works after the first use of the new one.
+    /// Time for which it still works after the first use of the new one.
     pub ends_after: Duration,
 }
 
@@ -51,7 +52,7 @@ pub const ACTIVE_KEYS_MAX: u32 = 500;
 /// are kept for ever, so without a limit one member could fill the register with them.
 pub const KEYS_PER_DAY_MAX: u32 = ACTIVE_KEYS_MAX;
 
-/// What became of an attempt to store a key.
+/// Outcome of an attempt to store a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddKeyOutcome {
     /// It is stored.

@@ -7,7 +7,7 @@ use time::{Duration, OffsetDateTime};
 use crate::ids::{KeyId, OrganisationId};
 use crate::store_error::StoreError;
 
-/// What is usual for a key shows in this many days: four weeks, so that each day of the week counts.
+/// Days that show what is usual for a key: four weeks, so that each day of the week counts.
 pub const USUAL_DAYS: i32 = 28;
 /// Only a key that was used on this many of those days is watched. A key that is used on weekdays was used on 20.
 pub const BUSY_DAYS: i32 = 10;
@@ -15,7 +15,7 @@ pub const BUSY_DAYS: i32 = 10;
 pub const BUSY_REQUESTS: i32 = 100;
 /// Refused requests in a day that are worth a mail: more than a few patients with a wrong phone number.
 pub const REFUSED_MIN: i32 = 50;
-/// How many times the most refusals of a usual day are unusual.
+/// Factor by which refusals must exceed the most of a usual day to be unusual.
 pub const REFUSED_TIMES: i32 = 3;
 /// Between two mails about the refusals of a key. Who got the first one is at work on it.
 pub const REFUSALS_ANNOUNCED_EVERY: Duration = Duration::days(7);
@@ -33,16 +33,16 @@ pub struct UnusualKey {
     pub name: String,
     /// The last characters of the key.
     pub hint: String,
-    /// What has changed.
+    /// Change that was found.
     pub change: UnusualUse,
 }
 
-/// How the use of a key has changed.
+/// Change in the use of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnusualUse {
     /// The key has not been used for longer than its longest pause, and a day.
     Silent {
-        /// When a request was last accepted with it.
+        /// Time at which a request was last accepted with it.
         last_used_at: OffsetDateTime,
         /// On how many of the [`USUAL_DAYS`] it was used.
         used_days: i64,

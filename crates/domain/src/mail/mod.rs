@@ -13,11 +13,11 @@ pub struct Mail {
     pub organisation: OrganisationId,
     /// Who gets it.
     pub to: EmailAddress,
-    /// What it is about, in one line.
+    /// Subject, in one line.
     pub subject: String,
-    /// What it says.
+    /// Text of the mail.
     pub text: String,
-    /// What every mail of this kind ends with.
+    /// End of every mail of this kind.
     pub footer: String,
 }
 

@@ -18,7 +18,7 @@ use crate::sessions::identity_provider::Identity;
 use crate::store_error::StoreError;
 use crate::token::Token;
 
-/// Why a member's name was not changed.
+/// Reason why a member's name was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeNameError {
     /// The text cannot be a name, or another member has it.
@@ -29,7 +29,7 @@ pub enum ChangeNameError {
     Store(#[from] StoreError),
 }
 
-/// Why a member's email address was not changed.
+/// Reason why a member's email address was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeEmailError {
     /// Another member of one of the member's organisations has this address.
@@ -49,7 +49,7 @@ pub enum ChangeEmailError {
     Store(#[from] StoreError),
 }
 
-/// Why a member's password was not changed.
+/// Reason why a member's password was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangePasswordError {
     /// It is the password that the member has.
@@ -97,7 +97,7 @@ pub async fn change_password(
     Ok(accounts.change_password(member.member(), &hash, &member.confirm(audit)).await?)
 }
 
-/// Why a member's account was not linked to a person at the provider.
+/// Reason why a member's account was not linked to a person at the provider.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The person has another address there.
@@ -121,10 +121,10 @@ pub async fn link_to_provider(
     Ok(accounts.link_to_provider(member.member(), &identity.subject, &member.confirm(audit)).await?)
 }
 
-/// How long a new address can be confirmed.
+/// Time for which a new address can be confirmed.
 pub const EMAIL_CHANGE_LIFE: Duration = Duration::hours(24);
 
-/// Why no change of an address was begun.
+/// Reason why no change of an address was begun.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestEmailError {
     /// There were too many lately.
@@ -135,7 +135,7 @@ pub enum RequestEmailError {
     Store(#[from] StoreError),
 }
 
-/// Why a new address was not confirmed.
+/// Reason why a new address was not confirmed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfirmEmailError {
     /// The link is unknown, has expired, or was used or replaced.

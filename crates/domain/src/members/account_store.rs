@@ -10,7 +10,7 @@ use crate::name::Name;
 use crate::sessions::subject::Subject;
 use crate::store_error::StoreError;
 
-/// What became of an attempt to change a member's name.
+/// Outcome of an attempt to change a member's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameOutcome {
     /// Other members see it from now on.
@@ -19,7 +19,7 @@ pub enum NameOutcome {
     Taken,
 }
 
-/// What became of an attempt to change a member's email address.
+/// Outcome of an attempt to change a member's email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmailOutcome {
     /// The member signs in with it.

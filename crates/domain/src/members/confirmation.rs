@@ -20,9 +20,9 @@ use crate::sessions::store::{ConfirmOutcome, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
 
-/// How long after a confirmation the pages that need one are shown without asking again.
+/// Time after a confirmation during which the pages that need one are shown without asking again.
 pub const CONFIRMATION_PAGE_LIMIT: Duration = Duration::minutes(10);
-/// How long after the confirmation a change is accepted: longer, so that there is time to fill in a form.
+/// Time after the confirmation during which a change is accepted: longer, so that there is time to fill in a form.
 pub const CONFIRMATION_LIMIT: Duration = Duration::minutes(15);
 
 /// A signed-in member with a recent confirmation.
@@ -81,7 +81,7 @@ impl Renewal<'_> {
     }
 }
 
-/// Why a member was not confirmed.
+/// Reason why a member was not confirmed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfirmError {
     /// The password is not the member's.

@@ -17,7 +17,7 @@ pub const EMAIL_CHANGES_PER_DAY_MAX: u32 = 5;
 /// Changes that the members of an organisation may ask for within an hour: as many as invitations.
 pub const EMAIL_CHANGES_PER_HOUR_MAX: u32 = INVITATIONS_PER_HOUR_MAX;
 
-/// What became of a request for another email address.
+/// Outcome of a request for another email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestEmailOutcome {
     /// The change waits for its link.

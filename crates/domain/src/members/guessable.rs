@@ -5,13 +5,13 @@ use zeroize::Zeroizing;
 /// Common passwords of at least four characters, in lower case. Their licence is beside the file.
 const COMMON: &str = include_str!("common_passwords.txt");
 
-/// What the pages of the service are about.
+/// Words of the pages of the service.
 const SERVICE: [&str; 8] = ["intake", "clinic", "hospital", "nurse", "patient", "patients", "reception", "register"];
 
 /// A shorter name is part of too many other words.
 const MIN_KNOWN: usize = 4;
 
-/// Why others guess a password first.
+/// Reason why others guess a password first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EasyToGuess {
     /// Among the first passwords that an attacker tries.
@@ -28,7 +28,7 @@ pub enum EasyToGuess {
     Organisation,
 }
 
-/// What others know about the person who chooses a password.
+/// Facts that others know about the person who chooses a password.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PasswordOwner<'a> {
     /// The address that the person signs in with.
@@ -40,7 +40,7 @@ pub struct PasswordOwner<'a> {
 }
 
 impl PasswordOwner<'_> {
-    /// What of the owner is in the password, if anything is, however it is written.
+    /// Returns what of the owner is in the password, if anything is, however it is written.
     pub(crate) fn fault_of(&self, password: &str) -> Option<EasyToGuess> {
         let folded = only(password, char::is_alphanumeric);
         let has = |known: &str| {
@@ -60,7 +60,7 @@ impl PasswordOwner<'_> {
         self.says_nothing_else(&folded).then_some(EasyToGuess::Common)
     }
 
-    /// Whether only digits are left without the words that others know: `lovelace1815`, `intakeclinic1`.
+    /// Returns whether only digits are left without the words that others know: `lovelace1815`, `intakeclinic1`.
     fn says_nothing_else(&self, folded: &str) -> bool {
         let known = [self.email, self.name].into_iter().chain(self.organisations.iter().map(String::as_str));
         let words = known.flat_map(|known| known.split(|c: char| !c.is_alphanumeric())).map(str::to_lowercase);
@@ -76,7 +76,8 @@ impl PasswordOwner<'_> {
     }
 }
 
-/// Whether the password is common, repeats itself, or is a common one between digits and punctuation: `Summer2026!!`.
+/// Returns whether the password is common, repeats itself, or is a common one between digits and punctuation:
+/// `Summer2026!!`.
 pub(crate) fn is_common(password: &str) -> bool {
     let password = Zeroizing::new(password.to_lowercase());
     if repeats_itself(&password) {

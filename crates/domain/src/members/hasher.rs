@@ -31,7 +31,7 @@ pub enum Requester {
     Stranger(Network),
 }
 
-/// Why a password was neither hashed nor compared.
+/// Reason why a password was neither hashed nor compared.
 #[derive(Debug, thiserror::Error)]
 pub enum HasherError {
     /// The requester has a password in the queue already.

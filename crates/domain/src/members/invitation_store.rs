@@ -25,11 +25,11 @@ pub struct NewInvitation {
     pub organisation_id: OrganisationId,
     /// The guest's address, with which they will sign in.
     pub email: EmailAddress,
-    /// What the guest may do as a member.
+    /// Role of the guest as a member.
     pub role: Role,
-    /// How the link gets to the guest: a mailed one proves the address.
+    /// Way in which the link gets to the guest: a mailed one proves the address.
     pub delivery: LinkDelivery,
-    /// When the link stops working.
+    /// Time at which the link stops working.
     pub expires_at: OffsetDateTime,
 }
 
@@ -44,7 +44,7 @@ pub const INVITATIONS_PER_HOUR_MAX: u32 = 20;
 /// Invitations that they may make for one address within a day: the first went to spam, the second was overlooked.
 pub const INVITATIONS_TO_ONE_MAX: u32 = 3;
 
-/// What became of an attempt to store an invitation.
+/// Outcome of an attempt to store an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InviteOutcome {
     /// The invitation is open.
@@ -69,15 +69,15 @@ pub struct OpenInvitation {
     pub token: TokenDigest,
     /// The guest's address.
     pub email: String,
-    /// What the guest may do as a member.
+    /// Role of the guest as a member.
     pub role: Role,
     /// The name of the member who made it; none: an operator did.
     pub invited_by: Option<String>,
-    /// When the link stops working.
+    /// Time at which the link stops working.
     pub expires_at: OffsetDateTime,
 }
 
-/// What became of an attempt to withdraw an invitation.
+/// Outcome of an attempt to withdraw an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithdrawOutcome {
     /// The link no longer works.
@@ -104,11 +104,11 @@ pub struct NewMember {
     pub id: MemberId,
     /// The name that other members will see.
     pub name: Name,
-    /// How the guest will sign in.
+    /// Credential with which the guest will sign in.
     pub credential: NewCredential,
 }
 
-/// How the guest who gets an account will sign in.
+/// Credential of a guest who gets an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewCredential {
     /// The password of this hash.
@@ -117,7 +117,7 @@ pub enum NewCredential {
     Provider(Subject),
 }
 
-/// What became of an attempt to join.
+/// Outcome of an attempt to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinOutcome {
     /// The guest is a member, and signed in.

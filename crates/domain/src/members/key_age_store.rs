@@ -7,7 +7,7 @@ use crate::ids::OrganisationId;
 use crate::keys::key_age::KeyAge;
 use crate::store_error::StoreError;
 
-/// What became of an attempt to change the maximum age of keys.
+/// Outcome of an attempt to change the maximum age of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitAgeOutcome {
     /// It is so from now on, or was so before.

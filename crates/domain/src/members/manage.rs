@@ -24,7 +24,7 @@ use crate::sessions::store::NewSession;
 use crate::store_error::StoreError;
 use crate::token::Token;
 
-/// How long an invitation is open. It is sent by hand, and must outlast a long weekend.
+/// Time for which an invitation is open. It is sent by hand, and must outlast a long weekend.
 pub const INVITATION_LIFE: Duration = Duration::hours(72);
 
 /// An invitation that was just made: the only time that its token is shown.
@@ -34,7 +34,7 @@ pub struct IssuedInvitation {
     pub email: EmailAddress,
     /// The secret of the invitation link.
     pub token: Token,
-    /// When the link stops working.
+    /// Time at which the link stops working.
     pub expires_at: OffsetDateTime,
 }
 
@@ -55,7 +55,7 @@ pub struct JoinRequest<'a> {
     pub session: &'a Token,
 }
 
-/// Why a guest could not join.
+/// Reason why a guest could not join.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// The form has faults.
@@ -87,7 +87,7 @@ pub enum JoinError {
     Store(#[from] StoreError),
 }
 
-/// Why an invitation was not made.
+/// Reason why an invitation was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum InviteError {
     /// No organisation has this id.

@@ -14,13 +14,13 @@ use crate::sessions::store::{AwaitedMember, CodeOutcome, NewSession, SessionStor
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
 
-/// Why a passkey was not added.
+/// Reason why a passkey was not added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddPasskeyError {
     /// The text cannot be a name.
     #[error("the name is refused")]
     Name(#[source] NameError),
-    /// What the browser sent is not a new passkey of this site.
+    /// The browser sent no new passkey of this site.
     #[error("the passkey is refused")]
     Refused,
     /// The member has as many as anybody may have.

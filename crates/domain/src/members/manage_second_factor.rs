@@ -12,7 +12,7 @@ use crate::members::second_factor_store::{NewSecondFactor, SecondFactorOutcome, 
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 
-/// Why a second factor was not changed.
+/// Reason why a second factor was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SecondFactorError {
     /// The code is not what the app shows.
@@ -29,7 +29,7 @@ pub enum SecondFactorError {
     Store(#[from] StoreError),
 }
 
-/// Why an operator could not reset a member's second factor.
+/// Reason why an operator could not reset a member's second factor.
 #[derive(Debug, thiserror::Error)]
 pub enum ResetSecondFactorError {
     /// The organisation has no member with this email address.

@@ -32,11 +32,11 @@ pub struct Member {
     pub name: Name,
     /// The address that the member signs in with.
     pub email: EmailAddress,
-    /// What the member may do.
+    /// Role of the member.
     pub role: Role,
 }
 
-/// What a person may do in one of their organisations.
+/// Role of a person in one of their organisations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// The organisation.
@@ -56,7 +56,7 @@ pub struct Invitation {
     pub email: EmailAddress,
     /// The name of the organisation that the guest will join.
     pub organisation_name: String,
-    /// How the link got to the guest: by a mailed one, the guest has proved the address.
+    /// Way in which the link got to the guest: by a mailed one, the guest has proved the address.
     pub delivery: LinkDelivery,
 }
 
@@ -87,11 +87,11 @@ impl Member {
 pub struct NewMemberLink {
     /// The SHA-256 of the secret in the link.
     pub token: TokenDigest,
-    /// When the link stops working.
+    /// Time at which the link stops working.
     pub expires_at: OffsetDateTime,
 }
 
-/// How a reset link gets to its member, or an invitation to its guest.
+/// Way in which a reset link gets to its member, or an invitation to its guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkDelivery {
     /// It is shown to its creator, who passes it on.

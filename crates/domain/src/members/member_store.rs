@@ -13,7 +13,7 @@ use crate::network::Network;
 use crate::sessions::subject::Subject;
 use crate::store_error::StoreError;
 
-/// What became of an attempt to remove a member.
+/// Outcome of an attempt to remove a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoveOutcome {
     /// The member has left the organisation, and is signed out there.
@@ -26,7 +26,7 @@ pub enum RemoveOutcome {
     NotAdministrator,
 }
 
-/// What became of an attempt to change a member's role.
+/// Outcome of an attempt to change a member's role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleOutcome {
     /// The member has that role.
@@ -39,7 +39,7 @@ pub enum RoleOutcome {
     NotAdministrator,
 }
 
-/// What became of an attempt to decide whether every member must use two-step sign-in.
+/// Outcome of an attempt to decide whether every member must use two-step sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequireOutcome {
     /// It is so.
@@ -50,16 +50,16 @@ pub enum RequireOutcome {
     NotAdministrator,
 }
 
-/// What is needed to sign in as a member.
+/// Credentials needed to sign in as a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// The account that would be signed in to.
     pub account: Account,
     /// The hash of the member's password. None: the member joined by single sign-on, and has none.
     pub password: Option<PasswordHash>,
-    /// Whether the address was proved to be the member's.
+    /// Condition that the address was proved to be the member's.
     pub is_address_proved: bool,
-    /// Whether the member has signed in from the network that was asked about.
+    /// True if the member has signed in from the network that was asked about.
     pub is_familiar: bool,
 }
 
@@ -92,17 +92,17 @@ pub struct MemberRecord {
     pub name: String,
     /// The address that the member signs in with.
     pub email: String,
-    /// When the member accepted the invitation.
+    /// Time at which the member accepted the invitation.
     pub joined_at: OffsetDateTime,
-    /// What the member may do.
+    /// Role of the member.
     pub role: Role,
-    /// Whether the member signs in with a code as well as the password.
+    /// True if the member signs in with a code as well as the password.
     pub has_second_factor: bool,
-    /// Whether the account is linked to a person at the provider of single sign-on.
+    /// True if the account is linked to a person at the provider of single sign-on.
     pub is_linked_to_provider: bool,
 }
 
-/// What became of an attempt to end a member's sessions.
+/// Outcome of an attempt to end a member's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndSessionsOutcome {
     /// They have ended.

@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 
 use crate::token::{Token, TokenDigest};
 
-/// What the keys of both kinds begin with as `SubjectPublicKeyInfo`. Everything before the point, or the key, is fixed.
+/// Beginnings of the keys of both kinds as `SubjectPublicKeyInfo`. Everything before the point, or the key, is fixed.
 const P256_PREFIX: &[u8] = &[
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE,
     0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -39,11 +39,11 @@ pub struct RelyingParty {
     host: String,
 }
 
-/// What an authenticator signs, so that no earlier signature is good again.
+/// Text that an authenticator signs, so that no earlier signature is good again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge(String);
 
-/// What a browser says of what it did. A member that is there twice is refused, unknown ones are not looked at.
+/// Statement of a browser about what it did. A member that is there twice is refused, unknown ones are not looked at.
 #[derive(Deserialize)]
 struct ClientData<'a> {
     #[serde(rename = "type", borrow)]
@@ -66,27 +66,27 @@ pub enum PasskeyKey {
     Rsa(Vec<u8>),
 }
 
-/// What a browser sends after it has made a passkey, decoded.
+/// Answer of a browser that has made a passkey, decoded.
 #[derive(Clone, Debug)]
 pub struct PasskeyRegistration {
     /// The id of the credential.
     pub credential: Vec<u8>,
     /// The JSON in which the browser describes what it did.
     pub client_data: Vec<u8>,
-    /// What the authenticator says of itself and of the credential.
+    /// Statement of the authenticator about itself and the credential.
     pub authenticator_data: Vec<u8>,
     /// The public key as `SubjectPublicKeyInfo`.
     pub public_key: Vec<u8>,
 }
 
-/// What a browser sends after a passkey was used, decoded.
+/// Answer of a browser that has used a passkey, decoded.
 #[derive(Clone, Debug)]
 pub struct PasskeyAssertion {
     /// The id of the credential.
     pub credential: Vec<u8>,
     /// The JSON in which the browser describes what it did.
     pub client_data: Vec<u8>,
-    /// What the authenticator says of itself.
+    /// Statement of the authenticator about itself.
     pub authenticator_data: Vec<u8>,
     /// The signature over both.
     pub signature: Vec<u8>,
@@ -95,7 +95,7 @@ pub struct PasskeyAssertion {
 /// Checks signatures.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait Signatures: Send + Sync {
-    /// Whether this is the key's signature of the message.
+    /// Returns whether this is the key's signature of the message.
     fn is_valid(&self, key: &PasskeyKey, message: &[u8], signature: &[u8]) -> bool;
 }
 
@@ -156,8 +156,8 @@ impl Challenge {
         &self.0
     }
 
-    /// Whether the browser was asked for this, at this site, and not in a frame of another one. Not every browser
-    /// writes the members in the order of the standard, and some leave out `crossOrigin`.
+    /// Returns whether the browser was asked for this, at this site, and not in a frame of another one. Not every
+    /// browser writes the members in the order of the standard, and some leave out `crossOrigin`.
     fn is_in(&self, client_data: &[u8], kind: &str, site: &RelyingParty) -> bool {
         serde_json::from_slice::<ClientData>(client_data).is_ok_and(|data| {
             data.kind == kind && data.challenge == self.0 && data.origin == site.origin && !data.is_cross_origin
@@ -220,7 +220,8 @@ impl PasskeyAssertion {
         passkey_digest(&self.credential)
     }
 
-    /// Whether the holder of this key has signed this challenge, at this site, and was verified by the authenticator.
+    /// Returns whether the holder of this key has signed this challenge, at this site, and was verified by the
+    /// authenticator.
     pub(crate) fn is_signed(
         &self,
         site: &RelyingParty,

@@ -14,7 +14,7 @@ use crate::sessions::store::{CodeOutcome, NewSession};
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 
-/// How many passkeys a member may have: far more than anybody has devices.
+/// Number of passkeys that a member may have: far more than anybody has devices.
 pub const PASSKEYS_MAX: u32 = 20;
 
 /// A passkey to be stored.
@@ -39,9 +39,9 @@ pub struct PasskeyRecord {
     pub credential: Vec<u8>,
     /// The name that its member gave it.
     pub name: String,
-    /// When it was made.
+    /// Time at which it was made.
     pub created_at: OffsetDateTime,
-    /// When it last signed a member in; none: never.
+    /// Time at which it last signed a member in; none: never.
     pub last_used_at: Option<OffsetDateTime>,
 }
 
@@ -62,7 +62,7 @@ pub struct PasskeyHolder {
     pub key: PasskeyKey,
 }
 
-/// What became of an attempt to add a passkey.
+/// Outcome of an attempt to add a passkey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddPasskeyOutcome {
     /// It is the member's.
@@ -73,7 +73,7 @@ pub enum AddPasskeyOutcome {
     TooMany,
 }
 
-/// What became of an attempt to remove a passkey.
+/// Outcome of an attempt to remove a passkey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovePasskeyOutcome {
     /// Nobody signs in by it any more.

@@ -63,7 +63,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Why a text cannot be a member's password.
+/// Reason why a text cannot be a member's password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
     /// Too short or too long.
@@ -91,7 +91,7 @@ impl PasswordHash {
         &self.0
     }
 
-    /// Whether both were made with the same salt and parameters, which come before the last `$`.
+    /// Returns whether both were made with the same salt and parameters, which come before the last `$`.
     #[must_use]
     pub fn has_salt_of(&self, other: &Self) -> bool {
         let salt = |hash: &Self| hash.0.rsplit_once('$').map(|(salt, _)| salt.to_owned());

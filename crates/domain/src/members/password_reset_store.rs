@@ -13,7 +13,7 @@ use crate::token::TokenDigest;
 /// Reset links for one member within a day, asked for on the page "Forgotten password?".
 pub const RESETS_PER_DAY_MAX: u32 = 5;
 
-/// What became of an attempt to make a reset link.
+/// Outcome of an attempt to make a reset link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssueOutcome {
     /// The link works.
@@ -33,12 +33,12 @@ pub enum IssueOutcome {
 pub struct OpenReset {
     /// The account that gets another password by it.
     pub account: Account,
-    /// Whether passkeys can be removed by it: an operator made it, or an administrator of the person's only
+    /// True if passkeys can be removed by it: an operator made it, or an administrator of the person's only
     /// organisation. By a link that anybody can ask for, a thief of a mailbox would get past the second factor.
     pub may_remove_passkeys: bool,
 }
 
-/// What becomes of the passkeys of a member who resets the password.
+/// Outcome of the passkeys of a member who resets the password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasskeysAtReset {
     /// They stay.
@@ -47,7 +47,7 @@ pub enum PasskeysAtReset {
     Removed,
 }
 
-/// What became of an attempt to use a reset link.
+/// Outcome of an attempt to use a reset link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordResetOutcome {
     /// The password was changed by it.

@@ -24,7 +24,7 @@ impl PresentedPassword {
         &self.0
     }
 
-    /// Whether the text is longer than any member's password can be: a hasher need not look at the whole of it.
+    /// Returns whether the text is longer than any member's password can be: a hasher need not look at the whole of it.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
         self.0.chars().nth(Password::MAX_CHARACTERS).is_some()
@@ -48,7 +48,7 @@ impl PresentedCode {
         Self(Zeroizing::new(typed.into()))
     }
 
-    /// Whether it is too long for a code of the app.
+    /// Returns whether it is too long for a code of the app.
     #[must_use]
     pub fn is_recovery_code(&self) -> bool {
         self.0.chars().filter(|c| !c.is_whitespace()).nth(8).is_some()

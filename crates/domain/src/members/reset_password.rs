@@ -20,7 +20,8 @@ use crate::members::salt::salt_for;
 use crate::store_error::StoreError;
 use crate::token::Token;
 
-/// How long a reset link is open. Its member is waiting for it, so it need not outlast a weekend as an invitation must.
+/// Time for which a reset link is open. Its member is waiting for it, so it need not outlast a weekend as an invitation
+/// must.
 pub const PASSWORD_RESET_LIFE: Duration = Duration::hours(24);
 
 /// A reset link that was just made: the only time that its token is shown.
@@ -30,11 +31,11 @@ pub struct IssuedPasswordReset {
     pub email: EmailAddress,
     /// The secret of the link.
     pub token: Token,
-    /// When the link stops working.
+    /// Time at which the link stops working.
     pub expires_at: OffsetDateTime,
 }
 
-/// Why no reset link was made.
+/// Reason why no reset link was made.
 #[derive(Debug, thiserror::Error)]
 pub enum IssuePasswordResetError {
     /// The organisation has no member with this email address.
@@ -59,7 +60,7 @@ pub enum IssuePasswordResetError {
     Store(#[from] StoreError),
 }
 
-/// Why a reset link did not give its member another password.
+/// Reason why a reset link did not give its member another password.
 #[derive(Debug, thiserror::Error)]
 pub enum ResetPasswordError {
     /// The link is unknown, has expired, or was used or replaced.

@@ -33,19 +33,19 @@ impl Role {
         }
     }
 
-    /// Whether the member may create, replace, pause, revoke and describe keys.
+    /// Returns whether the member may create, replace, pause, revoke and describe keys.
     #[must_use]
     pub fn manages_keys(self) -> bool {
         matches!(self, Self::Administrator | Self::KeyManager)
     }
 
-    /// Whether the member may see the other members, and what everybody did.
+    /// Returns whether the member may see the other members, and what everybody did.
     #[must_use]
     pub fn sees_everything(self) -> bool {
         matches!(self, Self::Administrator | Self::Auditor)
     }
 
-    /// Whether the member may change who belongs to the organisation, and how they sign in.
+    /// Returns whether the member may change who belongs to the organisation, and how they sign in.
     #[must_use]
     pub fn administers(self) -> bool {
         self == Self::Administrator

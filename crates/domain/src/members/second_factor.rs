@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use crate::members::presented::PresentedCode;
 use crate::token::TokenDigest;
 
-/// How many recovery codes a member gets at once.
+/// Number of recovery codes that a member gets at once.
 pub const RECOVERY_CODES: usize = 10;
 
 /// Bytes of a secret, as RFC 4226 recommends.

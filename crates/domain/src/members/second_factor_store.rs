@@ -20,7 +20,7 @@ pub struct NewSecondFactor {
     pub recovery_codes: Vec<TokenDigest>,
 }
 
-/// What became of a change to a member's second factor.
+/// Outcome of a change to a member's second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondFactorOutcome {
     /// The change was made.
@@ -38,7 +38,7 @@ pub enum SecondFactorOutcome {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait SecondFactorStore: Send + Sync {
-    /// How many recovery codes the member has left. None: the second factor is off.
+    /// Returns how many recovery codes the member has left. None: the second factor is off.
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;
 
     /// The secret that this session of the member is shown for an app: this one, unless it was shown another before.

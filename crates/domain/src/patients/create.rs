@@ -51,14 +51,14 @@ impl CreatedPatient {
         }
     }
 
-    /// Whether an earlier request created the patient.
+    /// Returns whether an earlier request created the patient.
     #[must_use]
     pub fn replayed(&self) -> bool {
         self.replayed
     }
 }
 
-/// Why no patient was created.
+/// Reason why no patient was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreatePatientError {
     /// The key is not active. Reported before any fault of the patient, so that a stranger learns nothing.

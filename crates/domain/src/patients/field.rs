@@ -56,18 +56,18 @@ pub struct Definition {
     column: &'static str,
     /// Stands for the field in digests of requests. It never changes, and is never given to another field.
     number: u16,
-    /// Whether a patient must have it.
+    /// True if a patient must have it.
     pub is_required: bool,
-    /// What a value must be.
+    /// Rule for its values.
     pub rule: Rule,
-    /// What it holds, for people.
+    /// Description, for people.
     pub description: &'static str,
     /// A value that keeps the rule.
     pub example: &'static str,
 }
 
 impl Field {
-    /// How many fields there are.
+    /// Number of fields that there are.
     pub const COUNT: usize = 11;
 
     /// Every field, in the order in which faults are reported.
@@ -273,14 +273,14 @@ pub struct UnknownField {
 }
 
 impl UnknownField {
-    /// What is to be said of that name.
+    /// Returns what is to be said of that name.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let meant = Field::resembling(&name);
         Self { name, meant }
     }
 
-    /// What the API answers about the name; within version 1 it does not change.
+    /// Returns what the API answers about the name; within version 1 it does not change.
     #[must_use]
     pub fn message(&self) -> Cow<'static, str> {
         match self.meant {
@@ -303,7 +303,7 @@ impl std::error::Error for UnknownField {}
 pub struct ByField<T>([T; Field::COUNT]);
 
 impl<T> ByField<T> {
-    /// What the function gives for each field.
+    /// Returns what the function gives for each field.
     pub fn from_fn(value: impl FnMut(Field) -> T) -> Self {
         Self(Field::ALL.map(value))
     }

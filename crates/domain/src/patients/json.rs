@@ -37,7 +37,7 @@ const NAME_SHOWN_MAX: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct JsonPatient<'a> {
-    /// What was sent for the fields.
+    /// Values that were sent for the fields.
     pub draft: PatientDraft<'a>,
     /// The names of the members that are no fields, in the order sent.
     pub unknown: Vec<Cow<'a, str>>,
@@ -74,7 +74,7 @@ impl<'a> PatientDraft<'a> {
     }
 }
 
-/// Why bytes are not the JSON of a patient, whatever the fields are.
+/// Reason why bytes are not the JSON of a patient, whatever the fields are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JsonError {
@@ -95,7 +95,7 @@ pub enum JsonError {
 }
 
 impl JsonError {
-    /// What is wrong, without its subject, which the API calls the body.
+    /// Returns what is wrong, without its subject, which the API calls the body.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// What a member's value is, by its first character: its syntax has been checked.
+/// Returns what a member's value is, by its first character: its syntax has been checked.
 fn sent(value: &RawValue, has_escapes: bool) -> Result<Sent<'_>, serde_json::Error> {
     let raw = value.get();
     if raw == "null" {

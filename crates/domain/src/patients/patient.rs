@@ -14,7 +14,7 @@ pub struct NewPatient {
     date_of_birth: Date,
     /// Every text behind the one before: a patient is one piece of memory, not eleven.
     texts: String,
-    /// Where the text of each field is; none: there is no such text.
+    /// Range of the text of each field; none: there is no such text.
     spans: ByField<Option<(u32, u32)>>,
 }
 
@@ -59,11 +59,11 @@ pub struct Patient<'a> {
     pub id: PatientId,
     /// The organisation that owns the key of the request.
     pub organisation_id: OrganisationId,
-    /// What was sent.
+    /// Values that were sent.
     pub details: &'a NewPatient,
-    /// When it was created, in milliseconds.
+    /// Time at which it was created, in milliseconds.
     pub created_at: OffsetDateTime,
-    /// When it was last changed: at its creation.
+    /// Time at which it was last changed: at its creation.
     pub updated_at: OffsetDateTime,
 }
 

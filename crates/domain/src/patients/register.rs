@@ -27,7 +27,7 @@ pub struct Registration {
     pub retry: Option<SafeRetry>,
 }
 
-/// What makes a request recognisable when it comes again.
+/// Key and digest by which a request is recognised when it comes again.
 #[derive(Debug)]
 pub struct SafeRetry {
     /// The caller's name for this creation.
@@ -36,7 +36,7 @@ pub struct SafeRetry {
     pub digest: RequestDigest,
 }
 
-/// What became of a registration.
+/// Outcome of a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Registered {
     /// The patient was created in this organisation.
@@ -47,7 +47,7 @@ pub enum Registered {
         organisation_id: OrganisationId,
         /// The id of the patient that was created.
         id: PatientId,
-        /// When it was created.
+        /// Time at which it was created.
         created_at: OffsetDateTime,
         /// Digest of the stored patient's details, under its own id.
         digest: [u8; 32],
@@ -66,7 +66,7 @@ pub trait PatientRegister: Send + Sync {
     /// When this returns [`Registered::Created`], the patient survives any crash.
     async fn create(&self, registration: Arc<Registration>) -> Result<Registered, StoreError>;
 
-    /// Whether the caller's key is active at this moment, for a request that creates nothing. Never answered from
+    /// Checks if the caller's key is active at this moment, for a request that creates nothing. Never answered from
     /// memory: a revoked key is refused at once.
     async fn check_key(&self, caller: &Caller) -> Result<KeyCheck, StoreError>;
 }

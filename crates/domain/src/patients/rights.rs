@@ -28,21 +28,21 @@ impl fmt::Debug for StoredRecord {
     }
 }
 
-/// What is held under a patient's id.
+/// Result of looking for a patient's id.
 #[derive(Debug)]
 pub enum Lookup {
     /// A patient.
     Patient(Box<StoredRecord>),
     /// Only that the patient was erased.
     Erased {
-        /// When.
+        /// Time of the event.
         at: OffsetDateTime,
     },
     /// Nothing.
     Nothing,
 }
 
-/// What became of an attempt to erase a patient.
+/// Outcome of an attempt to erase a patient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EraseOutcome {
     /// The patient is gone.
@@ -52,7 +52,7 @@ pub enum EraseOutcome {
     },
     /// The patient was erased before; nothing was changed or recorded.
     AlreadyErased {
-        /// When.
+        /// Time of the event.
         at: OffsetDateTime,
     },
     /// The organisation has no such patient.
@@ -68,9 +68,9 @@ pub enum Erasable {
     PerhapsLost(PatientId, Option<IdempotencyDigest>),
 }
 
-/// What is stored about a patient, and its erasure.
+/// Shows what is stored about a patient, and erases it.
 pub trait PatientRights {
-    /// What is held under this id. If it is a patient, an entry that names only its id is recorded before this
+    /// Returns what is held under this id. If it is a patient, an entry that names only its id is recorded before this
     /// returns.
     fn show(
         &mut self,

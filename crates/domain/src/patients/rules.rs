@@ -13,7 +13,7 @@ use crate::text::{has_forbidden_characters, is_blank, is_email_address};
 /// The first place on earth to see a new day is 14 hours ahead of UTC: a newborn there is not "in the future".
 const EARLIEST_TODAY: Duration = Duration::hours(14);
 
-/// What a value must be: as data, so that the validator and every document are made of the same line.
+/// Rule for a value: as data, so that the validator and every document are made of the same line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Rule {
@@ -38,9 +38,9 @@ pub enum Rule {
         form: &'static str,
         /// The form, as a regular expression of ECMA 262.
         pattern: &'static str,
-        /// Whether a text has the form.
+        /// True if a text has the form.
         matches: fn(&str) -> bool,
-        /// What is wrong with a text that has not.
+        /// Fault of a text that has not.
         fault: FaultKind,
     },
     /// A day of the calendar, `YYYY-MM-DD`, up to today.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// What was sent for one field.
+/// Value that was sent for one field.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Sent<'a> {
     /// The field was omitted, or null.

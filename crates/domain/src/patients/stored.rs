@@ -16,9 +16,9 @@ pub struct StoredPatient {
     pub organisation_id: OrganisationId,
     /// The text of each field.
     pub values: ByField<Option<String>>,
-    /// When it was created.
+    /// Time at which it was created.
     pub created_at: OffsetDateTime,
-    /// When it was last changed.
+    /// Time at which it was last changed.
     pub updated_at: OffsetDateTime,
     /// The API key by which it came. None: it was stored before this was kept.
     pub key_id: Option<KeyId>,

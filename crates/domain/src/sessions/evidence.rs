@@ -31,7 +31,7 @@ impl FirstStep {
     }
 }
 
-/// How a signed-in member confirms their identity.
+/// Proof by which a signed-in member confirms their identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// The password, which matched this hash, and where the member has a second factor a proof of it.
@@ -45,7 +45,7 @@ pub enum Evidence {
     Passkey {
         /// The digest of the passkey.
         passkey: TokenDigest,
-        /// When the session was last confirmed, which the challenge was made of.
+        /// Time at which the session was last confirmed, which the challenge was made of.
         last_confirmed_at: Option<OffsetDateTime>,
     },
 }
@@ -62,7 +62,8 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// What a typed code proves, if it is right: that the member has the app of this secret, or else a recovery code.
+    /// Returns what a typed code proves, if it is right: that the member has the app of this secret, or else a recovery
+    /// code.
     pub(crate) fn of_code(secret: Option<&TotpSecret>, code: &PresentedCode, now: OffsetDateTime) -> Self {
         let by_app = secret.and_then(|secret| secret.step_of(code, now)).map(Self::Step);
         by_app.unwrap_or_else(|| Self::RecoveryCode(RecoveryCode::digest_of(code)))

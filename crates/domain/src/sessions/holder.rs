@@ -21,30 +21,31 @@ pub struct SignedIn {
     pub member: Member,
     /// The name of the member's organisation.
     pub organisation_name: String,
-    /// Whether the member signs in with a code as well as the password.
+    /// True if the member signs in with a code as well as the password.
     pub has_second_factor: bool,
-    /// Whether the organisation requires that of every member.
+    /// True if the organisation requires that of every member.
     pub is_second_factor_required: bool,
     /// The longest time for which keys of the organisation may be made.
     pub key_age_max: Option<KeyAge>,
-    /// When the member last confirmed, in this session, who they are.
+    /// Time at which the member last confirmed, in this session, who they are.
     pub confirmed_at: Option<OffsetDateTime>,
-    /// When the provider of single sign-on last confirmed it, which is not enough for a member with a second factor.
+    /// Time at which the provider of single sign-on last confirmed it, which is not enough for a member with a second
+    /// factor.
     pub provider_confirmed_at: Option<OffsetDateTime>,
-    /// Whether another organisation of the person requires it.
+    /// True if another organisation of the person requires it.
     pub is_second_factor_required_elsewhere: bool,
-    /// Whether the person belongs to another organisation, too.
+    /// True if the person belongs to another organisation, too.
     pub is_in_several: bool,
 }
 
 impl SignedIn {
-    /// Whether the member must turn on two-step sign-in before anything else.
+    /// Returns whether the member must turn on two-step sign-in before anything else.
     #[must_use]
     pub fn must_turn_on_second_factor(&self) -> bool {
         self.is_second_factor_required && !self.has_second_factor
     }
 
-    /// Whether the member has confirmed who they are within this time.
+    /// Returns whether the member has confirmed who they are within this time.
     #[must_use]
     pub fn is_confirmed(&self, within: Duration, now: OffsetDateTime) -> bool {
         self.confirmed_at.is_some_and(|at| at > now - within)

@@ -24,11 +24,11 @@ pub struct Identity {
     pub email: EmailAddress,
     /// The person's name there, if the provider tells it.
     pub name: Option<String>,
-    /// When the person last proved to the provider who they are, if the provider tells it.
+    /// Time at which the person last proved to the provider who they are, if the provider tells it.
     pub authenticated_at: Option<OffsetDateTime>,
 }
 
-/// Why the provider did not say who someone is.
+/// Reason why the provider did not say who someone is.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// Too many others wait for it; trying again later may help.
@@ -58,19 +58,19 @@ impl ProviderRound {
         &self.0
     }
 
-    /// What the browser brings back: another browser's cookie does not fit to it.
+    /// Returns what the browser brings back: another browser's cookie does not fit to it.
     #[must_use]
     pub fn state(&self) -> String {
         self.0.derived("provider state")
     }
 
-    /// What the provider's token must hold: the token of another round does not fit.
+    /// Returns what the provider's token must hold: the token of another round does not fit.
     #[must_use]
     pub fn nonce(&self) -> String {
         self.0.derived("provider nonce")
     }
 
-    /// What redeems the provider's code (RFC 7636): a code that someone else has seen is of no use.
+    /// Returns what redeems the provider's code (RFC 7636): a code that someone else has seen is of no use.
     #[must_use]
     pub fn code_verifier(&self) -> String {
         self.0.derived("provider code verifier")

@@ -1,6 +1,6 @@
 //! Whether passwords count.
 
-/// Whether members sign in with a password, or with a passkey alone, as well as by single sign-on.
+/// Setting that decides if members sign in with a password, or with a passkey alone, as well as by single sign-on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Passwords {
     /// They do.
@@ -12,7 +12,7 @@ pub enum Passwords {
 }
 
 impl Passwords {
-    /// Whether members sign in with them.
+    /// Returns whether members sign in with them.
     #[must_use]
     pub fn are_on(self) -> bool {
         self == Self::On

@@ -23,7 +23,7 @@ pub struct Candidate {
     site: Network,
 }
 
-/// What the right password leads to.
+/// Result of the right password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignIn {
     /// The member is signed in under the token.
@@ -32,7 +32,7 @@ pub enum SignIn {
     CodeNeeded,
 }
 
-/// Why a sign-in was refused.
+/// Reason why a sign-in was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
     /// There is no such member, or the password is none of these members': for [`note_failed_sign_in`].
@@ -46,7 +46,7 @@ pub enum SignInError {
     Store(#[from] StoreError),
 }
 
-/// Why a code did not finish a sign-in.
+/// Reason why a code did not finish a sign-in.
 #[derive(Debug, thiserror::Error)]
 pub enum CodeError {
     /// The code was used before, or is neither the app's nor a recovery code.
@@ -64,7 +64,7 @@ pub enum CodeError {
 }
 
 impl Candidate {
-    /// Whether this is a member in a network they have signed in from before.
+    /// Returns whether this is a member in a network they have signed in from before.
     #[must_use]
     pub fn is_familiar(&self) -> bool {
         self.familiar().is_some()

@@ -22,11 +22,11 @@ use crate::sessions::store::{BeginOutcome, NewSession, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::Token;
 
-/// How long ago a person may have proved to the provider who they are to confirm it here: the way back takes a moment,
-/// and clocks differ.
+/// Greatest time since a person has proved to the provider who they are to confirm it here: the way back takes a
+/// moment, and clocks differ.
 const PROVIDER_PROOF_LIMIT: Duration = Duration::minutes(2);
 
-/// What a sign-in at the provider leads to.
+/// Result of a sign-in at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderSignIn {
     /// The member is signed in under the token.
@@ -41,7 +41,7 @@ pub enum ProviderSignIn {
     AnotherPerson,
 }
 
-/// Why a guest who signed in at the provider did not join.
+/// Reason why a guest who signed in at the provider did not join.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderJoinError {
     /// The invitation is unknown, has expired or was used.

@@ -17,14 +17,14 @@ use crate::sessions::holder::Holder;
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
 
-/// How long a session lasts without being used.
+/// Time for which a session lasts without being used.
 pub const SESSION_IDLE_LIMIT: Duration = Duration::hours(12);
-/// How long a session lasts at most, however busy it is.
+/// Time that a session lasts at most, however busy it is.
 pub const SESSION_LIMIT: Duration = Duration::days(7);
-/// How many sessions a member has at once: the least recently used one ends when there would be more. Far more than
-/// anybody has browsers, and few enough for one page.
+/// Number of sessions that a member has at once: the least recently used one ends when there would be more. Far more
+/// than anybody has browsers, and few enough for one page.
 pub const SESSIONS_MAX: u32 = 50;
-/// How long a sign-in waits for its code: long enough to find one's phone.
+/// Time for which a sign-in waits for its code: long enough to find one's phone.
 pub const CODE_LIMIT: Duration = Duration::minutes(10);
 
 /// Wrong codes in a row after which codes of the app no longer work, until a reset link was used: as many as NIST SP
@@ -38,11 +38,11 @@ pub struct NewSession {
     pub token: TokenDigest,
     /// The member who is signed in by it.
     pub member_id: MemberId,
-    /// When the member signed in: [`SESSION_LIMIT`] counts from here.
+    /// Time at which the member signed in: [`SESSION_LIMIT`] counts from here.
     pub started_at: OffsetDateTime,
     /// The browser, if it named itself.
     pub browser: Option<Browser>,
-    /// Whether the member signed in with the provider of single sign-on, rather than with a password or passkey.
+    /// True if the member signed in with the provider of single sign-on, rather than with a password or passkey.
     pub is_by_provider: bool,
     /// The session that the browser presented until then, which ends.
     pub replaces: Option<TokenDigest>,
@@ -65,15 +65,15 @@ pub struct SessionRecord {
     pub browser: Option<String>,
     /// The address of the last use, if it is known.
     pub address: Option<String>,
-    /// When the member signed in.
+    /// Time at which the member signed in.
     pub started_at: OffsetDateTime,
-    /// When it was last used, to within a few minutes.
+    /// Time at which it was last used, to within a few minutes.
     pub last_used_at: OffsetDateTime,
-    /// Whether the member signed in with the provider of single sign-on.
+    /// True if the member signed in with the provider of single sign-on.
     pub is_by_provider: bool,
 }
 
-/// What became of a sign-in whose first step was right.
+/// Outcome of a sign-in whose first step was right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeginOutcome {
     /// The member is signed in.
@@ -84,7 +84,7 @@ pub enum BeginOutcome {
     AccountChanged,
 }
 
-/// What became of an attempt to end a session.
+/// Outcome of an attempt to end a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOutcome {
     /// It has ended.
@@ -93,7 +93,7 @@ pub enum EndOutcome {
     NoSuchSession,
 }
 
-/// What became of an attempt to choose the organisation of a session.
+/// Outcome of an attempt to choose the organisation of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChooseOutcome {
     /// The session is in it.
@@ -113,7 +113,7 @@ pub struct AwaitedMember {
     pub invitation: Option<Invitation>,
     /// The secret shared with the member's app, if there is one.
     pub secret: Option<TotpSecret>,
-    /// Whether the member can use a passkey instead of a code.
+    /// True if the member can use a passkey instead of a code.
     pub has_passkey: bool,
 }
 
@@ -122,15 +122,15 @@ pub struct AwaitedMember {
 pub struct Factors {
     /// The secret shared with the member's app, if there is one.
     pub secret: Option<TotpSecret>,
-    /// Whether the member has a passkey.
+    /// True if the member has a passkey.
     pub has_passkey: bool,
-    /// Whether the member has a password: those who joined by single sign-on have none.
+    /// True if the member has a password: those who joined by single sign-on have none.
     pub has_password: bool,
-    /// Whether the account is linked to a person at the provider of single sign-on.
+    /// True if the account is linked to a person at the provider of single sign-on.
     pub is_linked_to_provider: bool,
 }
 
-/// What became of an attempt to confirm who the member of a session is.
+/// Outcome of an attempt to confirm who the member of a session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfirmOutcome {
     /// The session is confirmed from this moment on.
@@ -143,7 +143,7 @@ pub enum ConfirmOutcome {
     NotEnough,
 }
 
-/// What became of an attempt to finish a sign-in.
+/// Outcome of an attempt to finish a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeOutcome {
     /// The member is signed in.
@@ -179,7 +179,7 @@ pub trait SessionStore: Send + Sync {
         audit: &AuditContext,
     ) -> Result<BeginOutcome, StoreError>;
 
-    /// Whether a member has signed in from this network before.
+    /// Returns whether a member has signed in from this network before.
     async fn is_familiar(&self, network: Network) -> Result<bool, StoreError>;
 
     /// Records a failed attempt to sign in to this account; the action says what was wrong.

@@ -185,7 +185,7 @@ fn a_name_is_changed_once_obeys_the_rules_and_must_be_free() {
     assert!(matches!(taken, Err(ChangeNameError::Invalid(NameError::Taken))));
 }
 
-/// Where an account with the new address has this hash, if there is one.
+/// Tries it where another account may have the new address, with this hash.
 fn try_to_change_email(
     other: Option<PasswordHash>,
     email: &str,

@@ -53,7 +53,7 @@ pub(crate) fn session() -> Token {
     Token::new([2; 32])
 }
 
-/// What a use case for a confirmed member records as done.
+/// Returns what a use case for a confirmed member records as done.
 pub(crate) fn confirmed_audit() -> AuditContext {
     AuditContext { confirmed_in: Some(session().digest()), ..origin().by(ada().actor()) }
 }

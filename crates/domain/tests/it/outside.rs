@@ -95,7 +95,7 @@ fn another_service_validates_json_lines_and_tables() {
     assert!(complaint.contains("UnknownField") && complaint.contains("surname"), "{complaint}");
 }
 
-/// What the README promises.
+/// Checks a promise of the README.
 #[test]
 fn a_crate_that_only_validates_builds_at_most_25_crates_and_nothing_about_access() {
     let tree = ["tree", "--prefix", "none", "--no-dedupe", "--edges", "normal", "--format", "{p}"];

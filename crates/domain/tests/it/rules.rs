@@ -10,7 +10,7 @@ use crate::fixtures::NOW;
 
 const CHARACTERS: &str = "must not contain control characters or bidirectional overrides";
 
-/// What is required, and no more.
+/// Returns what is required, and no more.
 fn minimal() -> PatientDraft<'static> {
     let required = Field::ALL.into_iter().filter(|field| field.definition().is_required);
     required.map(|field| (field, field.definition().example)).collect()
@@ -28,7 +28,7 @@ fn fault(field: Field, sent: impl Into<Sent<'static>>) -> String {
     faults.as_slice()[0].kind.to_string()
 }
 
-/// What a valid patient holds for a field.
+/// Returns what a valid patient holds for a field.
 fn held(patient: &NewPatient, field: Field) -> Option<String> {
     patient.get(field).map(str::to_owned)
 }

@@ -19,7 +19,7 @@ use crate::schema::audit_entries;
 /// Entries that are read at a time.
 const PAGE: i64 = 1_000;
 
-/// Why the log cannot be read on.
+/// Reason why the log cannot be read on.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// The store failed. The next try goes on where this one was.
@@ -37,9 +37,9 @@ pub struct AuditFollower {
     database: Database,
     organisation: Option<Uuid>,
     since: OffsetDateTime,
-    /// What was read of each part of the register.
+    /// Entries read of each part of the register.
     read: BTreeMap<i32, Read>,
-    /// What is still to be read.
+    /// Looks that are still to be read.
     looks: Vec<Look>,
 }
 
@@ -52,10 +52,10 @@ struct Sight {
     running: Vec<i64>,
 }
 
-/// What was read of a part.
+/// State of reading one part.
 #[derive(Clone, Default)]
 struct Read {
-    /// What it did not contain.
+    /// Transactions that the look did not contain.
     unread: Sight,
     newest: Vec<EntryKey>,
     organisations: Option<Vec<Uuid>>,
@@ -123,7 +123,7 @@ impl AuditFollower {
     }
 }
 
-/// What a statement sees of this part. None: it is not what was read.
+/// Returns what a statement sees of this part. None: it is not what was read.
 fn look(connection: &mut PgConnection, part: Part, read: Option<&Read>) -> QueryResult<Option<Look>> {
     // Citus needs the value when it plans.
     let near = part.organisations.iter().flatten().next().copied().unwrap_or_default();

@@ -15,7 +15,7 @@ use super::error::EmbeddedError;
 
 /// Accounts to use instead of root: the one that Debian's package makes, else the one that every system has.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
-/// Where root keeps databases whose own folder the server's account cannot enter, such as one below /root.
+/// Folder in which root keeps databases whose own folder the server's account cannot enter, such as one below /root.
 const ROOTS_DATABASES: &str = "/var/lib/intake";
 
 /// The account of the server, if it is not our own.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::install::InstallCommand;
 
-/// Why there is no embedded database.
+/// Reason why there is no embedded database.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
     /// No PostgreSQL on this machine, and what would install it, if that is known.

@@ -61,7 +61,7 @@ impl Packages {
 }
 
 impl InstallCommand {
-    /// Whether the user may run it: not if it takes root's rights, and there is no sudo.
+    /// Returns whether the user may run it: not if it takes root's rights, and there is no sudo.
     #[must_use]
     pub fn may_run(&self) -> bool {
         self.may_run
@@ -79,7 +79,7 @@ impl fmt::Display for InstallCommand {
 mod tests {
     use super::*;
 
-    /// What is on the PATH, whether the user is root, and the command with whether it may be run.
+    /// Programs on the PATH, whether the user is root, and the command with whether it may be run.
     type Case = (&'static [&'static str], bool, Option<(&'static str, bool)>);
 
     const TEA: Packages = Packages { apt: "apt-get tea", dnf: "dnf tea", brew: "brew tea" };

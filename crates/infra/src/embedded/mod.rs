@@ -30,7 +30,7 @@ use server::Server;
 pub use server::Settings;
 use users::Users;
 
-/// How often to check that the server is running.
+/// Time between two checks that the server is running.
 const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 /// Between two tries to start a server that does not start.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ pub fn assert_installed(programs: Option<&Path>) -> Result<(), EmbeddedError> {
     Programs::find(programs, None).map(drop)
 }
 
-/// Whether there is a database in this folder.
+/// Returns whether there is a database in this folder.
 pub fn is_made(folder: &Path) -> Result<bool, EmbeddedError> {
     let requested = std::path::absolute(folder)?;
     let folder = Account::for_server(&requested)?.reachable(requested);

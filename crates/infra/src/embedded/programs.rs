@@ -10,7 +10,7 @@ use super::install::POSTGRESQL;
 /// The oldest version that is tested.
 const OLDEST_VERSION: u32 = 15;
 
-/// Where packages put the programs: the folder, and what stands before and after the part that differs.
+/// Places in which packages put the programs: the folder, and what stands before and after the part that differs.
 const PACKAGED: [(&str, &str, &str); 8] = [
     ("/usr/lib/postgresql", "", "bin"),
     ("/usr", "pgsql-", "bin"),

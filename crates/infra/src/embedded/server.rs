@@ -40,9 +40,9 @@ const NO_PROCESS: &str = "2147483647";
 /// Which database, and for which account.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the cluster is, or is to be made.
+    /// Folder of the cluster, which may not exist yet.
     pub folder: PathBuf,
-    /// What a commit must survive.
+    /// Failures that a commit must survive.
     pub durability: Durability,
     /// The folder of PostgreSQL's programs; none: look in the usual places.
     pub programs: Option<PathBuf>,
@@ -96,7 +96,7 @@ impl Server {
         self.url(OWNER, database)
     }
 
-    /// Whether the server is running.
+    /// Returns whether the server is running.
     pub(super) fn is_alive(&mut self) -> bool {
         if let Some(child) = &mut self.child
             && child.try_wait().is_ok_and(|status| status.is_some())

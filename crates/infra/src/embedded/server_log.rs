@@ -39,7 +39,7 @@ impl ServerLog {
         Ok(log)
     }
 
-    /// Why the server ended, or what it did last.
+    /// Returns why the server ended, or what it did last.
     pub(super) fn reason(&self, account: Account) -> String {
         let log = account.act(|| fs::read(self.path())).unwrap_or_default();
         let start = usize::try_from(self.start).unwrap_or(0);

@@ -10,7 +10,7 @@ use rustix::process::Pid;
 
 /// The file in a data folder that names the server's process.
 pub(super) const PID_FILE: &str = "postmaster.pid";
-/// How long a server that has just made this file may take to write it.
+/// Time that a server that has just made this file may take to write it.
 const WRITING: Duration = Duration::from_secs(1);
 
 /// The running process of the server with this data folder. A process of another program with the same number does not

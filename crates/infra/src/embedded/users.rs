@@ -34,7 +34,7 @@ impl Users {
         Ok(lock)
     }
 
-    /// Whether the database has users, so that the guard will not stop it.
+    /// Returns whether the database has users, so that the guard will not stop it.
     pub(super) fn exist(&self) -> io::Result<bool> {
         self.account.act(|| self.list().try_exists())
     }
@@ -101,7 +101,8 @@ impl Users {
     }
 }
 
-/// When a process started, in the system's own count: this distinguishes it from an earlier one with the same number.
+/// Returns when a process started, in the system's own count: this distinguishes it from an earlier one with the same
+/// number.
 fn start_of(process: u32) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name may hold anything, so count from where it ends.

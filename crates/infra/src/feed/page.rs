@@ -15,7 +15,8 @@ use uuid::Uuid;
 const PAGE: usize = 1_000;
 /// Up to this many, the ids of all patients in a span are kept: 1.6 MB.
 const SELECTED_MAX: usize = 100_000;
-/// What a page never exceeds, however patients fall into ranges: some 20 MB. As many erasures are in one.
+/// Number of patients that a page never exceeds, however patients fall into ranges: some 20 MB. As many erasures are in
+/// one.
 const PAGE_MAX: usize = 20_000;
 
 /// Finds a row if anything was committed after a moment.

@@ -24,10 +24,10 @@ use crate::feed::page;
 const SETTINGS: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_custom_plan; SET jit = off;
     SET default_transaction_read_only = off";
 
-/// How long to wait for a table that a migration or a restore has locked, before what holds it is reported.
+/// Time to wait for a table that a migration or a restore has locked, before what holds it is reported.
 const LOCK_PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(5), tries: 1, pause: Duration::ZERO };
 
-/// Whether to go on after so long a time, and what is in the way.
+/// Decides, after a time, if to go on, and says what is in the way.
 type KeepsTrying = Box<dyn Fn(Duration, &StoreError) -> bool>;
 
 /// The change feed over PostgreSQL.
@@ -41,7 +41,7 @@ pub struct PostgresPatientFeed {
     looked: Option<(Option<FeedToken>, Snapshot)>,
 }
 
-/// What a statement does not see, as `feed_now` tells it.
+/// Transactions that a statement does not see, as `feed_now` says.
 #[derive(Clone, QueryableByName)]
 struct Snapshot {
     #[diesel(sql_type = BigInt)]

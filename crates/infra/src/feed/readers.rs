@@ -13,12 +13,12 @@ use crate::database::schema::migrations::{assert_not_newer, connect_alone};
 use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::schema::{organisations, readers};
 
-/// What a reader gets. The functions make marks for it, because it may write nothing itself.
+/// Grants of a reader. The functions make marks for it, because it may write nothing itself.
 const GRANTS: &str = "GRANT USAGE ON SCHEMA public TO {role};
     GRANT SELECT ON patients_v1, erasures_v1 TO {role};
     GRANT EXECUTE ON FUNCTION feed_now, feed_open, feed_mark, feed_record_export TO {role};";
 
-/// What a reader gets besides on a cluster, where the tables themselves hide what it may not read
+/// Further grants of a reader on a cluster, where the tables themselves hide what it may not read
 /// (`cluster/numbers.rs`): the columns of the views.
 const GRANTS_ON_CLUSTER: &str = "SELECT format('GRANT SELECT (%s) ON %I TO ', string_agg(DISTINCT quote_ident(attname), ', '), relname) AS name
     FROM pg_rewrite JOIN pg_depend ON classid = 'pg_rewrite'::regclass AND objid = pg_rewrite.oid
@@ -26,8 +26,8 @@ const GRANTS_ON_CLUSTER: &str = "SELECT format('GRANT SELECT (%s) ON %I TO ', st
     WHERE ev_class IN ('patients_v1'::regclass, 'erasures_v1'::regclass) AND refclassid = 'pg_class'::regclass AND refobjsubid > 0
     GROUP BY relname";
 
-/// What else a role may use, by any grant: its own, that of a role it is a member of, or that of everybody. Citus shows
-/// everybody its own views.
+/// Other things that a role may use, by any grant: its own, that of a role it is a member of, or that of everybody.
+/// Citus shows everybody its own views.
 const OTHER_GRANTS: &str = "SELECT relname::text AS name FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
         AND relname NOT IN ('patients_v1', 'erasures_v1')
@@ -41,7 +41,7 @@ const OTHER_GRANTS: &str = "SELECT relname::text AS name FROM pg_class
         AND has_table_privilege($1, oid, 'DELETE, TRUNCATE, TRIGGER')
     ORDER BY 1";
 
-/// Whether the role that connects can read the feed.
+/// Query that finds out if the role that connects can read the feed.
 const MAY_READ: &str = "SELECT to_regclass('patients_v1') IS NOT NULL AS is_migrated,
     coalesce(has_table_privilege(to_regclass('patients_v1'), 'SELECT'), false)
     AND coalesce(has_function_privilege(to_regprocedure('feed_open(uuid, uuid, uuid)'), 'EXECUTE'), false) AS may_read";

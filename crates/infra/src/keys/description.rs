@@ -127,7 +127,7 @@ fn locked(connection: &mut PgConnection, organisation: Uuid, key: Uuid) -> Query
     Ok(found.optional()?.map(changeable))
 }
 
-/// Why there is nothing to change.
+/// Returns why there is nothing to change.
 fn not_changed(connection: &mut PgConnection, organisation: Uuid, key: Uuid) -> QueryResult<ChangeKeyOutcome> {
     let own = api_keys::table.find((organisation, key));
     let exists = diesel::select(diesel::dsl::exists(own)).get_result::<bool>(connection)?;

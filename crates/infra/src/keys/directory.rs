@@ -14,8 +14,8 @@ use crate::database::cluster::parts::{Part, parts};
 use crate::database::cluster::shards::Shards;
 use crate::schema::{api_keys, key_homes};
 
-/// How many keys are remembered, about fifteen megabytes. When there is no room left, all are forgotten, and the busy
-/// ones are soon known again.
+/// Number of keys that are remembered, about fifteen megabytes. When there is no room left, all are forgotten, and the
+/// busy ones are soon known again.
 const KNOWN_MAX: usize = 100_000;
 
 /// The keys that are known, and the shards. Clones share both.

@@ -89,7 +89,7 @@ fn resume(
     })
 }
 
-/// Whether the key has neither expired nor been revoked, by the database's clock.
+/// Condition that the key has neither expired nor been revoked, by the database's clock.
 #[diesel::dsl::auto_type]
 fn is_open() -> _ {
     let now = diesel::dsl::now.into_sql::<Timestamptz>();

@@ -153,7 +153,7 @@ fn add_key(
     Ok(if is_same { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
 }
 
-/// How many other keys the members of the organisation made within a day.
+/// Returns how many other keys the members of the organisation made within a day.
 fn others_of_the_day(connection: &mut PgConnection, key: &NewKey) -> QueryResult<i64> {
     let of_members = api_keys::table
         .filter(api_keys::organisation_id.eq(key.organisation_id.as_uuid()))

@@ -21,7 +21,7 @@ const BREAK: Duration = Duration::hours(3);
 /// Longer than a weekend. Where several organisations send and none has for so long, requests did not get through, and
 /// silence counts from the first that does.
 const CUT_OFF: Duration = Duration::days(3);
-/// How long an organisation that got news waits for the next of its kind: what happens in between is one mail.
+/// Time for which an organisation that got news waits for the next of its kind: what happens in between is one mail.
 const NEWS_EVERY: Duration = Duration::DAY;
 /// Keys of a part at once: as many as one organisation can have. The rest follow at the next look.
 const CLAIMED_MAX: u32 = ACTIVE_KEYS_MAX;
@@ -58,8 +58,8 @@ struct LastUse {
     organisations: i64,
 }
 
-/// Whether any key was used within a day, whether none was for [`CUT_OFF`], and of how many organisations keys were
-/// used in the usual time.
+/// Query for whether any key was used within a day, whether none was for [`CUT_OFF`], and of how many organisations
+/// keys were used in the usual time.
 fn last_use(connection: &mut PgConnection, part: &Part) -> QueryResult<Vec<LastUse>> {
     let query = format!(
         "SELECT coalesce(max(last_used_at) > now() - interval '1 day', false) AS is_recent,
@@ -86,7 +86,7 @@ impl Kind {
         }
     }
 
-    /// Whether the use of a key was not announced yet: `$2` is a week ago.
+    /// Condition that the use of a key was not announced yet: `$2` is a week ago.
     fn is_news(self) -> &'static str {
         match self {
             Self::Silent => "coalesce(used.silence_announced_at, '-infinity') <= used.last_used_at AND $2 IS NOT NULL",
@@ -94,8 +94,8 @@ impl Kind {
         }
     }
 
-    /// Whether a key's use is unusual, with what costs little to find out first. `$1` is now, `$3` today, `$4` since
-    /// when there was no break.
+    /// Condition that a key's use is unusual, with what costs little to find out first. `$1` is now, `$3` today, `$4`
+    /// since when there was no break.
     fn is_unusual(self) -> String {
         match self {
             // One day more, because days apart are up to a day longer in hours.
@@ -211,13 +211,13 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether a row is of the part. Citus asks one node only if that is said of every table.
+/// Condition that a row is of the part. Citus asks one node only if that is said of every table.
 fn is_in_part(table: &str) -> String {
     format!("($6 IS NULL OR {table}.organisation_id = ANY ($6))")
 }
 
-/// What is usual for a key. `$3` is today, which like yesterday is no usual day of refusals. Answers with a status of
-/// 500 and more are failures of the service, of which its operator hears.
+/// Returns what is usual for a key. `$3` is today, which like yesterday is no usual day of refusals. Answers with a
+/// status of 500 and more are failures of the service, of which its operator hears.
 fn habit() -> String {
     format!(
         "SELECT count(*) FILTER (WHERE accepted > 0 AND day BETWEEN $3 - {USUAL_DAYS} AND $3 - 1) AS used_days,

@@ -74,7 +74,7 @@ impl Sending {
         self.queue.end();
     }
 
-    /// What the log says names neither the receiver nor anything of the mail.
+    /// Sends one. The log names neither the receiver nor anything of the mail.
     fn try_one(&self, waiting: QueuedMail) {
         let error = match self.send(&waiting.mail, waiting.id) {
             Ok(()) => return MAILS_SENT.add_one(),
@@ -114,7 +114,7 @@ fn random_id() -> Uuid {
     bytes.map_or(Uuid::nil(), |bytes| Uuid::from_bytes(bytes.expose()))
 }
 
-/// What went wrong, without the words of the mail server, which may repeat the address.
+/// Returns what went wrong, without the words of the mail server, which may repeat the address.
 fn reason(error: &anyhow::Error) -> String {
     match error.downcast_ref::<SmtpError>() {
         Some(error) => match error.status() {

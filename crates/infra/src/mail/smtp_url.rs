@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lettre::SmtpTransport;
 
-/// How long the mail server may take for one step.
+/// Time that the mail server may take for one step.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// `smtps://USER:PASSWORD@HOST`, or `smtp://` for a server that begins unencrypted. To another machine everything is
@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub struct SmtpUrl(String);
 
 impl SmtpUrl {
-    /// Whether the address holds a password.
+    /// Returns whether the address holds a password.
     #[must_use]
     pub fn has_password(&self) -> bool {
         let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
@@ -32,7 +32,7 @@ impl SmtpUrl {
         }
     }
 
-    /// What connects to the server, which is not asked yet.
+    /// Returns what connects to the server, which is not asked yet.
     pub(crate) fn transport(&self) -> Result<SmtpTransport, SmtpUrlError> {
         let built = SmtpTransport::from_url(&self.0).map_err(|_| SmtpUrlError)?;
         Ok(built.timeout(Some(TIMEOUT)).build())
@@ -65,13 +65,14 @@ fn authority(rest: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Whether the query of what follows the scheme has a member `tls`: elsewhere the word may be part of a password.
+/// Returns whether the query of what follows the scheme has a member `tls`: elsewhere the word may be part of a
+/// password.
 fn says_tls(rest: &str) -> bool {
     let query = rest.split_once('?').map_or("", |(_, query)| query);
     query.split('#').next().unwrap_or_default().split('&').any(|pair| pair.starts_with("tls="))
 }
 
-/// Whether what follows the scheme names a host of this machine.
+/// Returns whether what follows the scheme names a host of this machine.
 fn is_on_this_machine(rest: &str) -> bool {
     let host = authority(rest).rsplit('@').next().unwrap_or_default();
     let host = match host.strip_prefix('[') {

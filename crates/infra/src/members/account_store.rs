@@ -119,7 +119,7 @@ impl AccountStore for PostgresMembers {
     }
 }
 
-/// Whether another member of the organisation, which gets locked, has the name.
+/// Returns whether another member of the organisation, which gets locked, has the name.
 pub(crate) fn is_anothers(
     connection: &mut PgConnection,
     organisation: Uuid,

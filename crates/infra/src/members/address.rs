@@ -29,7 +29,7 @@ pub(crate) fn lock_organisation(connection: &mut PgConnection, organisation: Uui
     row.for_no_key_update().first::<Uuid>(connection).map(drop)
 }
 
-/// Whether another member of the organisation has the address.
+/// Returns whether another member of the organisation has the address.
 pub(crate) fn is_anothers_address(
     connection: &mut PgConnection,
     organisation: Uuid,

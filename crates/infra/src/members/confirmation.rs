@@ -20,7 +20,7 @@ use crate::members::row::{has_second_factor, is_address_proved};
 use crate::schema::{members, sessions};
 use crate::sessions::proofs::{ProofOutcome, use_up};
 
-/// What a first step of a sign-in or a confirmation is compared with.
+/// Proofs with which a first step of a sign-in or a confirmation is compared.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = members)]
 pub(crate) struct StoredProofs {
@@ -38,7 +38,7 @@ impl StoredProofs {
         self.password_hash.as_deref()
     }
 
-    /// Whether the account is still the one that was found by this.
+    /// Returns whether the account is still the one that was found by this.
     pub(crate) fn is_found_by(&self, first: &FirstStep) -> bool {
         match first {
             FirstStep::Password(hash) => self.password() == Some(hash.as_str()),
@@ -48,28 +48,28 @@ impl StoredProofs {
         }
     }
 
-    /// Whether the account is linked to this person at the provider.
+    /// Returns whether the account is linked to this person at the provider.
     pub(crate) fn is_of(&self, subject: &Subject) -> bool {
         let link = (self.provider_issuer.as_deref(), self.provider_subject.as_deref());
         link == (Some(&subject.issuer), Some(&subject.id))
     }
 
-    /// Whether the account is linked to anybody at the provider.
+    /// Returns whether the account is linked to anybody at the provider.
     pub(crate) fn is_linked(&self) -> bool {
         self.provider_subject.is_some()
     }
 
-    /// Whether this is the account's address, and was proved.
+    /// Returns whether this is the account's address, and was proved.
     fn has_proved(&self, email_folded: &str) -> bool {
         self.is_address_proved && self.email_folded == email_folded
     }
 
-    /// Whether this is the account's address, and nobody has proved it.
+    /// Returns whether this is the account's address, and nobody has proved it.
     pub(crate) fn lacks_proof_of(&self, email_folded: &str) -> bool {
         !self.is_address_proved && self.email_folded == email_folded
     }
 
-    /// Whether this hash has the salt that all accounts with the address share.
+    /// Returns whether this hash has the salt that all accounts with the address share.
     pub(crate) fn has_salt_of(
         &self,
         connection: &mut PgConnection,

@@ -100,7 +100,7 @@ impl EmailChangeStore for PostgresMembers {
     }
 }
 
-/// Whether the member, who is locked, or the members of the organisation asked for too many changes lately.
+/// Returns whether the member, who is locked, or the members of the organisation asked for too many changes lately.
 fn are_too_many(connection: &mut PgConnection, member: &Member, audit: &AuditContext) -> QueryResult<bool> {
     let others_since = |time| {
         let organisation = *member.organisation_id.as_uuid();

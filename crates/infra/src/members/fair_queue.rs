@@ -18,11 +18,11 @@ const OF_NEIGHBOURS: usize = 8;
 pub(crate) struct FairQueue<Job> {
     state: Mutex<State<Job>>,
     arrived: Condvar,
-    /// How many wait, for the metrics.
+    /// Number of waiting jobs, for the metrics.
     length: &'static Gauge,
 }
 
-/// What became of a job that was pushed.
+/// Outcome of a job that was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// The job waits for its turn.
@@ -39,7 +39,7 @@ struct State<Job> {
     confirmations: VecDeque<(Requester, Job)>,
     first: VecDeque<(Requester, Job)>,
     strangers: VecDeque<(Requester, Job)>,
-    /// How many jobs each requester has in the queue.
+    /// Number of jobs that each requester has in the queue.
     requesters: HashMap<Requester, usize>,
     is_closed: bool,
 }
@@ -121,7 +121,7 @@ impl<Job> State<Job> {
     }
 }
 
-/// How many jobs a requester may have in the queue.
+/// Returns how many jobs a requester may have in the queue.
 fn most(requester: Requester) -> usize {
     match requester {
         Requester::NewPassword => PLACES,

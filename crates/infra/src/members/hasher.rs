@@ -28,7 +28,7 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The port [`PasswordHasher`] with Argon2id.
 pub struct Argon2Hasher {
     queue: Arc<FairQueue<Job>>,
-    /// How long a password waits before its sender is asked to try again.
+    /// Time for which a password waits before its sender is asked to try again.
     deadline: Duration,
 }
 

@@ -227,8 +227,8 @@ fn insert_account(
     Ok(())
 }
 
-/// Whether the administrators made too many invitations lately. They are counted where nobody can remove them: in the
-/// record.
+/// Returns whether the administrators made too many invitations lately. They are counted where nobody can remove them:
+/// in the record.
 fn are_too_many(
     connection: &mut PgConnection,
     organisation: Uuid,
@@ -244,7 +244,7 @@ fn are_too_many(
     Ok(of_the_hour >= INVITATIONS_PER_HOUR_MAX.into() || to_one >= INVITATIONS_TO_ONE_MAX.into())
 }
 
-/// How many members and open invitations the organisation has.
+/// Returns how many members and open invitations the organisation has.
 fn people(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
     let members: i64 =
         memberships::table.filter(memberships::organisation_id.eq(organisation)).count().get_result(connection)?;

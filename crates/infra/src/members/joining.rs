@@ -65,7 +65,7 @@ pub(crate) fn end_all_to(connection: &mut PgConnection, organisation: Uuid, emai
     diesel::delete(open.filter(invitations::token_digest.eq_any(ended))).execute(connection).map(drop)
 }
 
-/// Why a guest did not join.
+/// Reason why a guest did not join.
 pub(crate) enum NotJoined {
     /// The transaction must not be committed.
     Refused(JoinOutcome),

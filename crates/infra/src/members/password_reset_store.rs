@@ -210,20 +210,20 @@ fn prove_by_link(
     prove(connection, member, ProvedBy::Mail, audit)
 }
 
-/// Whether the link of a reset may still be used: the member can have joined another organisation since an
+/// Condition that the link of a reset may still be used: the member can have joined another organisation since an
 /// administrator was shown it.
 #[diesel::dsl::auto_type]
 fn is_allowed() -> _ {
     password_resets::is_mailed.or(not(is_of_shared_account()))
 }
 
-/// Whether the link leaves second factors as they are: a stranger asked for it, or one of several organisations.
+/// Condition that the link leaves second factors as they are: a stranger asked for it, or one of several organisations.
 #[diesel::dsl::auto_type]
 fn keeps_factors() -> _ {
     password_resets::is_asked_by_stranger.or(is_of_shared_account())
 }
 
-/// Whether an administrator made the link, and the member belongs to another organisation, too.
+/// Condition that an administrator made the link, and the member belongs to another organisation, too.
 #[diesel::dsl::auto_type]
 fn is_of_shared_account() -> _ {
     let elsewhere = memberships::table

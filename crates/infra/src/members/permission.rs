@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::diesel_errors::RoleTakenAway;
 use crate::schema::memberships;
 
-/// Whether the actor may do this: an operator, or a member who is an administrator and stays one until the end of
-/// this transaction.
+/// Returns whether the actor may do this: an operator, or a member who is an administrator and stays one until the end
+/// of this transaction.
 pub(crate) fn may_administer(
     connection: &mut PgConnection,
     organisation: Uuid,

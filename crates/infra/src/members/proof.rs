@@ -11,7 +11,7 @@ use crate::members::confirmation::StoredProofs;
 use crate::schema::{email_changes, members, passkeys, password_resets, recovery_codes};
 use crate::sessions::row::end_all_but;
 
-/// What proved an address.
+/// Proof of an address.
 #[derive(Clone, Copy)]
 pub(crate) enum ProvedBy {
     Mail,

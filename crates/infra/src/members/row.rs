@@ -46,7 +46,7 @@ impl TryFrom<MemberRow> for Member {
     }
 }
 
-/// Whether a person belongs to another organisation than this one.
+/// Returns whether a person belongs to another organisation than this one.
 pub(crate) fn belongs_elsewhere(connection: &mut PgConnection, member: Uuid, organisation: Uuid) -> QueryResult<bool> {
     let others = memberships::table
         .filter(memberships::member_id.eq(member))
@@ -80,13 +80,13 @@ fn has_passkey() -> _ {
     exists(passkeys::table.filter(passkeys::member_id.eq(members::id)))
 }
 
-/// Whether a member signs in with more than the password: a code of the app, or a passkey.
+/// Condition that a member signs in with more than the password: a code of the app, or a passkey.
 #[diesel::dsl::auto_type]
 pub(crate) fn has_second_factor() -> _ {
     members::totp_secret.is_not_null().or(has_passkey())
 }
 
-/// Whether the address was proved to be the member's.
+/// Condition that the address was proved to be the member's.
 #[diesel::dsl::auto_type]
 pub(crate) fn is_address_proved() -> _ {
     members::email_proved_at.is_not_null()

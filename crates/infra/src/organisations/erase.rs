@@ -16,7 +16,7 @@ use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::organisations::row::OrganisationRow;
 use crate::schema::{key_answers, key_refusals, key_uses, organisations};
 
-/// How long to wait for statements that began while the keys were active.
+/// Time to wait for statements that began while the keys were active.
 const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tries: 5, pause: Duration::from_secs(1) };
 const WAIT: &str = "LOCK TABLE patients IN SHARE MODE";
 
@@ -38,7 +38,7 @@ const ERASE: &str = "DELETE FROM patients WHERE organisation_id = $1 AND id > $2
     AND (SELECT true FROM erasures WHERE erasures.organisation_id = $1 AND patient_id = patients.id)";
 const COUNT: &str = "UPDATE organisations SET erased_patients = erased_patients + $2 WHERE id = $1";
 
-/// What became of an attempt to erase what an organisation has.
+/// Outcome of an attempt to erase what an organisation has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EraseOrganisation {
     /// This many patients were erased, by this run and any that were cut off.

@@ -29,7 +29,7 @@ pub(crate) use row::{OrganisationRow, age_of};
 /// Organisations over PostgreSQL.
 pub struct PostgresOrganisations(Database);
 
-/// What became of an attempt to change an organisation.
+/// Outcome of an attempt to change an organisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrganisationOutcome {
     /// It is so from now on.

@@ -30,7 +30,7 @@ pub(crate) fn age_of(days: Option<i32>) -> Option<KeyAge> {
     days.and_then(|days| u16::try_from(days).ok()).and_then(KeyAge::of_days)
 }
 
-/// What decides whether an organisation may get a key.
+/// Facts that decide if an organisation may get a key.
 #[derive(Queryable, Selectable, Insertable, AsChangeset)]
 #[diesel(table_name = organisation_states, treat_none_as_null = true)]
 pub(crate) struct OrganisationState {

@@ -40,7 +40,7 @@ struct ShardLanes {
     lanes: Vec<Arc<Lane>>,
 }
 
-/// Where a lane connects to: the node that holds its shard, or where the configured address leads.
+/// Target of a lane's connections: the node that holds its shard, or where the configured address leads.
 struct Node {
     url: DatabaseUrl,
     shards: Shards,

@@ -49,9 +49,9 @@ impl PostgresPatientRegister {
         Ok(Self { directory: directory.clone(), lanes, deadline })
     }
 
-    /// Whether a writer completes an insert of no patients within this time. On Citus a node must answer, whichever:
-    /// the others are asked if the first lane's hangs. The job goes before all waiting requests, so that a long queue
-    /// does not look like a writer that hangs.
+    /// Returns whether a writer completes an insert of no patients within this time. On Citus a node must answer,
+    /// whichever: the others are asked if the first lane's hangs. The job goes before all waiting requests, so that a
+    /// long queue does not look like a writer that hangs.
     pub async fn is_storing(&self, limit: Duration) -> bool {
         let first = std::slice::from_ref(self.lanes.first());
         let of_shards = self.lanes.of_shards();
@@ -88,7 +88,7 @@ impl PostgresPatientRegister {
     }
 }
 
-/// Whether one of the lanes completes a probe within this time.
+/// Returns whether one of the lanes completes a probe within this time.
 async fn completes_probe(lanes: &[Arc<Lane>], limit: Duration) -> bool {
     let since = Instant::now();
     let deadline = since + limit;

@@ -21,8 +21,8 @@ use crate::diesel_errors::store_error;
 use crate::feed::page;
 use crate::schema::{api_keys, erasures, patients};
 
-/// How long an erasure waits for statements that insert, and those that come later wait for it: longer than PostgreSQL
-/// takes to interrupt an autovacuum that is in the way (`deadlock_timeout`), and shorter than requests wait.
+/// Time for which an erasure waits for statements that insert, and those that come later wait for it: longer than
+/// PostgreSQL takes to interrupt an autovacuum that is in the way (`deadlock_timeout`), and shorter than requests wait.
 const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tries: 5, pause: Duration::from_secs(1) };
 
 /// Moves a patient into the record of erasures, of which only the database knows the time. An earlier erasure under the

@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::schema::familiar_networks;
 
-/// How many networks are kept for each member: home, work, a phone's and a few hotels'.
+/// Number of networks that are kept for each member: home, work, a phone's and a few hotels'.
 const NETWORKS_MAX: i64 = 16;
 
-/// Whether any member has signed in from this network.
+/// Returns whether any member has signed in from this network.
 pub(crate) fn is_known(connection: &mut PgConnection, network: Network) -> QueryResult<bool> {
     let known = familiar_networks::table.filter(familiar_networks::network.eq(network.to_string()));
     diesel::select(diesel::dsl::exists(known)).get_result(connection)

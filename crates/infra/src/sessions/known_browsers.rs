@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use crate::members::row::AccountRow;
 use crate::schema::{known_browsers, members, memberships, sessions};
 
-/// How many are kept for each member: several browsers in each of the networks that are kept.
+/// Number of browsers that are kept for each member: several browsers in each of the networks that are kept.
 const BROWSERS_MAX: i64 = 64;
 
 /// Remembers the browser of a session. Returns its member if this browser in this network is not known, unless the

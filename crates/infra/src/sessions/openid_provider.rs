@@ -22,15 +22,16 @@ use crate::sessions::provider_claims::{Claims, Client, check, identity, is_email
 use crate::sessions::provider_http::ProviderHttp;
 use crate::sessions::provider_line::ProviderLine;
 
-/// How long the provider may take for all that one step of a sign-in asks of it: a person is waiting.
+/// Time that the provider may take for all that one step of a sign-in asks of it: a person is waiting.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How much longer a step is waited for when not even its time limit ends it, as in a hanging look-up of a name.
+/// Additional time that a step is waited for when not even its time limit ends it, as in a hanging look-up of a name.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long what the provider says of itself is believed, so that a key that it no longer uses is not.
+/// Time for which what the provider says of itself is believed, so that a key that it no longer uses is not.
 const DOCUMENT_LIFE: Duration = Duration::from_secs(60 * 60);
-/// How long a provider that did not answer is not asked again what it says of itself: everybody gets the same error.
+/// Time for which a provider that did not answer is not asked again what it says of itself: everybody gets the same
+/// error.
 const FAILURE_LIFE: Duration = Duration::from_secs(3);
-/// How old the provider's documents must be before an unknown key makes them be fetched again: such tokens can be made
+/// Age of the provider's documents from which an unknown key makes them be fetched again: such tokens can be made
 /// up, and keys do not change twice a minute.
 const KEYS_AGE_MIN: Duration = Duration::from_secs(30);
 
@@ -48,7 +49,7 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
-/// Where the provider is, and how this service is known there.
+/// Address of the provider, and how this service is known there.
 #[derive(Clone)]
 pub struct OpenIdSettings {
     /// The provider's address, as it says it itself.
@@ -57,7 +58,7 @@ pub struct OpenIdSettings {
     pub client_id: String,
     /// The secret of this service there.
     pub client_secret: String,
-    /// Where the provider sends browsers back to.
+    /// Address to which the provider sends browsers back.
     pub return_address: String,
 }
 
@@ -72,13 +73,13 @@ pub struct OpenIdProvider {
 struct Provider {
     settings: OpenIdSettings,
     http: ProviderHttp,
-    /// What the provider last said of itself.
+    /// Last statement of the provider about itself.
     document: RwLock<Option<Document>>,
     /// Held by who asks the provider for it, with the last failure.
     failure: Mutex<Option<(Instant, String)>>,
 }
 
-/// What the provider says of itself, keys included.
+/// Statement of the provider about itself, keys included.
 #[derive(Clone)]
 struct Document {
     metadata: Arc<CoreProviderMetadata>,
@@ -101,8 +102,8 @@ impl OpenIdProvider {
         self.provider.client(&document).map(drop)
     }
 
-    /// What the provider says of itself. One thread asks for it, even if that hangs; all that come meanwhile wait for
-    /// the same answer, outside the line of those who bring a code.
+    /// Returns what the provider says of itself. One thread asks for it, even if that hangs; all that come meanwhile
+    /// wait for the same answer, outside the line of those who bring a code.
     async fn document(&self) -> Result<Document, ProviderError> {
         let hangs = |_| ProviderError::Unavailable("the request hangs".into());
         let asked = async {
@@ -143,7 +144,7 @@ impl IdentityProvider for OpenIdProvider {
 }
 
 impl Provider {
-    /// What the provider said of itself, if that is not older than this.
+    /// Returns what the provider said of itself, if that is not older than this.
     fn known(&self, age_max: Duration) -> Option<Document> {
         let document = self.document.read().unwrap_or_else(PoisonError::into_inner).clone();
         document.filter(|document| document.fetched_at.elapsed() < age_max)
@@ -247,7 +248,7 @@ impl Provider {
         identity(&claims, told.email(), told.email_verified() == Some(true), told.name())
     }
 
-    /// What the provider says about the person of these claims. None: it has no place to ask at.
+    /// Returns what the provider says about the person of these claims. None: it has no place to ask at.
     fn ask_for_person(
         &self,
         client: &Client,

@@ -16,9 +16,9 @@ use openidconnect::{
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-/// How long ago the provider may have made a token: it makes one when the code is redeemed.
+/// Greatest age of a token of the provider: it makes one when the code is redeemed.
 const TOKEN_AGE_MAX: Duration = Duration::from_secs(10 * 60);
-/// How far the provider's clock may be ahead of this one.
+/// Time by which the provider's clock may be ahead of this one.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 /// The claims of a token.
@@ -100,7 +100,7 @@ pub(crate) fn check(claims: &Claims, client_id: &str, now: OffsetDateTime) -> an
     Ok(())
 }
 
-/// Whether the token says that the provider has verified its address.
+/// Returns whether the token says that the provider has verified its address.
 pub(crate) fn is_email_verified(claims: &Claims) -> bool {
     let by_domain = claims.additional_claims().xms_edov.as_ref().is_some_and(Said::is_yes);
     claims.email_verified().unwrap_or(by_domain)

@@ -13,7 +13,7 @@ const BODY_MAX: u64 = 512 * 1024;
 /// A client for requests to the provider.
 pub(crate) struct ProviderHttp(Agent);
 
-/// Why a request was not answered, with what the answer lacked.
+/// Reason why a request was not answered, with what the answer lacked.
 #[derive(Debug, thiserror::Error)]
 #[error("the provider did not answer")]
 pub(crate) struct NoAnswer(#[from] ureq::Error);
@@ -38,7 +38,7 @@ impl ProviderHttp {
         Self(agent)
     }
 
-    /// What sends requests, each of which has the time that is left.
+    /// Returns a client for requests, each of which has the time that is left.
     pub(crate) fn until(&self, deadline: Instant) -> impl Fn(HttpRequest) -> Result<HttpResponse, NoAnswer> {
         move |request| {
             // None would be no limit.

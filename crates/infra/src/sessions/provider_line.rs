@@ -12,13 +12,13 @@ use tokio::sync::oneshot;
 use crate::members::fair_queue::{FairQueue, Pushed};
 use crate::metrics::PROVIDER_QUEUE_LENGTH;
 
-/// How many ask the provider at once, each on a thread: far more than people who sign in within the same second, and
-/// few enough to hang for as long as they like.
+/// Number of requesters that ask the provider at once, each on a thread: far more than people who sign in within the
+/// same second, and few enough to hang for as long as they like.
 const THREADS: usize = 8;
 /// The longest time that a person waits for a turn.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// What one requester asks of the provider.
+/// Request of one requester to the provider.
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The line, and the threads that take from it until it is dropped.

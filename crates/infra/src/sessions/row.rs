@@ -41,7 +41,7 @@ pub(crate) fn start_session(
     }
 }
 
-/// Whether the session is stored: by an earlier run that was committed and whose answer was lost.
+/// Returns whether the session is stored: by an earlier run that was committed and whose answer was lost.
 pub(crate) fn is_started(connection: &mut PgConnection, session: &NewSession) -> QueryResult<bool> {
     let stored = sessions::table.find(session.token.as_bytes().as_slice());
     diesel::select(exists(stored)).get_result(connection)

@@ -27,7 +27,7 @@ use crate::sessions::row::{
 use crate::sessions::waiting_sign_ins::finish;
 use crate::sessions::{familiar_networks, known_browsers};
 
-/// How precisely the last use of a session is known: it is written at most this often, not for each page.
+/// Precision of the last use of a session: it is written at most this often, not for each page.
 const USE_PRECISION: Duration = Duration::minutes(5);
 
 /// The port [`SessionStore`] over PostgreSQL.

@@ -16,7 +16,7 @@ use crate::settings::configuration::Configuration;
 
 /// Between two looks for more.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// How soon a request to stop is noticed.
+/// Time after which a request to stop is noticed.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &AuditArguments, configuration: &Configuration) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 
-/// Whether there is a person to ask.
+/// Returns whether there is a person to ask.
 pub(crate) fn is_at_terminal() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }

@@ -114,7 +114,7 @@ pub(super) async fn withdraw_invitation(
     }
 }
 
-/// Whether a stored address is the one that was given.
+/// Returns whether a stored address is the one that was given.
 fn is_to(stored: &str, email: &EmailAddress) -> bool {
     stored.parse::<EmailAddress>().is_ok_and(|address| address.folded() == email.folded())
 }

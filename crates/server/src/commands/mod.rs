@@ -65,7 +65,7 @@ pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> an
     }
 }
 
-/// Whether the command makes the embedded database if there is none. All others would find nothing in it.
+/// Returns whether the command makes the embedded database if there is none. All others would find nothing in it.
 fn makes_database(command: &OperatorCommand) -> bool {
     match command {
         OperatorCommand::Migrate { check, .. } => !check,

@@ -14,7 +14,7 @@ use crate::backend::Backend;
 use crate::settings::command_line::{OrganisationArguments, OrganisationCommand};
 use crate::settings::configuration::Configuration;
 
-/// How many ids are tried on a cluster: one may belong to a node that is away.
+/// Number of ids that are tried on a cluster: one may belong to a node that is away.
 const TRIED_IDS: usize = 8;
 
 pub(crate) fn run(command: OrganisationCommand, configuration: &Configuration) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use crate::settings::arguments::Run;
 use crate::settings::configuration::Configuration;
 use crate::settings::patient_command::{KnownDigest, PatientArguments, PatientCommand};
 
-/// Where copies of an erased patient may still be.
+/// Text about copies of an erased patient that may still exist.
 pub(crate) const OUT_OF_REACH: &str = "\
 No statement can return what was erased. This command cannot reach:
 - the bytes of the row in the table's files, until VACUUM has freed their place and another row takes it.
@@ -66,7 +66,7 @@ fn erase(
     print_result(output, &value, &format!("{text}\n{OUT_OF_REACH}"))
 }
 
-/// What was erased.
+/// Patient that was erased.
 pub(crate) struct Erased {
     pub(crate) at: OffsetDateTime,
     pub(crate) is_new: bool,

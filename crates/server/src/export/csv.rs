@@ -5,7 +5,7 @@
 
 use intake_domain::{Erasure, FeedToken, Field, Patient, StoredPatient, timestamp};
 
-/// What makes a spreadsheet compute a value instead of showing it, and the apostrophe itself.
+/// Characters that make a spreadsheet compute a value instead of showing it, and the apostrophe itself.
 const ESCAPED: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\''];
 
 /// The columns that a followed stream has behind those of a patient: when it was erased, and the token after what came

@@ -30,15 +30,15 @@ use state::State;
 pub(crate) use stop::Stop;
 use stop::has_room;
 
-/// How long one export rides out a database that is away.
+/// Time for which one export rides out a database that is away.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// After so long a reader that follows says that it cannot look.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a reader that follows goes on record.
+/// Time between two records of a reader that follows.
 const RECORD_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// How soon a request to stop is noticed.
+/// Time after which a request to stop is noticed.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &ExportArguments, configuration: &Configuration) -> anyhow::Result<()> {
@@ -106,7 +106,7 @@ struct Export {
     output: Output,
     state: State,
     stop: Stop,
-    /// How many patients were given out that are not on record yet.
+    /// Number of patients that were given out that are not on record yet.
     unrecorded: u64,
     recorded_at: Option<Instant>,
 }
@@ -208,7 +208,7 @@ impl Export {
     }
 }
 
-/// Why a span could not be given out.
+/// Reason why a span could not be given out.
 enum Failure {
     Feed(FeedError),
     Output(anyhow::Error),

@@ -21,7 +21,7 @@ const OPTION: &str = "--output";
 /// The output of an export.
 pub(crate) struct Output {
     format: Format,
-    /// Whether everything is in one stream that goes on.
+    /// True if everything is in one stream that goes on.
     is_followed: bool,
     patients: Sink,
     /// None: with the patients, or on standard error.
@@ -63,12 +63,12 @@ impl Output {
         Ok(output)
     }
 
-    /// Whether everything is in one stream that goes on.
+    /// Returns whether everything is in one stream that goes on.
     pub(crate) fn is_followed(&self) -> bool {
         self.is_followed
     }
 
-    /// Whether readers see what is written at once.
+    /// Returns whether readers see what is written at once.
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self.patients, Sink::Stream(_))
     }
@@ -140,7 +140,7 @@ impl Sink {
     }
 }
 
-/// Where a file of this name appears: where a link leads, and never in place of a device or a folder.
+/// Returns where a file of this name appears: where a link leads, and never in place of a device or a folder.
 pub(super) fn regular_file(option: &str, path: &Path) -> anyhow::Result<PathBuf> {
     let name = || format!("{option}: {}", path.display());
     match fs::symlink_metadata(path) {
@@ -154,7 +154,7 @@ pub(super) fn regular_file(option: &str, path: &Path) -> anyhow::Result<PathBuf>
     }
 }
 
-/// Where standard output is a file, it is on disk before the token is printed.
+/// Puts standard output on disk, where it is a file, before the token is printed.
 fn sync(stdout: &Stdout) -> std::io::Result<()> {
     let file = File::from(stdout.as_fd().try_clone_to_owned()?);
     if file.metadata()?.is_file() { file.sync_all() } else { Ok(()) }

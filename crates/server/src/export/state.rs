@@ -32,7 +32,7 @@ impl State {
         Ok((Some(token), state))
     }
 
-    /// How to begin again.
+    /// Returns how to begin again.
     pub(crate) fn advice(&self) -> String {
         let how = match &self.0 {
             Some(path) => format!("after removing {}", path.display()),

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::signals::Signals;
 
-/// Whether the program was asked to stop, and whether it has said that the database is away.
+/// Records whether the program was asked to stop, and whether it has said that the database is away.
 #[derive(Clone, Default)]
 pub(crate) struct Stop {
     is_asked: Arc<AtomicBool>,
@@ -50,7 +50,7 @@ impl Stop {
     }
 }
 
-/// Whether standard error takes a line at once. The reader of a stream that goes on may leave it unread.
+/// Returns whether standard error takes a line at once. The reader of a stream that goes on may leave it unread.
 pub(super) fn has_room() -> bool {
     let stderr = std::io::stderr();
     let mut watched = [PollFd::new(&stderr, PollFlags::OUT)];

@@ -65,8 +65,8 @@ pub(crate) async fn ensure_demo(
     Ok(organisation_id)
 }
 
-/// How someone becomes the first member: by an invitation that is made for them. Where only single sign-on lets people
-/// in, its provider knows them by an address that they have to give. None: there is a member already.
+/// Returns how someone becomes the first member: by an invitation that is made for them. Where only single sign-on lets
+/// people in, its provider knows them by an address that they have to give. None: there is a member already.
 pub(crate) async fn invite_first_member(
     members: &PostgresMembers,
     clinic: OrganisationId,

@@ -19,9 +19,9 @@ use time::OffsetDateTime;
 
 use crate::settings::certificate_files::{Certificate, TlsFiles, read};
 
-/// How often to check the files.
+/// Time between two checks of the files.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// How long before its end to warn: enough time to find out why the certificate was not renewed.
+/// Time before its end at which to warn: enough time to find out why the certificate was not renewed.
 const WARN_BEFORE: time::Duration = time::Duration::days(14);
 /// Between two warnings.
 const WARN_INTERVAL: time::Duration = time::Duration::DAY;

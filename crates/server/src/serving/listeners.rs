@@ -42,16 +42,17 @@ const CONNECTIONS_MAX: usize = 16_384;
 const BACKLOG: i32 = 4_096;
 /// Encrypted data that waits to be sent: room for an answer, and for most pages, in one piece.
 const TLS_BUFFER: usize = 16 * 1024;
-/// What the system buffers until the client reads: by default megabytes for each connection.
+/// Bytes that the system buffers until the client reads: by default megabytes for each connection.
 const SEND_BUFFER: usize = 64 * 1024;
 /// Open files other than connections: the database, the log, the listeners.
 const OTHER_FILES: usize = 256;
 /// A handshake takes two round trips.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a client that is still sending has to read its refusal.
+/// Time for which a client that is still sending has to read its refusal.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long accepted requests have to finish when the service stops: longer than a request may wait for the database,
-/// and short enough to leave time for the last writes and the embedded database before supervisors kill the process.
+/// Time for which accepted requests have to finish when the service stops: longer than a request may wait for the
+/// database, and short enough to leave time for the last writes and the embedded database before supervisors kill the
+/// process.
 const SHUTDOWN_TIMEOUT_SECONDS: u64 = 11;
 
 pub(crate) struct Listeners {
@@ -211,7 +212,8 @@ where
     apply_fn_factory(http, serve).map_err(drop)
 }
 
-/// How many connections there may be. Each needs an open file, so the limit of open files is raised as far as possible.
+/// Returns how many connections there may be. Each needs an open file, so the limit of open files is raised as far as
+/// possible.
 pub(crate) fn connections_max() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });

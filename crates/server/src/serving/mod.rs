@@ -43,11 +43,11 @@ use crate::signals::{self, Signals};
 use crate::telemetry;
 use crate::traces;
 
-/// How long a start that is interrupted may take to clean up; what takes longer hangs.
+/// Time that a start that is interrupted may take to clean up; what takes longer hangs.
 const STOPPED_START_TIMEOUT: Duration = Duration::from_secs(3);
 /// Between two signs of life of a worker.
 const BEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the embedded database may take to stop before this is left to its guard.
+/// Time that the embedded database may take to stop before this is left to its guard.
 const DATABASE_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads the configuration and serves.

@@ -14,11 +14,11 @@ use crate::backend::explain;
 /// Between two checks: a change in the last second before a failover can be lost unnoticed.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is watched.
+/// Watch over the origin of a database.
 pub(crate) struct OriginWatch {
     /// None: nothing, in development.
     database: Option<Database>,
-    /// What leads to it.
+    /// Setting that leads to it.
     setting: &'static str,
 }
 

@@ -11,7 +11,7 @@ pub(crate) const HTTPS: &str = "https";
 pub(crate) const HTTP: &str = "http";
 pub(crate) const ADMIN: &str = "admin";
 
-/// What the supervisor calls the sockets, separated by colons.
+/// Variable with the supervisor's names of the sockets, separated by colons.
 const NAMES: &str = "LISTEN_FDNAMES";
 
 /// The sockets that were passed to this process and are not used yet.

@@ -41,7 +41,7 @@ pub(crate) fn write_metrics(text: &mut MetricsText) {
     }
 }
 
-/// When the machine started, in seconds since 1970.
+/// Returns when the machine started, in seconds since 1970.
 fn booted_at() -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.parse().ok()

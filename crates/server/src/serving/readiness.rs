@@ -9,7 +9,7 @@ use intake_http::Connections;
 use intake_infra::{Database, PostgresPatientRegister, Unready, stuck_thread};
 use tokio::sync::Mutex;
 
-/// How long the outcome of a check is used: balancers take out an instance only after several seconds.
+/// Time for which the outcome of a check is used: balancers take out an instance only after several seconds.
 const AGE_MAX: Duration = Duration::from_secs(1);
 /// A probe that takes longer counts as failed anyway.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -23,10 +23,10 @@ pub(crate) struct Readiness {
     pub(crate) last: LastCheck,
 }
 
-/// When the last check ended, and what it has found. Locked during a check, so that there is one at a time.
+/// Time and result of the last check. Locked during a check, so that there is one at a time.
 pub(crate) type LastCheck = Mutex<Option<(Instant, Result<(), Reason>)>>;
 
-/// Why the service should get no requests.
+/// Reason why the service should get no requests.
 #[derive(Clone, Copy)]
 pub(crate) enum Reason {
     Draining,
@@ -54,7 +54,7 @@ impl Reason {
 }
 
 impl Readiness {
-    /// Why the service should get no requests, if so.
+    /// Returns why the service should get no requests, if so.
     pub(crate) async fn get(&self) -> Result<(), Reason> {
         if self.connections.are_draining() {
             return Err(Reason::Draining);

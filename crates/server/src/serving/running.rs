@@ -15,13 +15,13 @@ use crate::serving::systemd;
 use crate::signals::Signals;
 use crate::traces;
 
-/// How long connections that have just been accepted may take to send a request: three round trips, on a machine that
+/// Time that connections that have just been accepted may take to send a request: three round trips, on a machine that
 /// is busy, and from far away.
 const NEWCOMERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Long enough for a busy worker to take what was accepted for it, which cannot be seen from here.
 const NEWCOMERS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long mails that wait may take to be sent: a mail server that is there takes them in less.
+/// Time that mails that wait may take to be sent: a mail server that is there takes them in less.
 const MAILS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A service that takes requests.

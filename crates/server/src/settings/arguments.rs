@@ -11,7 +11,7 @@ pub(crate) struct Run {
     /// Who runs this, for the activity log [default: the value of `SUDO_USER`, or of `USER`]
     #[arg(long = "as", value_name = "NAME", value_parser = |text: &str| Name::new(text))]
     pub(crate) by: Option<Name>,
-    /// Why, for the activity log
+    /// Reason, for the activity log
     #[arg(long, value_name = "TEXT", value_parser = KeyNote::new, default_value = "", hide_default_value = true)]
     pub(crate) reason: KeyNote,
 }

@@ -25,7 +25,7 @@ pub(crate) struct Certificate {
     pub(crate) ends_at: OffsetDateTime,
 }
 
-/// What the head of a key says that is protected by a passphrase.
+/// Mark in the head of a key that is protected by a passphrase.
 const ENCRYPTED: &[u8] = b"ENCRYPTED";
 
 pub(crate) fn read(files: &TlsFiles, now: OffsetDateTime) -> anyhow::Result<Certificate> {

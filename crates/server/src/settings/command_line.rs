@@ -41,7 +41,7 @@ pub(crate) enum Command {
     },
 }
 
-/// What operators do to the database.
+/// Commands of operators for the database.
 #[derive(Subcommand)]
 pub(crate) enum OperatorCommand {
     /// Brings the database's schema up to date, as its owner
@@ -98,10 +98,10 @@ pub(crate) enum OperatorCommand {
     Patient(PatientCommand),
 }
 
-/// What to do about a restored database.
+/// Steps for a restored database.
 #[derive(Args)]
 pub(crate) struct RestoredArguments {
-    /// What `intake audit --json` printed of the database that was lost
+    /// Output of `intake audit --json` from the database that was lost
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
     /// Revokes every key that is in the database
@@ -122,7 +122,7 @@ pub(crate) struct RestoredArguments {
     pub(crate) output: Output,
 }
 
-/// What of the record to print.
+/// Part of the record to print.
 #[derive(Args)]
 pub(crate) struct AuditArguments {
     /// Only what concerns this organisation
@@ -138,7 +138,7 @@ pub(crate) struct AuditArguments {
     pub(crate) output: Output,
 }
 
-/// What to export, and to where.
+/// Content and target of an export.
 #[derive(Args)]
 pub(crate) struct ExportArguments {
     /// The organisation whose patients are exported
@@ -227,7 +227,7 @@ pub(crate) enum MemberCommand {
     Invite {
         #[command(flatten)]
         member: MemberArguments,
-        /// What the member may do: administrators manage members and keys, key managers keys; auditors only look
+        /// Role of the member: administrators manage members and keys, key managers keys; auditors only look
         #[arg(long, value_name = "ROLE", default_value = Role::Administrator.as_str(), value_parser = Role::from_str)]
         role: Role,
     },

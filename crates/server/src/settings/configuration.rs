@@ -62,7 +62,7 @@ pub(crate) struct Configuration {
     pub(crate) log: Targets,
 }
 
-/// How mails are sent.
+/// Settings of mails.
 pub(crate) struct MailSettings {
     pub(crate) server: SmtpUrl,
     pub(crate) from: MailSender,
@@ -110,7 +110,7 @@ impl Configuration {
         self.public_url.clone().unwrap_or_else(|| format!("https://localhost{port}"))
     }
 
-    /// Whether members sign in with passwords.
+    /// Returns whether members sign in with passwords.
     pub(crate) fn passwords(&self) -> Passwords {
         self.single_sign_on.as_ref().map(|settings| settings.passwords).unwrap_or_default()
     }
@@ -131,7 +131,7 @@ impl Configuration {
         format!("{base}{path}")
     }
 
-    /// What a service can be started with and should not.
+    /// Returns what a service can be started with and should not.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let open = self.open_files.iter();
         let open = open.map(|file| format!("every user of this machine can read {}: chmod o-r", file.display()));

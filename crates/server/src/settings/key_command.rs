@@ -16,7 +16,7 @@ pub(crate) enum KeyCommand {
         /// 1 to 100 characters, to tell it from other keys
         #[arg(long)]
         name: String,
-        /// When it expires: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
+        /// Time at which it expires: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
         #[arg(long, value_name = "TIME", value_parser = parse_time)]
         expires: Option<OffsetDateTime>,
         /// The only networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8 [default: any]
@@ -32,10 +32,10 @@ pub(crate) enum KeyCommand {
         /// The old key's id, as `key list` shows it
         #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
         key: KeyId,
-        /// How long the old key still works after the first request with the new one
+        /// Time for which the old key still works after the first request with the new one
         #[arg(long, value_name = "TIME", default_value = "24h")]
         ends_after: EndsAfter,
-        /// When the new key expires: a time or day as for `key create`, or `never` [default: after as many days as the
+        /// Expiry of the new key: a time or day as for `key create`, or `never` [default: after as many days as the
         /// old one was made for]
         #[arg(long, value_name = "TIME", value_parser = parse_end)]
         expires: Option<End>,
@@ -88,7 +88,7 @@ pub(crate) struct KeyArguments {
     pub(crate) output: Output,
 }
 
-/// How long a replaced key still works after the first request with the new one: what the dashboard offers.
+/// Time for which a replaced key still works after the first request with the new one: what the dashboard offers.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum EndsAfter {
     /// Not at all
@@ -125,7 +125,7 @@ impl EndsAfter {
     }
 }
 
-/// When a key is to expire.
+/// Expiry of a key.
 #[derive(Clone, Copy)]
 pub(crate) enum End {
     Never,
@@ -149,7 +149,7 @@ pub(crate) struct UsageArguments {
     /// Over how many days, today (UTC) included
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=60))]
     pub(crate) days: u16,
-    /// How many keys at most, those with most requests first
+    /// Number of keys at most, those with most requests first
     #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
     #[command(flatten)]

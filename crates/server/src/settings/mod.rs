@@ -26,10 +26,10 @@ use intake_domain::Environment;
 /// A setting: a variable, and a flag of the same name.
 pub(crate) struct Setting {
     pub(crate) variable: &'static str,
-    /// What a value looks like, in a word.
+    /// Form of a value, in a word.
     value: &'static str,
     default: DefaultValue,
-    /// What it is for, in Markdown.
+    /// Purpose, in Markdown.
     help: &'static str,
 }
 
@@ -336,7 +336,7 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<St
     names.filter_map(|name| name.into_string().ok()).filter(is_unknown).collect()
 }
 
-/// Where settings are read from.
+/// Sources of settings.
 pub(crate) struct Settings<'a> {
     pub(crate) flags: &'a Flags,
     pub(crate) variable: &'a dyn Fn(&str) -> Result<String, VarError>,
@@ -357,7 +357,7 @@ impl Settings<'_> {
         text.map(|text| text.parse().map_err(|reason| anyhow!("{} is wrong: {reason}", setting.variable))).transpose()
     }
 
-    /// Whether the setting is given as a flag, which every user of the machine can read.
+    /// Returns whether the setting is given as a flag, which every user of the machine can read.
     pub(crate) fn is_flag(&self, setting: &Setting) -> bool {
         self.flags.0.contains_key(setting.variable)
     }

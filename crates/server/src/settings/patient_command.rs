@@ -20,7 +20,7 @@ pub(crate) enum PatientCommand {
     },
 }
 
-/// What is known of the idempotency key of a patient who may be lost.
+/// Digest of the idempotency key of a patient who may be lost.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownDigest(pub(crate) Option<IdempotencyDigest>);
 

@@ -14,7 +14,7 @@ use crate::settings::{
     PUBLIC_URL, Setting, Settings,
 };
 
-/// Where the provider sends browsers back to, behind the service's own address.
+/// Path to which the provider sends browsers back, behind the service's own address.
 const RETURN_PATH: &str = "/sign-in/provider/return";
 /// Longer names do not fit on a button.
 const NAME_MAX: usize = 40;
@@ -24,13 +24,13 @@ pub(crate) struct SingleSignOnSettings {
     issuer: Issuer,
     client_id: String,
     client_secret: String,
-    /// What members call it.
+    /// Name by which members know it.
     pub(crate) name: String,
     pub(crate) passwords: Passwords,
 }
 
 impl SingleSignOnSettings {
-    /// What asks the provider, for the service at this address.
+    /// Returns what asks the provider, for the service at this address.
     pub(crate) fn provider(&self, base: &str) -> anyhow::Result<OpenIdProvider> {
         OpenIdProvider::new(OpenIdSettings {
             issuer: self.issuer.0.clone(),
@@ -118,7 +118,7 @@ impl FromStr for Issuer {
     }
 }
 
-/// What members call the provider.
+/// Name by which members know the provider.
 struct ButtonName(String);
 
 impl FromStr for ButtonName {
@@ -134,7 +134,7 @@ impl FromStr for ButtonName {
     }
 }
 
-/// Whether members sign in with passwords, too.
+/// Setting that decides if members sign in with passwords, too.
 struct Switch(Passwords);
 
 impl FromStr for Switch {

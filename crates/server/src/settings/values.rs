@@ -52,7 +52,7 @@ impl FromStr for Proxies {
     }
 }
 
-/// How many connections store patients.
+/// Number of connections that store patients.
 pub(crate) struct Writers(pub(crate) NonZeroUsize);
 
 impl FromStr for Writers {
@@ -94,7 +94,7 @@ impl FromStr for Span {
     }
 }
 
-/// What a commit must survive.
+/// Failures that a commit must survive.
 pub(crate) struct Survival(pub(crate) Durability);
 
 impl FromStr for Survival {
@@ -109,7 +109,7 @@ impl FromStr for Survival {
     }
 }
 
-/// What to log: a level, or levels by module.
+/// Levels of the log: one, or several by module.
 pub(crate) struct Log(pub(crate) Targets);
 
 impl FromStr for Log {

@@ -18,7 +18,7 @@ const ANSWER_MAX: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Collector {
     agent: Agent,
-    /// Whether it took nothing when it was last tried: logged when it changes, not at every try.
+    /// True if it took nothing when it was last tried: logged when it changes, not at every try.
     is_failing: AtomicBool,
 }
 

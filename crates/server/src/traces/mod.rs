@@ -19,7 +19,7 @@ use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter as _};
 use collector::Collector;
 use queue::SpanQueue;
 
-/// What the program is called, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` says otherwise.
+/// Name of the program, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` says otherwise.
 const NAME: &str = "intake";
 
 static QUEUE: OnceLock<SpanQueue> = OnceLock::new();
@@ -55,7 +55,7 @@ pub(crate) fn write_metrics(text: &mut MetricsText) {
     text.counter("intake_spans_dropped_total", help, dropped);
 }
 
-/// What is exported: this program, and what the standard variables say of it.
+/// Returns what is exported: this program, and what the standard variables say of it.
 fn resource() -> Resource {
     let resource = Resource::builder_empty()
         .with_service_name(NAME)

@@ -16,9 +16,9 @@ use tokio::runtime;
 const SPANS_MAX: usize = 8_192;
 /// As OpenTelemetry recommends.
 const BATCH_MAX: usize = 512;
-/// How long spans wait for others to be exported with them.
+/// Time for which spans wait for others to be exported with them.
 const GATHER_TIME: Duration = Duration::from_secs(1);
-/// How long the end of the program waits for the last spans, if the collector took those before.
+/// Time for which the end of the program waits for the last spans, if the collector took those before.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Spans that wait to be exported.
@@ -31,7 +31,7 @@ pub(crate) struct SpanQueue {
 #[derive(Debug, Default)]
 struct Outcome {
     dropped: AtomicU64,
-    /// Whether the collector took the spans that were last sent to it.
+    /// True if the collector took the spans that were last sent to it.
     is_taken: AtomicBool,
 }
 
@@ -65,7 +65,7 @@ impl SpanQueue {
         Ok(Self { waiting, outcome })
     }
 
-    /// How many spans were dropped so far.
+    /// Returns how many spans were dropped so far.
     pub(crate) fn dropped(&self) -> u64 {
         self.outcome.dropped.load(Ordering::Relaxed)
     }

@@ -334,12 +334,12 @@ pub(crate) fn cookie(answer: &Response) -> String {
     answer.all("set-cookie").first().unwrap().split(';').next().unwrap().to_owned()
 }
 
-/// What protects the first form of a page.
+/// Returns what protects the first form of a page.
 pub(crate) fn form_token(page: &str) -> String {
     between(page, "name=\"form_token\" value=\"", "\"")
 }
 
-/// What stands between two texts on a page.
+/// Returns what stands between two texts on a page.
 pub(crate) fn between(page: &str, before: &str, after: &str) -> String {
     page.split_once(before).unwrap().1.split(after).next().unwrap().to_owned()
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::fixtures::Integration;
 use crate::tools::{self, run};
 
-/// Where the guide says that the service is.
+/// Address of the service in the guide.
 const PRINTED_URL: &str = "https://localhost:8443/api/v1";
 
 /// A fenced block.

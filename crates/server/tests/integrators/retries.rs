@@ -16,7 +16,7 @@ const CREATED: &str = r#"{"data":{"id":"01a1fced-5fed-735b-985b-55afb2dd9693"},"
 /// A key of the right form that does not exist.
 const KEY: &str = "intake_demo_abcdefghijklmnopqrstuvwxyz0123456789";
 
-/// How the false service answers.
+/// Behaviour of the false service.
 #[derive(Clone, Copy)]
 enum Answer {
     /// Not at all.
@@ -25,7 +25,7 @@ enum Answer {
     Status(u16, u32),
 }
 
-/// What the false service was sent, and when.
+/// Request to the false service, and its time.
 struct Try {
     at: Instant,
     idempotency_key: String,

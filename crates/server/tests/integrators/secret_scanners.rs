@@ -8,7 +8,7 @@ use intake_domain::{Environment, KeyFormat, MalformedKey};
 
 use crate::guide;
 
-/// What the rule finds in a text. It is plain enough for `grep` to read it as gitleaks does.
+/// Returns what the rule finds in a text. It is plain enough for `grep` to read it as gitleaks does.
 fn found(text: &str) -> String {
     let rule = guide::blocks().into_iter().find(|block| block.language == "toml").unwrap().text;
     let expression = rule.split("'''").nth(1).unwrap().to_owned();

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use intake_infra::embedded::Packages;
 use intake_test_support::{Prerequisite, leave_out};
 
-/// How the clients of the registries say that they reach none.
+/// Messages of the registries' clients that reach none.
 const UNREACHABLE: [&str; 12] = [
     "EAI_AGAIN",
     "ECONNREFUSED",
@@ -74,7 +74,7 @@ pub(crate) fn go_yaml() -> Option<&'static Path> {
     }))
 }
 
-/// Whether a program of one of these languages is here. Where it is not, its tests are left out by name.
+/// Looks for a program of one of these languages. Where it is not, its tests are left out by name.
 pub(crate) fn language(program: &str) -> Option<()> {
     let (need, packages) = match program {
         "go" => {

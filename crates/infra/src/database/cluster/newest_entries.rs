@@ -6,7 +6,7 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 
-/// How many entries are remembered: more than are recorded while a transaction is open that records one.
+/// Number of entries that are remembered: more than are recorded while a transaction is open that records one.
 pub(crate) const REMEMBERED: i64 = 20;
 
 /// The newest entries of the shards on one node.

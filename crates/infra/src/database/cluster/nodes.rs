@@ -17,7 +17,7 @@ use crate::diesel_errors::without_row_values;
 
 /// A node that is away is given up after a moment, where Citus would wait for half a minute.
 const PATIENCE: &str = "SET citus.node_connection_timeout = '2s'";
-/// How long all nodes together may take to answer, those included that are given up.
+/// Time that all nodes together may take to answer, those included that are given up.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(6);
 const ON_EACH: &str = "SELECT nodename || ':' || nodeport AS node, success AS is_reached, result AS said
     FROM run_command_on_all_nodes($1) JOIN pg_dist_node USING (nodeid)";

@@ -7,7 +7,7 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 
-/// What every node is asked for, by readers, by the service and by erasures.
+/// Functions that every node is asked for, by readers, by the service and by erasures.
 const FUNCTIONS: [&str; 9] = [
     "feed_unnumbered()",
     "feed_generation(uuid)",

@@ -18,7 +18,7 @@ pub(crate) struct Part {
     pub(crate) organisations: Option<Vec<Uuid>>,
 }
 
-/// What the work finds in all parts. Fails only if nothing was found.
+/// Returns what the work finds in all parts. Fails only if nothing was found.
 pub(crate) async fn of_each_part<T: Send + 'static>(
     database: &Database,
     work: impl Fn(&mut PgConnection, &Part) -> QueryResult<Vec<T>> + Clone + Send + Sync + 'static,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::database::cluster::spread::has_citus;
 use crate::database::connecting::url::DatabaseUrl;
 
-/// What the name of the function begins with that stores patients in a shard; its number follows.
+/// Beginning of the name of the function that stores patients in a shard; its number follows.
 pub(crate) const STORE: &str = "store_patients_";
 const SHARDS: &str =
     "SELECT shardminvalue::integer AS first, shardmaxvalue::integer AS last, nodename::text AS host, nodeport AS port,
@@ -45,12 +45,12 @@ impl Shard {
         url.latest().ok()?.at(&self.host, u16::try_from(self.port).ok()?)
     }
 
-    /// How people call the node.
+    /// Returns how people call the node.
     pub(crate) fn node(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// Whether it is the same range, wherever it lies.
+    /// Returns whether it is the same range, wherever it lies.
     pub(crate) fn is_same_range(&self, other: &Self) -> bool {
         (self.first, self.last) == (other.first, other.last)
     }

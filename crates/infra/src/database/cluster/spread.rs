@@ -61,7 +61,7 @@ const LEADER: &str = "patients";
 /// The table that is divided by the digests of keys: it leads from a key to its organisation.
 pub const HOMES: &str = "key_homes";
 
-/// What was done.
+/// Action that was done.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Spread {
     /// The tables that every node holds whole from now on.
@@ -72,7 +72,7 @@ pub struct Spread {
     pub divided: Vec<String>,
     /// The number of shards of each distributed table.
     pub shards: i64,
-    /// How many nodes hold a part.
+    /// Number of nodes that hold a part.
     pub nodes: i64,
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn has_citus(connection: &mut PgConnection) -> QueryResult<bool> {
     Ok(diesel::sql_query("SELECT 1 FROM pg_extension WHERE extname = 'citus'").execute(connection)? > 0)
 }
 
-/// Whether the register lies on the nodes of a cluster.
+/// Returns whether the register lies on the nodes of a cluster.
 pub(crate) fn is_spread(connection: &mut PgConnection) -> QueryResult<bool> {
     let is_table = format!("SELECT 1 FROM pg_class WHERE oid = to_regclass('{HOMES}') AND relkind = 'r'");
     Ok(diesel::sql_query(is_table).execute(connection)? > 0)

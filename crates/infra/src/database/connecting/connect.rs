@@ -21,10 +21,10 @@ use crate::metrics::{CONNECTIONS, note_unreachable};
 
 /// Between two tries while the database is away: short enough that nobody notices it once the database is back.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// How long several hosts are tried at the same time: as long as libpq waits for one of them.
+/// Time for which several hosts are tried at the same time: as long as libpq waits for one of them.
 const RACE_TIME: Duration = Duration::from_secs(2);
 
-/// How long a connection may take in all, including the statements that set it up.
+/// Time that a connection may take in all, including the statements that set it up.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Makes a commit wait for this server's disk, and for a synchronous standby's. Set by the session itself, so that a
@@ -40,7 +40,7 @@ diesel::define_sql_function! {
     fn pg_backend_pid() -> Integer;
 }
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     /// No host that accepts writes answered.

@@ -7,7 +7,7 @@ use crate::database::connecting::url_error::DatabaseUrlError;
 /// The keywords of a connection and their values, each keyword once.
 pub(crate) type Keywords = Vec<(String, String)>;
 
-/// How a URI begins.
+/// Beginnings of a URI.
 const URI_PREFIXES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// Reads an address in either form.
@@ -119,7 +119,7 @@ fn keyword_value(text: &str) -> Option<(String, &str)> {
     (!is_quoted && !text.is_empty()).then_some((value, ""))
 }
 
-/// What libpq takes for a space.
+/// Returns what libpq takes for a space.
 fn is_space(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\x0B'
 }

@@ -1,6 +1,6 @@
 //! What a commit must survive: set by every connection, and required of the server in production.
 
-/// What a commit must survive.
+/// Failures that a commit must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// A power cut.

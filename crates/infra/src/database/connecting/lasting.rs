@@ -15,8 +15,8 @@ const AGE_MAX: Duration = Duration::from_secs(60);
 /// Between two tries to open a successor while the database refuses it.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// How many connections have no successor because the database refuses it: logged when the first has none, and when
-/// each has one, not at every try.
+/// Number of connections that have no successor because the database refuses it: logged when the first has none, and
+/// when each has one, not at every try.
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 /// A connection, or the place of one.
@@ -35,7 +35,7 @@ impl<T: Send + 'static> Lasting<T> {
         Self { connection: None, successor: None, due_at: Instant::now(), is_doubted: false, is_refused: false }
     }
 
-    /// Whether there is a connection.
+    /// Returns whether there is a connection.
     pub(crate) fn is_open(&self) -> bool {
         self.connection.is_some()
     }

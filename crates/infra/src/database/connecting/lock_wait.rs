@@ -19,9 +19,9 @@ use crate::database::connecting::url::DatabaseUrl;
 /// Between two looks at what the statement waits for. The first look is this long after its start.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What holds up the sessions that this session waits for, at the head of the queue: it waits for nothing itself. A
-/// prepared transaction has no session: `pg_blocking_pids` gives it as 0, and the lock that it holds on its own number
-/// tells which one it is.
+/// Query for what holds up the sessions that this session waits for, at the head of the queue: it waits for nothing
+/// itself. A prepared transaction has no session: `pg_blocking_pids` gives it as 0, and the lock that it holds on its
+/// own number tells which one it is.
 const HOLDERS: &str = "WITH RECURSIVE queue (pid) AS (
         SELECT $1 UNION SELECT unnest(pg_blocking_pids(pid)) FROM queue WHERE pid <> 0),
     waiting AS (SELECT * FROM pg_locks WHERE pid IN (SELECT pid FROM queue) AND NOT granted),
@@ -41,8 +41,8 @@ const HOLDERS: &str = "WITH RECURSIVE queue (pid) AS (
         WHERE own.pid IS NULL
     ORDER BY since";
 
-/// How patiently a command waits for locks. While it waits for a table, all that come later wait behind it: so it waits
-/// a short time, several times, and lets them pass in between.
+/// Patience of a command that waits for locks. While it waits for a table, all that come later wait behind it: so it
+/// waits a short time, several times, and lets them pass in between.
 #[derive(Clone, Copy)]
 pub(crate) struct LockPatience {
     pub(crate) limit: Duration,
@@ -56,7 +56,7 @@ impl LockPatience {
         Self { limit: Duration::from_secs(3), tries: 3, pause: Duration::from_secs(1) };
 }
 
-/// What holds a lock, and how to end it.
+/// Sessions that hold a lock, and how to end them.
 #[derive(Debug, thiserror::Error)]
 pub struct LockHolders(Vec<Holder>);
 
@@ -76,7 +76,7 @@ struct Holder {
     gid: Option<String>,
 }
 
-/// Why work was not done.
+/// Reason why work was not done.
 pub(crate) enum Undone<E> {
     /// Others held a lock at every try.
     Locked(LockHolders),
@@ -136,7 +136,7 @@ impl Look {
         Self { over, found: Builder::new().name("lock-look".into()).spawn(look) }
     }
 
-    /// What held the lock for which the session waited last. None: it waited for none.
+    /// Returns what held the lock for which the session waited last. None: it waited for none.
     pub(crate) fn end(self) -> Option<LockHolders> {
         drop(self.over);
         self.found.ok()?.join().ok()?

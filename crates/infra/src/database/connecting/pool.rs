@@ -34,7 +34,7 @@ const POOL_SIZE: usize = 4;
 const SHARE: usize = 2;
 /// Work that may wait for a connection; more is refused at once.
 const MAX_WAITING: usize = 4_096;
-/// How long to wait for a new connection before checking the deadline again.
+/// Time to wait for a new connection before checking the deadline again.
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A pool of connections to the database.
@@ -47,14 +47,14 @@ pub struct Database {
     /// A semaphore for each organisation that has work.
     shares: Arc<Mutex<HashMap<Uuid, Arc<Semaphore>>>>,
     abandoned: Arc<Abandoned>,
-    /// How often all connections have come into doubt, apart from the calls that hung.
+    /// Number of times that all connections have come into doubt, apart from the calls that hung.
     doubts: Arc<AtomicUsize>,
     deadline: Duration,
 }
 
 struct Pooled {
     connection: Lasting<OpenConnection>,
-    /// How many of those doubts it knows.
+    /// Number of those doubts that it knows.
     doubts: usize,
 }
 

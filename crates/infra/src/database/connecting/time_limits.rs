@@ -14,8 +14,8 @@ use crate::database::connecting::url::DatabaseUrl;
 use crate::diesel_errors::{Failure, failure};
 use crate::metrics::note_error;
 
-/// How long a statement waits for a lock: it is given up by PostgreSQL, and its transaction undone, before it would be
-/// abandoned.
+/// Time for which a statement waits for a lock: it is given up by PostgreSQL, and its transaction undone, before it
+/// would be abandoned.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(800);
 /// A try that may wait for a lock takes this long.
 pub(crate) const LOCKED_TRY: Duration = Duration::from_secs(1);

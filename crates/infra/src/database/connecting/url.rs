@@ -23,7 +23,7 @@ const LIMITS: [(&str, &str); 5] = [
     ("keepalives_count", "2"),
 ];
 
-/// What PostgreSQL's views and log call the service, unless the address or `PGAPPNAME` says otherwise.
+/// Name of the service in PostgreSQL's views and log, unless the address or `PGAPPNAME` says otherwise.
 const NAME: (&str, &str) = ("fallback_application_name", "intake");
 
 /// The values of `target_session_attrs` that at most one host fits, so that the first host that answers is the right
@@ -94,7 +94,7 @@ impl DatabaseUrl {
         Self { durability, ..self }
     }
 
-    /// What a commit must survive.
+    /// Failures that a commit must survive.
     #[must_use]
     pub fn durability(&self) -> Durability {
         self.durability
@@ -106,13 +106,13 @@ impl DatabaseUrl {
         &self.text
     }
 
-    /// Whether it holds a password, which then must not be seen.
+    /// Returns whether it holds a password, which then must not be seen.
     #[must_use]
     pub fn has_password(&self) -> bool {
         ["password", "sslpassword"].iter().any(|name| self.value(name).is_some_and(|value| !value.is_empty()))
     }
 
-    /// Whether the server could be another one: its certificate is not checked.
+    /// Returns whether the server could be another one: its certificate is not checked.
     #[must_use]
     pub fn trusts_any_server(&self) -> bool {
         self.is_unverified(|name| std::env::var(name).ok())
@@ -174,7 +174,8 @@ impl DatabaseUrl {
         missing.into_iter().fold(self, |url, (name, value)| url.with(name, value))
     }
 
-    /// Whether a host is not this machine. What the address does not say, libpq takes from its environment variables.
+    /// Returns whether a host is not this machine. What the address does not say, libpq takes from its environment
+    /// variables.
     fn leads_off_this_machine(&self, variable: impl Fn(&str) -> Option<String>) -> bool {
         let by_name = self.value("host").filter(|hosts| !hosts.is_empty()).map(str::to_owned);
         let by_name = by_name.or_else(|| variable("PGHOST"));

@@ -1,6 +1,6 @@
 //! Why a text is not the address of a database.
 
-/// Why a text is not the address of a database that can be used.
+/// Reason why a text is not the address of a database that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseUrlError {
     /// Neither of libpq's forms.
@@ -18,7 +18,7 @@ pub enum DatabaseUrlError {
          set sslmode=verify-full, and sslrootcert to a file with the certificate of its authority"
     )]
     InClear(String),
-    /// What an address adds to a service file of libpq's takes precedence over the file.
+    /// Parameters of an address take precedence over a service file of libpq's.
     #[error(
         "names a service of libpq's, which may lead to another machine: \
          set sslmode in the address itself, as in service=intake sslmode=verify-full"

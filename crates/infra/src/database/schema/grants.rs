@@ -64,13 +64,13 @@ const GRANTS: [(&str, &str, &[&str]); 17] = [
     ("SELECT", "", &["__diesel_schema_migrations"]),
 ];
 
-/// What Citus needs besides: it fills in the time itself and sends it to the node that holds the row, whose number an
+/// Further needs of Citus: it fills in the time itself and sends it to the node that holds the row, whose number an
 /// audit entry gets by its insert, and two views are tables.
 const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 2] =
     [("INSERT", "at, recorded_in", &["audit_entries"]), ("INSERT", "", &["key_homes", "organisation_states"])];
 
-/// What the service asks on each new connection, in which cluster it is; how it ends keys that were replaced; on Citus,
-/// which number a patient gets; and what a follower of the audit log sees.
+/// Functions that the service calls on each new connection: in which cluster it is; how it ends keys that were
+/// replaced; on Citus, which number a patient gets; and what a follower of the audit log sees.
 const CALLED: [&str; 4] =
     ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])", "feed_number(uuid)", "audit_now(uuid)"];
 

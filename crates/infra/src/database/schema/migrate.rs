@@ -12,8 +12,8 @@ use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::migrations::{MIGRATIONS, connect_alone, missing};
 use crate::database::schema::schema_error::{SchemaError, failed};
 
-/// How long a migration waits for a table that others use: less than a request waits for the database, with pauses for
-/// all that had to wait behind it. About a minute in all, which is longer than any ordinary transaction.
+/// Time for which a migration waits for a table that others use: less than a request waits for the database, with
+/// pauses for all that had to wait behind it. About a minute in all, which is longer than any ordinary transaction.
 const TABLE: LockPatience = LockPatience { limit: Duration::from_secs(2), tries: 12, pause: Duration::from_secs(3) };
 
 /// Applies the migrations that are missing, as the owner, and returns their names.

@@ -20,7 +20,7 @@ pub(crate) const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migra
 /// the other.
 const MIGRATION_LOCK: i64 = 0x696E_7461_6B65;
 
-/// How long to wait for another program that migrates: nobody waits behind it, and it may have an index to build.
+/// Time to wait for another program that migrates: nobody waits behind it, and it may have an index to build.
 const TURN: LockPatience = LockPatience { limit: Duration::from_secs(300), tries: 1, pause: Duration::ZERO };
 
 /// A connection over which nobody else changes the schema or its grants at the same time: PostgreSQL fails one of two
@@ -66,14 +66,14 @@ pub fn assert_not_newer(url: &DatabaseUrl) -> Result<(), SchemaError> {
     }
 }
 
-/// Whether any migration was ever applied. Diesel would create its table if it is missing, which the service's role may
-/// not.
+/// Returns whether any migration was ever applied. Diesel would create its table if it is missing, which the service's
+/// role may not.
 pub(crate) fn has_versions(connection: &mut PgConnection) -> QueryResult<bool> {
     let query = diesel::sql_query("SELECT 1 WHERE to_regclass('__diesel_schema_migrations') IS NOT NULL");
     Ok(query.execute(connection)? > 0)
 }
 
-/// Whether every migration that is built into the program was applied.
+/// Returns whether every migration that is built into the program was applied.
 pub(crate) fn has_all_known(connection: &mut PgConnection) -> QueryResult<bool> {
     let applied = applied(connection)?;
     Ok(known()?.iter().all(|version| applied.contains(version)))

@@ -51,16 +51,16 @@ struct Origin {
 /// The organisation and the id of an audit entry.
 pub(crate) type EntryKey = (Uuid, Uuid);
 
-/// What a service has seen of the register.
+/// State of the register that a service has seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The newest audit entries of each worker, by the number of the worker; on one PostgreSQL those of 0.
     newest_entries: BTreeMap<i32, Vec<EntryKey>>,
-    /// When an operator last said that the register is whole.
+    /// Time at which an operator last said that the register is whole.
     accepted_at: OffsetDateTime,
 }
 
-/// What a look at the database has found.
+/// Result of a look at the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
     /// It is the one that is known.
@@ -124,7 +124,7 @@ fn look(connection: &mut PgConnection, seen: Option<&Seen>, turn: usize) -> Quer
     Ok(if is_known { Look::Known(seen) } else { Look::Promoted(seen) })
 }
 
-/// Whether these entries are in the database, where some of them were found.
+/// Returns whether these entries are in the database, where some of them were found.
 pub(crate) fn are_there(connection: &mut PgConnection, entries: &[EntryKey], found: &[EntryKey]) -> QueryResult<bool> {
     for entry in entries.iter().filter(|entry| !found.contains(entry)) {
         if !diesel::select(exists(audit_entries::table.find(*entry))).get_result::<bool>(connection)? {

@@ -7,7 +7,8 @@ use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
 
-/// Where the register does not exist yet, its creator owns it. On Citus each node is a way in to the same database.
+/// Creator of the register, who owns it, where it does not exist yet. On Citus each node is a way in to the same
+/// database.
 const PLACE: &str = "SELECT current_database()::text AS name, pg_is_in_recovery() AS is_standby,
     coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('patients')), true) AS is_owner,
     EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') AS is_one_of_many,

@@ -14,7 +14,7 @@ use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::grants::READABLE;
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
 
-/// What would let the role read patients: being a superuser, owning the table, or a grant.
+/// Privileges that would let the role read patients: being a superuser, owning the table, or a grant.
 const PRIVILEGES: &str = "SELECT
     (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_superuser,
     pg_has_role(relowner, 'MEMBER') AS is_owner,

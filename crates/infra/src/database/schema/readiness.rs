@@ -14,7 +14,7 @@ const ONLY_READS: &str = "SELECT 1 WHERE current_setting('transaction_read_only'
 /// Without it the versions cannot be compared.
 const MAY_READ_VERSIONS: &str = "SELECT 1 WHERE has_table_privilege('__diesel_schema_migrations', 'SELECT')";
 
-/// Why the service cannot work with its database.
+/// Reason why the service cannot work with its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unready {
     /// The database does not answer.

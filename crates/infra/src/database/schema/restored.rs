@@ -30,7 +30,7 @@ const HERE: &str = "SELECT here.system_identifier, here.timeline FROM origin, or
 const ACCEPT_CLUSTER: &str = "UPDATE origin SET system_identifier = $1, timeline = $2,
         audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now()";
 
-/// What lets people in or gives them another password, and may have ended since the restored moment.
+/// Actions that let people in or give them another password, and may have ended since the restored moment.
 const SIGNED_IN: [&str; 5] = ["sessions", "waiting_sign_ins", "passkey_challenges", "password_resets", "email_changes"];
 
 /// The time of the newest audit entry: no later change is in this database. None: there are no entries.
@@ -53,7 +53,7 @@ pub struct NewestPatient {
     pub organisation: OrganisationId,
     /// Its name.
     pub name: String,
-    /// When the patient was created. None: the organisation has no patient.
+    /// Time at which the patient was created. None: the organisation has no patient.
     pub created_at: Option<OffsetDateTime>,
 }
 
@@ -87,7 +87,7 @@ pub fn missing_entries(owner: &DatabaseUrl, entries: &[AuditEntryId]) -> Result<
     Ok(missing.into_iter().map(|missing| missing.id.into()).collect())
 }
 
-/// Where a patient's id is found.
+/// Place of a patient's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatientPlace {
     /// In the register.
@@ -96,7 +96,7 @@ pub enum PatientPlace {
     Erased,
 }
 
-/// Where these patients are; those that are nowhere are left out.
+/// Returns where these patients are; those that are nowhere are left out.
 pub fn patient_places(
     owner: &DatabaseUrl,
     asked: &[(OrganisationId, PatientId)],

@@ -11,7 +11,7 @@ use crate::database::connecting::lock_wait::{LockHolders, Undone};
 use crate::database::connecting::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
 
-/// Why the database cannot be used. How to change that with the program's own commands is said by the program.
+/// Reason why the database cannot be used. How to change that with the program's own commands is said by the program.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The database cannot be reached.
@@ -44,7 +44,7 @@ pub enum SchemaError {
     MoreThanReader {
         /// The role.
         role: String,
-        /// What else it may use.
+        /// Other tables that it may use.
         tables: String,
     },
     /// No organisation has this id.

@@ -22,7 +22,7 @@ const SHARDS: usize = 16;
 /// Counters, and clients, in each shard; further ones are not kept until the next write.
 const COUNTERS_MAX: usize = 5_000;
 
-/// What one counter of a key counts: answers on a day with a code, or those of them that named a field.
+/// Subject of one counter of a key: answers on a day with a code, or those of them that named a field.
 type Counted = (Date, AnswerCode, &'static str);
 
 type Counts = HashMap<(KeyHolder, Counted), i64, RandomState>;
@@ -32,14 +32,14 @@ type Clients = HashMap<KeyHolder, LastClient, RandomState>;
 /// The last client of a key, and when it was answered.
 pub(crate) type LastClient = (OffsetDateTime, KeyClient);
 
-/// What a thread has gathered.
+/// Counts that a thread has gathered.
 #[derive(Default)]
 struct Gathered {
     counts: Counts,
     clients: Clients,
 }
 
-/// Where answers are counted. Clones share what they gather.
+/// Counts of answers. Clones share what they gather.
 #[derive(Clone)]
 pub(crate) struct KeyAnswers(Arc<Shared>);
 
@@ -108,7 +108,7 @@ impl KeyAnswers {
         clients.iter().for_each(|(holder, client)| remember(&mut into.clients, *holder, *client));
     }
 
-    /// How many counters found no room since the last call.
+    /// Returns how many counters found no room since the last call.
     pub(crate) fn take_dropped(&self) -> usize {
         self.0.dropped.swap(0, Ordering::Relaxed)
     }

@@ -28,7 +28,7 @@ const USAGE: &str = "SELECT a.organisation_id AS organisation, o.name AS organis
     GROUP BY a.organisation_id, o.name, k.id, k.name, k.hint
     ORDER BY sum(a.count) FILTER (WHERE a.field = '') DESC NULLS LAST, k.id LIMIT $3";
 
-/// What became of a key's requests.
+/// Outcome of a key's requests.
 #[derive(Clone, Debug, QueryableByName)]
 pub struct KeyUsage {
     #[diesel(sql_type = SqlUuid)]
@@ -59,10 +59,10 @@ pub struct KeyUsage {
     /// The field that was refused most.
     #[diesel(sql_type = Nullable<Text>)]
     pub field: Option<String>,
-    /// When a request was last refused.
+    /// Time at which a request was last refused.
     #[diesel(sql_type = Nullable<Timestamptz>)]
     pub refused_at: Option<OffsetDateTime>,
-    /// Why, in a word.
+    /// Reason, in a word.
     #[diesel(sql_type = Nullable<Text>)]
     pub reason: Option<String>,
 }

@@ -27,7 +27,7 @@ use crate::metrics::{RECONNECTS, SWEEP_FAILURES, note_error};
 use crate::sweep::Sweep;
 use crate::vital_thread::{Pulse, spawn_vital};
 
-/// How often to look for what is due: a first use shows up this soon.
+/// Time between two looks for what is due: a first use shows up this soon.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 /// Counts of answers, clients and refusals are written once in this many intervals: nobody waits for them.
 const ANSWERS_EVERY: u64 = 5;
@@ -39,7 +39,7 @@ const SETTINGS: &str = "SET lock_timeout = '2s'; SET statement_timeout = '4s';
     SET citus.multi_shard_modify_mode = 'sequential'";
 /// A statement that takes longer than this hangs: a server that runs would have ended it.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(6);
-/// How long a service that stops waits for the last write.
+/// Time for which a service that stops waits for the last write.
 const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The handle of the thread, which stops when this is dropped.
@@ -234,7 +234,7 @@ fn run_over<T>(
     Ok(done?)
 }
 
-/// What has become of the writes of one interval.
+/// Outcome of the writes of one interval.
 #[derive(Default)]
 struct Outcome {
     is_written: bool,

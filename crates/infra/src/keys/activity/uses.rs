@@ -21,12 +21,12 @@ use crate::keys::ids_of;
 
 /// One write for each key and minute, not one for each request: a hot row would slow every request with that key.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
-/// How many keys are kept in memory; the uses of further ones are not noted. Active keys are far fewer.
+/// Number of keys that are kept in memory; the uses of further ones are not noted. Active keys are far fewer.
 const USED_MAX: usize = 100_000;
-/// How many keys seen in clear are kept. They are not looked up at once, so strangers can send made-up ones.
+/// Number of keys seen in clear that are kept. They are not looked up at once, so strangers can send made-up ones.
 const SENT_IN_CLEAR_MAX: usize = 10_000;
 
-/// Where uses are noted. Clones share what they gather.
+/// Notes of uses. Clones share what they gather.
 #[derive(Clone, Default)]
 pub struct KeyUses {
     gathered: Arc<Mutex<Gathered>>,
@@ -43,7 +43,7 @@ struct Gathered {
     refused_unknown: LastRefusals<KeyDigest>,
 }
 
-/// How often a key was seen in clear, when last, and with which code that was refused.
+/// Number of times that a key was seen in clear, when last, and with which code that was refused.
 struct SentInClear {
     at: OffsetDateTime,
     code: AnswerCode,

@@ -12,7 +12,7 @@ use crate::database::schema::grants::missing_grants;
 use crate::diesel_errors::{Failure, failure, without_row_values};
 use crate::metrics::note_error;
 
-/// Why a batch was not stored.
+/// Reason why a batch was not stored.
 pub(crate) enum Cause {
     /// The database cannot be reached, or cannot write: trying again may help.
     Away(Source),
@@ -29,7 +29,7 @@ pub(crate) enum Cause {
 /// A batch that was not answered.
 pub(crate) struct Failed {
     pub(crate) cause: Cause,
-    /// Whether the rows may be stored all the same.
+    /// True if the rows may be stored all the same.
     pub(crate) may_be_stored: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn failed(
     Failed { cause, may_be_stored: is_stored }
 }
 
-/// What EXPLAIN says of a batch.
+/// Result of EXPLAIN for a batch.
 enum Explained {
     /// One of its rows is at fault.
     Row,

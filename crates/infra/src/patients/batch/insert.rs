@@ -18,13 +18,13 @@ use crate::keys::network_sql::SqlAddress;
 /// The columns of the fields, in the order in which both forms bind their values.
 static FIELDS: LazyLock<String> = LazyLock::new(|| Field::ALL.map(Field::column).join(", "));
 
-/// What makes a key active: `key_checks.rs` says the same of the keys of requests that were not stored. The address
-/// follows.
+/// Condition that a key is active: `key_checks.rs` says the same of the keys of requests that were not stored. The
+/// address follows.
 const IS_ACTIVE: &str = "revoked_at IS NULL AND suspended_at IS NULL AND paused_at IS NULL
     AND (expires_at IS NULL OR expires_at > now()) AND (allowed_networks IS NULL OR ";
 const IS_WITHIN: &str = " <<= ANY (allowed_networks))";
 
-/// How the insert looks for the erasure of a patient: as a scalar, because PostgreSQL would turn `NOT EXISTS` into a
+/// Condition of the insert on the erasure of a patient: as a scalar, because PostgreSQL would turn `NOT EXISTS` into a
 /// join, and plan it while the table is small to read all of it.
 const ERASURE: [&str; 2] = [" AND (SELECT true FROM ", " AS erasures WHERE erasures.organisation_id = "];
 
@@ -45,7 +45,7 @@ const TABLES: Tables<'_> = Tables { patients: "patients", api_keys: "api_keys", 
 pub(crate) struct InsertBatch<'a> {
     organisation_ids: Vec<Uuid>,
     key_ids: Vec<Uuid>,
-    /// Where the requests came from.
+    /// Addresses from which the requests came.
     addresses: Vec<Option<SqlAddress>>,
     ids: Vec<Uuid>,
     /// The values of each field; empty for the date of birth, which is sent as a date.
@@ -57,7 +57,7 @@ pub(crate) struct InsertBatch<'a> {
 }
 
 impl<'a> InsertBatch<'a> {
-    /// How many patients the batch would create.
+    /// Returns how many patients the batch would create.
     pub(crate) fn rows(&self) -> usize {
         self.ids.len()
     }
@@ -161,9 +161,9 @@ struct Insert<'a> {
     /// Citus knows by their names which nodes the organisations concern. PostgreSQL alone would begin with the names,
     /// and compare each key with each patient.
     is_spread: bool,
-    /// What numbers the patients. None: the database does.
+    /// Expression that numbers the patients. None: the database does.
     number: Option<&'a str>,
-    /// Whether the statement is planned with all its values, and not run.
+    /// True if the statement is planned with all its values, and not run.
     is_explain: bool,
 }
 

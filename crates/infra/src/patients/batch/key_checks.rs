@@ -19,7 +19,7 @@ use crate::schema::api_keys;
 pub(super) struct KeyChecks(HashMap<KeyHolder, FoundKey>);
 
 struct FoundKey {
-    /// Why it is refused, wherever the request came from.
+    /// Reason why it is refused, wherever the request came from.
     refusal: Option<KeyRefusal>,
     networks: AllowedNetworks,
 }

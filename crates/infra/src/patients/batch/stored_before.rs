@@ -10,7 +10,7 @@ use intake_domain::{OrganisationId, Registered, Registration};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// What to look for.
+/// Ids and keys to look for.
 #[derive(Default)]
 pub(crate) struct StoredBefore<'a> {
     organisation_ids: Vec<Uuid>,

@@ -7,7 +7,7 @@ use std::time::Instant;
 use intake_domain::{KeyCheck, KeyDigest, KeyHolder, Registered, Registration};
 use intake_metrics::CurrentSpan;
 
-/// What a request asks for.
+/// Task of a request.
 #[derive(Clone)]
 pub(crate) enum Task {
     /// To create a patient with this holder's key.
@@ -34,7 +34,7 @@ pub(crate) enum Answer {
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) task: Task,
-    /// When it entered the queue.
+    /// Time at which it entered the queue.
     pub(crate) since: Instant,
     /// It was sent to the database before, and no answer has come back.
     pub(crate) was_sent: bool,
@@ -70,8 +70,8 @@ impl Request {
         Some(self.row()?.0.retry.as_ref()?.key.as_str())
     }
 
-    /// Whether another transaction may have locked its row: one with the same idempotency key, or an earlier statement
-    /// of this service that is still running.
+    /// Returns whether another transaction may have locked its row: one with the same idempotency key, or an earlier
+    /// statement of this service that is still running.
     pub(crate) fn may_be_locked(&self) -> bool {
         self.was_sent || self.idempotency_key().is_some()
     }

@@ -38,7 +38,7 @@ impl Backlog {
         if batches > 0 && wait > deadline { Err(StoreError::Overloaded) } else { Ok(waiting) }
     }
 
-    /// How long a batch takes on average.
+    /// Returns how long a batch takes on average.
     pub(crate) fn batch_time(&self) -> Duration {
         Duration::from_micros(self.batch_time.load(Ordering::Relaxed))
     }

@@ -40,7 +40,7 @@ impl<W> InProgress<W> {
         }
     }
 
-    /// Whether the call takes longer than it may.
+    /// Returns whether the call takes longer than it may.
     pub(crate) fn is_overdue(&self, now: Instant) -> bool {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(&*state, State::Busy { overdue_at: Some(overdue_at), .. } if *overdue_at <= now)

@@ -13,7 +13,7 @@ use crate::database::connecting::connect::{ConnectError, OpenConnection};
 use crate::metrics::WAITING;
 use crate::patients::batch::store::Context;
 
-/// Where the statements of a lane run.
+/// Place in which the statements of a lane run.
 pub(crate) trait Place: Send + Sync {
     fn connect(&self, settings: &str) -> Result<OpenConnection, ConnectError>;
 
@@ -21,7 +21,7 @@ pub(crate) trait Place: Send + Sync {
     fn name(&self) -> Option<String>;
 }
 
-/// How one lane differs from others.
+/// Settings in which lanes differ.
 pub(crate) struct LaneConfig {
     pub(crate) place: Box<dyn Place>,
     pub(crate) context: Context,
@@ -33,10 +33,10 @@ pub(crate) struct LaneConfig {
 #[derive(Clone)]
 pub(crate) struct Gather {
     pub(crate) pause: Duration,
-    /// How many requests in the last batch are load.
+    /// Number of requests in the last batch that count as load.
     pub(crate) load: usize,
-    /// How many statements run in all lanes that gather. A lane that runs alone does not gather: it would only lose
-    /// time.
+    /// Number of statements that run in all lanes that gather. A lane that runs alone does not gather: it would only
+    /// lose time.
     pub(crate) running: Arc<AtomicUsize>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Lane {
     locked: Queue<Job>,
     pub(crate) locked_keys: LockedKeys,
     pub(crate) abandoned: Abandoned,
-    /// Whether the database was away, or refused to store, when it was last tried, and has committed nothing since:
+    /// True if the database was away, or refused to store, when it was last tried, and has committed nothing since:
     /// logged when it changes, not at every try.
     pub(crate) is_away: AtomicBool,
 }

@@ -19,7 +19,7 @@ const LOCKED_MAX: usize = 256;
 pub(crate) struct LockedKeys {
     hasher: RandomState,
     until: Mutex<HashMap<u64, Instant>>,
-    /// Whether there are any, so that the lock is not taken when there are none.
+    /// True if there are any, so that the lock is not taken when there are none.
     are_any: AtomicBool,
 }
 

@@ -22,10 +22,10 @@ pub(crate) struct Queue<T> {
 
 struct Waiting<T> {
     items: VecDeque<T>,
-    /// Whether there may be items of more than one owner: as long as there is one, turns cost nothing.
+    /// True if there may be items of more than one owner: as long as there is one, turns cost nothing.
     is_mixed: bool,
     is_closed: bool,
-    /// How many writers sleep, and how many of them have been woken and do not run yet.
+    /// Number of writers that sleep, and of those among them that have been woken and do not run yet.
     sleeping: usize,
     woken: usize,
 }

@@ -11,7 +11,7 @@ use super::writer::{Rows, Work, Writer};
 use crate::metrics::RECONNECTS;
 use crate::vital_thread::{Pulse, spawn_vital};
 
-/// How often to check whether a writer hangs.
+/// Time between two checks for a writer that hangs.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A writer that is watched.

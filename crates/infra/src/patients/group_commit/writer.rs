@@ -19,8 +19,8 @@ use crate::patients::batch::failure::{Cause, Failed};
 use crate::patients::batch::store::{settings, store};
 use crate::patients::batch::task::{Answer, Request};
 
-/// How long a row with an idempotency key, and its whole batch, may wait for another transaction with that key. A usual
-/// commit takes far less; where commits are slow, the limit is twice the usual time of a batch.
+/// Time for which a row with an idempotency key, and its whole batch, may wait for another transaction with that key. A
+/// usual commit takes far less; where commits are slow, the limit is twice the usual time of a batch.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(25);
 /// The limit for locked rows, which delay only each other.
 const LOCKED_LOCK_TIMEOUT: Duration = Duration::from_millis(10);
@@ -48,7 +48,7 @@ pub(crate) struct Writer {
     rows: Rows,
     in_progress: Arc<InProgress<Work>>,
     connection: Lasting<Connected>,
-    /// How many locked rows are tried together. Grows until one of them is still locked.
+    /// Number of locked rows that are tried together. Grows until one of them is still locked.
     locked_batch: usize,
     /// Number of requests in the last batch.
     last_batch: usize,
@@ -155,7 +155,7 @@ impl Writer {
         self.connection.get(CONNECT_TIMEOUT, move || open(&lane, rows)).map(drop)
     }
 
-    /// How long a statement may take before it is abandoned.
+    /// Returns how long a statement may take before it is abandoned.
     fn statement_timeout(&self) -> Option<Duration> {
         Some(self.lane.abandoned.statement_timeout()?.max(self.lane.backlog.batch_time() * SLOWNESS))
     }

@@ -31,7 +31,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// What was done. None: this program does not know it.
+    /// Action that was done. None: this program does not know it.
     pub(super) fn action(&self) -> Option<Action> {
         match RecordedAction::named(self.action.clone()) {
             RecordedAction::Known(action) => Some(action),
@@ -101,7 +101,7 @@ pub(super) fn recorded(entry: &Value) -> anyhow::Result<Recorded> {
     })
 }
 
-/// What was done and is not in the database, the oldest first.
+/// Returns what was done and is not in the database, the oldest first.
 pub(super) fn lost(backend: &Backend, recorded: Vec<Recorded>) -> Result<Vec<Recorded>, SchemaError> {
     let ids: Vec<_> = recorded.iter().map(|entry| entry.id).collect();
     let missing = missing_entries(&backend.owner, &ids)?;

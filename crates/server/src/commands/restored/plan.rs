@@ -75,7 +75,7 @@ impl<'a> Plan<'a> {
         self.last(|entry| is_it(entry).then_some(())).map(|(number, ())| number)
     }
 
-    /// Whether it is closed, or will be.
+    /// Returns whether it is closed, or will be.
     fn is_closed(&self, organisation: OrganisationId) -> bool {
         self.standing.organisations.get(&organisation).is_none_or(|stored| stored.closed_at.is_some())
             || self.entry_of(organisation, Action::OrganisationClosed).is_some()
@@ -252,7 +252,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Whether the subject is a person's address who is in an organisation, or not.
+/// Returns whether the subject is a person's address who is in an organisation, or not.
 fn is_about_membership(action: Action) -> bool {
     matches!(
         action,

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use super::plan::Plan;
 use super::step::Step;
 
-/// What was found, and what was done.
+/// Findings, and what was done.
 pub(super) struct Report<'a> {
-    /// When the newest entry of the database was recorded.
+    /// Time at which the newest entry of the database was recorded.
     pub(super) newest: Option<String>,
     pub(super) copied_until: Option<String>,
     /// None: there is no copy of the audit log.
     pub(super) plan: Option<Plan<'a>>,
     pub(super) patients: &'a [NewestPatient],
-    /// How many keys were revoked, if that was asked for.
+    /// Number of keys that were revoked, if that was asked for.
     pub(super) revoked: Option<usize>,
     /// The commands that were carried out, and why those that failed did.
     pub(super) results: Vec<(String, Result<(), String>)>,
@@ -31,7 +31,7 @@ impl Report<'_> {
         self.plan.iter().flat_map(|plan| plan.steps.iter().map(|(_, step)| step))
     }
 
-    /// What was lost, and the commands that repeat it.
+    /// Returns what was lost, and the commands that repeat it.
     pub(super) fn preview(&self) -> String {
         let mut text = match &self.newest {
             Some(at) => {

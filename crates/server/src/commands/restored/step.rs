@@ -20,7 +20,7 @@ use crate::settings::patient_command::KnownDigest;
 
 const FIRST_THAT_OPENS: usize = 10;
 
-/// What to do, in the order in which it is done: whatever closes comes before all that opens.
+/// Steps, in the order in which they are taken: whatever closes comes before all that opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     ErasePatient {
@@ -76,12 +76,12 @@ impl Step {
         }
     }
 
-    /// Whether it takes something away.
+    /// Returns whether it takes something away.
     pub(super) fn closes(&self) -> bool {
         self.rank() < FIRST_THAT_OPENS
     }
 
-    /// Whether a person has to do it: someone must get the key or the link that it prints, or it only shows.
+    /// Returns whether a person has to do it: someone must get the key or the link that it prints, or it only shows.
     pub(super) fn is_by_hand(&self) -> bool {
         matches!(self, Self::ListKeys(_) | Self::CreateKey { .. } | Self::InviteMember(..) | Self::ResetPassword(..))
     }

@@ -201,7 +201,7 @@ fn no_page_offers_what_its_reader_may_not_do() {
     }
 }
 
-/// Where the links and forms of a page lead.
+/// Returns where the links and forms of a page lead.
 fn offers(page: &str) -> Vec<(&'static str, String)> {
     let mut offers = Vec::new();
     for tag in page.split('<').skip(1) {

@@ -12,7 +12,7 @@ use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post, 
 const VICTIMS: &str = "Victim Clinic";
 const VICTIMS_PASSWORD: &str = "four herons at the jetty";
 
-/// How an account came to have an address that nobody has proved.
+/// Origin of an account whose address nobody has proved.
 #[derive(Clone, Copy, Debug)]
 enum Planted {
     /// An administrator invited the address, and opened the link that was shown.
@@ -25,7 +25,7 @@ enum Planted {
     ByChangeAfterProvider,
 }
 
-/// How the person arrives whose address it is.
+/// Way in which the owner of the address arrives.
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
     /// Single sign-on, without an invitation.

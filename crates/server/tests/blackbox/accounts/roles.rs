@@ -9,7 +9,7 @@ use crate::fixtures::{
     Member, PASSWORD, TestApp, accept, between, confirm_identity, password_field, post, service, unconfirm,
 };
 
-/// What every person who is signed in may open, whatever their organisation requires.
+/// Pages that every person who is signed in may open, whatever their organisation requires.
 const LEADS_OUT: [&str; 2] = ["/sign-out", "/choose-organisation"];
 
 fn key_manager(app: &TestApp, ada: &Member) -> Member {
@@ -110,8 +110,8 @@ fn two_administrators_who_demote_or_remove_each_other_at_once_leave_one() {
     }
 }
 
-/// What two requests at once hit only by chance: the role is taken away after the page was asked for, and before the
-/// change.
+/// A race that two requests at once hit only by chance: the role is taken away after the page was asked for, and before
+/// the change.
 #[test]
 fn a_member_who_just_lost_the_administrator_role_can_change_nothing() {
     let app = TestApp::start();

@@ -15,8 +15,8 @@ const WRONG: &str = "wrong wrong wrong";
 const OF_A_PAIR: Duration = Duration::from_secs(30);
 const OF_AN_ACCOUNT: Duration = Duration::from_secs(36);
 
-/// How many of many guesses, one after the other, are looked at; and how many of these may be such that came back
-/// meanwhile.
+/// Returns how many of many guesses, one after the other, are looked at; and how many of these may be such that came
+/// back meanwhile.
 fn looked_at(guesses: usize, comes_back: Duration, is_looked_at: impl FnMut(&usize) -> bool) -> (usize, usize) {
     let started = Instant::now();
     let count = (0..guesses).filter(is_looked_at).count();
@@ -83,7 +83,7 @@ fn addresses_of_one_network(number: usize, round: usize) -> String {
     format!("2001:db8:0:7:{number:x}:{round:x}::")
 }
 
-/// How many of ten tries of the owner are let in.
+/// Returns how many of ten tries of the owner are let in.
 fn let_in(client: &Client, address: &str) -> usize {
     (0..10).filter(|_| sign_in(client, address, ADA, PASSWORD).0 == 303).count()
 }

@@ -10,7 +10,7 @@ use crate::fixtures::{
     Member, PASSWORD, TestApp, between, confirm_identity, cookie, form_token, password_field, post, service, unconfirm,
 };
 
-/// What the app shows, or will show in half a minute: good already, and never used before.
+/// Returns what the app shows, or will show in half a minute: good already, and never used before.
 fn code(secret: &TotpSecret, ahead: i64) -> String {
     secret.code_at(edge::now() + Duration::seconds(ahead * 30))
 }
@@ -374,7 +374,7 @@ fn after_a_hundred_wrong_codes_in_a_row_codes_wait_for_a_reset_link_and_recovery
     assert_eq!(WaitingSignIn::start(&app).send_code(&code(&secret, 0)).status, 303);
 }
 
-/// What a thief of the password finds in a session without the second factor.
+/// Limits of a thief who has the password and a session without the second factor.
 #[test]
 fn no_factor_is_added_removed_or_turned_off_without_one_if_there_is_one() {
     let app = TestApp::start();

@@ -38,7 +38,7 @@ fn a_valid_patient_is_said_to_be_valid_and_not_stored() {
     assert_eq!(send(&app, VALIDATE, app.key(), &[("Idempotency-Key", "once")], body.as_bytes()).status, 200);
 }
 
-/// What is sent with which key and headers, and the status that refuses it.
+/// Request with its key and headers, and the status that refuses it.
 type Refused<'a> = (&'a ApiKey, &'a [(&'a str, &'a str)], &'a [u8], u16);
 
 #[test]

@@ -67,7 +67,7 @@ fn a_lost_answer_loses_nothing_and_doubles_nothing() {
     assert!(app.service.output().contains("the database is back"));
 }
 
-/// What a batch of 256 costs, for rows of every kind that is not simply created.
+/// Cost of a batch of 256, for rows of every kind that is not simply created.
 #[test]
 fn a_mixed_batch_costs_four_round_trips_at_most() {
     let (counter, app) = TestApp::behind_a_proxy(|builder| {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::fixtures::TestApp;
 use crate::{fault, faults, patient_with};
 
-/// What the interface promises to answer. The fields of the domain come on top, should there be more of them.
+/// Fields that the interface promises to answer. The fields of the domain come on top, should there be more of them.
 const PROMISED: [&str; 16] = [
     "id",
     "firstName",

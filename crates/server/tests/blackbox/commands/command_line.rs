@@ -38,7 +38,7 @@ fn complaint(output: &Output, code: i32) -> String {
     complaint_in(&output.stderr)
 }
 
-/// How many migrations there are.
+/// Returns how many migrations there are.
 fn migrations() -> usize {
     let entries = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations")).unwrap();
     entries.filter(|entry| entry.as_ref().unwrap().path().is_dir()).count()

@@ -329,7 +329,7 @@ fn an_erasure_waits_for_a_statement_that_sleeps_between_its_look_and_its_row() {
     }
 }
 
-/// What the role's settings ask for does not widen the gap: a snapshot from before the lock would not see the erasure.
+/// Settings of the role do not widen the gap: a snapshot from before the lock would not see the erasure.
 #[test]
 fn a_drifted_isolation_level_brings_nobody_back() {
     let database = TestDatabase::on_one_server();

@@ -20,7 +20,7 @@ use crate::commands::readers::ReaderRole;
 use crate::fixtures::{OverWhenDropped, TestApp, demo_key, program, service};
 use crate::patient_with;
 
-/// What an export gave.
+/// Output of an export.
 pub(crate) struct Given {
     pub(crate) text: String,
     pub(crate) token: String,
@@ -410,7 +410,7 @@ fn everything_that_one_key_created_can_be_exported() {
     assert_eq!(exported.ids(), [kept, erased]);
 }
 
-/// How many rows of patients disconnected sessions have read.
+/// Returns how many rows of patients disconnected sessions have read.
 fn rows_read(app: &TestApp) -> i64 {
     let exporting = "pg_stat_activity WHERE query LIKE '%feed_open%' AND pid <> pg_backend_pid()";
     wait_for("the export to disconnect", || app.database.count(exporting) == 0);

@@ -31,7 +31,7 @@ impl Machine {
         machine
     }
 
-    /// What it installs is the PostgreSQL of the machine that the tests run on.
+    /// Installs the PostgreSQL of the machine that the tests run on.
     fn that_installs() -> Self {
         let programs = TestDatabase::empty().texts("SELECT setting FROM pg_config WHERE name = 'BINDIR'").remove(0);
         Self::with_package_manager(&format!(
@@ -50,7 +50,7 @@ impl Machine {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// How the package manager was called.
+    /// Returns how the package manager was called.
     fn calls(&self) -> String {
         fs::read_to_string(self.path("calls")).unwrap_or_default()
     }

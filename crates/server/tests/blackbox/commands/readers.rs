@@ -52,7 +52,7 @@ impl<'a> ReaderRole<'a> {
         &self.name
     }
 
-    /// How many rows a query finds for this role.
+    /// Returns how many rows a query finds for this role.
     fn count(&self, from: &str) -> i64 {
         let query = diesel::sql_query(format!("SELECT count(*) AS count FROM {from}"));
         query.get_result::<WithCount>(&mut self.connect()).unwrap().count

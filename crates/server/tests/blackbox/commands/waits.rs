@@ -12,7 +12,7 @@ use intake_test_support::{Clinic, HeldRow, ServiceBuilder, TestDatabase, patient
 
 use crate::fixtures::{TestApp, service};
 
-/// What a pipe of Linux holds.
+/// Capacity of a pipe of Linux.
 const PIPE_SIZE: usize = 65_536;
 
 /// Runs the command while another program holds the table, and gives what it complains of.

@@ -6,7 +6,7 @@ use intake_test_support::{Browser, wait_for};
 
 use crate::fixtures::{Member, TestApp, accept, between, create_key, in_each_browser, service};
 
-/// What a page shows as done, entry by entry.
+/// Returns what a page shows as done, entry by entry.
 fn shown(page: &str) -> Vec<String> {
     let subjects = page.split("<strong>").skip(1).map(|rest| rest.split("</strong>").next().unwrap().to_owned());
     subjects.collect()

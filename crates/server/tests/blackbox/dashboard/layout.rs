@@ -72,9 +72,9 @@ fn add_keys_with_odd_names(app: &TestApp) {
     }
 }
 
-/// What is cut off on the page: what can be pressed in a table and is not within it, a table that is wider than its
-/// place, a text that leaves its cell, cards and tables of different widths, a button in two lines, and a word of usual
-/// length or a group of an address that is broken.
+/// Script that finds what is cut off on the page: what can be pressed in a table and is not within it, a table that is
+/// wider than its place, a text that leaves its cell, cards and tables of different widths, a button in two lines, and
+/// a word of usual length or a group of an address that is broken.
 const CUT_OFF: &str = "
     const faults = [];
     for (const place of document.querySelectorAll('.scroll')) {
@@ -398,7 +398,7 @@ fn no_page_keeps_anybody_out() {
     }
 }
 
-/// What axe finds.
+/// Returns what axe finds.
 fn violations(browser: &Browser, scheme: &str) -> serde_json::Value {
     // Chosen colours are not the page's, and what is read of them is not what is painted.
     let has_contrast = scheme != "forced";

@@ -71,7 +71,7 @@ fn declared_in(source: &str) -> Vec<Route> {
     declarations.collect()
 }
 
-/// What must be so before a browser can see a page.
+/// State that must exist before a browser can see a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Needs {
     Nobody,

@@ -10,7 +10,7 @@ use crate::fixtures::{TestApp, between, create_key};
 
 const ARROW_RIGHT: &str = "\u{E014}";
 
-/// What a reader of the page copies.
+/// Returns what a reader of the page copies.
 fn code(page: &str, before: &str) -> String {
     let escaped = between(page, before, "</code>");
     escaped

@@ -78,7 +78,7 @@ impl Setup {
         self.service.output().matches(words).count()
     }
 
-    /// How many backends there are of this kind, that the service works over.
+    /// Returns how many backends there are of this kind, that the service works over.
     fn backends(&self, which: &str) -> i64 {
         let query =
             format!("SELECT count(*) AS count FROM pg_stat_activity WHERE usename = '{SERVICE_ROLE}' AND {which}");

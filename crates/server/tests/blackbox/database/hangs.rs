@@ -14,7 +14,7 @@ use intake_test_support::{Clinic, TestDatabase, create_request, patient, process
 use crate::assert_unauthorised;
 use crate::fixtures::{TestApp, in_time, program, service, time_of, wait_for_lock_waits};
 
-/// What hangs keeps a service for ever, and each part of its end has a limit of a few seconds.
+/// A call that hangs keeps a service for ever, and each part of its end has a limit of a few seconds.
 const STOPS_WITHIN: Duration = Duration::from_secs(60);
 
 fn create(app: &TestApp) -> u16 {

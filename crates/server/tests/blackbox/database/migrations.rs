@@ -191,7 +191,7 @@ fn create(running: &Service, key: &ApiKey, once: &str) -> Response {
     running.plain_client().send(&create_request(key, &headers, patient().to_string().as_bytes()))
 }
 
-/// What a later release might bring.
+/// Migrates as a later release might.
 fn migrate_into_the_future(database: &TestDatabase) {
     let later = "ALTER TABLE patients ADD COLUMN nickname text;
         ALTER TABLE api_keys ADD COLUMN is_watched boolean NOT NULL DEFAULT false;

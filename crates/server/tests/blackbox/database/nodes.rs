@@ -277,7 +277,7 @@ fn a_worker_that_is_away_delays_only_the_removal_of_what_expired_there() {
     wait_for("the worker", || left(&away) == [1, 1, 1]);
 }
 
-/// What was answered, and how many patients are there, after the shard of an organisation was moved away and
+/// Returns what was answered, and how many patients are there, after the shard of an organisation was moved away and
 /// back under load; and the answer to its key, revoked then.
 fn moved_under_load(app: &TestApp) -> (Vec<u16>, i64, u16) {
     app.database.citus().use_alone();
@@ -315,7 +315,7 @@ fn while_a_shard_moves_every_patient_is_stored_once() {
     assert_eq!(i64::try_from(answers.len()).unwrap(), stored);
 }
 
-/// What the test above would find if the functions of shards did not do what they must.
+/// Shows what the test above would find if the functions of shards did not do what they must.
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
 fn without_the_lock_and_the_second_look_a_move_loses_patients() {

@@ -40,7 +40,7 @@ fn with_clock(clock: &Clock) -> PostgresServer {
     PostgresServer { server, folder }
 }
 
-/// How an earlier state of the database comes in the place of the running one.
+/// Ways in which an earlier state of the database comes in the place of the running one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replaced {
     /// The files of a stopped server are put back: everything is as it was, the timeline too.

@@ -20,7 +20,7 @@ use crate::deployment::operations::folder;
 use crate::deployment::proxies::{HAPROXY, free_address};
 use crate::fixtures::program;
 
-/// What `.env` is to hold.
+/// Variables that `.env` must hold.
 const VARIABLES: [(&str, &str); 3] = [
     ("OWNER_PASSWORD", "SecretOfTheOwner"),
     ("SERVICE_PASSWORD", "SecretOfTheService"),
@@ -82,7 +82,7 @@ impl Compose {
         pairs.iter().map(|(name, value)| (name.as_str().unwrap(), value.as_str().unwrap())).collect()
     }
 
-    /// Where others in the network of the containers reach a listener of this service.
+    /// Returns where others in the network of the containers reach a listener of this service.
     fn address(&self, name: &str, variable: &str) -> SocketAddr {
         let address = self.service(name)["networks"]["intake"]["ipv4_address"].as_str().unwrap();
         let (_, port) = self.environment(name)[variable].rsplit_once(':').unwrap();
@@ -131,7 +131,7 @@ impl Instance {
         Self { http, admin, running: builder.start() }
     }
 
-    /// How many answers of a status it has given.
+    /// Returns how many answers of a status it has given.
     fn answers(&self, status: u16) -> usize {
         let metrics = self.running.probe("/metrics").text();
         let name = format!("intake_answers_total{{status=\"{status}\"}} ");

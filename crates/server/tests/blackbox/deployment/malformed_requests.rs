@@ -14,8 +14,8 @@ const ANSWER: Duration = Duration::from_secs(30);
 const SECRET: &str = "5ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7e75ec7";
 const FORGED: &str = "198.51.100.66";
 
-/// What is sent, and the statuses that HAProxy, or the service behind it, and nginx answer with. 0: another protocol is
-/// spoken from then on.
+/// Bytes that are sent, and the statuses that HAProxy, or the service behind it, and nginx answer with. 0: another
+/// protocol is spoken from then on.
 struct Case {
     name: &'static str,
     bytes: Vec<u8>,

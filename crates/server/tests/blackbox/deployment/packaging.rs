@@ -150,8 +150,8 @@ fn every_link_of_the_documents_leads_somewhere_in_the_archive_and_in_the_package
     }
 }
 
-/// How many links to files the documents among these have, and those that lead to none of them. A file is found by the
-/// path at which a user has it.
+/// Returns how many links to files the documents among these have, and those that lead to none of them. A file is found
+/// by the path at which a user has it.
 fn dead_links(files: &BTreeMap<PathBuf, PathBuf>) -> (usize, Vec<String>) {
     let (mut count, mut dead) = (0, Vec::new());
     for (place, source) in files.iter().filter(|(place, _)| place.extension().is_some_and(|ending| ending == "md")) {

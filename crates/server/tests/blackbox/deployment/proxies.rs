@@ -85,7 +85,7 @@ impl Instance {
         self.running = Some(builder.start());
     }
 
-    /// How many requests the instance has answered.
+    /// Returns how many requests the instance has answered.
     fn answers(&self) -> u64 {
         let metrics = self.running.as_ref().unwrap().probe("/metrics").text();
         let answers = metrics.lines().filter(|line| line.starts_with("intake_answers_total{"));
@@ -138,7 +138,7 @@ impl Site {
         Some(site)
     }
 
-    /// What the proxy has logged of requests.
+    /// Returns what the proxy has logged of requests.
     pub(super) fn log(&self) -> String {
         String::from_utf8_lossy(&self.log_bytes()).into_owned()
     }

@@ -10,15 +10,15 @@ use crate::fixtures::{TestApp, alone};
 use crate::load::floods::open_all_files;
 
 const THREADS: usize = 8;
-/// What all bodies share.
+/// Memory that all bodies share.
 const SHARED: usize = 16 * 1024 * 1024;
-/// What a connection takes that had an answer, over TLS.
+/// Memory of a connection that had an answer, over TLS.
 const IDLE: usize = 22 * 1024;
-/// What it takes with a request whose body has room for its first bytes only.
+/// Memory of a connection with a request whose body has room for its first bytes only.
 const WITH_BODY: usize = 56 * 1024;
-/// What the process may take in all while 4,000 strangers send bodies.
+/// Memory that the process may take in all while 4,000 strangers send bodies.
 const WITH_4000_BODIES: usize = 200 * 1024 * 1024;
-/// How long a stranger tries to send.
+/// Time for which a stranger tries to send.
 const AT_MOST: Duration = Duration::from_secs(1);
 /// Longer than a refused client may still send.
 const WHILE_IT_LASTS: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ use crate::fixtures::{TestApp, alone, in_time, time_of};
 const MEMORY_OF_A_CONNECTION: usize = 1024 * 1024;
 /// Long enough to be served at once on a machine that has other work.
 const AT_ONCE: Duration = Duration::from_secs(2);
-/// What is not cut off by then never is.
+/// Time after which a connection that is not cut off never is.
 const ENDLESS: Duration = Duration::from_secs(60);
 
 /// Sends requests for as long as they are taken, up to a limit, and reads nothing.
@@ -23,14 +23,14 @@ fn pour(connection: &mut Connection, requests: &[u8], most: usize) {
     }
 }
 
-/// Whether the service computes for less than a quarter of some time.
+/// Returns whether the service computes for less than a quarter of some time.
 fn computes_little(app: &TestApp) -> bool {
     let (before, some_time) = (app.service.processor_time(), Duration::from_millis(500));
     std::thread::sleep(some_time);
     app.service.processor_time() - before < some_time / 4
 }
 
-/// What it costs to connect this many clients that send requests and read no answer; and the clients.
+/// Returns what it costs to connect this many clients that send requests and read no answer; and the clients.
 fn memory_of_unread_answers(app: &TestApp, client: &Client, requests: &[u8]) -> (usize, Vec<Connection>) {
     const CLIENTS: usize = 24;
     let others = app.service.plain_client();
@@ -230,11 +230,11 @@ fn bodies_from_strangers_share_one_amount_of_memory() {
     wait_for("room for a large body", || newcomer.send(&large).status == 201);
 }
 
-/// What the whole service may hold while clients leave its answers unread, however many they are.
+/// Memory that the whole service may hold while clients leave its answers unread, however many they are.
 const MEMORY_FOR_UNREAD_ANSWERS: usize = 256 * 1024 * 1024;
-/// What it may hold while strangers send bodies.
+/// Memory that it may hold while strangers send bodies.
 const MEMORY_FOR_BODIES: usize = 256 * 1024 * 1024;
-/// What it may hold while all places are taken by clients who do nothing that is forbidden.
+/// Memory that it may hold while all places are taken by clients who do nothing that is forbidden.
 const MEMORY_FOR_IDLE_CLIENTS: usize = 640 * 1024 * 1024;
 
 #[expect(clippy::print_stdout, reason = "figures for docs/reliability.md")]

@@ -11,7 +11,7 @@ use crate::fixtures::{TestApp, alone};
 
 /// Nearly six batches, which take longer than a request may wait.
 const CLIENTS: usize = 1_500;
-/// How long each statement takes before the crowd comes. The time grows step by step: a statement that took far longer
+/// Time that each statement takes before the crowd comes. The time grows step by step: a statement that took far longer
 /// than those before it would count as hanging.
 const SECONDS: [f32; 9] = [0.5, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0];
 /// Less than six batches take after that, and far longer than the crowd needs to arrive on a busy machine.

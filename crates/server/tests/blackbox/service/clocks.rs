@@ -62,7 +62,7 @@ impl Clock {
         self.variables().iter().fold(service(database), |service, (name, value)| service.setting(name, value)).start()
     }
 
-    /// What a program that has this clock is started with.
+    /// Returns what a program that has this clock is started with.
     pub(crate) fn variables(&self) -> [(&'static str, PathBuf); 4] {
         [
             ("LD_PRELOAD", self.library.clone()),

@@ -31,7 +31,7 @@ fn create(service: &Service, database: &TestDatabase) -> u16 {
     service.create(&key, &patient()).status
 }
 
-/// What PostgreSQL calls the connections of the service's role.
+/// Returns what PostgreSQL calls the connections of the service's role.
 fn names(database: &TestDatabase) -> Vec<String> {
     database.texts(&format!(
         "SELECT DISTINCT application_name::text FROM pg_stat_activity

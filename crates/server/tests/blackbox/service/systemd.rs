@@ -15,7 +15,7 @@ use intake_test_support::{Client, TestDatabase, create_request, patient, wait_fo
 use crate::complaint;
 use crate::fixtures::{OverWhenDropped, TestApp, program, service};
 
-/// What does not come within this time never does.
+/// Time after which a message that has not come never does.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Stands in for systemd at the end of `NOTIFY_SOCKET`.
@@ -50,7 +50,7 @@ impl Supervisor {
         Some(String::from_utf8_lossy(&buffer[..length]).trim().to_owned())
     }
 
-    /// Whether a sign of life comes within this time, not counting those that have come before.
+    /// Returns whether a sign of life comes within this time, not counting those that have come before.
     fn hears_a_sign_of_life(&self, within: Duration) -> bool {
         self.socket.set_nonblocking(true).unwrap();
         while self.any().is_some() {}

@@ -215,7 +215,7 @@ fn another_issuer_in_the_document_is_refused() {
     assert_refused(&refused, 503, "another issuer");
 }
 
-/// What hangs holds a bounded number of threads and nobody else: passwords and the interface go on.
+/// Steps that hang hold a bounded number of threads and nobody else: passwords and the interface go on.
 #[test]
 fn a_crowd_that_waits_for_a_hanging_provider_keeps_nobody_out() {
     let provider = MadeUpProvider::start();

@@ -21,7 +21,7 @@ use crate::fixtures::{Member, TestApp};
 pub(crate) const CLIENT: &str = "intake";
 pub(crate) const SECRET: &str = "the client's secret";
 
-/// How an answer leaves.
+/// Pace of an answer.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Pace {
     AtOnce,
@@ -37,7 +37,7 @@ pub(crate) enum Pace {
     Redirects,
 }
 
-/// What the provider does, as a test wants it. As it is, it tells the truth.
+/// Behaviour of the provider, as a test wants it. As it is, it tells the truth.
 pub(crate) struct Plan {
     pub(crate) claims: Value,
     /// `ES256`, or what it says instead.
@@ -113,7 +113,7 @@ impl MadeUpProvider {
         builder.setting("INTAKE_OIDC_CLIENT_SECRET", SECRET).setting("INTAKE_OIDC_NAME", "Harbour Login")
     }
 
-    /// What a truthful provider says of this person in this round.
+    /// Returns what a truthful provider says of this person in this round.
     pub(crate) fn truth(&self, email: &str, round: &Round) -> Value {
         let now = edge::now().unix_timestamp();
         json!({

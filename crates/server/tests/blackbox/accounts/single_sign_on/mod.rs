@@ -112,7 +112,7 @@ fn a_guest_joins_without_a_password_under_the_name_that_the_provider_tells() {
     );
 }
 
-/// Where nobody proves an address, anyone can have an account under it, which keeps its owner out of nothing.
+/// As long as nobody proves an address, anyone can have an account under it, which keeps its owner out of nothing.
 #[test]
 fn an_account_with_an_unproved_address_is_not_joined_with_and_one_person_can_link_several() {
     let provider = MadeUpProvider::start();
