@@ -50,12 +50,12 @@ pub(crate) fn said(error: &Error) -> Option<Said> {
     Some(Said(information.message().to_owned(), information.details().map(str::to_owned)))
 }
 
-/// The basis of a change no longer holds: see [`crate::members::confirmation`].
+/// The basis of a change no longer holds: see [`crate::accounts::confirmation`].
 #[derive(Debug, thiserror::Error)]
 #[error("the session has ended")]
 pub(crate) struct SessionEnded;
 
-/// The member's role does not allow the change: see [`crate::members::permission`].
+/// The member's role does not allow the change: see [`crate::accounts::permission`].
 #[derive(Debug, thiserror::Error)]
 #[error("the member's role does not allow it")]
 pub(crate) struct RoleTakenAway;

@@ -1,6 +1,7 @@
 //! The domain's ports over PostgreSQL with Diesel, the schema, and an embedded database for where there is none.
 
 mod abandoned;
+mod accounts;
 mod audit;
 mod database;
 mod diesel_errors;
@@ -17,6 +18,7 @@ mod sessions;
 mod sweep;
 mod vital_thread;
 
+pub use accounts::{Argon2Hasher, PostgresMembers, PostgresPasskeyStore, RingSignatures};
 pub use audit::{AuditFollower, FollowError, PostgresAuditLog};
 pub use database::{
     CheckConnection, Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, clock, environment,
@@ -28,7 +30,6 @@ pub use keys::{
     KeyDirectory, KeyUsage, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore, key_usage, revoke_all_keys,
 };
 pub use mail::{MailSender, MailSenderError, SmtpMailer, SmtpUrl, SmtpUrlError};
-pub use members::{Argon2Hasher, PostgresMembers, PostgresPasskeyStore, RingSignatures};
 pub use metrics::write_metrics;
 pub use organisations::{EraseOrganisation, OrganisationOutcome, PostgresOrganisations, erase_organisation};
 pub use patients::{PostgresPatientRegister, PostgresPatientRights, make_direct_writes};

@@ -8,11 +8,11 @@ use intake_domain::{
 };
 use uuid::Uuid;
 
+use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::record_about_key;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::keys::network_sql::{Stored, read, stored};
-use crate::members::permission::assert_manages_keys;
 use crate::schema::api_keys;
 
 #[async_trait]

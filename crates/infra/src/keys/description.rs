@@ -10,10 +10,10 @@ use intake_domain::{
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::record_about_key;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
-use crate::members::permission::assert_manages_keys;
 use crate::schema::{api_keys, key_uses};
 
 #[async_trait]

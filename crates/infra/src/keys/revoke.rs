@@ -8,6 +8,7 @@ use intake_domain::{Action, AuditContext, KeyId, KeyRevocationStore, Organisatio
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::{name_of, record_about_key};
 use crate::database::cluster::nodes::connect_to_all;
 use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
@@ -15,7 +16,6 @@ use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::schema_error::SchemaError;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
-use crate::members::permission::assert_manages_keys;
 use crate::schema::api_keys;
 
 /// Revokes every key that is not revoked, as the owner of the database, after a restore. Gives how many there were.

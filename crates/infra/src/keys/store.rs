@@ -10,6 +10,7 @@ use intake_domain::{
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::{name_of, record_made_key};
 use crate::database::cluster::shards::Shards;
 use crate::database::cluster::spread::is_spread;
@@ -18,7 +19,6 @@ use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::ids;
 use crate::keys::network_sql::{read, stored};
-use crate::members::permission::assert_manages_keys;
 use crate::organisations::{age_of, locked_state};
 use crate::schema::api_keys;
 

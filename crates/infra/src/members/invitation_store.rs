@@ -11,19 +11,19 @@ use intake_domain::{
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
+use crate::accounts::PostgresMembers;
+use crate::accounts::account_store::is_anothers;
+use crate::accounts::address::{is_anothers_address, others_with};
+use crate::accounts::confirmation::lock_member;
+use crate::accounts::permission::may_administer;
+use crate::accounts::proof::{link, take_over};
+use crate::accounts::row::{has_second_factor, unreadable};
+use crate::accounts::session_row::{await_code, insert_session, is_started};
 use crate::audit::log::{literal, record, recorded_since};
 use crate::diesel_errors::is_foreign_key_violation;
-use crate::members::PostgresMembers;
-use crate::members::account_store::is_anothers;
-use crate::members::address::{is_anothers_address, others_with};
-use crate::members::confirmation::lock_member;
 use crate::members::joining::{NotJoined, OpenInvitationRow, accept, end_all_to, folded, open};
-use crate::members::permission::may_administer;
-use crate::members::proof::{link, take_over};
-use crate::members::row::{has_second_factor, unreadable};
 use crate::organisations as whole;
 use crate::schema::{audit_entries, invitations, members, memberships};
-use crate::sessions::row::{await_code, insert_session, is_started};
 
 #[async_trait]
 impl InvitationStore for PostgresMembers {

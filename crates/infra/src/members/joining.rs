@@ -8,12 +8,12 @@ use intake_domain::{
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::accounts::account_store::is_anothers;
+use crate::accounts::address::is_anothers_address;
+use crate::accounts::confirmation::lock_member;
+use crate::accounts::proof::{ProvedBy, end_all_open, prove};
+use crate::accounts::row::unreadable;
 use crate::audit::log::record;
-use crate::members::account_store::is_anothers;
-use crate::members::address::is_anothers_address;
-use crate::members::confirmation::lock_member;
-use crate::members::proof::{ProvedBy, end_all_open, prove};
-use crate::members::row::unreadable;
 use crate::schema::{invitations, members, memberships, organisations};
 
 /// An open invitation, as stored.

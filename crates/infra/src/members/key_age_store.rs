@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use intake_domain::{Action, AuditContext, KeyAge, KeyAgeStore, LimitAgeOutcome, OrganisationId, StoreError};
 
+use crate::accounts::PostgresMembers;
+use crate::accounts::confirmation::assert_confirmed;
+use crate::accounts::permission::may_administer;
 use crate::audit::log::record;
-use crate::members::PostgresMembers;
-use crate::members::confirmation::assert_confirmed;
-use crate::members::permission::may_administer;
 use crate::organisations::{age_of, copy_state};
 use crate::schema::organisations;
 

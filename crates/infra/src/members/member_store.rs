@@ -11,15 +11,15 @@ use intake_domain::{
 };
 use uuid::Uuid;
 
+use crate::accounts::PostgresMembers;
+use crate::accounts::confirmation::{StoredProofs, assert_confirmed, lock_member};
+use crate::accounts::permission::may_administer;
+use crate::accounts::row::{AccountRow, ListedMember, MemberRow, has_second_factor as has_factor, is_address_proved};
+use crate::accounts::session_row::end_all_in;
 use crate::audit::log::record;
-use crate::members::PostgresMembers;
-use crate::members::confirmation::{StoredProofs, assert_confirmed, lock_member};
 use crate::members::joining::end_all_to;
-use crate::members::permission::may_administer;
-use crate::members::row::{AccountRow, ListedMember, MemberRow, has_second_factor as has_factor, is_address_proved};
 use crate::organisations::end_memberships;
 use crate::schema::{familiar_networks, invitations, members, memberships, organisations, password_resets};
-use crate::sessions::row::end_all_in;
 
 #[async_trait]
 impl MemberStore for PostgresMembers {

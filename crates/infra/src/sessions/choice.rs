@@ -5,8 +5,8 @@ use diesel::prelude::*;
 use intake_domain::{Action, AuditContext, ChooseOutcome, TokenDigest};
 use uuid::Uuid;
 
+use crate::accounts::confirmation::lock_member;
 use crate::audit::log::record;
-use crate::members::confirmation::lock_member;
 use crate::schema::{members, memberships, sessions};
 
 /// Puts the session into this organisation, or ends it if it may not leave its own.

@@ -7,7 +7,7 @@ use diesel::prelude::*;
 use intake_domain::{Network, TokenDigest};
 use time::OffsetDateTime;
 
-use crate::members::row::AccountRow;
+use crate::accounts::row::AccountRow;
 use crate::schema::{known_browsers, members, memberships, sessions};
 
 /// Number of browsers that are kept for each member: several browsers in each of the networks that are kept.

@@ -1,14 +1,11 @@
-//! Sessions, and where their members signed in from.
+//! Sessions: signing in, also by a provider, and the browsers that are known.
 
 pub(crate) mod choice;
-pub(crate) mod familiar_networks;
 pub(crate) mod known_browsers;
 mod openid_provider;
-pub(crate) mod proofs;
 mod provider_claims;
 mod provider_http;
 mod provider_line;
-pub(crate) mod row;
 pub(crate) mod store;
 pub(crate) mod waiting_sign_ins;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use intake_domain::{ProviderError, Requester};
 use tokio::sync::oneshot;
 
-use crate::members::fair_queue::{FairQueue, Pushed};
+use crate::accounts::fair_queue::{FairQueue, Pushed};
 use crate::metrics::PROVIDER_QUEUE_LENGTH;
 
 /// Number of requesters that ask the provider at once, each on a thread: far more than people who sign in within the

@@ -13,19 +13,20 @@ use intake_domain::{
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-use crate::audit::log::{record, record_in_all};
-use crate::database::connecting::pool::Database;
-use crate::members::confirmation::{assert_confirmed, confirm, lock_member};
-use crate::members::joining::{OpenInvitationRow, open};
-use crate::members::proof::take_over;
-use crate::members::row::{AccountRow, FactorsRow, has_second_factor};
-use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
-use crate::sessions::choice::choose;
-use crate::sessions::row::{
+use crate::accounts::confirmation::{assert_confirmed, confirm, lock_member};
+use crate::accounts::familiar_networks;
+use crate::accounts::proof::take_over;
+use crate::accounts::row::{AccountRow, FactorsRow, has_second_factor};
+use crate::accounts::session_row::{
     HolderRow, MembershipRow, SessionRow, await_code, end_others, memberships_of, start_session,
 };
+use crate::audit::log::{record, record_in_all};
+use crate::database::connecting::pool::Database;
+use crate::members::joining::{OpenInvitationRow, open};
+use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
+use crate::sessions::choice::choose;
+use crate::sessions::known_browsers;
 use crate::sessions::waiting_sign_ins::finish;
-use crate::sessions::{familiar_networks, known_browsers};
 
 /// Precision of the last use of a session: it is written at most this often, not for each page.
 const USE_PRECISION: Duration = Duration::minutes(5);

@@ -4,12 +4,12 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{Action, AuditContext, CODE_LIMIT, CodeOutcome, NewSession, Proof, Subject, TokenDigest};
 
-use crate::members::confirmation::lock_member;
+use crate::accounts::confirmation::lock_member;
+use crate::accounts::proof::take_over;
+use crate::accounts::proofs::{ProofOutcome, use_up};
+use crate::accounts::session_row::{insert_session, is_started, start_session};
 use crate::members::joining::{NotJoined, accept};
-use crate::members::proof::take_over;
 use crate::schema::waiting_sign_ins;
-use crate::sessions::proofs::{ProofOutcome, use_up};
-use crate::sessions::row::{insert_session, is_started, start_session};
 
 /// A sign-in that waits, as stored.
 #[derive(Queryable, Selectable)]

@@ -6,10 +6,10 @@ use diesel::prelude::*;
 use intake_domain::{Action, AuditContext, Subject, TokenDigest};
 use uuid::Uuid;
 
+use crate::accounts::confirmation::StoredProofs;
+use crate::accounts::session_row::end_all_but;
 use crate::audit::log::record_in_all;
-use crate::members::confirmation::StoredProofs;
 use crate::schema::{email_changes, members, passkeys, password_resets, recovery_codes};
-use crate::sessions::row::end_all_but;
 
 /// Proof of an address.
 #[derive(Clone, Copy)]

@@ -10,13 +10,13 @@ use intake_domain::{
 };
 use time::OffsetDateTime;
 
+use crate::accounts::confirmation::{assert_confirmed, lock_member};
+use crate::accounts::proofs::note_use;
+use crate::accounts::row::AccountRow;
+use crate::accounts::session_row::{end_others, is_started, start_session};
 use crate::audit::log::record_in_all;
 use crate::database::connecting::pool::Database;
-use crate::members::confirmation::{assert_confirmed, lock_member};
-use crate::members::row::AccountRow;
 use crate::schema::{members, passkey_challenges, passkeys};
-use crate::sessions::proofs::note_use;
-use crate::sessions::row::{end_others, is_started, start_session};
 
 /// The port [`PasskeyStore`] over PostgreSQL.
 pub struct PostgresPasskeyStore(Database);

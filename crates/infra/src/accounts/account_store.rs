@@ -10,13 +10,13 @@ use intake_domain::{
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::accounts::PostgresMembers;
+use crate::accounts::address::{is_anothers_address, lock_organisation, others_with};
+use crate::accounts::confirmation::{StoredProofs, assert_confirmed, lock_member, session_ended};
+use crate::accounts::proof::{ProvedBy, end_all_open, link, prove, remove_factors, remove_password, unlink};
+use crate::accounts::session_row::end_others;
 use crate::audit::log::record_in_all;
-use crate::members::PostgresMembers;
-use crate::members::address::{is_anothers_address, lock_organisation, others_with};
-use crate::members::confirmation::{StoredProofs, assert_confirmed, lock_member, session_ended};
-use crate::members::proof::{ProvedBy, end_all_open, link, prove, remove_factors, remove_password, unlink};
 use crate::schema::{email_changes, members, memberships, password_resets, waiting_sign_ins};
-use crate::sessions::row::end_others;
 
 #[async_trait]
 impl AccountStore for PostgresMembers {

@@ -14,11 +14,11 @@ use intake_domain::{
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::accounts::address::others_with;
+use crate::accounts::proofs::{ProofOutcome, use_up};
+use crate::accounts::row::{has_second_factor, is_address_proved};
 use crate::diesel_errors::SessionEnded;
-use crate::members::address::others_with;
-use crate::members::row::{has_second_factor, is_address_proved};
 use crate::schema::{members, sessions};
-use crate::sessions::proofs::{ProofOutcome, use_up};
 
 /// Proofs with which a first step of a sign-in or a confirmation is compared.
 #[derive(Queryable, Selectable)]

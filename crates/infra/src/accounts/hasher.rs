@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use intake_domain::{HasherError, Password, PasswordHash, PasswordHasher, PresentedPassword, Requester, Salt};
 use tokio::sync::oneshot;
 
-use crate::members::fair_queue::{FairQueue, Pushed};
+use crate::accounts::fair_queue::{FairQueue, Pushed};
 use crate::metrics::HASHING_QUEUE_LENGTH;
 use crate::vital_thread::spawn_vital;
 

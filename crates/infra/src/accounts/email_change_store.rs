@@ -9,13 +9,13 @@ use intake_domain::{
 };
 use time::{Duration, OffsetDateTime};
 
+use crate::accounts::PostgresMembers;
+use crate::accounts::account_store::put_email;
+use crate::accounts::address::others_with;
+use crate::accounts::confirmation::{assert_confirmed, lock_member};
+use crate::accounts::proof::{ProvedBy, prove};
+use crate::accounts::row::{AccountRow, unreadable};
 use crate::audit::log::{record_in_all, recorded_since};
-use crate::members::PostgresMembers;
-use crate::members::account_store::put_email;
-use crate::members::address::others_with;
-use crate::members::confirmation::{assert_confirmed, lock_member};
-use crate::members::proof::{ProvedBy, prove};
-use crate::members::row::{AccountRow, unreadable};
 use crate::schema::{audit_entries, email_changes, members};
 
 #[async_trait]

@@ -10,11 +10,11 @@ use intake_domain::{
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::accounts::familiar_networks::remember;
+use crate::accounts::row::{AccountRow, belongs_elsewhere, has_second_factor, unreadable};
 use crate::audit::log::{record, record_in_all};
-use crate::members::row::{AccountRow, belongs_elsewhere, has_second_factor, unreadable};
 use crate::organisations::age_of;
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
-use crate::sessions::familiar_networks::remember;
 
 /// Starts the session of a locked member who has signed in. A member of several organisations chooses one later. Only
 /// that one records the sign-in, because the address could reveal to the others where else the member works.

@@ -12,14 +12,14 @@ use intake_domain::{
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
+use crate::accounts::PostgresMembers;
+use crate::accounts::account_store::put_password;
+use crate::accounts::confirmation::{assert_confirmed, lock_member};
+use crate::accounts::permission::may_administer;
+use crate::accounts::proof::{ProvedBy, prove, remove_factors};
+use crate::accounts::row::{AccountRow, belongs_elsewhere, has_second_factor, is_address_proved};
 use crate::audit::log::{record, record_in_all, recorded_since};
 use crate::diesel_errors::is_foreign_key_violation;
-use crate::members::PostgresMembers;
-use crate::members::account_store::put_password;
-use crate::members::confirmation::{assert_confirmed, lock_member};
-use crate::members::permission::may_administer;
-use crate::members::proof::{ProvedBy, prove, remove_factors};
-use crate::members::row::{AccountRow, belongs_elsewhere, has_second_factor, is_address_proved};
 use crate::schema::{audit_entries, members, memberships, passkeys as stored_passkeys, password_resets, sessions};
 
 #[async_trait]

@@ -10,13 +10,13 @@ use intake_domain::{
 };
 use uuid::Uuid;
 
+use crate::accounts::PostgresMembers;
+use crate::accounts::confirmation::{assert_confirmed, lock_member, session_ended};
+use crate::accounts::permission::may_administer;
+use crate::accounts::row::belongs_elsewhere;
+use crate::accounts::session_row::end_others;
 use crate::audit::log::record_in_all;
-use crate::members::PostgresMembers;
-use crate::members::confirmation::{assert_confirmed, lock_member, session_ended};
-use crate::members::permission::may_administer;
-use crate::members::row::belongs_elsewhere;
 use crate::schema::{members, passkeys, recovery_codes, sessions};
-use crate::sessions::row::end_others;
 
 #[async_trait]
 impl SecondFactorStore for PostgresMembers {
