@@ -3,6 +3,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "access")]
+mod accounts;
+#[cfg(feature = "access")]
 mod audit;
 #[cfg(feature = "access")]
 mod browser;
@@ -43,6 +45,7 @@ pub use timestamp::{day, timestamp};
 
 #[cfg(feature = "access")]
 pub use {
+    accounts::*,
     audit::*,
     browser::Browser,
     email_address::{EmailAddress, EmailAddressError},

@@ -11,9 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The imports that close a circle and are still to be cut, from file to file or from folder to folder.
-const TO_BE_CUT: [(&str, &str); 1] = [("domain/sessions", "domain/members")];
-
 /// The path of a module from the root of its crate.
 type Module = Vec<String>;
 
@@ -154,12 +151,8 @@ fn circles(arrows: &Arrows) -> BTreeSet<Vec<String>> {
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 fn add(arrows: &mut Arrows, from: String, to: String) {
-    let is_to_be_cut = TO_BE_CUT.iter().any(|(known, target)| *known == from && *target == to);
     arrows.entry(to.clone()).or_default();
-    let from = arrows.entry(from).or_default();
-    if !is_to_be_cut {
-        from.insert(to);
-    }
+    arrows.entry(from).or_default().insert(to);
 }
 
 /// The imports between the files, and between the folders, of all crates.

@@ -1,13 +1,13 @@
 //! What administrators do to members and to the whole organisation. Whether they may is decided by the store, in the
 //! transaction of the change: their role may be taken away at the same moment.
 
+use crate::accounts::confirmation::ConfirmedMember;
+use crate::accounts::member_store::{MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};
+use crate::accounts::role::Role;
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::keys::key_age::KeyAge;
-use crate::members::confirmation::ConfirmedMember;
 use crate::members::key_age_store::{KeyAgeStore, LimitAgeOutcome};
-use crate::members::member_store::{MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};
-use crate::members::role::Role;
 use crate::store_error::StoreError;
 
 /// Removes a member of the administrator's organisation.

@@ -3,16 +3,17 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
+use crate::accounts::email_change_store::EMAIL_CHANGES_PER_HOUR_MAX;
+use crate::accounts::evidence::FirstStep;
+use crate::accounts::member::{Account, Invitation, LinkDelivery};
+use crate::accounts::password::PasswordHash;
+use crate::accounts::role::Role;
+use crate::accounts::session_store::NewSession;
+use crate::accounts::subject::Subject;
 use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::members::member::{Account, Invitation, LinkDelivery};
-use crate::members::password::PasswordHash;
-use crate::members::role::Role;
 use crate::name::Name;
-use crate::sessions::evidence::FirstStep;
-use crate::sessions::store::NewSession;
-use crate::sessions::subject::Subject;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 
@@ -39,7 +40,7 @@ pub const PEOPLE_MAX: u32 = 500;
 
 /// Invitations that the administrators of an organisation may make within an hour: a whole practice in a morning, and
 /// too few to trouble a mail server with.
-pub const INVITATIONS_PER_HOUR_MAX: u32 = 20;
+pub const INVITATIONS_PER_HOUR_MAX: u32 = EMAIL_CHANGES_PER_HOUR_MAX;
 
 /// Invitations that they may make for one address within a day: the first went to spam, the second was overlooked.
 pub const INVITATIONS_TO_ONE_MAX: u32 = 3;

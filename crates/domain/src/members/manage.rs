@@ -2,25 +2,25 @@
 
 use time::{Duration, OffsetDateTime};
 
+use crate::accounts::evidence::FirstStep;
+use crate::accounts::guessable::PasswordOwner;
+use crate::accounts::hasher::{HasherError, PasswordHasher, Requester};
+use crate::accounts::member::{Account, Invitation, LinkDelivery};
+use crate::accounts::member_store::MemberStore;
+use crate::accounts::password::{Password, PasswordError};
+use crate::accounts::presented::PresentedPassword;
+use crate::accounts::role::Role;
+use crate::accounts::salt::salt_of;
+use crate::accounts::session_store::NewSession;
 use crate::audit::context::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::members::guessable::PasswordOwner;
-use crate::members::hasher::{HasherError, PasswordHasher, Requester};
 use crate::members::invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
     NewCredential, NewInvitation, NewMember, PEOPLE_MAX,
 };
-use crate::members::member::{Account, Invitation, LinkDelivery};
-use crate::members::member_store::MemberStore;
-use crate::members::password::{Password, PasswordError};
-use crate::members::presented::PresentedPassword;
-use crate::members::role::Role;
-use crate::members::salt::salt_of;
 use crate::name::{Name, NameError};
-use crate::sessions::evidence::FirstStep;
 use crate::sessions::sign_in::SignIn;
-use crate::sessions::store::NewSession;
 use crate::store_error::StoreError;
 use crate::token::Token;
 

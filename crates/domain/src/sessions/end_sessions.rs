@@ -1,11 +1,11 @@
 //! How members end sessions: their own ones elsewhere, and, as administrators, those of a colleague. Each needs a
 //! confirmation: a browser that was left signed in must not sign others out.
 
+use crate::accounts::confirmation::ConfirmedMember;
+use crate::accounts::member_store::{EndSessionsOutcome, MemberStore};
+use crate::accounts::session_store::{EndOutcome, SessionStore};
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
-use crate::members::confirmation::ConfirmedMember;
-use crate::members::member_store::{EndSessionsOutcome, MemberStore};
-use crate::sessions::store::{EndOutcome, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 

@@ -2,16 +2,16 @@
 
 use std::net::IpAddr;
 
+use crate::accounts::evidence::{FirstStep, Proof};
+use crate::accounts::hasher::{HasherError, PasswordHasher, Requester};
+use crate::accounts::member::Account;
+use crate::accounts::member_store::{Credentials, MemberStore};
+use crate::accounts::presented::{PresentedCode, PresentedPassword};
+use crate::accounts::session_store::{AwaitedMember, BeginOutcome, CodeOutcome, NewSession, SessionStore};
 use crate::audit::action::{Action, Actor};
 use crate::audit::context::Origin;
 use crate::email_address::EmailAddress;
-use crate::members::hasher::{HasherError, PasswordHasher, Requester};
-use crate::members::member::Account;
-use crate::members::member_store::{Credentials, MemberStore};
-use crate::members::presented::{PresentedCode, PresentedPassword};
 use crate::network::Network;
-use crate::sessions::evidence::{FirstStep, Proof};
-use crate::sessions::store::{AwaitedMember, BeginOutcome, CodeOutcome, NewSession, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::Token;
 

@@ -40,7 +40,7 @@ pub struct AuditFollower {
     /// Entries read of each part of the register.
     read: BTreeMap<i32, Read>,
     /// Looks that are still to be read.
-    looks: Vec<Look>,
+    glances: Vec<Glance>,
 }
 
 /// The transactions of which nothing is seen: all from `next` on, and those that are running.
@@ -55,15 +55,15 @@ struct Sight {
 /// State of reading one part.
 #[derive(Clone, Default)]
 struct Read {
-    /// Transactions that the look did not contain.
+    /// Transactions that the glance did not contain.
     unread: Sight,
     newest: Vec<EntryKey>,
     organisations: Option<Vec<Uuid>>,
 }
 
-/// A look at a part.
+/// A glance at a part.
 #[derive(Clone)]
-struct Look {
+struct Glance {
     part: Part,
     sees: Sight,
     becomes: Read,
@@ -76,55 +76,55 @@ impl AuditFollower {
     #[must_use]
     pub fn new(database: Database, organisation: Option<OrganisationId>, since: OffsetDateTime) -> Self {
         let organisation = organisation.map(|organisation| *organisation.as_uuid());
-        Self { database, organisation, since, read: BTreeMap::new(), looks: Vec::new() }
+        Self { database, organisation, since, read: BTreeMap::new(), glances: Vec::new() }
     }
 
     /// The next entries, in the order of their numbers. None: that is all for now.
     pub async fn next_page(&mut self) -> Result<Option<Vec<AuditEntry>>, FollowError> {
-        if self.looks.is_empty() {
-            self.looks = self.look().await?;
+        if self.glances.is_empty() {
+            self.glances = self.glance().await?;
         }
-        while let Some(look) = self.looks.last_mut() {
-            let (asked, read) = (look.clone(), self.read.get(&look.part.number).cloned().unwrap_or_default());
+        while let Some(glance) = self.glances.last_mut() {
+            let (asked, read) = (glance.clone(), self.read.get(&glance.part.number).cloned().unwrap_or_default());
             let since = self.since;
             let found = self.database.run(move |connection| page(connection, &asked, &read.unread, since)).await?;
             if let Some(last) = found.last() {
-                look.after = (last.number, *last.organisation_id.as_uuid(), *last.id.as_uuid());
+                glance.after = (last.number, *last.organisation_id.as_uuid(), *last.id.as_uuid());
                 return Ok(Some(found));
             }
-            self.read.insert(look.part.number, look.becomes.clone());
-            self.looks.pop();
+            self.read.insert(glance.part.number, glance.becomes.clone());
+            self.glances.pop();
         }
         Ok(None)
     }
 
-    /// Looks at each part. Organisations are listed after that: an entry that a look sees belongs to one of them.
-    async fn look(&self) -> Result<Vec<Look>, FollowError> {
-        let mut looks = BTreeMap::new();
+    /// Looks at each part. Organisations are listed after that: an entry that a glance sees belongs to one of them.
+    async fn glance(&self) -> Result<Vec<Glance>, FollowError> {
+        let mut glances = BTreeMap::new();
         for part in self.database.run(parts).await? {
             let read = self.read.get(&part.number).cloned();
             let number = part.number;
-            let look = self.database.run(move |connection| look(connection, part.clone(), read.as_ref())).await?;
-            looks.insert(number, look.ok_or(FollowError::Replaced)?);
+            let glance = self.database.run(move |connection| glance(connection, part.clone(), read.as_ref())).await?;
+            glances.insert(number, glance.ok_or(FollowError::Replaced)?);
         }
         let mut complete = Vec::new();
         for part in self.database.run(parts).await? {
-            let Some(mut look) = looks.remove(&part.number) else { continue };
-            look.becomes.organisations.clone_from(&part.organisations);
-            look.part = part;
-            match (self.organisation, &mut look.part.organisations) {
+            let Some(mut glance) = glances.remove(&part.number) else { continue };
+            glance.becomes.organisations.clone_from(&part.organisations);
+            glance.part = part;
+            match (self.organisation, &mut glance.part.organisations) {
                 (Some(only), Some(all)) if !all.contains(&only) => continue,
                 (Some(only), organisations) => *organisations = Some(vec![only]),
                 (None, _) => {}
             }
-            complete.push(look);
+            complete.push(glance);
         }
         Ok(complete)
     }
 }
 
 /// Returns what a statement sees of this part. None: it is not what was read.
-fn look(connection: &mut PgConnection, part: Part, read: Option<&Read>) -> QueryResult<Option<Look>> {
+fn glance(connection: &mut PgConnection, part: Part, read: Option<&Read>) -> QueryResult<Option<Glance>> {
     // Citus needs the value when it plans.
     let near = part.organisations.iter().flatten().next().copied().unwrap_or_default();
     let now = format!("SELECT next, running FROM audit_now('{near}')");
@@ -151,18 +151,18 @@ fn look(connection: &mut PgConnection, part: Part, read: Option<&Read>) -> Query
     }
     let running = sees.running.iter().copied().filter(|number| *number < next).collect();
     let becomes = Read { unread: Sight { next, running }, newest, organisations: part.organisations.clone() };
-    Ok(Some(Look { part, sees, becomes, after: (0, Uuid::nil(), Uuid::nil()) }))
+    Ok(Some(Glance { part, sees, becomes, after: (0, Uuid::nil(), Uuid::nil()) }))
 }
 
-/// The next entries that a look sees and that were not read.
+/// The next entries that a glance sees and that were not read.
 fn page(
     connection: &mut PgConnection,
-    look: &Look,
+    glance: &Glance,
     unread: &Sight,
     since: OffsetDateTime,
 ) -> QueryResult<Vec<AuditEntry>> {
     let number = audit_entries::recorded_in;
-    let (last, organisation, id) = look.after;
+    let (last, organisation, id) = glance.after;
     let is_behind = audit_entries::organisation_id
         .gt(organisation)
         .or(audit_entries::organisation_id.eq(organisation).and(audit_entries::id.gt(id)));
@@ -171,11 +171,11 @@ fn page(
         // Where an index begins to read.
         .filter(number.ge(first))
         .filter(number.ge(unread.next).or(number.eq_any(unread.running.clone())))
-        .filter(number.lt(look.sees.next).and(number.ne_all(look.sees.running.clone())))
+        .filter(number.lt(glance.sees.next).and(number.ne_all(glance.sees.running.clone())))
         .filter(number.gt(last).or(number.eq(last).and(is_behind)))
         .filter(audit_entries::at.ge(since))
         .into_boxed();
-    if let Some(own) = &look.part.organisations {
+    if let Some(own) = &glance.part.organisations {
         found = found.filter(audit_entries::organisation_id.eq_any(own.clone()));
     }
     let in_order = found.order((number, audit_entries::organisation_id, audit_entries::id)).limit(PAGE);

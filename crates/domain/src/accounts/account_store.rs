@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 
+use crate::accounts::member::Member;
+use crate::accounts::password::PasswordHash;
+use crate::accounts::subject::Subject;
 use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
-use crate::members::member::Member;
-use crate::members::password::PasswordHash;
 use crate::name::Name;
-use crate::sessions::subject::Subject;
 use crate::store_error::StoreError;
 
 /// Outcome of an attempt to change a member's name.

@@ -5,12 +5,12 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use time::OffsetDateTime;
 
+use crate::accounts::member::{Account, Member};
+use crate::accounts::passkey::PasskeyKey;
+use crate::accounts::session_store::{CodeOutcome, NewSession};
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
-use crate::members::member::{Account, Member};
-use crate::members::passkey::PasskeyKey;
 use crate::name::Name;
-use crate::sessions::store::{CodeOutcome, NewSession};
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 

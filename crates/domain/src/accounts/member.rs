@@ -3,10 +3,10 @@
 
 use time::OffsetDateTime;
 
+use crate::accounts::role::Role;
 use crate::audit::action::Actor;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::members::role::Role;
 use crate::name::Name;
 use crate::token::TokenDigest;
 

@@ -4,19 +4,19 @@
 
 use time::{Duration, OffsetDateTime};
 
+use crate::accounts::evidence::{Evidence, Proof};
+use crate::accounts::hasher::{HasherError, PasswordHasher, Requester};
+use crate::accounts::holder::SignedIn;
+use crate::accounts::member::Member;
+use crate::accounts::member_store::MemberStore;
+use crate::accounts::passkey::{Challenge, PasskeyAssertion, RelyingParty, Signatures};
+use crate::accounts::passkey_store::PasskeyStore;
+use crate::accounts::password::PasswordHash;
+use crate::accounts::presented::{PresentedCode, PresentedPassword};
+use crate::accounts::session_store::{ConfirmOutcome, SessionStore};
 use crate::audit::action::{Action, Actor};
 use crate::audit::context::{AuditContext, Origin};
 use crate::ids::OrganisationId;
-use crate::members::hasher::{HasherError, PasswordHasher, Requester};
-use crate::members::member::Member;
-use crate::members::member_store::MemberStore;
-use crate::members::passkey::{Challenge, PasskeyAssertion, RelyingParty, Signatures};
-use crate::members::passkey_store::PasskeyStore;
-use crate::members::password::PasswordHash;
-use crate::members::presented::{PresentedCode, PresentedPassword};
-use crate::sessions::evidence::{Evidence, Proof};
-use crate::sessions::holder::SignedIn;
-use crate::sessions::store::{ConfirmOutcome, SessionStore};
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
 

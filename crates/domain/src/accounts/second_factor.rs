@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use totp_rs::{Builder, Secret, Totp};
 use zeroize::Zeroizing;
 
-use crate::members::presented::PresentedCode;
+use crate::accounts::presented::PresentedCode;
 use crate::token::TokenDigest;
 
 /// Number of recovery codes that a member gets at once.

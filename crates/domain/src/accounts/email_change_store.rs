@@ -3,19 +3,18 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
+use crate::accounts::account_store::EmailOutcome;
+use crate::accounts::member::{Account, Member, NewMemberLink};
 use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
-use crate::members::account_store::EmailOutcome;
-use crate::members::invitation_store::INVITATIONS_PER_HOUR_MAX;
-use crate::members::member::{Account, Member, NewMemberLink};
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 
 /// Changes of the address that a member may ask for within a day, each of which mails a link to someone who may be a
 /// stranger: the first was mistyped, the second went to spam.
 pub const EMAIL_CHANGES_PER_DAY_MAX: u32 = 5;
-/// Changes that the members of an organisation may ask for within an hour: as many as invitations.
-pub const EMAIL_CHANGES_PER_HOUR_MAX: u32 = INVITATIONS_PER_HOUR_MAX;
+/// Changes that the members of an organisation may ask for within an hour.
+pub const EMAIL_CHANGES_PER_HOUR_MAX: u32 = 20;
 
 /// Outcome of a request for another email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::members::password::Password;
+use crate::accounts::password::Password;
 
 /// A password as typed into a form. Never printed by `Debug`.
 #[derive(Clone)]

@@ -5,15 +5,15 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
+use crate::accounts::evidence::{Evidence, FirstStep, Proof};
+use crate::accounts::holder::Holder;
+use crate::accounts::member::{Account, Invitation, Member, Membership};
+use crate::accounts::second_factor::TotpSecret;
 use crate::audit::action::Action;
 use crate::audit::context::{AuditContext, Origin};
 use crate::browser::Browser;
 use crate::ids::{MemberId, OrganisationId};
-use crate::members::member::{Account, Invitation, Member, Membership};
-use crate::members::second_factor::TotpSecret;
 use crate::network::Network;
-use crate::sessions::evidence::{Evidence, FirstStep, Proof};
-use crate::sessions::holder::Holder;
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
 

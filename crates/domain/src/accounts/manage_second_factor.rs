@@ -1,14 +1,14 @@
 //! How a member turns a second factor on and off. Each change asks for the password, so that a browser left signed in
 //! is not enough.
 
+use crate::accounts::confirmation::ConfirmedMember;
+use crate::accounts::member_store::MemberStore;
+use crate::accounts::presented::PresentedCode;
+use crate::accounts::second_factor::{RecoveryCode, TotpSecret};
+use crate::accounts::second_factor_store::{NewSecondFactor, SecondFactorOutcome, SecondFactorStore};
 use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
-use crate::members::confirmation::ConfirmedMember;
-use crate::members::member_store::MemberStore;
-use crate::members::presented::PresentedCode;
-use crate::members::second_factor::{RecoveryCode, TotpSecret};
-use crate::members::second_factor_store::{NewSecondFactor, SecondFactorOutcome, SecondFactorStore};
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 

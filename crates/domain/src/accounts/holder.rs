@@ -2,8 +2,8 @@
 
 use time::{Duration, OffsetDateTime};
 
+use crate::accounts::member::{Account, Member};
 use crate::keys::key_age::KeyAge;
-use crate::members::member::{Account, Member};
 
 /// Who holds a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

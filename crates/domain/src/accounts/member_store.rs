@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
+use crate::accounts::member::{Account, Member};
+use crate::accounts::password::PasswordHash;
+use crate::accounts::role::Role;
+use crate::accounts::subject::Subject;
 use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
-use crate::members::member::{Account, Member};
-use crate::members::password::PasswordHash;
-use crate::members::role::Role;
 use crate::network::Network;
-use crate::sessions::subject::Subject;
 use crate::store_error::StoreError;
 
 /// Outcome of an attempt to remove a member.

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 
+use crate::accounts::member::Member;
+use crate::accounts::second_factor::TotpSecret;
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
-use crate::members::member::Member;
-use crate::members::second_factor::TotpSecret;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 

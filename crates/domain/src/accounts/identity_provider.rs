@@ -4,9 +4,9 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
+use crate::accounts::hasher::Requester;
+use crate::accounts::subject::Subject;
 use crate::email_address::EmailAddress;
-use crate::members::hasher::Requester;
-use crate::sessions::subject::Subject;
 use crate::store_error::Source;
 use crate::token::Token;
 

@@ -2,9 +2,9 @@
 //! can each have an account with the same address. Those accounts share one salt, so that one hash compares a password
 //! with all of them: the time of a sign-in does not reveal how many there are.
 
+use crate::accounts::member_store::{Credentials, MemberStore};
+use crate::accounts::password::PasswordHash;
 use crate::email_address::EmailAddress;
-use crate::members::member_store::{Credentials, MemberStore};
-use crate::members::password::PasswordHash;
 use crate::store_error::StoreError;
 
 /// The salt of a hash to be made.

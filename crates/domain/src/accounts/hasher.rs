@@ -3,10 +3,10 @@
 
 use async_trait::async_trait;
 
+use crate::accounts::password::{Password, PasswordHash};
+use crate::accounts::presented::PresentedPassword;
+use crate::accounts::salt::Salt;
 use crate::ids::MemberId;
-use crate::members::password::{Password, PasswordHash};
-use crate::members::presented::PresentedPassword;
-use crate::members::salt::Salt;
 use crate::network::Network;
 use crate::store_error::Source;
 use crate::token::TokenDigest;

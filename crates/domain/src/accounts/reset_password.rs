@@ -4,19 +4,19 @@
 
 use time::{Duration, OffsetDateTime};
 
+use crate::accounts::confirmation::ConfirmedMember;
+use crate::accounts::hasher::{HasherError, PasswordHasher, Requester};
+use crate::accounts::member::{Account, LinkDelivery, NewMemberLink};
+use crate::accounts::member_store::MemberStore;
+use crate::accounts::password::Password;
+use crate::accounts::password_reset_store::{
+    IssueOutcome, PasskeysAtReset, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX,
+};
+use crate::accounts::salt::salt_for;
 use crate::audit::action::Actor;
 use crate::audit::context::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
-use crate::members::confirmation::ConfirmedMember;
-use crate::members::hasher::{HasherError, PasswordHasher, Requester};
-use crate::members::member::{Account, LinkDelivery, NewMemberLink};
-use crate::members::member_store::MemberStore;
-use crate::members::password::Password;
-use crate::members::password_reset_store::{
-    IssueOutcome, PasskeysAtReset, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX,
-};
-use crate::members::salt::salt_for;
 use crate::store_error::StoreError;
 use crate::token::Token;
 

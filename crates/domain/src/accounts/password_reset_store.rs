@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
+use crate::accounts::member::{Account, LinkDelivery, Member, NewMemberLink};
+use crate::accounts::password::PasswordHash;
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
-use crate::members::member::{Account, LinkDelivery, Member, NewMemberLink};
-use crate::members::password::PasswordHash;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 

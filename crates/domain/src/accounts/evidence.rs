@@ -3,11 +3,11 @@
 
 use time::OffsetDateTime;
 
+use crate::accounts::password::PasswordHash;
+use crate::accounts::presented::PresentedCode;
+use crate::accounts::second_factor::{RecoveryCode, TotpSecret};
+use crate::accounts::subject::Subject;
 use crate::email_address::EmailAddress;
-use crate::members::password::PasswordHash;
-use crate::members::presented::PresentedCode;
-use crate::members::second_factor::{RecoveryCode, TotpSecret};
-use crate::sessions::subject::Subject;
 use crate::token::TokenDigest;
 
 /// The first step of a sign-in, by which an account was found.

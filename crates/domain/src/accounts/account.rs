@@ -2,19 +2,19 @@
 
 use time::{Duration, OffsetDateTime};
 
+use crate::accounts::account_store::{AccountStore, EmailOutcome, NameOutcome};
+use crate::accounts::confirmation::{ConfirmedMember, own_hash};
+use crate::accounts::email_change_store::{EmailChangeStore, RequestEmailOutcome};
+use crate::accounts::hasher::{HasherError, PasswordHasher, Requester};
+use crate::accounts::identity_provider::Identity;
+use crate::accounts::member::{Account, Member, NewMemberLink};
+use crate::accounts::member_store::MemberStore;
+use crate::accounts::password::Password;
+use crate::accounts::presented::PresentedPassword;
+use crate::accounts::salt::{salt_for, salt_of};
 use crate::audit::context::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
-use crate::members::account_store::{AccountStore, EmailOutcome, NameOutcome};
-use crate::members::confirmation::{ConfirmedMember, own_hash};
-use crate::members::email_change_store::{EmailChangeStore, RequestEmailOutcome};
-use crate::members::hasher::{HasherError, PasswordHasher, Requester};
-use crate::members::member::{Account, Member, NewMemberLink};
-use crate::members::member_store::MemberStore;
-use crate::members::password::Password;
-use crate::members::presented::PresentedPassword;
-use crate::members::salt::{salt_for, salt_of};
 use crate::name::{Name, NameError};
-use crate::sessions::identity_provider::Identity;
 use crate::store_error::StoreError;
 use crate::token::Token;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::members::guessable::{EasyToGuess, PasswordOwner, is_common};
+use crate::accounts::guessable::{EasyToGuess, PasswordOwner, is_common};
 
 /// A password that keeps the rules, to be hashed. Never printed.
 ///

@@ -1,0 +1,86 @@
+//! Who a person is, and how they prove it: accounts, passwords, second factors, sessions and confirmations.
+
+pub(crate) mod account;
+pub(crate) mod account_store;
+pub(crate) mod confirmation;
+pub(crate) mod email_change_store;
+pub(crate) mod evidence;
+pub(crate) mod guessable;
+pub(crate) mod hasher;
+pub(crate) mod holder;
+pub(crate) mod identity_provider;
+pub(crate) mod manage_passkeys;
+pub(crate) mod manage_second_factor;
+pub(crate) mod member;
+pub(crate) mod member_store;
+pub(crate) mod passkey;
+pub(crate) mod passkey_store;
+pub(crate) mod password;
+pub(crate) mod password_reset_store;
+pub(crate) mod presented;
+pub(crate) mod reset_password;
+pub(crate) mod role;
+pub(crate) mod salt;
+pub(crate) mod second_factor;
+pub(crate) mod second_factor_store;
+pub(crate) mod session_store;
+pub(crate) mod subject;
+
+pub use account::{
+    ChangeEmailError, ChangeNameError, ChangePasswordError, ConfirmEmailError, EMAIL_CHANGE_LIFE, LinkError,
+    RequestEmailError, change_email, change_name, change_password, confirm_email_change, link_to_provider,
+    request_email_change,
+};
+pub use account_store::{AccountStore, EmailOutcome, NameOutcome};
+pub use confirmation::{
+    CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, ConfirmedMember, Renewal, confirm_after_provider,
+    confirm_by_passkey, confirm_by_password,
+};
+pub use email_change_store::{
+    EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailChangeStore, RequestEmailOutcome,
+};
+pub use evidence::{Evidence, FirstStep, Proof};
+pub use guessable::{EasyToGuess, PasswordOwner};
+pub use hasher::{HasherError, PasswordHasher, Requester};
+pub use holder::{Holder, SignedIn};
+pub use identity_provider::{Identity, IdentityProvider, ProviderError, ProviderRound};
+pub use manage_passkeys::{AddPasskeyError, add_passkey, remove_passkey};
+pub use manage_second_factor::{
+    ResetSecondFactorError, SecondFactorError, SecondFactorRequest, offer_second_factor, replace_recovery_codes,
+    reset_second_factor, reset_second_factor_of_colleague, turn_off_second_factor, turn_on_second_factor,
+};
+pub use member::{Account, Invitation, LinkDelivery, Member, Membership, NewMemberLink};
+pub use member_store::{
+    Credentials, EndSessionsOutcome, MemberRecord, MemberStore, ProviderAccount, ProviderLink, RemoveOutcome,
+    RequireOutcome, RoleOutcome,
+};
+pub use passkey::{Challenge, PasskeyAssertion, PasskeyKey, PasskeyRegistration, RelyingParty, Signatures};
+pub use passkey_store::{
+    AddPasskeyOutcome, NewPasskey, PASSKEYS_MAX, PasskeyHolder, PasskeyRecord, PasskeyStore, RemovePasskeyOutcome,
+};
+pub use password::{Password, PasswordError, PasswordHash};
+pub use password_reset_store::{
+    IssueOutcome, OpenReset, PasskeysAtReset, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX,
+};
+pub use presented::{PresentedCode, PresentedPassword};
+pub use reset_password::{
+    IssuePasswordResetError, IssuedPasswordReset, PASSWORD_RESET_LIFE, ResetPasswordError, issue_password_reset,
+    request_password_reset, reset_password, reset_password_of_colleague,
+};
+pub use role::{Role, UnknownRole};
+pub use salt::Salt;
+pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
+pub use second_factor_store::{NewSecondFactor, SecondFactorOutcome, SecondFactorStore};
+pub use session_store::{
+    AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome, EndOutcome, Factors,
+    NewSession, SESSION_IDLE_LIMIT, SESSION_LIMIT, SESSIONS_MAX, SessionRecord, SessionStore, Visit, WRONG_CODES_MAX,
+};
+pub use subject::Subject;
+
+#[cfg(feature = "mocks")]
+pub use {
+    account_store::MockAccountStore, email_change_store::MockEmailChangeStore, hasher::MockPasswordHasher,
+    identity_provider::MockIdentityProvider, member_store::MockMemberStore, passkey::MockSignatures,
+    passkey_store::MockPasskeyStore, password_reset_store::MockPasswordResetStore,
+    second_factor_store::MockSecondFactorStore, session_store::MockSessionStore,
+};
