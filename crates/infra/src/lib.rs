@@ -22,7 +22,7 @@ pub use accounts::{Argon2Hasher, PostgresMembers, PostgresPasskeyStore, RingSign
 pub use audit::{AuditFollower, FollowError, PostgresAuditLog};
 pub use database::{
     CheckConnection, Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, clock, environment,
-    grants, migrate, migrations, nodes, origin, owner, pooler, production, restored, spread,
+    grants, means_to_read, migrate, migrations, nodes, origin, owner, pooler, production, restored, spread,
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use feed::{PostgresPatientFeed, readers};

@@ -5,11 +5,12 @@ use intake_domain::Environment;
 use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings, assert_installed, is_made};
 use intake_infra::environment::{assert_environment, stamp_environment};
 use intake_infra::grants::assert_granted;
+use intake_infra::means_to_read::{MeansToRead, means_to_read};
 use intake_infra::migrations::assert_migrated;
 use intake_infra::origin::assert_origin;
 use intake_infra::owner::{assert_owner, assert_primary};
 use intake_infra::pooler::assert_own_sessions;
-use intake_infra::production::{assert_durable, needless_privilege};
+use intake_infra::production::assert_durable;
 use intake_infra::{CheckConnection, DatabaseUrl, Durability, Prepared, SchemaError, migrate, prepare};
 
 use crate::settings::configuration::Configuration;
@@ -106,18 +107,24 @@ impl Backend {
         assert_granted(over).map_err(&explain)?;
         if configuration.environment == Environment::Production {
             assert_origin(over).map_err(&explain)?;
-        }
-        if configuration.environment == Environment::Production
-            && let Some(privilege) = needless_privilege(over)?
-        {
-            tracing::warn!(
-                "the role of {} {privilege}, so a flaw in the service could expose patients: \
-                 give it a role of its own with `intake migrate --service-role NAME`",
-                backend.service_setting
-            );
+            backend.assert_cannot_read(over)?;
         }
         stamp_environment(over, configuration.environment).map_err(&explain)?;
         Ok(backend)
+    }
+
+    /// Refuses a service's role that can read patients. A newer program may have granted it columns, and an older one
+    /// starts all the same.
+    fn assert_cannot_read(&self, over: &mut CheckConnection) -> anyhow::Result<()> {
+        let setting = self.service_setting;
+        match means_to_read(over).map_err(explain(setting))? {
+            None => Ok(()),
+            Some(means @ MeansToRead::Columns) => {
+                tracing::warn!("{setting}: {}", exposed(&means));
+                Ok(())
+            }
+            Some(means) => bail!("{setting}: {}", exposed(&means)),
+        }
     }
 
     /// Finds the database for a command that changes it as its owner.
@@ -170,6 +177,19 @@ impl Backend {
             configuration.data_dir
         )
     }
+}
+
+/// Says how the service's role can read patients, and what to do.
+pub(crate) fn exposed(means: &MeansToRead) -> String {
+    let advice = match means {
+        MeansToRead::Superuser | MeansToRead::Owner => {
+            "use a role of its own, to which `intake migrate --service-role NAME` grants what it needs"
+        }
+        MeansToRead::Everybody => "REVOKE ALL ON patients FROM PUBLIC",
+        MeansToRead::Member(_) => "REVOKE the membership",
+        MeansToRead::Table | MeansToRead::Columns => "run `intake migrate --service-role NAME`, which takes that away",
+    };
+    format!("the service's role {means}, so a flaw in the service could expose patients: {advice}")
 }
 
 /// Says which setting an error of the embedded database is about.

@@ -257,7 +257,9 @@ fn template_name() -> String {
         .map(|entry| entry.expect("the folder can be read").path().join("up.sql"))
         .filter(|file| file.exists())
         .collect();
-    files.push(checkout().join("crates/infra/src/database/schema/grants.rs"));
+    files.extend(
+        ["grants.rs", "means_to_read.rs"].map(|file| checkout().join("crates/infra/src/database/schema").join(file)),
+    );
     files.sort();
     let mut hasher = DefaultHasher::new();
     for file in files {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::database::cluster::spread::is_spread;
 use crate::database::connecting::url::DatabaseUrl;
-use crate::database::schema::grants::assert_service_role;
+use crate::database::schema::grants::assert_can_be_limited;
 use crate::database::schema::migrations::{assert_not_newer, connect_alone};
 use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::schema::{organisations, readers};
@@ -75,8 +75,8 @@ pub enum Scope {
 impl Reader {
     /// Refuses a role that does not exist, that no grant could limit, or that may do something else.
     pub fn assert_can_be(&self, owner: &DatabaseUrl) -> Result<(), SchemaError> {
-        assert_service_role(owner, &self.role)?;
         let mut connection = connect(owner)?;
+        assert_can_be_limited(&mut connection, &self.role)?;
         let query = diesel::sql_query(OTHER_GRANTS).bind::<Text, _>(&self.role);
         let mut others: Vec<Named> = query.load(&mut connection).map_err(failed)?;
         others.dedup_by(|one, other| one.name == other.name);

@@ -8,16 +8,17 @@ use intake_edge as edge;
 use intake_infra::CheckConnection;
 use intake_infra::environment::assert_environment;
 use intake_infra::grants::assert_granted;
+use intake_infra::means_to_read::means_to_read;
 use intake_infra::migrations::assert_migrated;
 use intake_infra::nodes::{silent_publications, unreached};
 use intake_infra::origin::assert_origin;
 use intake_infra::owner::assert_primary;
 use intake_infra::pooler::assert_own_sessions;
-use intake_infra::production::{assert_durable, database_time, needless_privilege};
+use intake_infra::production::{assert_durable, database_time};
 use serde_json::json;
 
 use super::output::print_result;
-use crate::backend::{Backend, explain};
+use crate::backend::{Backend, explain, exposed};
 use crate::settings::arguments::Output;
 use crate::settings::certificate_files::read;
 use crate::settings::configuration::Configuration;
@@ -105,11 +106,8 @@ fn grants(backend: &Backend, configuration: &Configuration) -> anyhow::Result<St
     // The privileges are on tables, which would be missing.
     assert_migrated(over).map_err(&about)?;
     assert_granted(over).map_err(&about)?;
-    match needless_privilege(over).map_err(&about)? {
-        Some(privilege) if configuration.environment == Environment::Production => bail!(
-            "the service's role {privilege}, so a flaw in the service could expose patients: give it a role of its own with \
-             `intake migrate --service-role NAME`"
-        ),
+    match means_to_read(over).map_err(about)? {
+        Some(means) if configuration.environment == Environment::Production => bail!("{}", exposed(&means)),
         _ => Ok("the role has what the service needs".to_owned()),
     }
 }

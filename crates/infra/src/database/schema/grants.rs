@@ -8,12 +8,9 @@ use diesel::sql_types::{Bool, Nullable, Text};
 
 use crate::database::cluster::spread::has_citus;
 use crate::database::connecting::url::DatabaseUrl;
+use crate::database::schema::means_to_read::{MeansToRead, READABLE, means};
 use crate::database::schema::migrations::{assert_not_newer, connect_alone};
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, connect, failed};
-
-/// The columns of a patient that the service's role may read: those that safe retry needs, none of which describes a
-/// person.
-pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request_digest, created_at, updated_at";
 
 /// The columns of an audit entry that the service writes; the database adds the time and the number.
 pub(crate) const RECORDABLE: &str = "organisation_id, id, action, actor, actor_id, actor_email, operator, reason, subject, address, \
@@ -74,11 +71,6 @@ const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 2] =
 const CALLED: [&str; 4] =
     ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])", "feed_number(uuid)", "audit_now(uuid)"];
 
-/// Finds a row if the role, whose name is the first value, can read more of a patient than the columns of the second.
-const CAN_READ: &str = "SELECT 1 FROM pg_attribute
-    WHERE attrelid = 'patients'::regclass AND attnum > 0 AND NOT attisdropped
-        AND attname <> ALL (string_to_array($2, ', ')) AND has_column_privilege($1, attrelid, attnum, 'SELECT')";
-
 /// One privilege on one table, or on one of its columns.
 struct Privilege {
     name: &'static str,
@@ -100,18 +92,44 @@ fn privileges(connection: &mut PgConnection) -> QueryResult<impl Iterator<Item =
     Ok(privileges)
 }
 
-/// Refuses a role that does not exist, and one that no grant could limit: the owner or a superuser.
+/// Refuses a role that does not exist or cannot be the service's: one that no grant could limit, a reader, or one that
+/// can read patients without a grant to it. The database may not be migrated yet.
 pub fn assert_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaError> {
     let mut connection = connect(url)?;
+    assert_can_be_limited(&mut connection, role)?;
+    if is_reader(&mut connection, role).map_err(failed)? {
+        return Err(SchemaError::MoreThanService { role: role.to_owned(), by: "is a reader".to_owned() });
+    }
+    match means(&mut connection, Some(role)).map_err(failed)? {
+        Some(means) if !means.ends_with_grants() => Err(more_than_service(role, &means)),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a role that does not exist, and one that no grant could limit: the owner or a superuser.
+pub(crate) fn assert_can_be_limited(connection: &mut PgConnection, role: &str) -> Result<(), SchemaError> {
     let query = "SELECT rolsuper, rolname = current_user AS is_own FROM pg_roles WHERE rolname = $1";
     let found: Option<Role> =
-        diesel::sql_query(query).bind::<Text, _>(role).get_result(&mut connection).optional().map_err(failed)?;
+        diesel::sql_query(query).bind::<Text, _>(role).get_result(connection).optional().map_err(failed)?;
     match found {
         None => Err(SchemaError::NoSuchRole(role.to_owned())),
         Some(Role { rolsuper: true, .. }) => Err(SchemaError::PrivilegedRole(role.to_owned())),
         Some(Role { is_own: true, .. }) => Err(SchemaError::OwnRole(role.to_owned())),
         Some(_) => Ok(()),
     }
+}
+
+fn is_reader(connection: &mut PgConnection, role: &str) -> QueryResult<bool> {
+    let has_readers = diesel::sql_query("SELECT 1 WHERE to_regclass('readers') IS NOT NULL");
+    if has_readers.execute(connection)? == 0 {
+        return Ok(false);
+    }
+    let reader = diesel::sql_query("SELECT 1 FROM readers WHERE role = $1").bind::<Text, _>(role);
+    Ok(reader.execute(connection)? > 0)
+}
+
+fn more_than_service(role: &str, means: &MeansToRead) -> SchemaError {
+    SchemaError::MoreThanService { role: role.to_owned(), by: means.to_string() }
 }
 
 #[derive(QueryableByName)]
@@ -128,10 +146,6 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
     assert_service_role(url, role)?;
     assert_not_newer(url)?;
     let mut connection = connect_alone(url)?;
-    let reader = "SELECT 1 FROM readers WHERE role = $1";
-    if diesel::sql_query(reader).bind::<Text, _>(role).execute(&mut connection).map_err(failed)? > 0 {
-        return Err(SchemaError::MoreThanService { role: role.to_owned(), by: "it is a reader" });
-    }
     let quoted = format!("\"{}\"", role.replace('"', "\"\""));
     let mut statements =
         format!("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {quoted}; GRANT USAGE ON SCHEMA public TO {quoted};");
@@ -142,18 +156,13 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
     for function in CALLED {
         statements += &format!("GRANT EXECUTE ON FUNCTION {function} TO {quoted};");
     }
+    let mut found = None;
     let granted = connection.transaction(|connection| {
         connection.batch_execute(&statements)?;
-        let can_read = diesel::sql_query(CAN_READ).bind::<Text, _>(role).bind::<Text, _>(READABLE);
-        if can_read.execute(connection)? == 0 { Ok(()) } else { Err(Error::RollbackTransaction) }
+        found = means(connection, Some(role))?;
+        if found.is_none() { Ok(()) } else { Err(Error::RollbackTransaction) }
     });
-    granted.map_err(|error| match error {
-        Error::RollbackTransaction => SchemaError::MoreThanService {
-            role: role.to_owned(),
-            by: "a role that it is a member of, or a grant to everybody",
-        },
-        error => failed(error),
-    })
+    granted.map_err(|error| found.map_or_else(|| failed(error), |means| more_than_service(role, &means)))
 }
 
 /// Refuses a role that lacks a privilege which the service needs.

@@ -31,13 +31,13 @@ pub enum SchemaError {
         "the role {0} is the one that this command connects as: the service, and each reader, needs a role of its own"
     )]
     OwnRole(String),
-    /// The role may read patients, by other grants.
-    #[error("the role {role} may read patients by other means ({by}): the service needs a role that cannot")]
+    /// The role may read patients, by other means than grants to it.
+    #[error("the role {role} may read patients by other means (it {by}): the service needs a role that cannot")]
     MoreThanService {
         /// The role.
         role: String,
-        /// The grant that allows it.
-        by: &'static str,
+        /// What allows it.
+        by: String,
     },
     /// The role may do more than read patients, by other grants.
     #[error("the role {role} may also use {tables}: a reader needs a role of its own")]

@@ -209,10 +209,14 @@ fn the_next_grant_replaces_what_a_reader_may_read() {
 fn a_role_that_could_read_patients_becomes_no_service() {
     let app = TestApp::start();
     assert_eq!(app.create(&patient()).status, 201);
+    // A check says what migrating would.
     let refusal = |role: &str| {
-        let command =
-            ["migrate", "--service-role", role].iter().fold(service(&app.database), |all, one| all.argument(one));
-        complaint(command)
+        let [check, migration] = [&["--check"][..], &[]].map(|more| {
+            let command = [&["migrate", "--service-role", role], more].concat();
+            complaint(command.iter().fold(service(&app.database), |all, one| all.argument(one)))
+        });
+        assert_eq!(check, migration);
+        migration
     };
     let reader = ReaderRole::make(&app.database, "reader", None);
     let refused = refusal(&reader.name);
@@ -220,11 +224,30 @@ fn a_role_that_could_read_patients_becomes_no_service() {
     assert_eq!(reader.count("patients_v1"), 1, "nothing was taken from it");
 
     let role = ReaderRole::make_powerless(&app.database, "service");
-    app.database.administer(&format!("GRANT pg_read_all_data TO \"{}\"", role.name));
+    let owner = app.database.texts("SELECT quote_ident(current_user)").remove(0);
+    for means in ["pg_read_all_data", &owner] {
+        app.database.administer(&format!("GRANT {means} TO \"{}\"", role.name));
+        let refused = refusal(&role.name);
+        let said = format!("may read patients by other means (it is a member of {means})");
+        assert!(refused.contains(&said), "{refused}");
+        app.database.administer(&format!("REVOKE {means} FROM \"{}\"", role.name));
+    }
+    app.database.connect().batch_execute("GRANT SELECT (email) ON patients TO PUBLIC").unwrap();
     let refused = refusal(&role.name);
-    assert!(refused.contains("may read patients by other means (a role that it is a member of"), "{refused}");
+    assert!(refused.contains("(it may read what is granted to PUBLIC)"), "{refused}");
     let granted = format!("has_table_privilege('{}', 'patients', 'INSERT')", role.name);
     assert_eq!(app.database.texts(&format!("SELECT {granted}::text")), ["false"], "nothing was given to it");
+
+    // What was granted to the role itself is taken away by migrating, which a check knows.
+    let own = format!("REVOKE ALL ON patients FROM PUBLIC; GRANT SELECT ON patients TO \"{}\"", role.name);
+    app.database.connect().batch_execute(&own).unwrap();
+    for more in [&["--check"][..], &[]] {
+        let command = ["migrate", "--service-role", &role.name];
+        let command = command.iter().chain(more).fold(service(&app.database), |all, one| all.argument(one));
+        assert!(command.run().status.success());
+    }
+    let can_read = format!("has_table_privilege('{}', 'patients', 'SELECT')", role.name);
+    assert_eq!(app.database.texts(&format!("SELECT {can_read}::text")), ["false"]);
 }
 
 #[test]

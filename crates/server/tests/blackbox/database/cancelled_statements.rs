@@ -14,6 +14,7 @@ use crate::fixtures::TestApp;
 /// Long enough for hundreds of statements that are cancelled.
 const TIME: Duration = Duration::from_secs(5);
 const CLIENTS: usize = 8;
+const CANCELLERS: usize = 3;
 
 /// The answers to patients that are created for some time, with and without an `Idempotency-Key`.
 fn create_for_a_time(app: &TestApp) -> Vec<Response> {
@@ -51,7 +52,6 @@ fn assert_no_failure(answers: &[Response]) {
 fn statements_that_are_cancelled_all_the_time_fail_no_request() {
     let app = TestApp::on_one_server(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     assert_eq!(app.create(&patient()).status, 201);
-    let mut superuser = app.database.connect();
     let cancel = format!(
         "DO $$ BEGIN
             FOR round IN 1..100 LOOP
@@ -63,11 +63,14 @@ fn statements_that_are_cancelled_all_the_time_fail_no_request() {
     );
     let is_over = AtomicBool::new(false);
     let answers = thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                superuser.batch_execute(&cancel).unwrap();
-            }
-        });
+        for _ in 0..CANCELLERS {
+            scope.spawn(|| {
+                let mut superuser = app.database.connect();
+                while !is_over.load(Ordering::Relaxed) {
+                    superuser.batch_execute(&cancel).unwrap();
+                }
+            });
+        }
         let answers = create_for_a_time(&app);
         is_over.store(true, Ordering::Relaxed);
         answers

@@ -89,6 +89,15 @@ fn a_check_fails_where_migrating_would() {
     let database = TestDatabase::new();
     let no_role = complaint(migrate(&database, &["--check", "--service-role", "nobody"]));
     assert!(no_role.contains("has no role nobody"), "{no_role}");
+    // The tables that the role could read are not there yet, and are not made for it.
+    let empty = TestDatabase::empty();
+    let role = ReaderRole::make_powerless(&empty, "service");
+    empty.administer(&format!("GRANT pg_read_all_data TO \"{}\"", role.name()));
+    for more in [&["--check"][..], &[]] {
+        let line = complaint(migrate(&empty, &[&["--service-role", role.name()], more].concat()));
+        assert!(line.contains("(it is a member of pg_read_all_data)"), "{line}");
+    }
+    assert_eq!(empty.count("pg_tables WHERE schemaname = 'public'"), 0);
     let newer = "INSERT INTO __diesel_schema_migrations VALUES ('29990101000000')";
     database.connect().batch_execute(newer).unwrap();
     let older = complaint(migrate(&database, &["--check"]));

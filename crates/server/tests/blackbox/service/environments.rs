@@ -5,6 +5,7 @@ use intake_domain::Environment;
 use intake_infra::DatabaseUrl;
 use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, create_request, patient};
 
+use crate::commands::readers::ReaderRole;
 use crate::fixtures::{in_production, program, service};
 use crate::{assert_unauthorised, complaint};
 
@@ -96,18 +97,47 @@ fn a_service_starts_wherever_a_running_one_goes_on() {
 }
 
 #[test]
-fn production_warns_of_a_role_that_can_read_patients() {
+fn production_refuses_a_role_that_can_read_patients() {
+    let refusal = |url: &DatabaseUrl| {
+        let line = complaint(program_in_production(url, url));
+        assert!(line.starts_with("intake: DATABASE_URL: the service's role "), "{line}");
+        assert!(line.contains("so a flaw in the service could expose patients: "), "{line}");
+        line
+    };
+    let superuser = refusal(&TestDatabase::durable().owner);
+    assert!(superuser.contains("role is a superuser"), "{superuser}");
+    assert!(superuser.contains("use a role of its own, to which `intake migrate --service-role NAME`"), "{superuser}");
+    for (change, said) in [
+        ("ALTER TABLE patients OWNER TO intake_service", "owns the register"),
+        ("GRANT SELECT ON patients TO intake_service", "may read the whole table of patients"),
+        ("GRANT SELECT (suburb) ON patients TO PUBLIC", "REVOKE ALL ON patients FROM PUBLIC"),
+    ] {
+        let database = TestDatabase::durable();
+        database.connect().batch_execute(change).unwrap();
+        let line = refusal(&database.service);
+        assert!(line.contains(said), "{line}");
+    }
+
     let database = TestDatabase::durable();
-    let start = |url| program_in_production(&url, &url).start().output();
-    assert!(!start(database.service.clone()).contains("could expose patients"));
-    let warning = start(database.owner.clone());
-    assert!(warning.contains("the role of DATABASE_URL is a superuser"), "{warning}");
+    let role = ReaderRole::make_powerless(&database, "service");
+    let migrate =
+        ["migrate", "--service-role", role.name()].iter().fold(production(&database), |all, one| all.argument(one));
+    assert!(migrate.run().status.success());
+    let start = || program_in_production(&role.url, &database.owner);
+    drop(start().start());
+    database.administer(&format!("GRANT pg_read_all_data TO \"{}\"", role.name()));
+    let line = refusal(&role.url);
+    assert!(line.contains("is a member of pg_read_all_data") && line.contains("REVOKE the membership"), "{line}");
+}
+
+#[test]
+fn production_warns_of_columns_that_its_role_does_not_need() {
+    let database = TestDatabase::durable();
+    assert!(!production(&database).start().output().contains("could expose patients"));
+    // As a newer program might, beside which this one goes on.
     database.connect().batch_execute("GRANT SELECT (suburb) ON patients TO intake_service").unwrap();
-    let warning = start(database.service.clone());
+    let warning = production(&database).start().output();
     assert!(warning.contains("may read columns that it does not need"), "{warning}");
-    database.connect().batch_execute("ALTER TABLE patients OWNER TO intake_service").unwrap();
-    let warning = start(database.service.clone());
-    assert!(warning.contains("owns the register"), "{warning}");
 }
 
 #[test]
