@@ -16,6 +16,7 @@ use crate::accounts::confirmation::{assert_confirmed, lock_member};
 use crate::accounts::proof::{ProvedBy, prove};
 use crate::accounts::row::{AccountRow, unreadable};
 use crate::audit::log::{record_in_all, recorded_since};
+use crate::database::connecting::pool::Share;
 use crate::schema::{audit_entries, email_changes, members};
 
 #[async_trait]
@@ -28,7 +29,7 @@ impl EmailChangeStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<RequestEmailOutcome, StoreError> {
         let (member, email, link, audit) = (member.clone(), email.clone(), link.clone(), audit.clone());
-        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
+        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
             assert_confirmed(connection, &audit)?;
             if are_too_many(connection, &member, &audit)? {
                 return Ok(RequestEmailOutcome::TooManyLately);
@@ -56,7 +57,7 @@ impl EmailChangeStore for PostgresMembers {
         now: OffsetDateTime,
     ) -> Result<Option<(Account, EmailAddress)>, StoreError> {
         let token = *token;
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let open = email_changes::table
                 .inner_join(members::table)
                 .filter(email_changes::token_digest.eq(token.as_bytes().as_slice()))
@@ -75,7 +76,7 @@ impl EmailChangeStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<Option<EmailOutcome>, StoreError> {
         let (token, account, email, audit) = (*token, account.clone(), email.clone(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction(Share::Of(*account.id.as_uuid()), move |connection| {
             // As those do who end the link.
             lock_member(connection, *account.id.as_uuid())?;
             let open = email_changes::table

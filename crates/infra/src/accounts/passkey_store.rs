@@ -15,7 +15,7 @@ use crate::accounts::proofs::note_use;
 use crate::accounts::row::AccountRow;
 use crate::accounts::session_row::{end_others, is_started, start_session};
 use crate::audit::log::record_in_all;
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::schema::{members, passkey_challenges, passkeys};
 
 /// The port [`PasskeyStore`] over PostgreSQL.
@@ -33,7 +33,7 @@ impl PostgresPasskeyStore {
 impl PasskeyStore for PostgresPasskeyStore {
     async fn passkeys(&self, member: MemberId) -> Result<Vec<PasskeyRecord>, StoreError> {
         let member = *member.as_uuid();
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Of(member), move |connection| {
             let own = passkeys::table.filter(passkeys::member_id.eq(member));
             own.order((passkeys::created_at, passkeys::digest)).select(PasskeyRow::as_select()).load(connection)
         });
@@ -48,7 +48,9 @@ impl PasskeyStore for PostgresPasskeyStore {
     ) -> Result<AddPasskeyOutcome, StoreError> {
         let (member, passkey, audit) = (member.clone(), passkey.clone(), audit.clone());
         self.0
-            .run_for(*member.organisation_id.as_uuid(), move |connection| add(connection, &member, &passkey, &audit))
+            .run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+                add(connection, &member, &passkey, &audit)
+            })
             .await
     }
 
@@ -59,7 +61,7 @@ impl PasskeyStore for PostgresPasskeyStore {
         audit: &AuditContext,
     ) -> Result<RemovePasskeyOutcome, StoreError> {
         let (member, digest, audit) = (member.clone(), *id.as_bytes(), audit.clone());
-        let removed = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
+        let removed = self.0.run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
             connection.transaction(|connection| {
                 assert_confirmed(connection, &audit)?;
                 let own = passkeys::table.find(digest.as_slice()).filter(passkeys::member_id.eq(member.id.as_uuid()));
@@ -77,7 +79,7 @@ impl PasskeyStore for PostgresPasskeyStore {
 
     async fn holder(&self, id: &TokenDigest) -> Result<Option<PasskeyHolder>, StoreError> {
         let digest = *id.as_bytes();
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let passkey = passkeys::table.find(digest.as_slice()).inner_join(members::table);
             let columns = (AccountRow::as_select(), passkeys::public_key);
             passkey.select(columns).first::<(AccountRow, Vec<u8>)>(connection).optional()
@@ -89,7 +91,7 @@ impl PasskeyStore for PostgresPasskeyStore {
 
     async fn begin(&self, challenge: &TokenDigest, at: OffsetDateTime) -> Result<(), StoreError> {
         let digest = *challenge.as_bytes();
-        let kept = self.0.run(move |connection| {
+        let kept = self.0.run(Share::Common, move |connection| {
             let row = (passkey_challenges::token_digest.eq(digest.as_slice()), passkey_challenges::started_at.eq(at));
             diesel::insert_into(passkey_challenges::table).values(row).on_conflict_do_nothing().execute(connection)
         });
@@ -104,7 +106,11 @@ impl PasskeyStore for PostgresPasskeyStore {
         audit: &AuditContext,
     ) -> Result<CodeOutcome, StoreError> {
         let (challenge, passkey, session, audit) = (*challenge, *passkey, session.clone(), audit.clone());
-        self.0.run(move |connection| sign_in(connection, &challenge, &passkey, &session, &audit)).await
+        self.0
+            .run(Share::Of(*session.member_id.as_uuid()), move |connection| {
+                sign_in(connection, &challenge, &passkey, &session, &audit)
+            })
+            .await
     }
 }
 

@@ -19,6 +19,7 @@ use crate::accounts::permission::may_administer;
 use crate::accounts::proof::{ProvedBy, prove, remove_factors};
 use crate::accounts::row::{AccountRow, belongs_elsewhere, has_second_factor, is_address_proved};
 use crate::audit::log::{record, record_in_all, recorded_since};
+use crate::database::connecting::pool::Share;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::schema::{audit_entries, members, memberships, passkeys as stored_passkeys, password_resets, sessions};
 
@@ -32,7 +33,7 @@ impl PasswordResetStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<IssueOutcome, StoreError> {
         let (member, reset, audit) = (member.clone(), reset.clone(), audit.clone());
-        let done = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
+        let done = self.0.run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
             let (id, organisation) = (*member.id.as_uuid(), *member.organisation_id.as_uuid());
             let issued_by = match &audit.actor {
                 Actor::Member { id, .. } => Some((*id.as_uuid(), organisation)),
@@ -75,7 +76,7 @@ impl PasswordResetStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<Option<Account>, StoreError> {
         let (id, reset, audit) = (*member.as_uuid(), reset.clone(), audit.clone());
-        let found = self.0.transaction(move |connection| {
+        let found = self.0.transaction(Share::Of(id), move |connection| {
             let found = members::table.find(id).select(AccountRow::as_select());
             let found = found.for_update().first(connection).optional()?;
             let Some(account) = found else { return Ok(None) };
@@ -99,7 +100,7 @@ impl PasswordResetStore for PostgresMembers {
 
     async fn password_reset(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<OpenReset>, StoreError> {
         let token = *token;
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let open = password_resets::table
                 .inner_join(members::table)
                 .filter(password_resets::token_digest.eq(token.as_bytes().as_slice()))
@@ -121,7 +122,7 @@ impl PasswordResetStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<PasswordResetOutcome, StoreError> {
         let (token, account, password, audit) = (*token, account.clone(), password.clone(), audit.clone());
-        let done = self.0.transaction(move |connection| {
+        let done = self.0.transaction(Share::Of(*account.id.as_uuid()), move |connection| {
             let id = *account.id.as_uuid();
             lock_member(connection, id)?;
             let own = password_resets::table

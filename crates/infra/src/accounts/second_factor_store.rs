@@ -16,13 +16,14 @@ use crate::accounts::permission::may_administer;
 use crate::accounts::row::belongs_elsewhere;
 use crate::accounts::session_row::end_others;
 use crate::audit::log::record_in_all;
+use crate::database::connecting::pool::Share;
 use crate::schema::{members, passkeys, recovery_codes, sessions};
 
 #[async_trait]
 impl SecondFactorStore for PostgresMembers {
     async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError> {
         let id = *member.as_uuid();
-        let done = self.0.run(move |connection| {
+        let done = self.0.run(Share::Of(id), move |connection| {
             let has_factor = members::table.find(id).select(members::totp_secret.is_not_null());
             if has_factor.first::<bool>(connection).optional()? != Some(true) {
                 return Ok(None);
@@ -40,7 +41,7 @@ impl SecondFactorStore for PostgresMembers {
         secret: &TotpSecret,
     ) -> Result<Option<TotpSecret>, StoreError> {
         let (member, session, secret) = (*member.as_uuid(), *session.as_bytes(), secret.clone());
-        let offered = self.0.transaction(move |connection| {
+        let offered = self.0.transaction(Share::Of(member), move |connection| {
             let is_on = members::table.find(member).select(members::totp_secret.is_not_null());
             if is_on.first::<bool>(connection).optional()? != Some(false) {
                 return Ok(None);
@@ -65,7 +66,7 @@ impl SecondFactorStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError> {
         let (member, factor, audit) = (member.clone(), factor.clone(), audit.clone());
-        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
+        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             let (secret, session) = (factor.secret.as_bytes(), audit.confirmed_in.map(|token| *token.as_bytes()));
@@ -96,7 +97,7 @@ impl SecondFactorStore for PostgresMembers {
 
     async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<SecondFactorOutcome, StoreError> {
         let (member, audit) = (member.clone(), audit.clone());
-        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
+        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             let is_own = matches!(&audit.actor, Actor::Member { id: actor, .. } if *actor == member.id);
@@ -133,7 +134,7 @@ impl SecondFactorStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError> {
         let (member, codes, audit) = (member.clone(), codes.to_vec(), audit.clone());
-        let done = self.0.transaction_for(*member.organisation_id.as_uuid(), move |connection| {
+        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             // Locked, so that two windows cannot both add their codes.

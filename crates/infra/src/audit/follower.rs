@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::audit::row::EntryRow;
 use crate::database::cluster::newest_entries::REMEMBERED;
 use crate::database::cluster::parts::{Part, parts};
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::database::schema::origin::{EntryKey, are_there};
 use crate::schema::audit_entries;
 
@@ -87,7 +87,10 @@ impl AuditFollower {
         while let Some(glance) = self.glances.last_mut() {
             let (asked, read) = (glance.clone(), self.read.get(&glance.part.number).cloned().unwrap_or_default());
             let since = self.since;
-            let found = self.database.run(move |connection| page(connection, &asked, &read.unread, since)).await?;
+            let found = self
+                .database
+                .run(Share::Common, move |connection| page(connection, &asked, &read.unread, since))
+                .await?;
             if let Some(last) = found.last() {
                 glance.after = (last.number, *last.organisation_id.as_uuid(), *last.id.as_uuid());
                 return Ok(Some(found));
@@ -101,14 +104,17 @@ impl AuditFollower {
     /// Looks at each part. Organisations are listed after that: an entry that a glance sees belongs to one of them.
     async fn glance(&self) -> Result<Vec<Glance>, FollowError> {
         let mut glances = BTreeMap::new();
-        for part in self.database.run(parts).await? {
+        for part in self.database.run(Share::Common, parts).await? {
             let read = self.read.get(&part.number).cloned();
             let number = part.number;
-            let glance = self.database.run(move |connection| glance(connection, part.clone(), read.as_ref())).await?;
+            let glance = self
+                .database
+                .run(Share::Common, move |connection| glance(connection, part.clone(), read.as_ref()))
+                .await?;
             glances.insert(number, glance.ok_or(FollowError::Replaced)?);
         }
         let mut complete = Vec::new();
-        for part in self.database.run(parts).await? {
+        for part in self.database.run(Share::Common, parts).await? {
             let Some(mut glance) = glances.remove(&part.number) else { continue };
             glance.becomes.organisations.clone_from(&part.organisations);
             glance.part = part;

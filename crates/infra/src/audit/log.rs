@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::audit::row::EntryRow;
 use crate::database::cluster::spread::is_spread;
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::database::schema::grants::RECORDABLE;
 use crate::schema::{audit_entries, members, memberships};
 
@@ -38,7 +38,7 @@ impl AuditLog for PostgresAuditLog {
         limit: u32,
     ) -> Result<EntryPage, StoreError> {
         let (id, filter) = (*organisation.as_uuid(), filter.clone());
-        let found = self.0.run_for(id, move |connection| entries(connection, id, &filter, position, limit));
+        let found = self.0.run(Share::Of(id), move |connection| entries(connection, id, &filter, position, limit));
         let (found, searched_to) = found.await?;
         let entries = found.into_iter().map(|row| row.into_entry(organisation)).collect();
         Ok(EntryPage { entries, searched_to: searched_to.map(AuditEntryId::from) })
@@ -46,7 +46,9 @@ impl AuditLog for PostgresAuditLog {
 
     async fn note_refusal(&self, refused: &RefusedAction, audit: &AuditContext) -> Result<(), StoreError> {
         let (id, refused, audit) = (*refused.organisation.as_uuid(), refused.clone(), audit.clone());
-        self.0.run_for(id, move |connection| record(connection, id, refused.action, &refused.route, &audit)).await
+        self.0
+            .run(Share::Of(id), move |connection| record(connection, id, refused.action, &refused.route, &audit))
+            .await
     }
 }
 

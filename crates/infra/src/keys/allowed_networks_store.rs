@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::record_about_key;
+use crate::database::connecting::pool::Share;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::keys::network_sql::{Stored, read, stored};
@@ -26,7 +27,7 @@ impl AllowedNetworksStore for PostgresKeyStore {
     ) -> Result<ChangeKeyOutcome, StoreError> {
         let (id, within) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()));
         let (networks, audit) = (networks.clone(), audit.clone());
-        self.0.run(move |connection| set(connection, id, within, &networks, &audit)).await
+        self.0.run(Share::within(within), move |connection| set(connection, id, within, &networks, &audit)).await
     }
 }
 

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::record_about_key;
+use crate::database::connecting::pool::Share;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::schema::{api_keys, key_uses};
@@ -27,7 +28,9 @@ impl KeyDescriptionStore for PostgresKeyStore {
     ) -> Result<ChangeKeyOutcome, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
         let (name, audit) = (name.clone(), audit.clone());
-        self.0.run_for(organisation, move |connection| rename(connection, organisation, key, &name, &audit)).await
+        self.0
+            .run(Share::Of(organisation), move |connection| rename(connection, organisation, key, &name, &audit))
+            .await
     }
 
     async fn write_note(
@@ -39,12 +42,14 @@ impl KeyDescriptionStore for PostgresKeyStore {
     ) -> Result<ChangeKeyOutcome, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
         let (note, audit) = (note.clone(), audit.clone());
-        self.0.run_for(organisation, move |connection| write_note(connection, organisation, key, &note, &audit)).await
+        self.0
+            .run(Share::Of(organisation), move |connection| write_note(connection, organisation, key, &note, &audit))
+            .await
     }
 
     async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError> {
         let (id, audit) = (*key.as_uuid(), audit.clone());
-        self.0.run(move |connection| clear_sent_in_clear(connection, id, &audit)).await
+        self.0.run(Share::Common, move |connection| clear_sent_in_clear(connection, id, &audit)).await
     }
 }
 

@@ -13,6 +13,7 @@ use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::audit::log::literal;
+use crate::database::connecting::pool::Share;
 use crate::keys::network_sql::{Stored, read};
 use crate::keys::{PostgresKeyStore, directory};
 use crate::schema::{api_keys, key_uses, organisation_states};
@@ -31,7 +32,7 @@ impl PostgresKeyStore {
     /// The key, and the organisation that it belongs to. None: there is no such key.
     pub async fn find(&self, key: KeyId) -> Result<Option<(OrganisationId, KeyRecord)>, StoreError> {
         let id = *key.as_uuid();
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let Some(organisation) = directory::organisation(connection, id)? else { return Ok(None) };
             let found = some(connection, organisation, &[id])?.pop();
             Ok(found.map(|key| (OrganisationId::from(organisation), key)))
@@ -44,7 +45,7 @@ impl PostgresKeyStore {
 impl KeyList for PostgresKeyStore {
     async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError> {
         let id = *organisation.as_uuid();
-        self.0.run_for(id, move |connection| all(connection, id)).await
+        self.0.run(Share::Of(id), move |connection| all(connection, id)).await
     }
 
     async fn search(
@@ -54,12 +55,12 @@ impl KeyList for PostgresKeyStore {
         now: OffsetDateTime,
     ) -> Result<KeyPage, StoreError> {
         let (id, search) = (*organisation.as_uuid(), search.clone());
-        self.0.run_for(id, move |connection| page(connection, id, &search, now)).await
+        self.0.run(Share::Of(id), move |connection| page(connection, id, &search, now)).await
     }
 
     async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let found = self.0.run_for(organisation, move |connection| some(connection, organisation, &[key]));
+        let found = self.0.run(Share::Of(organisation), move |connection| some(connection, organisation, &[key]));
         Ok(found.await?.pop())
     }
 }

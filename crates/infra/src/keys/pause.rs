@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::{name_of, record_about_key};
+use crate::database::connecting::pool::Share;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::organisations::note_resumed;
@@ -26,7 +27,7 @@ impl KeyPauseStore for PostgresKeyStore {
         audit: &AuditContext,
     ) -> Result<PauseOutcome, StoreError> {
         let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        self.0.run(move |connection| pause(connection, id, within, &audit)).await
+        self.0.run(Share::within(within), move |connection| pause(connection, id, within, &audit)).await
     }
 
     async fn resume(
@@ -36,7 +37,7 @@ impl KeyPauseStore for PostgresKeyStore {
         audit: &AuditContext,
     ) -> Result<ResumeOutcome, StoreError> {
         let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        self.0.run(move |connection| resume(connection, id, within, &audit)).await
+        self.0.run(Share::within(within), move |connection| resume(connection, id, within, &audit)).await
     }
 }
 

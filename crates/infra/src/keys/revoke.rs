@@ -12,6 +12,7 @@ use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::{name_of, record_about_key};
 use crate::database::cluster::nodes::connect_to_all;
 use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
+use crate::database::connecting::pool::Share;
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::schema_error::SchemaError;
 use crate::keys::PostgresKeyStore;
@@ -43,9 +44,7 @@ impl KeyRevocationStore for PostgresKeyStore {
         audit: &AuditContext,
     ) -> Result<RevokeOutcome, StoreError> {
         let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        // An operator's is of no organisation.
-        let share = within.unwrap_or_else(Uuid::nil);
-        self.0.run_for(share, move |connection| revoke(connection, id, within, &audit)).await
+        self.0.run(Share::within(within), move |connection| revoke(connection, id, within, &audit)).await
     }
 }
 

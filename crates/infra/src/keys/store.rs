@@ -14,7 +14,7 @@ use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::{name_of, record_made_key};
 use crate::database::cluster::shards::Shards;
 use crate::database::cluster::spread::is_spread;
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::ids;
@@ -36,7 +36,7 @@ impl PostgresKeyStore {
     /// it is not active.
     pub async fn holder(&self, key: &KeyDigest, now: OffsetDateTime) -> Result<Option<KeyHolder>, StoreError> {
         let key = *key;
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let directory = KeyDirectory::default();
             directory.shards.learn(connection)?;
             directory.learn(connection, [&key])?;
@@ -52,7 +52,7 @@ impl PostgresKeyStore {
 #[async_trait]
 impl KeyStore for PostgresKeyStore {
     async fn place(&self, organisation: OrganisationId) -> Result<KeyPlace, StoreError> {
-        let found = self.0.run_for(*organisation.as_uuid(), move |connection| {
+        let found = self.0.run(Share::Of(*organisation.as_uuid()), move |connection| {
             let shards = Shards::default();
             shards.learn(connection)?;
             Ok(shards)
@@ -62,7 +62,7 @@ impl KeyStore for PostgresKeyStore {
 
     async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError> {
         let (key, audit) = (key.clone(), audit.clone());
-        let added = self.0.run_for(*key.organisation_id.as_uuid(), move |connection| {
+        let added = self.0.run(Share::Of(*key.organisation_id.as_uuid()), move |connection| {
             let is_spread = is_spread(connection)?;
             let added = connection.transaction(|connection| add_key(connection, &key, &audit, is_spread));
             // Errors are sorted outside the transaction, which an error must end.

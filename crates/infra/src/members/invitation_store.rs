@@ -20,6 +20,7 @@ use crate::accounts::proof::{link, take_over};
 use crate::accounts::row::{has_second_factor, unreadable};
 use crate::accounts::session_row::{await_code, insert_session, is_started};
 use crate::audit::log::{literal, record, recorded_since};
+use crate::database::connecting::pool::Share;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::members::joining::{NotJoined, OpenInvitationRow, accept, end_all_to, folded, open};
 use crate::organisations as whole;
@@ -29,7 +30,7 @@ use crate::schema::{audit_entries, invitations, members, memberships};
 impl InvitationStore for PostgresMembers {
     async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<InviteOutcome, StoreError> {
         let (invitation, audit) = (invitation.clone(), audit.clone());
-        let done = self.0.run_for(*invitation.organisation_id.as_uuid(), move |connection| {
+        let done = self.0.run(Share::Of(*invitation.organisation_id.as_uuid()), move |connection| {
             let organisation = *invitation.organisation_id.as_uuid();
             let invited_by = match &audit.actor {
                 Actor::Member { id, .. } => Some(*id.as_uuid()),
@@ -81,7 +82,7 @@ impl InvitationStore for PostgresMembers {
 
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError> {
         let token = *token;
-        let found = self.0.run(move |connection| open(connection, &token, now));
+        let found = self.0.run(Share::Common, move |connection| open(connection, &token, now));
         found.await?.map(OpenInvitationRow::into_invitation).transpose()
     }
 
@@ -91,7 +92,7 @@ impl InvitationStore for PostgresMembers {
         now: OffsetDateTime,
     ) -> Result<Vec<OpenInvitation>, StoreError> {
         let organisation = *organisation.as_uuid();
-        let found = self.0.run_for(organisation, move |connection| {
+        let found = self.0.run(Share::Of(organisation), move |connection| {
             let makers = members::table.on(members::id.nullable().eq(invitations::invited_by));
             let open = invitations::table
                 .left_join(makers)
@@ -122,7 +123,7 @@ impl InvitationStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<WithdrawOutcome, StoreError> {
         let (organisation, token, audit) = (*organisation.as_uuid(), *token, audit.clone());
-        let done = self.0.transaction_for(organisation, move |connection| {
+        let done = self.0.transaction(Share::Of(organisation), move |connection| {
             if !may_administer(connection, organisation, &audit)? {
                 return Ok(WithdrawOutcome::NotAdministrator);
             }
@@ -149,7 +150,7 @@ impl InvitationStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<JoinOutcome, StoreError> {
         let (token, guest, session, audit) = (*token, guest.clone(), session.clone(), audit.clone());
-        let done = self.0.run(move |connection| {
+        let done = self.0.run(Share::Of(*session.member_id.as_uuid()), move |connection| {
             let joined = connection.transaction(|connection| {
                 if is_started(connection, &session)? {
                     // By an earlier run that was committed and whose answer was lost.

@@ -8,6 +8,7 @@ use crate::accounts::PostgresMembers;
 use crate::accounts::confirmation::assert_confirmed;
 use crate::accounts::permission::may_administer;
 use crate::audit::log::record;
+use crate::database::connecting::pool::Share;
 use crate::organisations::{age_of, copy_state};
 use crate::schema::organisations;
 
@@ -20,7 +21,7 @@ impl KeyAgeStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<LimitAgeOutcome, StoreError> {
         let (id, audit) = (*organisation.as_uuid(), audit.clone());
-        let done = self.0.transaction_for(id, move |connection| {
+        let done = self.0.transaction(Share::Of(id), move |connection| {
             assert_confirmed(connection, &audit)?;
             if !may_administer(connection, id, &audit)? {
                 return Ok(LimitAgeOutcome::NotAdministrator);

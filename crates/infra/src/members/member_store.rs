@@ -17,6 +17,7 @@ use crate::accounts::permission::may_administer;
 use crate::accounts::row::{AccountRow, ListedMember, MemberRow, has_second_factor as has_factor, is_address_proved};
 use crate::accounts::session_row::end_all_in;
 use crate::audit::log::record;
+use crate::database::connecting::pool::Share;
 use crate::members::joining::end_all_to;
 use crate::organisations::end_memberships;
 use crate::schema::{familiar_networks, invitations, members, memberships, organisations, password_resets};
@@ -25,7 +26,7 @@ use crate::schema::{familiar_networks, invitations, members, memberships, organi
 impl MemberStore for PostgresMembers {
     async fn credentials(&self, email: &EmailAddress, from: Option<Network>) -> Result<Vec<Credentials>, StoreError> {
         let (folded, network) = (email.folded(), from.map(|network| network.to_string()));
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let member = members::table.filter(members::email_folded.eq(&folded));
             let familiar = familiar_networks::table
                 .filter(familiar_networks::member_id.eq(members::id))
@@ -48,7 +49,7 @@ impl MemberStore for PostgresMembers {
         email: &EmailAddress,
     ) -> Result<Vec<ProviderAccount>, StoreError> {
         let (Subject { issuer, id }, folded) = (subject.clone(), email.folded());
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let is_linked = members::provider_subject.eq(&id).and(members::provider_issuer.eq(&issuer));
             let has_address = members::email_folded.eq(&folded).and(is_address_proved());
             let known = members::table.filter(has_address.nullable().or(is_linked)).order(members::id);
@@ -68,7 +69,7 @@ impl MemberStore for PostgresMembers {
 
     async fn member(&self, organisation: OrganisationId, email: &EmailAddress) -> Result<Option<Member>, StoreError> {
         let (organisation, folded) = (*organisation.as_uuid(), email.folded());
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let all = memberships::table.inner_join(members::table);
             let own = all.filter(memberships::organisation_id.eq(organisation).and(members::email_folded.eq(&folded)));
             own.select(MemberRow::as_select()).first(connection).optional()
@@ -78,7 +79,7 @@ impl MemberStore for PostgresMembers {
 
     async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError> {
         let id = *organisation.as_uuid();
-        let found = self.0.run_for(id, move |connection| {
+        let found = self.0.run(Share::Of(id), move |connection| {
             let all = members::table.inner_join(memberships::table).filter(memberships::organisation_id.eq(id));
             let oldest_first = all.order((memberships::joined_at, members::id));
             oldest_first.select(ListedMember::as_select()).load(connection)
@@ -93,7 +94,7 @@ impl MemberStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<RemoveOutcome, StoreError> {
         let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
-        let done = self.0.transaction_for(organisation, move |connection| {
+        let done = self.0.transaction(Share::Of(organisation), move |connection| {
             let all = lock_members(connection, organisation)?;
             assert_confirmed(connection, &audit)?;
             let Some(removed) = all.iter().find(|other| other.id == member) else {
@@ -121,7 +122,7 @@ impl MemberStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<RoleOutcome, StoreError> {
         let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
-        let done = self.0.transaction_for(organisation, move |connection| {
+        let done = self.0.transaction(Share::Of(organisation), move |connection| {
             let all = lock_members(connection, organisation)?;
             assert_confirmed(connection, &audit)?;
             let Some(changed) = all.iter().find(|other| other.id == member) else {
@@ -160,7 +161,7 @@ impl MemberStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<EndSessionsOutcome, StoreError> {
         let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
-        let done = self.0.transaction_for(organisation, move |connection| {
+        let done = self.0.transaction(Share::Of(organisation), move |connection| {
             assert_confirmed(connection, &audit)?;
             if !may_administer(connection, organisation, &audit)? {
                 return Ok(EndSessionsOutcome::NotAdministrator);
@@ -184,7 +185,7 @@ impl MemberStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<RequireOutcome, StoreError> {
         let (organisation, audit) = (*organisation.as_uuid(), audit.clone());
-        let done = self.0.transaction_for(organisation, move |connection| {
+        let done = self.0.transaction(Share::Of(organisation), move |connection| {
             assert_confirmed(connection, &audit)?;
             if !may_administer(connection, organisation, &audit)? {
                 return Ok(RequireOutcome::NotAdministrator);

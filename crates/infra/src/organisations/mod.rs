@@ -19,7 +19,7 @@ use crate::audit::log::{name_of, record};
 use crate::database::cluster::nodes::NodeAway;
 use crate::database::cluster::spread::is_spread;
 use crate::database::connecting::clock;
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::schema::{api_keys, invitations, key_uses, members, memberships, organisation_states, organisations};
 
 pub use erase::{EraseOrganisation, erase_organisation};
@@ -52,12 +52,12 @@ impl PostgresOrganisations {
     /// Makes an organisation, as nobody's change.
     pub async fn add(&self, organisation: &Organisation) -> Result<(), StoreError> {
         let (id, name) = (*organisation.id.as_uuid(), organisation.name.to_string());
-        self.0.transaction(move |connection| insert(connection, id, &name)).await
+        self.0.transaction(Share::Common, move |connection| insert(connection, id, &name)).await
     }
 
     /// All organisations, the oldest first.
     pub async fn all(&self) -> Result<Vec<OrganisationRecord>, StoreError> {
-        let found = self.0.run(|connection| {
+        let found = self.0.run(Share::Common, |connection| {
             let oldest_first = organisations::table.order((organisations::created_at, organisations::id));
             oldest_first.select(OrganisationRow::as_select()).load(connection)
         });
@@ -74,7 +74,7 @@ impl PostgresOrganisations {
         let mut last = StoreError::Unavailable("there is no id for the organisation".into());
         for organisation in ids {
             let (id, name, audit) = (*organisation.as_uuid(), name.to_string(), audit.clone());
-            let created = self.0.transaction(move |connection| {
+            let created = self.0.transaction(Share::Common, move |connection| {
                 insert(connection, id, &name)?;
                 record(connection, id, Action::OrganisationCreated, &name, &audit)
             });
@@ -182,7 +182,7 @@ impl PostgresOrganisations {
         change: impl Fn(&mut PgConnection, &OrganisationRecord, &AuditContext) -> QueryResult<bool> + Send + Sync + 'static,
     ) -> Result<OrganisationOutcome, StoreError> {
         let (id, audit) = (*id.as_uuid(), audit.clone());
-        let changed = self.0.transaction(move |connection| {
+        let changed = self.0.transaction(Share::Common, move |connection| {
             let row = organisations::table.find(id).select(OrganisationRow::as_select());
             let Some(found) = row.for_no_key_update().first(connection).optional()? else {
                 return Ok(OrganisationOutcome::NotFound);

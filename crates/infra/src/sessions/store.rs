@@ -21,7 +21,7 @@ use crate::accounts::session_row::{
     HolderRow, MembershipRow, SessionRow, await_code, end_others, memberships_of, start_session,
 };
 use crate::audit::log::{record, record_in_all};
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::members::joining::{OpenInvitationRow, open};
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
 use crate::sessions::choice::choose;
@@ -52,16 +52,18 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<BeginOutcome, StoreError> {
         let (session, first, audit) = (session.clone(), first.clone(), audit.clone());
-        self.0.run(move |connection| begin(connection, &session, &first, &audit)).await
+        self.0
+            .run(Share::Of(*session.member_id.as_uuid()), move |connection| begin(connection, &session, &first, &audit))
+            .await
     }
 
     async fn is_familiar(&self, network: Network) -> Result<bool, StoreError> {
-        self.0.run(move |connection| familiar_networks::is_known(connection, network)).await
+        self.0.run(Share::Common, move |connection| familiar_networks::is_known(connection, network)).await
     }
 
     async fn note_failure(&self, account: &Account, action: Action, audit: &AuditContext) -> Result<(), StoreError> {
         let (account, audit) = (account.clone(), audit.clone());
-        let noted = self.0.run(move |connection| {
+        let noted = self.0.run(Share::Of(*account.id.as_uuid()), move |connection| {
             let id = *account.id.as_uuid();
             connection.transaction(|connection| {
                 if action == Action::CodeFailed {
@@ -76,7 +78,7 @@ impl SessionStore for PostgresSessionStore {
 
     async fn awaited(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<AwaitedMember>, StoreError> {
         let (digest, passwords) = (*token.as_bytes(), self.1);
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let waiting = waiting_sign_ins::table.find(digest.as_slice()).inner_join(members::table);
             let alive = waiting
                 .filter(waiting_sign_ins::started_at.gt(now - CODE_LIMIT))
@@ -108,12 +110,16 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<CodeOutcome, StoreError> {
         let (waiting, session, audit) = (*waiting, session.clone(), audit.clone());
-        self.0.run(move |connection| finish(connection, &waiting, proof, &session, &audit)).await
+        self.0
+            .run(Share::Of(*session.member_id.as_uuid()), move |connection| {
+                finish(connection, &waiting, proof, &session, &audit)
+            })
+            .await
     }
 
     async fn factors(&self, member: MemberId) -> Result<Factors, StoreError> {
         let member = *member.as_uuid();
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Of(member), move |connection| {
             members::table.find(member).select(FactorsRow::as_select()).first(connection).optional()
         });
         Ok(found.await?.unwrap_or_default().into())
@@ -127,7 +133,9 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<ConfirmOutcome, StoreError> {
         let (session, next, evidence, audit) = (*session, *next, evidence.clone(), audit.clone());
-        self.0.run(move |connection| confirm(connection, &session, &next, &evidence, &audit)).await
+        self.0
+            .run(Share::of_actor(&audit), move |connection| confirm(connection, &session, &next, &evidence, &audit))
+            .await
     }
 
     async fn holder(
@@ -137,7 +145,7 @@ impl SessionStore for PostgresSessionStore {
         now: OffsetDateTime,
     ) -> Result<Option<Holder>, StoreError> {
         let (digest, passwords) = (*token.as_bytes(), self.1);
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Common, move |connection| {
             let session = sessions::table.find(digest.as_slice());
             let organisations = memberships::table.inner_join(organisations::table);
             let alive = session
@@ -167,7 +175,7 @@ impl SessionStore for PostgresSessionStore {
 
     async fn memberships(&self, member: MemberId) -> Result<Vec<Membership>, StoreError> {
         let member = *member.as_uuid();
-        let found = self.0.run(move |connection| memberships_of(connection, member)).await?;
+        let found = self.0.run(Share::Of(member), move |connection| memberships_of(connection, member)).await?;
         found.into_iter().map(Membership::try_from).collect()
     }
 
@@ -178,18 +186,18 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<ChooseOutcome, StoreError> {
         let (token, organisation, audit) = (*token, *organisation.as_uuid(), audit.clone());
-        self.0.run(move |connection| choose(connection, &token, organisation, &audit)).await
+        self.0.run(Share::Of(organisation), move |connection| choose(connection, &token, organisation, &audit)).await
     }
 
     async fn note_browser(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Account>, StoreError> {
         let token = *token;
-        let found = self.0.run(move |connection| known_browsers::note(connection, &token, now)).await?;
+        let found = self.0.run(Share::Common, move |connection| known_browsers::note(connection, &token, now)).await?;
         found.map(Account::try_from).transpose()
     }
 
     async fn end(&self, token: &TokenDigest, audit: &AuditContext) -> Result<(), StoreError> {
         let (digest, audit) = (*token.as_bytes(), audit.clone());
-        let ended = self.0.run(move |connection| {
+        let ended = self.0.run(Share::of_actor(&audit), move |connection| {
             connection.transaction(|connection| {
                 let session = sessions::table.find(digest.as_slice()).inner_join(members::table);
                 let holder = session.select((sessions::organisation_id, members::email));
@@ -208,7 +216,7 @@ impl SessionStore for PostgresSessionStore {
 
     async fn sessions(&self, member: MemberId, now: OffsetDateTime) -> Result<Vec<SessionRecord>, StoreError> {
         let (member, passwords) = (*member.as_uuid(), self.1);
-        let found = self.0.run(move |connection| {
+        let found = self.0.run(Share::Of(member), move |connection| {
             let alive = sessions::table
                 .filter(sessions::member_id.eq(member))
                 .filter(sessions::is_by_provider.or(passwords.are_on().into_sql::<Bool>()))
@@ -227,7 +235,7 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<EndOutcome, StoreError> {
         let (member, digest, audit) = (member.clone(), *token.as_bytes(), audit.clone());
-        let ended = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
+        let ended = self.0.run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
             connection.transaction(|connection| {
                 assert_confirmed(connection, &audit)?;
                 let own = sessions::table.find(digest.as_slice()).filter(sessions::member_id.eq(member.id.as_uuid()));
@@ -243,7 +251,7 @@ impl SessionStore for PostgresSessionStore {
 
     async fn end_others(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError> {
         let (member, audit) = (member.clone(), audit.clone());
-        let ended = self.0.run_for(*member.organisation_id.as_uuid(), move |connection| {
+        let ended = self.0.run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
             connection.transaction(|connection| {
                 assert_confirmed(connection, &audit)?;
                 end_others(connection, *member.id.as_uuid(), &audit)?;

@@ -6,7 +6,7 @@ use intake_domain::StoreError;
 use uuid::Uuid;
 
 use crate::database::cluster::shards::Shards;
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::schema::organisations;
 
 /// A part of the register.
@@ -24,9 +24,9 @@ pub(crate) async fn of_each_part<T: Send + 'static>(
     work: impl Fn(&mut PgConnection, &Part) -> QueryResult<Vec<T>> + Clone + Send + Sync + 'static,
 ) -> Result<Vec<T>, StoreError> {
     let (mut all, mut failed) = (Vec::new(), None);
-    for part in database.run(parts).await? {
+    for part in database.run(Share::Common, parts).await? {
         let work = work.clone();
-        match database.run(move |connection| work(connection, &part)).await {
+        match database.run(Share::Common, move |connection| work(connection, &part)).await {
             Ok(found) => all.extend(found),
             Err(error) => failed = Some(error),
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use diesel::QueryResult;
 use diesel::connection::{Connection, TransactionManager};
 use diesel::pg::PgConnection;
-use intake_domain::{Source, StoreError};
+use intake_domain::{Actor, AuditContext, Source, StoreError};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep_until, timeout_at};
 use uuid::Uuid;
@@ -30,12 +30,36 @@ use crate::metrics::RECONNECTS;
 
 /// Lookups are short: a few connections carry thousands of them a second.
 const POOL_SIZE: usize = 4;
-/// Connections that work for one organisation may use at once: slow work for one leaves the others half of them.
+/// Connections that the work of one owner may use at once: slow work for one leaves the others half of them.
 const SHARE: usize = 2;
 /// Work that may wait for a connection; more is refused at once.
 const MAX_WAITING: usize = 4_096;
 /// Time to wait for a new connection before checking the deadline again.
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Whose work it is. Work that waits must not take the connections of others.
+#[derive(Clone, Copy)]
+pub(crate) enum Share {
+    /// Work of one owner, an organisation or a person: it uses no more than [`SHARE`] connections at once.
+    Of(Uuid),
+    /// Work of the service and of operators, and short reads for visitors who are not known yet.
+    Common,
+}
+
+impl Share {
+    /// The organisation's, whose members do it, or an operator's.
+    pub(crate) fn within(organisation: Option<Uuid>) -> Self {
+        organisation.map_or(Self::Common, Self::Of)
+    }
+
+    /// The member's who does it.
+    pub(crate) fn of_actor(audit: &AuditContext) -> Self {
+        match &audit.actor {
+            Actor::Member { id, .. } => Self::Of(*id.as_uuid()),
+            Actor::Operator(_) | Actor::Stranger => Self::Common,
+        }
+    }
+}
 
 /// A pool of connections to the database.
 #[derive(Clone)]
@@ -44,7 +68,7 @@ pub struct Database {
     idle: Arc<Mutex<Vec<Pooled>>>,
     permits: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-    /// A semaphore for each organisation that has work.
+    /// A semaphore for each owner that has work.
     shares: Arc<Mutex<HashMap<Uuid, Arc<Semaphore>>>>,
     abandoned: Arc<Abandoned>,
     /// Number of times that all connections have come into doubt, apart from the calls that hung.
@@ -91,19 +115,26 @@ impl Database {
         }
     }
 
+    /// Does the work, and again after a lost connection, until the deadline.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        share: Share,
         work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
-        self.run_until(Instant::now() + self.deadline, work).await
+        let until = Instant::now() + self.deadline;
+        let Share::Of(owner) = share else { return self.run_until(until, work).await };
+        let permit = timeout_at(until.into(), self.share_of(owner).acquire_owned()).await;
+        let _permit = permit.map_err(unavailable)?.map_err(|error| StoreError::Unexpected(error.into()))?;
+        self.run_until(until, work).await
     }
 
-    /// The same in one transaction.
+    /// Does the work in one transaction.
     pub(crate) async fn transaction<T: Send + 'static>(
         &self,
+        share: Share,
         work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
-        self.run(move |connection| connection.transaction(&work)).await
+        self.run(share, move |connection| connection.transaction(&work)).await
     }
 
     async fn run_until<T: Send + 'static>(
@@ -146,33 +177,11 @@ impl Database {
         }
     }
 
-    /// The same for work that the members of one organisation cause: it uses no more than [`SHARE`] connections at
-    /// once.
-    pub(crate) async fn run_for<T: Send + 'static>(
-        &self,
-        organisation: Uuid,
-        work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
-    ) -> Result<T, StoreError> {
-        let until = Instant::now() + self.deadline;
-        let permit = timeout_at(until.into(), self.share_of(organisation).acquire_owned()).await;
-        let _permit = permit.map_err(unavailable)?.map_err(|error| StoreError::Unexpected(error.into()))?;
-        self.run_until(until, work).await
-    }
-
-    /// The same in one transaction.
-    pub(crate) async fn transaction_for<T: Send + 'static>(
-        &self,
-        organisation: Uuid,
-        work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
-    ) -> Result<T, StoreError> {
-        self.run_for(organisation, move |connection| connection.transaction(&work)).await
-    }
-
-    /// The semaphore of an organisation. Those that nobody uses are dropped.
-    fn share_of(&self, organisation: Uuid) -> Arc<Semaphore> {
+    /// The semaphore of an owner. Those that nobody uses are dropped.
+    fn share_of(&self, owner: Uuid) -> Arc<Semaphore> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         shares.retain(|_, share| Arc::strong_count(share) > 1);
-        Arc::clone(shares.entry(organisation).or_insert_with(|| Arc::new(Semaphore::new(SHARE))))
+        Arc::clone(shares.entry(owner).or_insert_with(|| Arc::new(Semaphore::new(SHARE))))
     }
 
     async fn try_once<T: Send + 'static>(

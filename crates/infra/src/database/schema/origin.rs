@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::database::cluster::newest_entries::REMEMBERED;
 use crate::database::cluster::spread::has_citus;
 use crate::database::cluster::workers::workers;
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
 use crate::diesel_errors::without_row_values;
 use crate::schema::audit_entries;
@@ -92,7 +92,7 @@ impl Database {
     /// Looks whether the register is still where it was and what it was, for a service that has seen this before. On
     /// Citus each turn is another worker's.
     pub async fn look_at_origin(&self, seen: Option<Seen>, turn: usize) -> Result<Look, StoreError> {
-        self.run(move |connection| look(connection, seen.as_ref(), turn)).await
+        self.run(Share::Common, move |connection| look(connection, seen.as_ref(), turn)).await
     }
 }
 

@@ -4,7 +4,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::Environment;
 
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::database::schema::environment::stamp;
 use crate::database::schema::grants::missing;
 use crate::database::schema::migrations::{has_all_known, has_versions};
@@ -32,7 +32,7 @@ pub enum Unready {
 impl Database {
     /// Checks what the service needs of its database. Takes up to the deadline if the database does not answer.
     pub async fn readiness(&self, environment: Environment) -> Result<(), Unready> {
-        let found = self.run(move |connection| Ok(check(connection, environment)?.err())).await;
+        let found = self.run(Share::Common, move |connection| Ok(check(connection, environment)?.err())).await;
         let found = found.unwrap_or(Some(Unready::Unreachable));
         if found == Some(Unready::ReadOnly) {
             // A new connection may be allowed to write.

@@ -7,7 +7,7 @@ use intake_domain::{KeyId, OrganisationId, StoreError};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 
 /// The answers of each key by kind, its newest refusal, and its most refused field.
 const USAGE: &str = "SELECT a.organisation_id AS organisation, o.name AS organisation_name, k.id AS key, k.name, k.hint,
@@ -88,7 +88,7 @@ pub async fn key_usage(
     organisation: Option<OrganisationId>,
     limit: u32,
 ) -> Result<Vec<KeyUsage>, StoreError> {
-    let found = database.run(move |connection| {
+    let found = database.run(Share::Common, move |connection| {
         let query = diesel::sql_query(USAGE).bind::<Date, _>(since);
         let query = query.bind::<Nullable<SqlUuid>, _>(organisation.map(|id| *id.as_uuid()));
         query.bind::<BigInt, _>(i64::from(limit)).load(connection)

@@ -8,7 +8,7 @@ use intake_domain::{
 };
 use time::Date;
 
-use crate::database::connecting::pool::Database;
+use crate::database::connecting::pool::{Database, Share};
 use crate::keys::activity::uses::KeyUses;
 use crate::keys::directory::KeyDirectory;
 use crate::schema::{key_answers, key_refusals};
@@ -57,7 +57,7 @@ impl KeyActivity for PostgresKeyActivity {
         since: Date,
     ) -> Result<Vec<AnswerCount>, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let found = self.database.run_for(organisation, move |connection| {
+        let found = self.database.run(Share::Of(organisation), move |connection| {
             let of_key = key_answers::table
                 .filter(key_answers::organisation_id.eq(organisation).and(key_answers::key_id.eq(key)))
                 .filter(key_answers::day.ge(since))
@@ -76,7 +76,7 @@ impl KeyActivity for PostgresKeyActivity {
 
     async fn refusals(&self, organisation: OrganisationId, key: KeyId) -> Result<Vec<Refusal>, StoreError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let found = self.database.run_for(organisation, move |connection| {
+        let found = self.database.run(Share::Of(organisation), move |connection| {
             let newest_first = key_refusals::table
                 .filter(key_refusals::organisation_id.eq(organisation).and(key_refusals::key_id.eq(key)))
                 .order((key_refusals::at.desc(), key_refusals::request_id.desc()))

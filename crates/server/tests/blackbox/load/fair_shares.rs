@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
 
-use crate::fixtures::{Member, TestApp};
+use crate::fixtures::{Member, TestApp, between};
 
 /// Statements that wait for a lock, but for those of which the service has given up the answer: after a second it
 /// sends them again, and on a busy machine that happens before they are counted.
@@ -51,7 +51,7 @@ fn new_keys_are_limited_per_day() {
     let ada = app.member("ada@clinic.example");
     let create = || {
         let form = ada.get("/settings/api-keys/new").text();
-        let id = crate::fixtures::between(&form, "name=\"id\" value=\"", "\"");
+        let id = between(&form, "name=\"id\" value=\"", "\"");
         ada.post("/settings/api-keys", &format!("id={id}&name=One+more"))
     };
     add_revoked_keys(&app, 499, "1 hour");
@@ -69,38 +69,75 @@ fn new_keys_are_limited_per_day() {
 
 #[test]
 fn slow_work_for_one_organisation_leaves_connections_for_the_others() {
+    let clinics = Clinics::start();
     let lock = "LOCK TABLE invitations IN ACCESS EXCLUSIVE MODE";
-    assert_two_wait(lock, |ada, _| {
-        assert_eq!(ada.get("/settings/members").status, 200);
+    clinics.assert_two_wait(lock, "the list of members", || {
+        assert_eq!(clinics.ada.get("/settings/members").status, 200);
     });
 }
 
 #[test]
 fn changes_that_wait_for_each_other_leave_connections_for_other_organisations() {
-    let lock = "SELECT FROM members WHERE name = 'Ada' FOR UPDATE";
-    assert_two_wait(lock, |ada, number| {
-        assert_eq!(ada.post("/settings/account/name", &format!("name=Ada+{number}")).status, 303);
-    });
+    let clinics = Clinics::start();
+    let (app, ada) = (&clinics.app, &clinics.ada);
+    let [(key, _), (paused, _)] = [app.clinic.key(), app.clinic.key()];
+    assert_eq!(ada.post(&format!("/settings/api-keys/{paused}/pause"), "").status, 303);
+    let id = between(&ada.get("/settings/api-keys/new").text(), "name=\"id\" value=\"", "\"");
+    let own = app.database.texts("SELECT id::text FROM members WHERE name = 'Ada'").concat();
+    for (path, form) in [
+        ("/settings/account/name".to_owned(), "name=Adah".to_owned()),
+        ("/settings/api-keys".to_owned(), format!("id={id}&name=k&expires=")),
+        (format!("/settings/api-keys/{key}/replace"), format!("id={id}&ends_after=now&lasts=same&expires=")),
+        (format!("/settings/api-keys/{key}/rename"), "name=k".to_owned()),
+        (format!("/settings/api-keys/{key}/note"), "note=n".to_owned()),
+        (format!("/settings/api-keys/{key}/networks"), "networks=::1".to_owned()),
+        (format!("/settings/api-keys/{key}/pause"), String::new()),
+        (format!("/settings/api-keys/{paused}/resume"), String::new()),
+        (format!("/settings/api-keys/{key}/revoke"), String::new()),
+        ("/settings/members".to_owned(), "email=e%40e.example&role=administrator".to_owned()),
+        ("/settings/members/key-age".to_owned(), "days=9".to_owned()),
+        (format!("/settings/members/{own}/role"), "role=administrator".to_owned()),
+        ("/settings/account/sessions/end-others".to_owned(), String::new()),
+    ] {
+        clinics.assert_two_wait(LOCK_OF_ADA, &path, || drop(ada.post(&path, &form)));
+    }
 }
 
-/// Asserts that of eight requests of Ada that wait for a lock, two take a connection, and another organisation's page
-/// is served.
-fn assert_two_wait(lock: &str, ask: impl Fn(&Member, u8) + Copy + Send) {
-    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "20s"));
-    let ada = &app.member("ada@clinic.example");
-    let elsewhere = app.other_clinic();
-    let eve = app.member_of(&elsewhere, "eve@elsewhere.example");
-    let mut slow = app.database.connect();
-    slow.batch_execute(&format!("BEGIN; {lock}")).unwrap();
-    std::thread::scope(|threads| {
-        for number in 0..8 {
-            threads.spawn(move || ask(ada, number));
-        }
-        intake_test_support::wait_for("work that waits", || app.database.count(WAITING) >= 2);
-        // Time for more of it to take connections, if it could.
-        std::thread::sleep(Duration::from_millis(300));
-        assert!(app.database.count(WAITING) <= 2);
-        assert_eq!(eve.get("/settings/api-keys").status, 200);
-        slow.batch_execute("COMMIT").unwrap();
-    });
+/// Holds up all changes by Ada.
+const LOCK_OF_ADA: &str =
+    "SELECT FROM memberships JOIN members ON members.id = member_id WHERE email LIKE 'ada@%' FOR UPDATE";
+
+/// Two organisations with a member each.
+struct Clinics {
+    app: TestApp,
+    ada: Member,
+    eve: Member,
+}
+
+impl Clinics {
+    fn start() -> Self {
+        let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "20s"));
+        let (ada, elsewhere) = (app.member("ada@clinic.example"), app.other_clinic());
+        let eve = app.member_of(&elsewhere, "eve@elsewhere.example");
+        Self { app, ada, eve }
+    }
+
+    /// Asserts that of eight requests of Ada that wait for a lock, two take a connection, and another organisation's
+    /// page is served.
+    fn assert_two_wait(&self, lock: &str, what: &str, ask: impl Fn() + Copy + Send) {
+        let database = &self.app.database;
+        let mut slow = database.connect();
+        slow.batch_execute(&format!("BEGIN; {lock}")).unwrap();
+        std::thread::scope(|threads| {
+            for _ in 0..8 {
+                threads.spawn(ask);
+            }
+            intake_test_support::wait_for(what, || database.count(WAITING) >= 2);
+            // Time for more of it to take connections, if it could.
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(database.count(WAITING) <= 2, "{what}");
+            assert_eq!(self.eve.get("/settings/api-keys").status, 200, "{what}");
+            slow.batch_execute("COMMIT").unwrap();
+        });
+    }
 }
