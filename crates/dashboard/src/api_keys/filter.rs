@@ -48,6 +48,7 @@ enum Show {
     #[default]
     Current,
     Active,
+    Suspended,
     Paused,
     Expired,
     Revoked,
@@ -108,11 +109,12 @@ impl Filter {
             || self.sort != Sort::Newest
     }
 
-    pub(crate) fn statuses(&self) -> [Choice; 6] {
+    pub(crate) fn statuses(&self) -> [Choice; 7] {
         let choice = |value, text, show| (value, text, self.show == show);
         [
             choice("current", "Active and recently ended", Show::Current),
             choice("active", "Active", Show::Active),
+            choice("suspended", "Suspended", Show::Suspended),
             choice("paused", "Paused", Show::Paused),
             choice("expired", "Expired", Show::Expired),
             choice("revoked", "Revoked", Show::Revoked),
@@ -135,6 +137,7 @@ impl Filter {
         let scope = match self.show {
             Show::Current => KeyScope::Current(now - RECENT),
             Show::Active => KeyScope::Active,
+            Show::Suspended => KeyScope::Suspended,
             Show::Paused => KeyScope::Paused,
             Show::Expired => KeyScope::Expired,
             Show::Revoked => KeyScope::Revoked,

@@ -30,9 +30,11 @@ pub struct KeySearch {
 pub enum KeyScope {
     /// Keys that work or are paused, and those that were revoked or expired after this moment.
     Current(OffsetDateTime),
-    /// Keys that neither expired nor were revoked or paused.
+    /// Keys that are accepted.
     Active,
-    /// Paused keys.
+    /// Keys of a suspended organisation that are not over.
+    Suspended,
+    /// Keys that are paused and neither suspended nor over.
     Paused,
     /// Keys that expired and were not revoked.
     Expired,

@@ -1,4 +1,5 @@
-//! Finds keys that will expire soon, each once, however many instances look for them.
+//! Finds keys that will expire soon, work until then and have no replacement: each once, however many instances look
+//! for them.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -9,6 +10,7 @@ use uuid::Uuid;
 
 use crate::database::cluster::parts::of_each_part;
 use crate::keys::PostgresKeyStore;
+use crate::keys::status::status_at;
 
 /// Keys of a part at once. The rest follow at the next look.
 const CLAIMED_MAX: u32 = 100;
@@ -28,13 +30,16 @@ fn claim_part(
     now: OffsetDateTime,
 ) -> QueryResult<Vec<ExpiringKey>> {
     let ends_soon = format!(
-        "expiry_announced_at IS NULL AND revoked_at IS NULL AND expires_at > $1 AND expires_at <= $2
+        "expiry_announced_at IS NULL AND {} = 'active' AND expires_at <= $2
             AND expires_at - key.created_at > interval '{} days'",
+        status_at("$1"),
         EXPIRY_ANNOUNCED_BEFORE.whole_days()
     );
     let in_part = if part.is_some() { "organisation_id = ANY ($3)" } else { "$3 IS NULL" };
     let find = format!(
         "SELECT organisation_id, id FROM api_keys AS key WHERE {ends_soon} AND {in_part}
+            AND NOT EXISTS (SELECT FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
+                AND new.replaces = key.id AND new.revoked_at IS NULL)
          ORDER BY expires_at LIMIT {CLAIMED_MAX}"
     );
     let found = diesel::sql_query(find)

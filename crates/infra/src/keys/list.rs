@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::audit::log::literal;
 use crate::database::connecting::pool::Share;
 use crate::keys::network_sql::{Stored, read};
+use crate::keys::status::status_at;
 use crate::keys::{PostgresKeyStore, directory};
 use crate::schema::{api_keys, key_uses, organisation_states};
 
@@ -147,20 +148,17 @@ fn page(
     Ok(page)
 }
 
-/// The same as [`intake_domain::KeyRecord::status`], as a condition: `$4` is now, `$5` since when a key is over
-/// recently.
-fn is_within(scope: KeyScope) -> &'static str {
+/// The scope as a condition: `$4` is now, `$5` since when a key is over recently.
+fn is_within(scope: KeyScope) -> String {
+    let is = |status: &str| format!("{} = '{status}'", status_at("$4"));
     match scope {
-        KeyScope::Current(_) => "coalesce(key.revoked_at, key.expires_at, 'infinity') > $5",
-        KeyScope::Active => {
-            "key.revoked_at IS NULL AND key.paused_at IS NULL AND coalesce(key.expires_at, 'infinity') > $4"
-        }
-        KeyScope::Paused => {
-            "key.revoked_at IS NULL AND key.paused_at IS NOT NULL AND coalesce(key.expires_at, 'infinity') > $4"
-        }
-        KeyScope::Expired => "key.revoked_at IS NULL AND key.expires_at <= $4",
-        KeyScope::Revoked => "key.revoked_at IS NOT NULL",
-        KeyScope::All => "true",
+        KeyScope::Current(_) => "coalesce(key.revoked_at, key.expires_at, 'infinity') > $5".to_owned(),
+        KeyScope::Active => is("active"),
+        KeyScope::Suspended => is("suspended"),
+        KeyScope::Paused => is("paused"),
+        KeyScope::Expired => is("expired"),
+        KeyScope::Revoked => is("revoked"),
+        KeyScope::All => "true".to_owned(),
     }
 }
 

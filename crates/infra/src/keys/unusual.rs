@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::database::cluster::parts::{Part, of_each_part};
 use crate::database::connecting::clock;
 use crate::keys::PostgresKeyStore;
+use crate::keys::status::status_at;
 
 /// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the
 /// database was restored, or a clock was changed: silence counts from here, or hundreds of mails would say so.
@@ -184,8 +185,7 @@ impl<'a> Look<'a> {
              JOIN organisations AS organisation ON organisation.id = key.organisation_id
              JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
              CROSS JOIN LATERAL ({habit}) AS habit
-             WHERE key.revoked_at IS NULL AND key.paused_at IS NULL AND key.suspended_at IS NULL
-                AND coalesce(key.expires_at, 'infinity') > $1
+             WHERE {} = 'active'
                 AND organisation.suspended_at IS NULL AND organisation.closed_at IS NULL
                 AND used.last_used_at IS NOT NULL AND {is_news} AND {is_unusual}
                 AND habit.used_days >= {BUSY_DAYS} AND habit.accepted >= {BUSY_REQUESTS}
@@ -195,6 +195,7 @@ impl<'a> Look<'a> {
                     AND other.{column} > $5 AND {})
                 AND {} AND {}
              ORDER BY key.organisation_id, key.name, key.id LIMIT {CLAIMED_MAX}",
+            status_at("$1"),
             is_in_part("new"),
             is_in_part("other"),
             is_in_part("key"),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use time::Duration;
 
 use crate::assert_unauthorised;
+use crate::commands::organisations::done;
 use crate::fixtures::{TestApp, create_key, in_each_browser, service};
 
 fn key_command(app: &TestApp, arguments: &[&str]) -> Result<Value, String> {
@@ -171,4 +172,24 @@ fn no_request_that_starts_after_a_pause_creates_anything_under_load() {
         std::thread::sleep(std::time::Duration::from_millis(300));
         drop(over);
     });
+}
+
+#[test]
+fn keys_of_a_suspended_organisation_are_listed_as_suspended_and_as_nothing_else() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let [(_, _), (paused, _)] = [app.clinic.key(), app.clinic.key()];
+    assert_eq!(ada.post(&format!("/settings/api-keys/{paused}/pause"), "").status, 303);
+    let listed = || {
+        ["active", "suspended", "paused", "current"].map(|show| {
+            let page = ada.get(&format!("/settings/api-keys?show={show}")).text();
+            page.matches("scope=\"row\"").count()
+        })
+    };
+    assert_eq!(listed(), [1, 0, 1, 2]);
+    let clinic = app.clinic.organisation.to_string();
+    done(&app, &["organisation", "suspend", &clinic]);
+    assert_eq!(listed(), [0, 2, 0, 2]);
+    done(&app, &["organisation", "resume", &clinic]);
+    assert_eq!(listed(), [1, 0, 1, 2]);
 }

@@ -463,9 +463,14 @@ fn members_who_can_replace_a_key_get_one_mail_before_it_expires() {
     let (id, _) = app.clinic.key();
     // A key that is made for a few days is not news.
     let (short, _) = app.clinic.key_until(Some(intake_edge::now() + time::Duration::days(3)));
+    // Nobody needs to replace a key that is paused or has a replacement.
+    let [(paused, _), (replaced, _), (new, _)] = [app.clinic.key(), app.clinic.key(), app.clinic.key()];
     let soon = format!(
-        "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days' WHERE id = '{id}';
-         UPDATE api_keys SET created_at = now() WHERE id = '{short}'"
+        "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days'
+             WHERE id IN ('{id}', '{paused}', '{replaced}');
+         UPDATE api_keys SET created_at = now() WHERE id = '{short}';
+         UPDATE api_keys SET paused_at = now() WHERE id = '{paused}';
+         UPDATE api_keys SET replaces = '{replaced}', replaced_ends_after = '0' WHERE id = '{new}'"
     );
     app.database.connect().batch_execute(&soon).unwrap();
     for _ in 0..2 {
