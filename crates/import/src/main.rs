@@ -20,7 +20,7 @@ mod sender;
 mod strict_csv;
 
 use std::fs;
-use std::io::{Write as _, stdout};
+use std::io::{Write as _, stderr, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -31,7 +31,6 @@ use counted::counted;
 use run::Totals;
 use sender::Sender;
 
-#[expect(clippy::print_stderr, reason = "a program says what went wrong")]
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let mut totals = Totals::default();
@@ -45,7 +44,7 @@ fn main() -> ExitCode {
         Ok(()) if totals.refused == 0 => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("intake-import: {error:#}");
+            let _ = writeln!(stderr(), "intake-import: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -1,5 +1,6 @@
 //! How far a run is, on a terminal. Elsewhere only faults are printed.
 
+use std::io::{Write as _, stderr};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -45,10 +46,9 @@ impl Progress {
         }
     }
 
-    /// Prints a line above the bar.
-    #[expect(clippy::print_stderr, reason = "a program tells on standard error")]
+    /// Prints a line above the bar, if standard error takes it.
     pub(crate) fn print(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        let _ = self.bar.suspend(|| writeln!(stderr(), "{line}"));
     }
 
     pub(crate) fn finish(&self) {

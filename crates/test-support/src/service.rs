@@ -1,6 +1,7 @@
 //! A running service: the real program, on free ports, with a database of its own.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -161,6 +162,20 @@ impl ServiceBuilder {
     #[must_use]
     pub fn argument(mut self, argument: &str) -> Self {
         self.command.arg(argument);
+        self
+    }
+
+    /// Sends standard output to a disk that is full.
+    #[must_use]
+    pub fn full_stdout(mut self) -> Self {
+        self.command.stdout(full_disk());
+        self
+    }
+
+    /// Sends standard error to a disk that is full.
+    #[must_use]
+    pub fn full_stderr(mut self) -> Self {
+        self.command.stderr(full_disk());
         self
     }
 
@@ -385,6 +400,10 @@ pub fn complaint_in(stderr: &[u8]) -> String {
         Ok(logged) => format!("intake: {}", logged.get("message").and_then(Value::as_str).unwrap_or_default()),
         Err(_) => line.to_owned(),
     }
+}
+
+fn full_disk() -> File {
+    File::options().write(true).open("/dev/full").expect("a device that is always full")
 }
 
 /// Waits until a condition holds.

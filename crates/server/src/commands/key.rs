@@ -36,7 +36,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             };
             let made = create_key(keys, &configuration.key_format, request, &audit(&run)).await.map_err(explain)?;
             let text = format!("Made key {} ({}). It {SHOWN_ONCE}\n{}", made.id, made.name, made.key.expose());
-            print_result(&output, &value_of_made(&made), &text)
+            print_result(&output, &value_of_made(&made), &text).with_context(|| unprinted(&made))
         }
         KeyCommand::Replace { key, ends_after, expires, run, output } => {
             replace((keys, &configuration.key_format), key, (ends_after, expires), &run, &output).await
@@ -60,16 +60,22 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
         KeyCommand::Resume(KeyArguments { key, run, output }) => {
             resume_key(keys, key, None, &audit(&run)).await?;
             let value = json!({ "id": key.to_string(), "pausedAt": null });
-            print_result(&output, &value, &format!("Key {key} works again."))
+            let (_, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
+            let text = match reason_of_refusal(&stored) {
+                "" => format!("Key {key} works again."),
+                reason => format!("Key {key} is no longer paused.{reason}"),
+            };
+            print_result(&output, &value, &text)
         }
         KeyCommand::Networks { key, allow, run, output } => {
             if let Some(networks) = &allow {
                 allow_networks(keys, key, None, networks, &audit(&run)).await?;
             }
             let (_, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
-            let networks = stored.allowed_networks;
-            let value = json!({ "id": key.to_string(), "allowedNetworks": value_of_networks(&networks) });
-            print_result(&output, &value, &format!("Key {key} is accepted from: {networks}"))
+            let (networks, reason) = (&stored.allowed_networks, reason_of_refusal(&stored));
+            let value = json!({ "id": key.to_string(), "allowedNetworks": value_of_networks(networks) });
+            let end = if reason.is_empty() { "" } else { "." };
+            print_result(&output, &value, &format!("Key {key} is accepted from: {networks}{end}{reason}"))
         }
         KeyCommand::Revoke(KeyArguments { key, run, output }) => {
             let revoked_at = timestamp(revoke_key(keys, key, None, &audit(&run)).await?);
@@ -141,7 +147,23 @@ async fn replace(
         at_the_latest.unwrap_or_default(),
         made.key.expose()
     );
-    print_result(output, &value, &text)
+    print_result(output, &value, &text).with_context(|| unprinted(&made))
+}
+
+/// Says what to do with a key that nobody has seen.
+fn unprinted(made: &IssuedKey) -> String {
+    format!("key {0} was made and works: end it with `intake key revoke {0}`", made.id)
+}
+
+/// The reason why requests with the key are refused all the same. Empty: none.
+fn reason_of_refusal(key: &KeyRecord) -> &'static str {
+    match key.status(edge::now()) {
+        KeyStatus::Active | KeyStatus::ActiveUntil(_) => "",
+        KeyStatus::Suspended(_) => " Its requests are refused, because its organisation is suspended.",
+        KeyStatus::Paused(_) => " Its requests are refused, because it is paused.",
+        KeyStatus::Expired(_) => " Its requests are refused, because it has expired.",
+        KeyStatus::Revoked(_) => " Its requests are refused, because it was revoked.",
+    }
 }
 
 /// Lists the keys of an organisation, or with their organisations those of all.

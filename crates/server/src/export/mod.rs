@@ -11,6 +11,7 @@ mod stop;
 mod unfinished_file;
 
 use std::error::Error;
+use std::io::{Write as _, stderr};
 use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -68,7 +69,7 @@ pub(crate) fn run(arguments: &ExportArguments, configuration: &Configuration) ->
     let token = export.run(since, arguments.follow)?;
     export.output.finish()?;
     export.state.keep(token)?;
-    export.tell(token);
+    export.tell(token)?;
     Ok(())
 }
 
@@ -137,7 +138,7 @@ impl Export {
             }
             if self.output.is_stream() {
                 self.state.keep(token)?;
-                self.tell(token);
+                self.tell(token)?;
             }
             if !self.wait_for_news(&since)? {
                 return Ok(token);
@@ -151,7 +152,7 @@ impl Export {
         if let (Some(key), 0, false) = (self.scope.key_id, selection.count(), is_followed) {
             say(&format!(
                 "no patient by the API key {key}: if that is a surprise, compare its id with `intake key list`"
-            ));
+            ))?;
         }
         self.unrecorded += selection.count();
         // Before anything is given out, because nobody may come back to record it.
@@ -181,10 +182,11 @@ impl Export {
 
     /// Tells the token with which the next export goes on. A stream that is followed holds it, too, and does not wait
     /// for a reader here.
-    fn tell(&self, token: FeedToken) {
-        if !self.output.is_followed() || has_room() {
-            say(&format!("next: {token}"));
+    fn tell(&self, token: FeedToken) -> anyhow::Result<()> {
+        if self.output.is_followed() && !has_room() {
+            return Ok(());
         }
+        say(&format!("next: {token}"))
     }
 
     /// Waits until something was committed after the mark. False: a signal came first.
@@ -238,7 +240,7 @@ fn advise(error: FeedError, state: &State) -> anyhow::Error {
     anyhow!("{refusal}: {advice}")
 }
 
-#[expect(clippy::print_stderr, reason = "standard output holds patients")]
-fn say(line: &str) {
-    eprintln!("{line}");
+/// Prints on standard error, because standard output holds patients.
+fn say(line: &str) -> anyhow::Result<()> {
+    writeln!(stderr(), "{line}").context("standard error cannot be written")
 }

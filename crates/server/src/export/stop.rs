@@ -1,5 +1,6 @@
 //! A request to stop, for work that nobody may interrupt in the middle.
 
+use std::io::{Write as _, stderr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,11 +37,10 @@ impl Stop {
         self.is_asked.load(Ordering::SeqCst)
     }
 
-    /// Says something on standard error, unless it was said before.
-    #[expect(clippy::print_stderr, reason = "standard output holds patients")]
+    /// Says something on standard error, if that takes it, unless it was said before.
     pub(crate) fn say_once(&self, text: &str) {
         if !self.has_said.swap(true, Ordering::SeqCst) && has_room() {
-            eprintln!("intake: {text}");
+            let _ = writeln!(stderr(), "intake: {text}");
         }
     }
 
@@ -52,7 +52,7 @@ impl Stop {
 
 /// Returns whether standard error takes a line at once. The reader of a stream that goes on may leave it unread.
 pub(super) fn has_room() -> bool {
-    let stderr = std::io::stderr();
+    let stderr = stderr();
     let mut watched = [PollFd::new(&stderr, PollFlags::OUT)];
     poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
         && watched.iter().all(|watched| watched.revents() == PollFlags::OUT)

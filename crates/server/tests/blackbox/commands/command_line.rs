@@ -87,6 +87,51 @@ fn organisations_and_keys_are_made_used_listed_and_revoked() {
 }
 
 #[test]
+fn where_nothing_can_be_printed_a_command_fails_and_names_what_it_made() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let create = ["key", "create", "--organisation", &id, "--name", "Front desk"];
+    let complained = complaint(&run(service(&app.database).full_stdout(), &create), 1);
+    let key = app.database.texts("SELECT id::text FROM api_keys").concat();
+    assert!(complained.contains(&format!("intake key revoke {key}")), "{complained}");
+    let revoked = run(service(&app.database).full_stdout().full_stderr(), &["key", "revoke", &key]);
+    assert_eq!(revoked.status.code(), Some(1));
+    assert_eq!(app.database.count("api_keys WHERE revoked_at IS NOT NULL"), 1);
+    // The token cannot be told: what was given out may come again.
+    let _ = app.create(&patient());
+    let given = run(
+        service(&app.database).database_urls(&app.database.owner, &app.database.owner).full_stderr(),
+        &["export", "--organisation", &id, "--format", "jsonl"],
+    );
+    assert_eq!((given.status.code(), given.stderr.len()), (Some(1), 0));
+    assert!(!given.stdout.is_empty());
+}
+
+#[test]
+fn a_key_that_is_refused_for_another_reason_is_not_said_to_work() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let (key, _) = app.clinic.key();
+    let key = key.to_string();
+    let said = |arguments: &[&str]| text_of(&run(service(&app.database), arguments));
+    let _ = said(&["key", "pause", &key]);
+    assert!(
+        said(&["key", "networks", &key])
+            .ends_with("accepted from: any. Its requests are refused, because it is paused.\n")
+    );
+    let _ = said(&["organisation", "suspend", &id]);
+    let resumed = said(&["key", "resume", &key]);
+    assert!(
+        resumed.contains("no longer paused. Its requests are refused, because its organisation is suspended."),
+        "{resumed}"
+    );
+    let _ = said(&["organisation", "resume", &id]);
+    assert!(said(&["key", "networks", &key]).ends_with("accepted from: any\n"));
+    let _ = said(&["key", "pause", &key]);
+    assert!(said(&["key", "resume", &key]).contains("works again"));
+}
+
+#[test]
 fn without_json_the_commands_speak_to_people() {
     let database = TestDatabase::new();
     let clinic = Clinic::open(&database.service, Environment::Development);
