@@ -257,9 +257,8 @@ fn template_name() -> String {
         .map(|entry| entry.expect("the folder can be read").path().join("up.sql"))
         .filter(|file| file.exists())
         .collect();
-    files.extend(
-        ["grants.rs", "means_to_read.rs"].map(|file| checkout().join("crates/infra/src/database/schema").join(file)),
-    );
+    let schema = checkout().join("crates/infra/src/database/schema");
+    files.extend(["grants.rs", "means_to_read.rs"].map(|file| schema.join(file)));
     files.sort();
     let mut hasher = DefaultHasher::new();
     for file in files {

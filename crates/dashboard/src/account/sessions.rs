@@ -80,7 +80,7 @@ fn confirm_page(visitor: &Visitor, title: String, action: String, button: &'stat
     ConfirmPage {
         shell: Shell::new("account", visitor),
         title,
-        text: "Whoever uses it is signed out at once.",
+        text: "Anyone who uses it is signed out at once.",
         action,
         button,
         is_danger: true,

@@ -16,7 +16,7 @@ use crate::accounts::confirmation::{StoredProofs, assert_confirmed, lock_member,
 use crate::accounts::proof::{ProvedBy, end_all_open, link, prove, remove_factors, remove_password, unlink};
 use crate::accounts::session_row::end_others;
 use crate::audit::log::record_in_all;
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::schema::{email_changes, members, memberships, password_resets, waiting_sign_ins};
 
 #[async_trait]
@@ -156,10 +156,8 @@ pub(crate) fn put_email(
     let unproved = (members::email_proved_at.eq(None::<OffsetDateTime>), members::email_proved_by.eq(None::<String>));
     let new = (members::email.eq(email.as_str()), members::email_folded.eq(email.folded()), password, unproved);
     diesel::update(members::table.find(member)).set(new).execute(connection)?;
-    // It was sent to the earlier address.
-    diesel::delete(password_resets::table.find(member)).execute(connection)?;
-    diesel::delete(email_changes::table.find(member)).execute(connection)?;
-    end_others(connection, member, audit)?;
+    // Links were sent to the earlier address.
+    end_all_open(connection, member, audit.confirmed_in.as_ref())?;
     record_in_all(connection, member, Action::EmailChanged, email.as_str(), audit)
 }
 

@@ -16,7 +16,7 @@ use crate::accounts::confirmation::{assert_confirmed, lock_member};
 use crate::accounts::proof::{ProvedBy, prove};
 use crate::accounts::row::{AccountRow, unreadable};
 use crate::audit::log::{record_in_all, recorded_since};
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::schema::{audit_entries, email_changes, members};
 
 #[async_trait]

@@ -15,7 +15,8 @@ use crate::accounts::proofs::note_use;
 use crate::accounts::row::AccountRow;
 use crate::accounts::session_row::{end_others, is_started, start_session};
 use crate::audit::log::record_in_all;
-use crate::database::connecting::pool::{Database, Share};
+use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 use crate::schema::{members, passkey_challenges, passkeys};
 
 /// The port [`PasskeyStore`] over PostgreSQL.

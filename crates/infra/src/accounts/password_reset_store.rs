@@ -19,7 +19,7 @@ use crate::accounts::permission::may_administer;
 use crate::accounts::proof::{ProvedBy, prove, remove_factors};
 use crate::accounts::row::{AccountRow, belongs_elsewhere, has_second_factor, is_address_proved};
 use crate::audit::log::{record, record_in_all, recorded_since};
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::schema::{audit_entries, members, memberships, passkeys as stored_passkeys, password_resets, sessions};
 

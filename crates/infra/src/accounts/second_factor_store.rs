@@ -16,7 +16,7 @@ use crate::accounts::permission::may_administer;
 use crate::accounts::row::belongs_elsewhere;
 use crate::accounts::session_row::end_others;
 use crate::audit::log::record_in_all;
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::schema::{members, passkeys, recovery_codes, sessions};
 
 #[async_trait]

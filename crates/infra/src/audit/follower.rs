@@ -12,7 +12,8 @@ use uuid::Uuid;
 use crate::audit::row::EntryRow;
 use crate::database::cluster::newest_entries::REMEMBERED;
 use crate::database::cluster::parts::{Part, parts};
-use crate::database::connecting::pool::{Database, Share};
+use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 use crate::database::schema::origin::{EntryKey, are_there};
 use crate::schema::audit_entries;
 

@@ -13,7 +13,8 @@ use uuid::Uuid;
 
 use crate::audit::row::EntryRow;
 use crate::database::cluster::spread::is_spread;
-use crate::database::connecting::pool::{Database, Share};
+use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 use crate::database::schema::grants::RECORDABLE;
 use crate::schema::{audit_entries, members, memberships};
 

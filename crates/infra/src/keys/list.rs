@@ -13,7 +13,7 @@ use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::audit::log::literal;
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::keys::network_sql::{Stored, read};
 use crate::keys::status::status_at;
 use crate::keys::{PostgresKeyStore, directory};

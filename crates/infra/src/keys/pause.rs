@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::{name_of, record_about_key};
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::organisations::note_resumed;

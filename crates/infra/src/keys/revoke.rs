@@ -12,7 +12,7 @@ use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::{name_of, record_about_key};
 use crate::database::cluster::nodes::connect_to_all;
 use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::schema_error::SchemaError;
 use crate::keys::PostgresKeyStore;

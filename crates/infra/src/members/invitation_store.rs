@@ -20,7 +20,7 @@ use crate::accounts::proof::{link, take_over};
 use crate::accounts::row::{has_second_factor, unreadable};
 use crate::accounts::session_row::{await_code, insert_session, is_started};
 use crate::audit::log::{literal, record, recorded_since};
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::members::joining::{NotJoined, OpenInvitationRow, accept, end_all_to, folded, open};
 use crate::organisations as whole;

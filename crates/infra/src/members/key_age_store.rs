@@ -8,7 +8,7 @@ use crate::accounts::PostgresMembers;
 use crate::accounts::confirmation::assert_confirmed;
 use crate::accounts::permission::may_administer;
 use crate::audit::log::record;
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::organisations::{age_of, copy_state};
 use crate::schema::organisations;
 

@@ -17,7 +17,7 @@ use crate::accounts::permission::may_administer;
 use crate::accounts::row::{AccountRow, ListedMember, MemberRow, has_second_factor as has_factor, is_address_proved};
 use crate::accounts::session_row::end_all_in;
 use crate::audit::log::record;
-use crate::database::connecting::pool::Share;
+use crate::database::connecting::share::Share;
 use crate::members::joining::end_all_to;
 use crate::organisations::end_memberships;
 use crate::schema::{familiar_networks, invitations, members, memberships, organisations, password_resets};

@@ -19,7 +19,8 @@ use crate::audit::log::{name_of, record};
 use crate::database::cluster::nodes::NodeAway;
 use crate::database::cluster::spread::is_spread;
 use crate::database::connecting::clock;
-use crate::database::connecting::pool::{Database, Share};
+use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 use crate::schema::{api_keys, invitations, key_uses, members, memberships, organisation_states, organisations};
 
 pub use erase::{EraseOrganisation, erase_organisation};

@@ -21,7 +21,8 @@ use crate::accounts::session_row::{
     HolderRow, MembershipRow, SessionRow, await_code, end_others, memberships_of, start_session,
 };
 use crate::audit::log::{record, record_in_all};
-use crate::database::connecting::pool::{Database, Share};
+use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 use crate::members::joining::{OpenInvitationRow, open};
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
 use crate::sessions::choice::choose;

@@ -6,7 +6,8 @@ use intake_domain::StoreError;
 use uuid::Uuid;
 
 use crate::database::cluster::shards::Shards;
-use crate::database::connecting::pool::{Database, Share};
+use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 use crate::schema::organisations;
 
 /// A part of the register.

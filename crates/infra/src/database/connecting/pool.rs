@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use diesel::QueryResult;
 use diesel::connection::{Connection, TransactionManager};
 use diesel::pg::PgConnection;
-use intake_domain::{Actor, AuditContext, Source, StoreError};
+use intake_domain::{Source, StoreError};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep_until, timeout_at};
 use uuid::Uuid;
@@ -22,6 +22,7 @@ use crate::database::cluster::spread::has_citus;
 use crate::database::connecting::connect::{OpenConnection, RETRY_PAUSE};
 use crate::database::connecting::lasting::Lasting;
 use crate::database::connecting::lock_wait::Undone;
+use crate::database::connecting::share::Share;
 use crate::database::connecting::time_limits::{LOCKED_TRY, settings, within};
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::grants::missing_grants;
@@ -36,30 +37,6 @@ const SHARE: usize = 2;
 const MAX_WAITING: usize = 4_096;
 /// Time to wait for a new connection before checking the deadline again.
 const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// Whose work it is. Work that waits must not take the connections of others.
-#[derive(Clone, Copy)]
-pub(crate) enum Share {
-    /// Work of one owner, an organisation or a person: it uses no more than [`SHARE`] connections at once.
-    Of(Uuid),
-    /// Work of the service and of operators, and short reads for visitors who are not known yet.
-    Common,
-}
-
-impl Share {
-    /// The organisation's, whose members do it, or an operator's.
-    pub(crate) fn within(organisation: Option<Uuid>) -> Self {
-        organisation.map_or(Self::Common, Self::Of)
-    }
-
-    /// The member's who does it.
-    pub(crate) fn of_actor(audit: &AuditContext) -> Self {
-        match &audit.actor {
-            Actor::Member { id, .. } => Self::Of(*id.as_uuid()),
-            Actor::Operator(_) | Actor::Stranger => Self::Common,
-        }
-    }
-}
 
 /// A pool of connections to the database.
 #[derive(Clone)]

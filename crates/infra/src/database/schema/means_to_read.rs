@@ -34,7 +34,7 @@ const MEANS: &str = "WITH role AS (SELECT oid, rolsuper FROM pg_roles WHERE roln
     FROM role, register, owner";
 
 #[derive(QueryableByName)]
-struct Found {
+struct Answers {
     #[diesel(sql_type = Bool)]
     is_superuser: bool,
     #[diesel(sql_type = Bool)]
@@ -49,7 +49,7 @@ struct Found {
     has_columns: bool,
 }
 
-/// How a role can read patients. A role with several gets the first.
+/// Means by which a role can read patients. A role with several gets the first.
 #[derive(Debug, PartialEq, Eq)]
 pub enum MeansToRead {
     /// It is a superuser.
@@ -67,7 +67,7 @@ pub enum MeansToRead {
 }
 
 impl MeansToRead {
-    /// Whether grants to the role itself replace it.
+    /// Returns whether grants to the role itself replace it.
     pub(crate) fn ends_with_grants(&self) -> bool {
         matches!(self, Self::Table | Self::Columns)
     }
@@ -86,22 +86,22 @@ impl fmt::Display for MeansToRead {
     }
 }
 
-/// How the role that connects can read patients, if it can.
+/// Means by which the role that connects can read patients, if it can.
 pub fn means_to_read(over: &mut CheckConnection) -> Result<Option<MeansToRead>, SchemaError> {
     means(&mut over.0, None).map_err(failed)
 }
 
 /// The same of a role that exists.
 pub(crate) fn means(connection: &mut PgConnection, role: Option<&str>) -> QueryResult<Option<MeansToRead>> {
-    let found: Found =
+    let found: Answers =
         diesel::sql_query(MEANS).bind::<Nullable<Text>, _>(role).bind::<Text, _>(READABLE).get_result(connection)?;
     Ok(match found {
-        Found { is_superuser: true, .. } => Some(MeansToRead::Superuser),
-        Found { is_owner: true, .. } => Some(MeansToRead::Owner),
-        Found { is_everybody: true, .. } => Some(MeansToRead::Everybody),
-        Found { member_of: Some(role), .. } => Some(MeansToRead::Member(role)),
-        Found { has_all: true, .. } => Some(MeansToRead::Table),
-        Found { has_columns: true, .. } => Some(MeansToRead::Columns),
-        Found { .. } => None,
+        Answers { is_superuser: true, .. } => Some(MeansToRead::Superuser),
+        Answers { is_owner: true, .. } => Some(MeansToRead::Owner),
+        Answers { is_everybody: true, .. } => Some(MeansToRead::Everybody),
+        Answers { member_of: Some(role), .. } => Some(MeansToRead::Member(role)),
+        Answers { has_all: true, .. } => Some(MeansToRead::Table),
+        Answers { has_columns: true, .. } => Some(MeansToRead::Columns),
+        Answers { .. } => None,
     })
 }

@@ -4,7 +4,8 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::Environment;
 
-use crate::database::connecting::pool::{Database, Share};
+use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 use crate::database::schema::environment::stamp;
 use crate::database::schema::grants::missing;
 use crate::database::schema::migrations::{has_all_known, has_versions};

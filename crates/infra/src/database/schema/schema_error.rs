@@ -36,7 +36,7 @@ pub enum SchemaError {
     MoreThanService {
         /// The role.
         role: String,
-        /// What allows it.
+        /// Means that allow it.
         by: String,
     },
     /// The role may do more than read patients, by other grants.

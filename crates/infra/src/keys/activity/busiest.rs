@@ -7,7 +7,8 @@ use intake_domain::{KeyId, OrganisationId, StoreError};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::connecting::pool::{Database, Share};
+use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 
 /// The answers of each key by kind, its newest refusal, and its most refused field.
 const USAGE: &str = "SELECT a.organisation_id AS organisation, o.name AS organisation_name, k.id AS key, k.name, k.hint,

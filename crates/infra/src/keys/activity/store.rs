@@ -8,7 +8,8 @@ use intake_domain::{
 };
 use time::Date;
 
-use crate::database::connecting::pool::{Database, Share};
+use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 use crate::keys::activity::uses::KeyUses;
 use crate::keys::directory::KeyDirectory;
 use crate::schema::{key_answers, key_refusals};
