@@ -9,15 +9,17 @@ use std::net::IpAddr;
 use libfuzzer_sys::fuzz_target;
 use percent_encoding::percent_decode;
 
-use database::url::DatabaseUrl;
+use database::connecting::url::DatabaseUrl;
 
 #[path = "../../infra/src/database"]
 #[expect(dead_code, reason = "a part is for connections")]
 mod database {
-    pub(crate) mod conninfo;
-    pub(crate) mod durability;
-    pub(crate) mod url;
-    pub(crate) mod url_error;
+    pub(crate) mod connecting {
+        pub(crate) mod conninfo;
+        pub(crate) mod durability;
+        pub(crate) mod url;
+        pub(crate) mod url_error;
+    }
 }
 
 fuzz_target!(|text: &str| {
