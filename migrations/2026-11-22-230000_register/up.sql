@@ -58,6 +58,15 @@ CREATE TABLE api_keys (
     allowed_networks cidr[]
 );
 
+-- Why a key is refused at a moment, wherever the request comes from. NULL: it is accepted. Every statement that asks for
+-- a key's status calls this. PostgreSQL replaces the call by the expression, which it does for no strict function, nor
+-- for one with settings. Citus allows a call with columns in a change only if it is immutable.
+CREATE FUNCTION key_refusal(
+    revoked_at timestamptz, expires_at timestamptz, suspended_at timestamptz, paused_at timestamptz, at timestamptz
+) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= at THEN 'expired'
+    WHEN suspended_at IS NOT NULL THEN 'suspended' WHEN paused_at IS NOT NULL THEN 'paused' END;
+
 CREATE INDEX api_keys_of_organisation ON api_keys (organisation_id, created_at);
 
 -- For finding a key's replacement, and for the foreign key when a key is deleted.

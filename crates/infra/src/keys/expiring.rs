@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::database::cluster::parts::of_each_part;
 use crate::keys::PostgresKeyStore;
-use crate::keys::status::status_at;
+use crate::keys::status::refusal_at;
 
 /// Keys of a part at once. The rest follow at the next look.
 const CLAIMED_MAX: u32 = 100;
@@ -30,9 +30,9 @@ fn claim_part(
     now: OffsetDateTime,
 ) -> QueryResult<Vec<ExpiringKey>> {
     let ends_soon = format!(
-        "expiry_announced_at IS NULL AND {} = 'active' AND expires_at <= $2
+        "expiry_announced_at IS NULL AND {} IS NULL AND expires_at <= $2
             AND expires_at - key.created_at > interval '{} days'",
-        status_at("$1"),
+        refusal_at("$1"),
         EXPIRY_ANNOUNCED_BEFORE.whole_days()
     );
     let in_part = if part.is_some() { "organisation_id = ANY ($3)" } else { "$3 IS NULL" };

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::audit::log::literal;
 use crate::database::connecting::share::Share;
 use crate::keys::network_sql::{Stored, read};
-use crate::keys::status::status_at;
+use crate::keys::status::refusal_at;
 use crate::keys::{PostgresKeyStore, directory};
 use crate::schema::{api_keys, key_uses, organisation_states};
 
@@ -150,10 +150,10 @@ fn page(
 
 /// The scope as a condition: `$4` is now, `$5` since when a key is over recently.
 fn is_within(scope: KeyScope) -> String {
-    let is = |status: &str| format!("{} = '{status}'", status_at("$4"));
+    let is = |word: &str| format!("{} = '{word}'", refusal_at("$4"));
     match scope {
         KeyScope::Current(_) => "coalesce(key.revoked_at, key.expires_at, 'infinity') > $5".to_owned(),
-        KeyScope::Active => is("active"),
+        KeyScope::Active => format!("{} IS NULL", refusal_at("$4")),
         KeyScope::Suspended => is("suspended"),
         KeyScope::Paused => is("paused"),
         KeyScope::Expired => is("expired"),

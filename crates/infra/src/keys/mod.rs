@@ -13,7 +13,7 @@ mod named;
 pub(crate) mod network_sql;
 mod pause;
 mod revoke;
-mod status;
+pub(crate) mod status;
 pub(crate) mod store;
 mod unusual;
 

@@ -1,9 +1,9 @@
 //! Pausing a key for a while, and resuming it.
 
 use async_trait::async_trait;
-use diesel::pg::PgConnection;
+use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::{Nullable, Timestamptz};
+use diesel::sql_types::{Bool, Nullable, Timestamptz};
 use intake_domain::{
     Action, AuditContext, KeyId, KeyPauseStore, OrganisationId, PauseOutcome, ResumeOutcome, StoreError,
 };
@@ -15,6 +15,7 @@ use crate::audit::log::{name_of, record_about_key};
 use crate::database::connecting::share::Share;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
+use crate::keys::status::refusal;
 use crate::organisations::note_resumed;
 use crate::schema::api_keys;
 
@@ -78,22 +79,24 @@ fn resume(
     };
     connection.transaction(|connection| {
         assert_manages_keys(connection, organisation, audit)?;
-        let key = api_keys::table.find((organisation, id)).filter(is_open());
+        let key = api_keys::table.find((organisation, id));
         let change = (api_keys::paused_at.eq(None::<OffsetDateTime>), api_keys::paused_by.eq(None::<&str>));
-        if diesel::update(key.filter(api_keys::paused_at.is_not_null())).set(change).execute(connection)? > 0 {
+        if diesel::update(key.filter(api_keys::paused_at.is_not_null()).filter(is_open()))
+            .set(change)
+            .execute(connection)?
+            > 0
+        {
             note_resumed(connection, organisation, Some(id))?;
             record_about_key(connection, organisation, Action::KeyResumed, &name, &audited, audit)?;
             return Ok(ResumeOutcome::Resumed);
         }
-        let is_open = diesel::select(diesel::dsl::exists(key)).get_result::<bool>(connection)?;
+        let is_open = diesel::select(diesel::dsl::exists(key.filter(is_open()))).get_result::<bool>(connection)?;
         Ok(if is_open { ResumeOutcome::NotPaused } else { ResumeOutcome::Over })
     })
 }
 
 /// Condition that the key has neither expired nor been revoked, by the database's clock.
-#[diesel::dsl::auto_type]
-fn is_open() -> _ {
-    let now = diesel::dsl::now.into_sql::<Timestamptz>();
-    let is_within_its_time = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
-    api_keys::revoked_at.is_null().and(is_within_its_time)
+fn is_open() -> Box<dyn BoxableExpression<api_keys::table, Pg, SqlType = Bool>> {
+    let refusal = || refusal(diesel::dsl::now.into_sql::<Timestamptz>());
+    Box::new(refusal().is_distinct_from("revoked").and(refusal().is_distinct_from("expired")))
 }

@@ -1,20 +1,49 @@
-//! The status of a key in SQL: the one text by which lists are filtered and mails are held back.
+//! The status of a key in SQL: what `key_refusal` of the migrations says of a row of `api_keys`.
 
-/// The status of the row `key` of `api_keys` at the moment that this SQL gives: `active`, `suspended`, `paused`,
-/// `expired` or `revoked`, as [`intake_domain::KeyRecord::status`] has it.
-pub(super) fn status_at(now: &str) -> String {
-    format!(
-        "CASE WHEN key.revoked_at IS NOT NULL THEN 'revoked' WHEN key.expires_at <= {now} THEN 'expired'
-            WHEN key.suspended_at IS NOT NULL THEN 'suspended' WHEN key.paused_at IS NOT NULL THEN 'paused'
-            ELSE 'active' END"
-    )
+use diesel::expression::AsExpression;
+use diesel::sql_types::{Nullable, Timestamptz};
+use intake_domain::KeyRefusal;
+
+use crate::schema::api_keys as key;
+
+diesel::define_sql_function! {
+    /// Reason why a key is refused at a moment. NULL: it is accepted.
+    fn key_refusal(
+        revoked_at: Nullable<Timestamptz>,
+        expires_at: Nullable<Timestamptz>,
+        suspended_at: Nullable<Timestamptz>,
+        paused_at: Nullable<Timestamptz>,
+        at: Timestamptz,
+    ) -> Nullable<Text>;
+}
+
+/// Reason why the key is refused at this moment, as an expression over `api_keys`.
+pub(crate) fn refusal<At: AsExpression<Timestamptz>>(
+    at: At,
+) -> key_refusal<key::revoked_at, key::expires_at, key::suspended_at, key::paused_at, At> {
+    key_refusal(key::revoked_at, key::expires_at, key::suspended_at, key::paused_at, at)
+}
+
+/// Reason why the row `key` of `api_keys` is refused at the moment that this SQL gives.
+pub(crate) fn refusal_at(moment: &str) -> String {
+    format!("key_refusal(key.revoked_at, key.expires_at, key.suspended_at, key.paused_at, {moment})")
+}
+
+/// The refusal that the database names with this word.
+pub(crate) fn named(word: &str) -> KeyRefusal {
+    match word {
+        "expired" => KeyRefusal::Expired,
+        "suspended" => KeyRefusal::Suspended,
+        "paused" => KeyRefusal::Paused,
+        _ => KeyRefusal::Revoked,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use diesel::connection::SimpleConnection;
     use diesel::prelude::*;
-    use diesel::sql_types::{Text, Timestamptz};
+    use diesel::sql_types::Text;
     use intake_domain::KeyStatus;
     use intake_test_support::TestDatabase;
     use time::{Duration, OffsetDateTime};
@@ -29,18 +58,18 @@ mod tests {
             SELECT gen_random_uuid(), id, 'Front desk', sha256('key'), 'aaaa', now() FROM organisations";
 
     #[derive(QueryableByName)]
-    struct InSql {
-        #[diesel(sql_type = Text)]
-        status: String,
+    struct InText {
+        #[diesel(sql_type = Nullable<Text>)]
+        refusal: Option<String>,
     }
 
-    fn in_the_domain(status: KeyStatus) -> &'static str {
+    fn in_the_domain(status: KeyStatus) -> Option<KeyRefusal> {
         match status {
-            KeyStatus::Active | KeyStatus::ActiveUntil(_) => "active",
-            KeyStatus::Suspended(_) => "suspended",
-            KeyStatus::Paused(_) => "paused",
-            KeyStatus::Expired(_) => "expired",
-            KeyStatus::Revoked(_) => "revoked",
+            KeyStatus::Active | KeyStatus::ActiveUntil(_) => None,
+            KeyStatus::Suspended(_) => Some(KeyRefusal::Suspended),
+            KeyStatus::Paused(_) => Some(KeyRefusal::Paused),
+            KeyStatus::Expired(_) => Some(KeyRefusal::Expired),
+            KeyStatus::Revoked(_) => Some(KeyRefusal::Revoked),
         }
     }
 
@@ -67,11 +96,13 @@ mod tests {
                 row::paused_at.eq(paused),
             );
             diesel::update(row::table).set(times).execute(&mut connection).unwrap();
-            let query = diesel::sql_query(format!("SELECT {} AS status FROM api_keys AS key", status_at("$1")));
-            let in_sql: InSql = query.bind::<Timestamptz, _>(now).get_result(&mut connection).unwrap();
+            let in_diesel: Option<String> = row::table.select(refusal(now)).first(&mut connection).unwrap();
+            let query = diesel::sql_query(format!("SELECT {} AS refusal FROM api_keys AS key", refusal_at("$1")));
+            let in_text: InText = query.bind::<Timestamptz, _>(now).get_result(&mut connection).unwrap();
             let record = some(&mut connection, organisation, &[key]).unwrap().pop().unwrap();
-            assert_eq!(in_sql.status, in_the_domain(record.status(now)), "{record:?}");
-            seen.insert(in_sql.status);
+            assert_eq!(in_diesel.as_deref().map(named), in_the_domain(record.status(now)), "{record:?}");
+            assert_eq!(in_text.refusal, in_diesel, "{record:?}");
+            seen.insert(in_diesel);
         }
         assert_eq!(seen.len(), 5, "{seen:?}");
     }

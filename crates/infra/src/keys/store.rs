@@ -20,6 +20,7 @@ use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::ids;
 use crate::keys::network_sql::{read, stored};
+use crate::keys::status::refusal;
 use crate::organisations::{age_of, locked_state};
 use crate::schema::api_keys;
 
@@ -42,7 +43,7 @@ impl PostgresKeyStore {
             directory.shards.learn(connection)?;
             directory.learn(connection, [&key])?;
             let Some(holder) = directory.holder(&key) else { return Ok(None) };
-            let active = api_keys::table.find(ids(&holder)).filter(is_active(now));
+            let active = api_keys::table.find(ids(&holder)).filter(refusal(now).is_null());
             let is_active = diesel::select(diesel::dsl::exists(active)).get_result::<bool>(connection)?;
             Ok(is_active.then_some(holder))
         });
@@ -104,7 +105,7 @@ fn add_key(
     if let Some(replacement) = key.replaces {
         let replaced = api_keys::table
             .find((key.organisation_id.as_uuid(), replacement.key.as_uuid()))
-            .filter(is_active(audit.at));
+            .filter(refusal(audit.at).is_null());
         match replaced.select((api_keys::note, api_keys::allowed_networks)).first(connection).optional()? {
             Some(found) => (note, networks) = found,
             None => return Ok(AddKeyOutcome::NothingToReplace),
@@ -165,19 +166,7 @@ fn others_of_the_day(connection: &mut PgConnection, key: &NewKey) -> QueryResult
 
 fn active_keys(connection: &mut PgConnection, organisation: Uuid, now: OffsetDateTime) -> QueryResult<i64> {
     let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
-    of_organisation.filter(is_active_or_paused(now)).count().get_result(connection)
-}
-
-/// The same as [`intake_domain::KeyStatus::is_active`], as a condition on the stored keys.
-#[diesel::dsl::auto_type]
-fn is_active(now: OffsetDateTime) -> _ {
-    let is_active_or_paused: is_active_or_paused = is_active_or_paused(now);
-    api_keys::paused_at.is_null().and(is_active_or_paused)
-}
-
-/// A paused key can be active again at any moment.
-#[diesel::dsl::auto_type]
-fn is_active_or_paused(now: OffsetDateTime) -> _ {
-    let is_within_its_time = api_keys::expires_at.is_null().or(api_keys::expires_at.assume_not_null().gt(now));
-    api_keys::revoked_at.is_null().and(api_keys::suspended_at.is_null()).and(is_within_its_time)
+    // A paused key can be active again at any moment.
+    let is_active_or_paused = refusal(now).is_null().or(refusal(now).eq("paused"));
+    of_organisation.filter(is_active_or_paused).count().get_result(connection)
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::database::cluster::parts::{Part, of_each_part};
 use crate::database::connecting::clock;
 use crate::keys::PostgresKeyStore;
-use crate::keys::status::status_at;
+use crate::keys::status::refusal_at;
 
 /// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the
 /// database was restored, or a clock was changed: silence counts from here, or hundreds of mails would say so.
@@ -185,8 +185,7 @@ impl<'a> Look<'a> {
              JOIN organisations AS organisation ON organisation.id = key.organisation_id
              JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
              CROSS JOIN LATERAL ({habit}) AS habit
-             WHERE {} = 'active'
-                AND organisation.suspended_at IS NULL AND organisation.closed_at IS NULL
+             WHERE {} IS NULL
                 AND used.last_used_at IS NOT NULL AND {is_news} AND {is_unusual}
                 AND habit.used_days >= {BUSY_DAYS} AND habit.accepted >= {BUSY_REQUESTS}
                 AND NOT EXISTS (SELECT 1 FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
@@ -195,7 +194,7 @@ impl<'a> Look<'a> {
                     AND other.{column} > $5 AND {})
                 AND {} AND {}
              ORDER BY key.organisation_id, key.name, key.id LIMIT {CLAIMED_MAX}",
-            status_at("$1"),
+            refusal_at("$1"),
             is_in_part("new"),
             is_in_part("other"),
             is_in_part("key"),

@@ -118,8 +118,13 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
     let is_first = !is_spread(connection)?;
     if is_first {
         connection.batch_execute(KEYS_BESIDE_PATIENTS)?;
-        // So that every node can be asked for the origin, which the coordinator answers, and ends keys.
-        for function in ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])"] {
+        // So that every node can be asked for the origin, which the coordinator answers, ends keys, and knows which are
+        // refused.
+        for function in [
+            "origin_now()",
+            "end_replaced_keys(uuid[], uuid[], double precision[])",
+            "key_refusal(timestamptz, timestamptz, timestamptz, timestamptz, timestamptz)",
+        ] {
             diesel::sql_query(format!("SELECT create_distributed_function('{function}')")).execute(connection)?;
         }
         numbers::make(connection)?;

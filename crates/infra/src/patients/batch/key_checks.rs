@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use diesel::dsl::now;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{Nullable, Timestamptz};
+use diesel::sql_types::Timestamptz;
 use intake_domain::{AllowedNetworks, KeyCheck, KeyHolder, KeyRefusal};
 use uuid::Uuid;
 
 use super::task::Request;
-use crate::keys::ids;
 use crate::keys::network_sql::{Stored, read};
+use crate::keys::{ids, status};
 use crate::schema::api_keys;
 
 /// The keys that exist, and what is known of each at one moment.
@@ -35,32 +35,18 @@ impl KeyChecks {
         if keys.is_empty() {
             return Ok(Self(HashMap::new()));
         }
-        let has_expired = api_keys::expires_at.le(now.into_sql::<Nullable<Timestamptz>>());
         let rows = api_keys::table
             .filter(api_keys::organisation_id.eq_any(organisations).and(api_keys::id.eq_any(keys)))
             .select((
                 (api_keys::organisation_id, api_keys::id),
-                api_keys::revoked_at.is_not_null(),
-                has_expired,
-                api_keys::suspended_at.is_not_null(),
-                api_keys::paused_at.is_not_null(),
+                status::refusal(now.into_sql::<Timestamptz>()),
                 api_keys::allowed_networks,
             ))
             .load(connection)?;
-        let found = rows.into_iter().map(
-            |(key, is_revoked, has_expired, is_suspended, is_paused, networks): (_, _, Option<bool>, _, _, Stored)| {
-                let (organisation, key): (Uuid, Uuid) = key;
-                let refusal = match (is_revoked, has_expired, is_suspended, is_paused) {
-                    (true, ..) => Some(KeyRefusal::Revoked),
-                    (false, Some(true), ..) => Some(KeyRefusal::Expired),
-                    (false, _, true, _) => Some(KeyRefusal::Suspended),
-                    (false, _, false, true) => Some(KeyRefusal::Paused),
-                    (false, _, false, false) => None,
-                };
-                let holder = KeyHolder { key_id: key.into(), organisation_id: organisation.into() };
-                (holder, FoundKey { refusal, networks: read(networks) })
-            },
-        );
+        let found = rows.into_iter().map(|(key, refusal, networks): ((Uuid, Uuid), Option<String>, Stored)| {
+            let holder = KeyHolder { key_id: key.1.into(), organisation_id: key.0.into() };
+            (holder, FoundKey { refusal: refusal.as_deref().map(status::named), networks: read(networks) })
+        });
         Ok(Self(found.collect()))
     }
 
