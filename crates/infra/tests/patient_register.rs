@@ -9,9 +9,9 @@ use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
     Actor, AllowedNetworks, AllowedNetworksStore, AnswerCode, AuditContext, AuditEntryId, Caller, Environment, Field,
-    IdempotencyKey, KeyActivity, KeyCheck, KeyFormat, KeyId, KeyList, KeyRefusal, KeyRequest, KeySecret, Name,
-    Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Refusal, RefusalReason, Registered,
-    Registration, RequestDigest, SafeRetry, StoreError, create_key, revoke_key,
+    IdempotencyKey, KeyActivity, KeyCheck, KeyFormat, KeyId, KeyList, KeyRefusal, KeyRequest, KeyRevocationStore,
+    KeySecret, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Refusal, RefusalReason,
+    Registered, Registration, RequestDigest, SafeRetry, StoreError, create_key,
 };
 use intake_infra::{
     Database, DatabaseUrl, KeyDirectory, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore,
@@ -139,7 +139,7 @@ async fn an_active_key_creates_in_its_own_organisation() {
 async fn a_key_that_is_not_active_creates_nothing() {
     let clinic = Clinic::open().await;
     let (revoked_id, revoked) = clinic.key(1, None).await;
-    revoke_key(&clinic.keys, revoked_id, None, &audit(100)).await.unwrap();
+    clinic.keys.revoke(revoked_id, None, &audit(100)).await.unwrap();
     let (_, expired) = clinic.key(2, Some(datetime!(2020-01-01 0:00 UTC))).await;
     let unknown = format().mint([9; 32]).digest();
     for (key, refusal) in
@@ -223,7 +223,7 @@ async fn a_registration_sent_again_creates_one_patient() {
         assert_eq!(created, Registered::Created(clinic.organisation));
     }
     assert_eq!(clinic.patients(), 1);
-    revoke_key(&clinic.keys, key_id, None, &audit(100)).await.unwrap();
+    clinic.keys.revoke(key_id, None, &audit(100)).await.unwrap();
     let again = clinic.register.create(registration(key, 1, Some("once"))).await.unwrap();
     assert_eq!(
         again,

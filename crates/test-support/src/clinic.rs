@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use intake_domain::{
-    Actor, AllowedNetworks, ApiKey, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, Name,
-    Organisation, OrganisationId, Replacement, create_key, revoke_key,
+    Actor, AllowedNetworks, ApiKey, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeyRevocationStore,
+    KeySecret, KeyStore, Name, Organisation, OrganisationId, Replacement, create_key,
 };
 use intake_infra::{Database, DatabaseUrl, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ impl Clinic {
 
     /// Revokes a key, unless the database is away.
     pub fn try_revoke(&self, key: KeyId) -> Result<(), String> {
-        let revoked = self.runtime.block_on(revoke_key(&self.keys, key, None, &audit()));
+        let revoked = self.runtime.block_on(self.keys.revoke(key, None, &audit()));
         revoked.map(|_| ()).map_err(|error| error.to_string())
     }
 

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::Data;
-use intake_domain::{KeyPauseStore, KeyStatus, ManageKeysError, pause_key, resume_key};
+use intake_domain::{KeyPauseStore, KeyStatus, ManageKeysError, PauseOutcome, ResumeOutcome};
 use intake_edge as edge;
 
 use crate::api_keys::OwnKey;
@@ -32,9 +32,11 @@ pub(crate) async fn pause(
     keys: Data<dyn KeyPauseStore>,
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, .. } = &own;
-    let outcome = pause_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.audit()).await;
-    let is_new = key.paused_at.is_none();
-    after(&own, outcome, is_new.then_some(KeyChange::Paused), PAUSED).await
+    match keys.pause(key.id, Some(visitor.organisation()), &visitor.audit()).await {
+        Ok(PauseOutcome::Paused { .. }) => changed(&own, KeyChange::Paused, PAUSED).await,
+        Ok(PauseOutcome::AlreadyPaused { .. }) => Ok(back(&own, PAUSED)),
+        Err(error) => failed(&own, error),
+    }
 }
 
 pub(crate) async fn resume(
@@ -42,26 +44,23 @@ pub(crate) async fn resume(
     keys: Data<dyn KeyPauseStore>,
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, .. } = &own;
-    let outcome = resume_key(keys.as_ref(), key.id, Some(visitor.organisation()), &visitor.audit()).await;
-    let is_new = key.paused_at.is_some();
-    after(&own, outcome, is_new.then_some(KeyChange::Resumed), RESUMED).await
+    match keys.resume(key.id, Some(visitor.organisation()), &visitor.audit()).await {
+        Ok(ResumeOutcome::Resumed) => changed(&own, KeyChange::Resumed, RESUMED).await,
+        Ok(ResumeOutcome::NotPaused) => Ok(back(&own, RESUMED)),
+        Err(error) => failed(&own, error),
+    }
 }
 
-/// Sends a mail about the change, if anything changed, and leads back with a notice.
-async fn after<T>(
-    own: &OwnKey,
-    outcome: Result<T, ManageKeysError>,
-    change: Option<KeyChange<'_>>,
-    notice: &str,
-) -> Result<HttpResponse, PageError> {
-    match outcome {
-        Err(ManageKeysError::KeyIsOver(_)) => return Ok(back(own, OVER)),
-        outcome => outcome?,
-    };
-    if let Some(change) = change {
-        own.visitor.mail_key((&own.key.name, &own.key.hint), change).await?;
-    }
+async fn changed(own: &OwnKey, change: KeyChange<'_>, notice: &str) -> Result<HttpResponse, PageError> {
+    own.visitor.mail_key((&own.key.name, &own.key.hint), change).await?;
     Ok(back(own, notice))
+}
+
+fn failed(own: &OwnKey, error: ManageKeysError) -> Result<HttpResponse, PageError> {
+    match error {
+        ManageKeysError::KeyIsOver(_) => Ok(back(own, OVER)),
+        error => Err(error.into()),
+    }
 }
 
 fn back(OwnKey { key, filter, .. }: &OwnKey, notice: &str) -> HttpResponse {

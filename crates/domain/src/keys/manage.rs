@@ -9,9 +9,7 @@ use crate::keys::allowed_networks_store::AllowedNetworksStore;
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::keys::description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};
 use crate::keys::key_age::KeyAge;
-use crate::keys::pause::{KeyPauseStore, PauseOutcome, ResumeOutcome};
 use crate::keys::record::KeyRecord;
-use crate::keys::revoke::{KeyRevocationStore, RevokeOutcome};
 use crate::keys::search::KeyList;
 use crate::keys::store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, Replacement};
 use crate::name::Name;
@@ -140,36 +138,6 @@ pub async fn clear_sent_in_clear(
     }
 }
 
-/// Pauses a key at once; pausing it again changes nothing. With an organisation given, only that organisation's keys
-/// can be paused. Returns since when the key is paused.
-pub async fn pause_key(
-    keys: &dyn KeyPauseStore,
-    key: KeyId,
-    within: Option<OrganisationId>,
-    audit: &AuditContext,
-) -> Result<OffsetDateTime, ManageKeysError> {
-    match keys.pause(key, within, audit).await? {
-        PauseOutcome::Paused { at } => Ok(at),
-        PauseOutcome::Over => Err(ManageKeysError::KeyIsOver(key)),
-        PauseOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
-    }
-}
-
-/// Resumes a paused key; on a key that works nothing is changed. With an organisation given, only that organisation's
-/// keys can be resumed.
-pub async fn resume_key(
-    keys: &dyn KeyPauseStore,
-    key: KeyId,
-    within: Option<OrganisationId>,
-    audit: &AuditContext,
-) -> Result<(), ManageKeysError> {
-    match keys.resume(key, within, audit).await? {
-        ResumeOutcome::Resumed | ResumeOutcome::NotPaused => Ok(()),
-        ResumeOutcome::Over => Err(ManageKeysError::KeyIsOver(key)),
-        ResumeOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
-    }
-}
-
 /// Accepts a key only from these networks, at once. With an organisation given, only that organisation's keys can be
 /// changed. Returns whether they were others before.
 pub async fn allow_networks(
@@ -184,19 +152,5 @@ pub async fn allow_networks(
         ChangeKeyOutcome::Unchanged => Ok(false),
         ChangeKeyOutcome::Revoked => Err(ManageKeysError::KeyIsOver(key)),
         ChangeKeyOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
-    }
-}
-
-/// Revokes a key, at once and for good; revoking it again changes nothing. With an organisation given, only that
-/// organisation's keys can be revoked. Returns when the key was first revoked.
-pub async fn revoke_key(
-    keys: &dyn KeyRevocationStore,
-    key: KeyId,
-    within: Option<OrganisationId>,
-    audit: &AuditContext,
-) -> Result<OffsetDateTime, ManageKeysError> {
-    match keys.revoke(key, within, audit).await? {
-        RevokeOutcome::Revoked { at } => Ok(at),
-        RevokeOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
     }
 }

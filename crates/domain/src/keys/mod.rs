@@ -30,10 +30,7 @@ pub use client::{ClientProgram, KeyClient};
 pub use description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};
 pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, ExpiringKeyStore};
 pub use key_age::{KeyAge, days_in_words};
-pub use manage::{
-    IssuedKey, KeyRequest, ManageKeysError, allow_networks, clear_sent_in_clear, create_key, list_keys, pause_key,
-    resume_key, revoke_key,
-};
+pub use manage::{IssuedKey, KeyRequest, ManageKeysError, allow_networks, clear_sent_in_clear, create_key, list_keys};
 pub use organisation::{Organisation, OrganisationRecord};
 pub use pause::{KeyPauseStore, PauseOutcome, ResumeOutcome};
 pub use record::{KeyRecord, KeyStatus, KeySuccessor};

@@ -5,36 +5,34 @@ use time::OffsetDateTime;
 
 use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
-use crate::store_error::StoreError;
+use crate::keys::manage::ManageKeysError;
 
-/// Outcome of an attempt to pause a key.
+/// Outcome of the pause of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseOutcome {
-    /// The key is paused, by this call or an earlier one.
+    /// The key was paused by this call.
     Paused {
-        /// Since when, by the store's clock.
+        /// Time of the pause, by the store's clock.
         at: OffsetDateTime,
     },
-    /// The key was revoked or has expired.
-    Over,
-    /// There is no such key, or it belongs to another organisation than the one asked for.
-    NotFound,
+    /// The key had been paused before; nothing was recorded.
+    AlreadyPaused {
+        /// Time of that pause.
+        at: OffsetDateTime,
+    },
 }
 
-/// Outcome of an attempt to resume a key.
+/// Outcome of the resumption of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeOutcome {
-    /// The key works again.
+    /// The key was resumed by this call.
     Resumed,
     /// The key was not paused; nothing was recorded.
     NotPaused,
-    /// The key was revoked or has expired.
-    Over,
-    /// There is no such key, or it belongs to another organisation than the one asked for.
-    NotFound,
 }
 
-/// Pauses keys and resumes them.
+/// Pauses keys and resumes them. Fails with [`ManageKeysError::NoSuchKey`], [`ManageKeysError::KeyIsOver`] or
+/// [`ManageKeysError::Store`].
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyPauseStore: Send + Sync {
@@ -45,7 +43,7 @@ pub trait KeyPauseStore: Send + Sync {
         key: KeyId,
         within: Option<OrganisationId>,
         audit: &AuditContext,
-    ) -> Result<PauseOutcome, StoreError>;
+    ) -> Result<PauseOutcome, ManageKeysError>;
 
     /// Resumes a key that was paused and is neither revoked nor expired, and records it. If an organisation is given,
     /// only its keys are found.
@@ -54,5 +52,5 @@ pub trait KeyPauseStore: Send + Sync {
         key: KeyId,
         within: Option<OrganisationId>,
         audit: &AuditContext,
-    ) -> Result<ResumeOutcome, StoreError>;
+    ) -> Result<ResumeOutcome, ManageKeysError>;
 }

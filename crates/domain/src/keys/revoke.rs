@@ -5,18 +5,21 @@ use time::OffsetDateTime;
 
 use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
-use crate::store_error::StoreError;
+use crate::keys::manage::ManageKeysError;
 
-/// Outcome of an attempt to revoke a key.
+/// Outcome of the revocation of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevokeOutcome {
-    /// The key is revoked, by this call or an earlier one.
+    /// The key was revoked by this call.
     Revoked {
-        /// Time at which it was first revoked, by the store's clock: not before the last use that was allowed.
+        /// Time of the revocation, by the store's clock: not before the last use that was allowed.
         at: OffsetDateTime,
     },
-    /// There is no such key, or it belongs to another organisation than the one asked for.
-    NotFound,
+    /// The key had been revoked before; nothing was recorded.
+    AlreadyRevoked {
+        /// Time of that revocation.
+        at: OffsetDateTime,
+    },
 }
 
 /// Revokes keys.
@@ -24,11 +27,12 @@ pub enum RevokeOutcome {
 #[async_trait]
 pub trait KeyRevocationStore: Send + Sync {
     /// Revokes a key for good, and records the change with it. Once this has returned, no request that starts
-    /// afterwards creates anything with it. If an organisation is given, only its keys are found.
+    /// afterwards creates anything with it. If an organisation is given, only its keys are found. Fails with
+    /// [`ManageKeysError::NoSuchKey`] or [`ManageKeysError::Store`].
     async fn revoke(
         &self,
         key: KeyId,
         within: Option<OrganisationId>,
         audit: &AuditContext,
-    ) -> Result<RevokeOutcome, StoreError>;
+    ) -> Result<RevokeOutcome, ManageKeysError>;
 }

@@ -2,8 +2,7 @@
 
 use intake_domain::{
     Actor, AddKeyOutcome, AuditContext, Environment, KeyDigest, KeyFormat, KeyId, KeyPlace, KeyRequest, KeySecret,
-    ManageKeysError, MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome, create_key,
-    list_keys, revoke_key,
+    ManageKeysError, MockKeyList, MockKeyStore, Name, Replacement, create_key, list_keys,
 };
 use time::macros::datetime;
 
@@ -110,26 +109,6 @@ fn a_key_for_nobody_is_refused() {
     keys.expect_keys().returning(|_| Ok(None));
     let result = run(list_keys(&keys, organisation()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(_))));
-}
-
-#[test]
-fn revoking_again_says_when_the_key_was_revoked() {
-    let mut keys = MockKeyRevocationStore::new();
-    let first = datetime!(2025-01-01 0:00 UTC);
-    keys.expect_revoke().times(1).returning(move |_, within, recorded| {
-        assert_eq!((within, recorded), (Some(organisation()), &audit()));
-        Ok(RevokeOutcome::Revoked { at: first })
-    });
-    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &audit()));
-    assert_eq!(revoked.unwrap(), first);
-}
-
-#[test]
-fn revoking_an_unknown_key_says_so() {
-    let mut keys = MockKeyRevocationStore::new();
-    keys.expect_revoke().returning(|_, _, _| Ok(RevokeOutcome::NotFound));
-    let revoked = run(revoke_key(&keys, KeyId::new(NOW, [2; 10]), Some(organisation()), &audit()));
-    assert!(matches!(revoked, Err(ManageKeysError::NoSuchKey(_))));
 }
 
 #[test]

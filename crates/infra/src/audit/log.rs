@@ -209,6 +209,16 @@ pub(crate) fn record_in_all(
     organisations.into_iter().try_for_each(|organisation| record(connection, organisation, action, subject, audit))
 }
 
+/// Returns whether the entry of this change is stored: by an earlier run that was committed and whose answer was lost.
+pub(crate) fn is_recorded(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    audit: &AuditContext,
+) -> QueryResult<bool> {
+    let entry = audit_entries::table.find((organisation, audit.entry_id.as_uuid()));
+    diesel::select(diesel::dsl::exists(entry)).get_result(connection)
+}
+
 /// Adds the entry of a change of an API key.
 pub(crate) fn record_about_key(
     connection: &mut PgConnection,

@@ -1,17 +1,17 @@
 //! Pausing a key for a while, and resuming it.
 
 use async_trait::async_trait;
-use diesel::pg::{Pg, PgConnection};
+use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{Bool, Nullable, Timestamptz};
+use diesel::sql_types::{Nullable, Timestamptz};
 use intake_domain::{
-    Action, AuditContext, KeyId, KeyPauseStore, OrganisationId, PauseOutcome, ResumeOutcome, StoreError,
+    Action, AuditContext, KeyId, KeyPauseStore, ManageKeysError, OrganisationId, PauseOutcome, ResumeOutcome,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::accounts::permission::assert_manages_keys;
-use crate::audit::log::{name_of, record_about_key};
+use crate::audit::log::{is_recorded, name_of, record_about_key};
 use crate::database::connecting::share::Share;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
@@ -26,9 +26,9 @@ impl KeyPauseStore for PostgresKeyStore {
         key: KeyId,
         within: Option<OrganisationId>,
         audit: &AuditContext,
-    ) -> Result<PauseOutcome, StoreError> {
+    ) -> Result<PauseOutcome, ManageKeysError> {
         let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        self.0.run(Share::within(within), move |connection| pause(connection, id, within, &audit)).await
+        self.0.run(Share::within(within), move |connection| pause(connection, id, within, &audit)).await?
     }
 
     async fn resume(
@@ -36,67 +36,76 @@ impl KeyPauseStore for PostgresKeyStore {
         key: KeyId,
         within: Option<OrganisationId>,
         audit: &AuditContext,
-    ) -> Result<ResumeOutcome, StoreError> {
+    ) -> Result<ResumeOutcome, ManageKeysError> {
         let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        self.0.run(Share::within(within), move |connection| resume(connection, id, within, &audit)).await
+        self.0.run(Share::within(within), move |connection| resume(connection, id, within, &audit)).await?
     }
 }
 
 /// Refuses all requests with the key from the end of this transaction on.
-fn pause(
+pub(super) fn pause(
     connection: &mut PgConnection,
     id: Uuid,
     within: Option<Uuid>,
     audit: &AuditContext,
-) -> QueryResult<PauseOutcome> {
+) -> QueryResult<Result<PauseOutcome, ManageKeysError>> {
     let Some((organisation, name, audited)) = named(connection, id, within)? else {
-        return Ok(PauseOutcome::NotFound);
+        return Ok(Err(ManageKeysError::NoSuchKey(id.into())));
     };
     connection.transaction(|connection| {
         assert_manages_keys(connection, organisation, audit)?;
-        let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
-        let key = api_keys::table.find((organisation, id));
-        let change = (api_keys::paused_at.eq(now()), api_keys::paused_by.eq(name_of(&audit.actor)));
-        let active = key.filter(api_keys::paused_at.is_null()).filter(is_open());
-        if diesel::update(active).set(change).execute(connection)? > 0 {
-            record_about_key(connection, organisation, Action::KeyPaused, &name, &audited, audit)?;
-        }
-        let paused_at = key.filter(is_open()).select(api_keys::paused_at);
-        let paused_at = paused_at.first::<Option<OffsetDateTime>>(connection).optional()?;
-        Ok(paused_at.flatten().map_or(PauseOutcome::Over, |at| PauseOutcome::Paused { at }))
+        let paused_at = match paused_since(connection, organisation, id)? {
+            None => return Ok(Err(ManageKeysError::KeyIsOver(id.into()))),
+            Some(Some(at)) if is_recorded(connection, organisation, audit)? => at,
+            Some(Some(at)) => return Ok(Ok(PauseOutcome::AlreadyPaused { at })),
+            Some(None) => {
+                let now = diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
+                let change = (api_keys::paused_at.eq(now), api_keys::paused_by.eq(name_of(&audit.actor)));
+                let paused = diesel::update(api_keys::table.find((organisation, id))).set(change);
+                record_about_key(connection, organisation, Action::KeyPaused, &name, &audited, audit)?;
+                paused.returning(api_keys::paused_at.assume_not_null()).get_result(connection)?
+            }
+        };
+        Ok(Ok(PauseOutcome::Paused { at: paused_at }))
     })
 }
 
 /// Accepts requests with the key again.
-fn resume(
+pub(super) fn resume(
     connection: &mut PgConnection,
     id: Uuid,
     within: Option<Uuid>,
     audit: &AuditContext,
-) -> QueryResult<ResumeOutcome> {
+) -> QueryResult<Result<ResumeOutcome, ManageKeysError>> {
     let Some((organisation, name, audited)) = named(connection, id, within)? else {
-        return Ok(ResumeOutcome::NotFound);
+        return Ok(Err(ManageKeysError::NoSuchKey(id.into())));
     };
     connection.transaction(|connection| {
         assert_manages_keys(connection, organisation, audit)?;
-        let key = api_keys::table.find((organisation, id));
-        let change = (api_keys::paused_at.eq(None::<OffsetDateTime>), api_keys::paused_by.eq(None::<&str>));
-        if diesel::update(key.filter(api_keys::paused_at.is_not_null()).filter(is_open()))
-            .set(change)
-            .execute(connection)?
-            > 0
-        {
-            note_resumed(connection, organisation, Some(id))?;
-            record_about_key(connection, organisation, Action::KeyResumed, &name, &audited, audit)?;
-            return Ok(ResumeOutcome::Resumed);
+        match paused_since(connection, organisation, id)? {
+            None => return Ok(Err(ManageKeysError::KeyIsOver(id.into()))),
+            Some(None) if is_recorded(connection, organisation, audit)? => {}
+            Some(None) => return Ok(Ok(ResumeOutcome::NotPaused)),
+            Some(Some(_)) => {
+                let change = (api_keys::paused_at.eq(None::<OffsetDateTime>), api_keys::paused_by.eq(None::<&str>));
+                diesel::update(api_keys::table.find((organisation, id))).set(change).execute(connection)?;
+                note_resumed(connection, organisation, Some(id))?;
+                record_about_key(connection, organisation, Action::KeyResumed, &name, &audited, audit)?;
+            }
         }
-        let is_open = diesel::select(diesel::dsl::exists(key.filter(is_open()))).get_result::<bool>(connection)?;
-        Ok(if is_open { ResumeOutcome::NotPaused } else { ResumeOutcome::Over })
+        Ok(Ok(ResumeOutcome::Resumed))
     })
 }
 
-/// Condition that the key has neither expired nor been revoked, by the database's clock.
-fn is_open() -> Box<dyn BoxableExpression<api_keys::table, Pg, SqlType = Bool>> {
+/// Since when the key is paused, which nobody changes before the end of the transaction. None: it has expired or was
+/// revoked, by the database's clock.
+fn paused_since(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    key: Uuid,
+) -> QueryResult<Option<Option<OffsetDateTime>>> {
     let refusal = || refusal(diesel::dsl::now.into_sql::<Timestamptz>());
-    Box::new(refusal().is_distinct_from("revoked").and(refusal().is_distinct_from("expired")))
+    let is_open = refusal().is_distinct_from("revoked").and(refusal().is_distinct_from("expired"));
+    let open = api_keys::table.find((organisation, key)).filter(is_open);
+    open.select(api_keys::paused_at).for_no_key_update().first(connection).optional()
 }

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
-    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyFormat, KeyId, KeyList, KeyRecord, KeyRequest, KeySecret,
-    KeyStatus, ManageKeysError, Name, OrganisationId, Replacement, allow_networks, clear_sent_in_clear, create_key,
-    list_keys, pause_key, resume_key, revoke_key, timestamp,
+    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyFormat, KeyId, KeyList, KeyPauseStore, KeyRecord, KeyRequest,
+    KeyRevocationStore, KeySecret, KeyStatus, ManageKeysError, Name, OrganisationId, PauseOutcome, Replacement,
+    RevokeOutcome, allow_networks, clear_sent_in_clear, create_key, list_keys, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
@@ -53,12 +53,15 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             print_result(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
         }
         KeyCommand::Pause(KeyArguments { key, run, output }) => {
-            let paused_at = timestamp(pause_key(keys, key, None, &audit(&run)).await?);
-            let value = json!({ "id": key.to_string(), "pausedAt": paused_at });
-            print_result(&output, &value, &format!("Key {key} was paused at {paused_at}."))
+            let (was, at) = match keys.pause(key, None, &audit(&run)).await? {
+                PauseOutcome::Paused { at } => ("was paused", timestamp(at)),
+                PauseOutcome::AlreadyPaused { at } => ("was already paused", timestamp(at)),
+            };
+            let value = json!({ "id": key.to_string(), "pausedAt": at });
+            print_result(&output, &value, &format!("Key {key} {was} at {at}."))
         }
         KeyCommand::Resume(KeyArguments { key, run, output }) => {
-            resume_key(keys, key, None, &audit(&run)).await?;
+            keys.resume(key, None, &audit(&run)).await?;
             let value = json!({ "id": key.to_string(), "pausedAt": null });
             let (_, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
             let text = match reason_of_refusal(&stored) {
@@ -78,9 +81,12 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             print_result(&output, &value, &format!("Key {key} is accepted from: {networks}{end}{reason}"))
         }
         KeyCommand::Revoke(KeyArguments { key, run, output }) => {
-            let revoked_at = timestamp(revoke_key(keys, key, None, &audit(&run)).await?);
-            let value = json!({ "id": key.to_string(), "revokedAt": revoked_at });
-            print_result(&output, &value, &format!("Key {key} was revoked at {revoked_at}."))
+            let (was, at) = match keys.revoke(key, None, &audit(&run)).await? {
+                RevokeOutcome::Revoked { at } => ("was revoked", timestamp(at)),
+                RevokeOutcome::AlreadyRevoked { at } => ("was already revoked", timestamp(at)),
+            };
+            let value = json!({ "id": key.to_string(), "revokedAt": at });
+            print_result(&output, &value, &format!("Key {key} {was} at {at}."))
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use anyhow::{anyhow, bail};
 use intake_domain::{
-    AllowedNetworks, EmailAddress, IdempotencyDigest, KeyId, OrganisationId, PatientId, allow_networks,
-    clear_sent_in_clear, pause_key, resume_key, revoke_key, timestamp,
+    AllowedNetworks, EmailAddress, IdempotencyDigest, KeyId, KeyPauseStore, KeyRevocationStore, OrganisationId,
+    PatientId, allow_networks, clear_sent_in_clear, timestamp,
 };
 use intake_infra::{
     Database, EraseOrganisation, OrganisationOutcome, PostgresKeyStore, PostgresMembers, PostgresOrganisations,
@@ -149,13 +149,13 @@ impl Step {
                 EraseOrganisation::NotClosed => bail!("it is not closed"),
                 EraseOrganisation::NotFound => bail!("there is no such organisation"),
             },
-            Self::RevokeKey(key) => Ok(revoke_key(keys, *key, None, &audit).await.map(drop)?),
-            Self::PauseKey(key) => Ok(pause_key(keys, *key, None, &audit).await.map(drop)?),
+            Self::RevokeKey(key) => Ok(keys.revoke(*key, None, &audit).await.map(drop)?),
+            Self::PauseKey(key) => Ok(keys.pause(*key, None, &audit).await.map(drop)?),
             Self::LimitKey(key, networks) => Ok(allow_networks(keys, *key, None, networks, &audit).await.map(drop)?),
             Self::AllowKeyFromAnywhere(key) => {
                 Ok(allow_networks(keys, *key, None, &AllowedNetworks::default(), &audit).await.map(drop)?)
             }
-            Self::ResumeKey(key) => Ok(resume_key(keys, *key, None, &audit).await?),
+            Self::ResumeKey(key) => Ok(keys.resume(*key, None, &audit).await.map(drop)?),
             Self::ClearMark(key) => Ok(clear_sent_in_clear(keys, *key, &audit).await.map(drop)?),
             Self::RemoveMember(organisation, email) => {
                 member::remove(members, *organisation, email, &audit).await.map(drop)

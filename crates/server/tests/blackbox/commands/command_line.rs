@@ -82,6 +82,11 @@ fn organisations_and_keys_are_made_used_listed_and_revoked() {
     assert_eq!(revoked["id"], key_id);
     assert_unauthorised(&running.create(&api_key, &patient()));
     assert_eq!(json_of(&intake(&["key", "revoke", key_id, "--json"])), revoked, "once is for good");
+    let again = String::from_utf8(intake(&["key", "revoke", key_id]).stdout).unwrap();
+    assert_eq!(
+        again.trim(),
+        format!("Key {key_id} was already revoked at {}.", revoked["revokedAt"].as_str().unwrap())
+    );
     let list = json_of(&intake(&["key", "list", "--organisation", id, "--json"]));
     assert_eq!(list[0]["revokedAt"], revoked["revokedAt"]);
 }

@@ -186,6 +186,33 @@ fn members_get_their_links_and_news_of_keys_by_mail() {
 }
 
 #[test]
+fn a_change_of_a_key_that_is_sent_twice_at_once_is_mailed_once() {
+    let Some(server) = MailServer::start() else { return };
+    let mut app = app_with(&server.url());
+    let ada = app.member("ada@example.com");
+    let invitation = invite(&server, &ada, "grace@example.com");
+    drop(Member::join(app.service.client(), &invitation, "Grace"));
+    let (id, _) = app.clinic.key();
+    for change in ["pause", "resume", "revoke"] {
+        let mut lock = app.database.connect();
+        lock.batch_execute("BEGIN; SELECT FROM api_keys FOR UPDATE").unwrap();
+        std::thread::scope(|scope| {
+            let send = || assert_eq!(ada.post(&format!("/settings/api-keys/{id}/{change}"), "").status, 303);
+            let sent = [scope.spawn(send), scope.spawn(send)];
+            let waiting = "pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+            wait_for("both to have read the key", || app.database.count(waiting) == 2);
+            lock.batch_execute("COMMIT").unwrap();
+            sent.into_iter().for_each(|sent| sent.join().unwrap());
+        });
+    }
+    assert_eq!(app.service.stop().code(), Some(0), "{}", app.service.output());
+    let mails: String = server.mails().into_iter().filter(|mail| mail.contains("\nTo: grace@example.com\n")).collect();
+    for done in ["paused", "resumed", "revoked"] {
+        assert_eq!(mails.matches(&format!("has {done} the API key")).count(), 1, "{done}: {mails}");
+    }
+}
+
+#[test]
 fn news_that_waits_for_its_minute_is_sent_when_the_service_stops() {
     let Some(server) = MailServer::start() else { return };
     let mut app = app_with(&server.url());
