@@ -35,9 +35,8 @@ fn claim_part(
         refusal_at("$1"),
         EXPIRY_ANNOUNCED_BEFORE.whole_days()
     );
-    let in_part = if part.is_some() { "organisation_id = ANY ($3)" } else { "$3 IS NULL" };
     let find = format!(
-        "SELECT organisation_id, id FROM api_keys AS key WHERE {ends_soon} AND {in_part}
+        "SELECT organisation_id, id FROM api_keys AS key WHERE {ends_soon} AND ($3 IS NULL OR organisation_id = ANY ($3))
             AND NOT EXISTS (SELECT FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
                 AND new.replaces = key.id AND new.revoked_at IS NULL)
          ORDER BY expires_at LIMIT {CLAIMED_MAX}"

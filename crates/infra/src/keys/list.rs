@@ -2,9 +2,11 @@
 
 use async_trait::async_trait;
 use diesel::data_types::PgInterval;
-use diesel::pg::PgConnection;
+use diesel::dsl::{And, Eq, count, count_star};
+use diesel::helper_types::LeftJoinQuerySource;
+use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Bool, Nullable, Text, Timestamptz};
 use intake_domain::{
     KEYS_PER_PAGE, KeyId, KeyList, KeyOrder, KeyPage, KeyRecord, KeyScope, KeySearch, KeySuccessor, OrganisationId,
     StoreError,
@@ -15,19 +17,24 @@ use uuid::Uuid;
 use crate::audit::log::literal;
 use crate::database::connecting::share::Share;
 use crate::keys::network_sql::{Stored, read};
-use crate::keys::status::refusal_at;
+use crate::keys::status::refusal;
 use crate::keys::{PostgresKeyStore, directory};
 use crate::schema::{api_keys, key_uses, organisation_states};
 
 /// Characters of a hint.
 const HINT_LENGTH: usize = 4;
-/// Keys whose name or hint fits what was typed, and which were not used since `$6`.
-const FITS: &str =
-    "(key.name ILIKE $2 OR key.hint = $3) AND ($6 IS NULL OR coalesce(used.last_used_at, key.created_at) < $6)";
-/// The keys of the organisation, with their uses.
-const FROM: &str = "FROM api_keys AS key
-    LEFT JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
-    WHERE key.organisation_id = $1 AND $4 IS NOT NULL AND $5 IS NOT NULL";
+
+diesel::define_sql_function! {
+    fn coalesce(first: Nullable<Timestamptz>, second: Timestamptz) -> Timestamptz;
+}
+diesel::define_sql_function! {
+    fn lower(text: Text) -> Text;
+}
+
+type OfKey = And<Eq<key_uses::key_id, api_keys::id>, Eq<key_uses::organisation_id, api_keys::organisation_id>>;
+/// A condition on keys and their uses.
+type Condition =
+    Box<dyn BoxableExpression<LeftJoinQuerySource<api_keys::table, key_uses::table, OfKey>, Pg, SqlType = Bool>>;
 
 impl PostgresKeyStore {
     /// The key, and the organisation that it belongs to. None: there is no such key.
@@ -115,101 +122,70 @@ fn page(
     search: &KeySearch,
     now: OffsetDateTime,
 ) -> QueryResult<KeyPage> {
-    let text = search.text.trim();
-    let pattern = format!("%{}%", literal(text));
-    let hint: String = text.chars().skip(text.chars().count().saturating_sub(HINT_LENGTH)).collect();
-    let since = if let KeyScope::Current(since) = search.scope { since } else { now };
-    let bound = |query: String| {
-        diesel::sql_query(query)
-            .bind::<SqlUuid, _>(organisation)
-            .bind::<Text, _>(&pattern)
-            .bind::<Text, _>(&hint)
-            .bind::<Timestamptz, _>(now)
-            .bind::<Timestamptz, _>(since)
-            .bind::<Nullable<Timestamptz>, _>(search.unused_since)
-    };
-    let scope = is_within(search.scope);
-    let counts = format!(
-        "SELECT count(*) FILTER (WHERE {FITS} AND {scope}) AS found, count(*) FILTER (WHERE {FITS}) AS found_in_any_scope,
-            count(*) AS total, count(used.last_used_at) > 0 AS is_any_used {FROM}"
+    let fits = || fits(search);
+    let is_found = || fits().and(is_within(search.scope, now));
+    let of_organisation = with_uses().filter(api_keys::organisation_id.eq(organisation));
+    let counts = (
+        count(api_keys::id).aggregate_filter(is_found()),
+        count(api_keys::id).aggregate_filter(fits()),
+        count_star(),
+        count(key_uses::last_used_at.nullable()),
     );
-    let counts: Counts = bound(counts).get_result(connection)?;
-    let mut page = counts.of_page(search.page);
+    let counts = of_organisation.select(counts).first::<(i64, i64, i64, i64)>(connection)?;
+    let [found, found_in_any_scope, total, used] =
+        <[i64; 4]>::from(counts).map(|count| u64::try_from(count).unwrap_or_default());
+    let mut page =
+        KeyPage { keys: Vec::new(), page: search.page, found, found_in_any_scope, total, is_any_used: used > 0 };
     page.page = page.page.clamp(1, page.pages());
-    let ids = format!(
-        "SELECT key.id {FROM} AND {FITS} AND {scope} ORDER BY {} LIMIT {KEYS_PER_PAGE} OFFSET {}",
-        order(search.order),
-        KEYS_PER_PAGE * (page.page - 1),
-    );
-    let ids: Vec<Found> = bound(ids).load(connection)?;
-    let ids: Vec<Uuid> = ids.into_iter().map(|found| found.id).collect();
+    let ids = of_organisation
+        .filter(is_found())
+        .select(api_keys::id)
+        .limit(KEYS_PER_PAGE.into())
+        .offset((KEYS_PER_PAGE * (page.page - 1)).into())
+        .into_boxed();
+    let ids = match search.order {
+        KeyOrder::Newest => ids.order((api_keys::created_at.desc(), api_keys::id.desc())),
+        KeyOrder::Name => ids.order((lower(api_keys::name), api_keys::id)),
+        KeyOrder::Used => ids.order((key_uses::last_used_at.nullable().desc().nulls_last(), api_keys::id.desc())),
+        KeyOrder::Expires => ids.order((api_keys::expires_at.asc().nulls_last(), api_keys::id.desc())),
+    };
+    let ids: Vec<Uuid> = ids.load(connection)?;
     page.keys = some(connection, organisation, &ids)?;
     page.keys.sort_by_key(|key| ids.iter().position(|id| id == key.id.as_uuid()));
     Ok(page)
 }
 
-/// The scope as a condition: `$4` is now, `$5` since when a key is over recently.
-fn is_within(scope: KeyScope) -> String {
-    let is = |word: &str| format!("{} = '{word}'", refusal_at("$4"));
-    match scope {
-        KeyScope::Current(_) => "coalesce(key.revoked_at, key.expires_at, 'infinity') > $5".to_owned(),
-        KeyScope::Active => format!("{} IS NULL", refusal_at("$4")),
-        KeyScope::Suspended => is("suspended"),
-        KeyScope::Paused => is("paused"),
-        KeyScope::Expired => is("expired"),
-        KeyScope::Revoked => is("revoked"),
-        KeyScope::All => "true".to_owned(),
+/// Condition that the name or the hint of a key fits what was typed, and that it was unused for as long as is asked.
+fn fits(search: &KeySearch) -> Condition {
+    let text = search.text.trim();
+    let hint: String = text.chars().skip(text.chars().count().saturating_sub(HINT_LENGTH)).collect();
+    let is_named = api_keys::name.ilike(format!("%{}%", literal(text))).or(api_keys::hint.eq(hint));
+    let last_used_or_made = coalesce(key_uses::last_used_at.nullable(), api_keys::created_at);
+    match search.unused_since {
+        None => Box::new(is_named),
+        Some(since) => Box::new(is_named.and(last_used_or_made.lt(since))),
     }
 }
 
-fn order(order: KeyOrder) -> &'static str {
-    match order {
-        KeyOrder::Newest => "key.created_at DESC, key.id DESC",
-        KeyOrder::Name => "lower(key.name), key.id",
-        KeyOrder::Used => "used.last_used_at DESC NULLS LAST, key.id DESC",
-        KeyOrder::Expires => "key.expires_at NULLS LAST, key.id DESC",
+fn is_within(scope: KeyScope, now: OffsetDateTime) -> Condition {
+    let is_refused = |word: &'static str| refusal(now).is_not_distinct_from(word);
+    match scope {
+        KeyScope::Current(since) => {
+            Box::new(coalesce(api_keys::revoked_at, coalesce(api_keys::expires_at, now)).gt(since))
+        }
+        KeyScope::Active => Box::new(refusal(now).is_null()),
+        KeyScope::Suspended => Box::new(is_refused("suspended")),
+        KeyScope::Paused => Box::new(is_refused("paused")),
+        KeyScope::Expired => Box::new(is_refused("expired")),
+        KeyScope::Revoked => Box::new(is_refused("revoked")),
+        KeyScope::All => Box::new(true.into_sql::<Bool>()),
     }
 }
 
 #[diesel::dsl::auto_type]
 fn with_uses() -> _ {
-    let of_key: diesel::dsl::And<
-        diesel::dsl::Eq<key_uses::key_id, api_keys::id>,
-        diesel::dsl::Eq<key_uses::organisation_id, api_keys::organisation_id>,
-    > = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
+    let of_key: OfKey = key_uses::key_id.eq(api_keys::id).and(key_uses::organisation_id.eq(api_keys::organisation_id));
     api_keys::table.left_join(key_uses::table.on(of_key))
-}
-
-#[derive(QueryableByName)]
-struct Found {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
-}
-
-#[derive(QueryableByName)]
-struct Counts {
-    #[diesel(sql_type = BigInt)]
-    found: i64,
-    #[diesel(sql_type = BigInt)]
-    found_in_any_scope: i64,
-    #[diesel(sql_type = BigInt)]
-    total: i64,
-    #[diesel(sql_type = Bool)]
-    is_any_used: bool,
-}
-
-impl Counts {
-    fn of_page(&self, page: u32) -> KeyPage {
-        let count = |number: i64| u64::try_from(number).unwrap_or_default();
-        KeyPage {
-            keys: Vec::new(),
-            page,
-            found: count(self.found),
-            found_in_any_scope: count(self.found_in_any_scope),
-            total: count(self.total),
-            is_any_used: self.is_any_used,
-        }
-    }
 }
 
 #[derive(Queryable, Selectable)]

@@ -87,16 +87,19 @@ impl Kind {
         }
     }
 
-    /// Condition that the use of a key was not announced yet: `$2` is a week ago.
-    fn is_news(self) -> &'static str {
+    /// Condition that the use of a key was not announced yet: `$1` is now.
+    fn is_news(self) -> String {
         match self {
-            Self::Silent => "coalesce(used.silence_announced_at, '-infinity') <= used.last_used_at AND $2 IS NOT NULL",
-            Self::Refused => "coalesce(used.refusals_announced_at, '-infinity') <= $2",
+            Self::Silent => "coalesce(used.silence_announced_at, '-infinity') <= used.last_used_at".to_owned(),
+            Self::Refused => format!(
+                "coalesce(used.refusals_announced_at, '-infinity') <= $1 - interval '{} hours'",
+                REFUSALS_ANNOUNCED_EVERY.whole_hours()
+            ),
         }
     }
 
-    /// Condition that a key's use is unusual, with what costs little to find out first. `$1` is now, `$3` today, `$4`
-    /// since when there was no break.
+    /// Condition that a key's use is unusual, with what costs little to find out first. `$1` is now, `$2` today. Only
+    /// silence asks for `$4`, since when there was no break.
     fn is_unusual(self) -> String {
         match self {
             // One day more, because days apart are up to a day longer in hours.
@@ -106,9 +109,9 @@ impl Kind {
             ),
             // While a key was paused, all its requests were refused.
             Self::Refused => format!(
-                "coalesce(used.resumed_at, '-infinity') < $1 - interval '2 days' AND $4 IS NOT NULL
+                "coalesce(used.resumed_at, '-infinity') < $1 - interval '2 days'
                  AND {REFUSED_MIN} <= (SELECT sum(late.count) FROM key_answers AS late
-                    WHERE late.organisation_id = key.organisation_id AND late.key_id = key.id AND late.day >= $3 - 1
+                    WHERE late.organisation_id = key.organisation_id AND late.key_id = key.id AND late.day >= $2 - 1
                         AND late.field = '' AND late.status BETWEEN 400 AND 499 AND {})
                  AND habit.refused_lately >= greatest({REFUSED_MIN}, {REFUSED_TIMES} * habit.refused_before)",
                 is_in_part("late")
@@ -160,14 +163,13 @@ impl<'a> Look<'a> {
         }
         let (organisations, keys): (Vec<_>, Vec<_>) = found.iter().map(|key| (key.organisation_id, key.id)).unzip();
         let mark = format!(
-            "UPDATE key_uses AS used SET {} = $1 WHERE {} AND organisation_id = ANY ($3) AND key_id = ANY ($4)
+            "UPDATE key_uses AS used SET {} = $1 WHERE {} AND organisation_id = ANY ($2) AND key_id = ANY ($3)
              RETURNING key_id AS id",
             kind.column(),
             kind.is_news()
         );
         let marked: Vec<Marked> = diesel::sql_query(mark)
             .bind::<Timestamptz, _>(self.now)
-            .bind::<Timestamptz, _>(self.now - REFUSALS_ANNOUNCED_EVERY)
             .bind::<Array<SqlUuid>, _>(organisations)
             .bind::<Array<SqlUuid>, _>(keys)
             .load(connection)?;
@@ -191,40 +193,41 @@ impl<'a> Look<'a> {
                 AND NOT EXISTS (SELECT 1 FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
                     AND new.replaces = key.id AND new.revoked_at IS NULL AND {})
                 AND NOT EXISTS (SELECT 1 FROM key_uses AS other WHERE other.organisation_id = key.organisation_id
-                    AND other.{column} > $5 AND {})
+                    AND other.{column} > $1 - interval '{} hours' AND {})
                 AND {} AND {}
              ORDER BY key.organisation_id, key.name, key.id LIMIT {CLAIMED_MAX}",
             refusal_at("$1"),
             is_in_part("new"),
+            NEWS_EVERY.whole_hours(),
             is_in_part("other"),
             is_in_part("key"),
             is_in_part("used")
         );
-        diesel::sql_query(find)
+        let find = diesel::sql_query(find)
             .bind::<Timestamptz, _>(self.now)
-            .bind::<Timestamptz, _>(self.now - REFUSALS_ANNOUNCED_EVERY)
             .bind::<SqlDate, _>(self.today())
-            .bind::<Timestamptz, _>(self.since)
-            .bind::<Timestamptz, _>(self.now - NEWS_EVERY)
-            .bind::<Nullable<Array<SqlUuid>>, _>(&self.part.organisations)
-            .load(connection)
+            .bind::<Nullable<Array<SqlUuid>>, _>(&self.part.organisations);
+        match kind {
+            Kind::Silent => find.bind::<Timestamptz, _>(self.since).load(connection),
+            Kind::Refused => find.load(connection),
+        }
     }
 }
 
 /// Condition that a row is of the part. Citus asks one node only if that is said of every table.
 fn is_in_part(table: &str) -> String {
-    format!("($6 IS NULL OR {table}.organisation_id = ANY ($6))")
+    format!("($3 IS NULL OR {table}.organisation_id = ANY ($3))")
 }
 
-/// Returns what is usual for a key. `$3` is today, which like yesterday is no usual day of refusals. Answers with a
+/// Returns what is usual for a key. `$2` is today, which like yesterday is no usual day of refusals. Answers with a
 /// status of 500 and more are failures of the service, of which its operator hears.
 fn habit() -> String {
     format!(
-        "SELECT count(*) FILTER (WHERE accepted > 0 AND day BETWEEN $3 - {USUAL_DAYS} AND $3 - 1) AS used_days,
+        "SELECT count(*) FILTER (WHERE accepted > 0 AND day BETWEEN $2 - {USUAL_DAYS} AND $2 - 1) AS used_days,
             coalesce(sum(accepted), 0) AS accepted,
             coalesce(max(days_apart), 1)::bigint AS days_apart,
-            coalesce(max(refused) FILTER (WHERE day >= $3 - 1), 0)::bigint AS refused_lately,
-            coalesce(max(refused) FILTER (WHERE day < $3 - 1), 0)::bigint AS refused_before
+            coalesce(max(refused) FILTER (WHERE day >= $2 - 1), 0)::bigint AS refused_lately,
+            coalesce(max(refused) FILTER (WHERE day < $2 - 1), 0)::bigint AS refused_before
         FROM (
             SELECT day, accepted, refused, CASE WHEN accepted > 0 THEN
                 day - lag(day) OVER (PARTITION BY organisation_id, accepted > 0 ORDER BY day) END AS days_apart
@@ -234,7 +237,7 @@ fn habit() -> String {
                     coalesce(sum(answer.count) FILTER (WHERE answer.status BETWEEN 400 AND 499), 0) AS refused
                 FROM key_answers AS answer
                 WHERE answer.organisation_id = key.organisation_id AND answer.key_id = key.id AND answer.field = ''
-                    AND answer.day > $3 - 2 - {USUAL_DAYS} AND {}
+                    AND answer.day > $2 - 2 - {USUAL_DAYS} AND {}
                 GROUP BY answer.organisation_id, answer.day
             ) AS counts
         ) AS days",
