@@ -31,12 +31,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    let CommandLine { command, flags } = CommandLine::parse();
+    let CommandLine { command, yes, flags } = CommandLine::parse();
     intake_infra::clock::listen(clock::compare);
     let settings = Settings { flags: &flags, variable: &|name| std::env::var(name) };
     let command = command.unwrap_or(Command::Serve);
     let complain = if matches!(command, Command::Serve) { telemetry::note_end } else { complain };
-    let ended = run(command, &settings);
+    let ended = run(command, yes, &settings);
     if let Err(error) = &ended {
         complain(error);
     }
@@ -44,17 +44,17 @@ fn main() -> ExitCode {
     if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
 }
 
-fn configuration(settings: &Settings<'_>) -> anyhow::Result<Configuration> {
+fn configuration(settings: &Settings<'_>, yes: bool) -> anyhow::Result<Configuration> {
     let configuration = Configuration::read(settings)?;
     // Before anything listens for signals: Ctrl-C at the question ends the program.
-    first_run::install_offer::offer_postgres(&configuration);
+    first_run::install_offer::install_postgres(&configuration, yes)?;
     Ok(configuration)
 }
 
-fn run(command: Command, settings: &Settings<'_>) -> anyhow::Result<()> {
+fn run(command: Command, yes: bool, settings: &Settings<'_>) -> anyhow::Result<()> {
     match command {
-        Command::Serve => serving::serve(|| configuration(settings)),
-        Command::Operator(command) => commands::run(command, &configuration(settings)?),
+        Command::Serve => serving::serve(|| configuration(settings, yes)),
+        Command::Operator(command) => commands::run(command, &configuration(settings, yes)?),
         Command::Probe { ready } => {
             let admin = settings.get::<settings::values::Address>(&settings::ADMIN_ADDR)?.0;
             commands::probe::probe(admin, if ready { "/readyz" } else { "/livez" })

@@ -1,8 +1,9 @@
-//! How a person installs what this machine lacks: the command of the package manager that is there. It is named, never
-//! run.
+//! Installation of what this machine lacks: the command of the package manager that is there. It runs only after a
+//! person's yes.
 
-use std::fmt;
 use std::path::PathBuf;
+use std::process::Command;
+use std::{fmt, io};
 
 /// One thing, as each package manager installs it. Root's rights are added where they are needed.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +66,11 @@ impl InstallCommand {
     #[must_use]
     pub fn may_run(&self) -> bool {
         self.may_run
+    }
+
+    /// Runs it; its output, and why it failed, goes where this program's goes.
+    pub fn run(&self) -> io::Result<()> {
+        Command::new("sh").arg("-c").arg(&self.line).status().map(drop)
     }
 }
 

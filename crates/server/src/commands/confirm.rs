@@ -1,4 +1,4 @@
-//! Asks a person at a terminal before something is done that cannot be undone.
+//! Questions to a person at a terminal.
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 
@@ -7,14 +7,28 @@ pub(crate) fn is_at_terminal() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
 
-/// Asks on the terminal. Everything but a yes is a no, and so is a terminal that cannot be written or read.
+/// Asks before something is done that cannot be undone. Everything but a yes is a no, and so is a terminal that cannot
+/// be written or read.
 pub(crate) fn says_yes(question: &str) -> bool {
+    answer(&format!("{question} [y/N] ")).is_some_and(|answer| is_yes(&answer))
+}
+
+/// Asks where Enter alone means yes.
+pub(crate) fn agrees(question: &str) -> bool {
+    answer(&format!("{question} [Y/n] ")).is_some_and(|answer| answer.is_empty() || is_yes(&answer))
+}
+
+/// The line that was typed; none after Ctrl-D, which ends the answer and not the line.
+fn answer(question: &str) -> Option<String> {
     let mut answer = String::new();
-    let question = format!("{question} [y/N] ");
     let is_asked = stderr().write_all(question.as_bytes()).is_ok() && stdin().read_line(&mut answer).is_ok();
-    // Ctrl-D ends the answer, not the line.
     if !answer.ends_with('\n') {
         let _ = stderr().write_all(b"\n");
+        return None;
     }
-    is_asked && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
+    is_asked.then(|| answer.trim().to_ascii_lowercase())
+}
+
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"].contains(&answer)
 }

@@ -1,27 +1,34 @@
-//! A developer's machine without PostgreSQL: the person at the terminal is asked once whether to install its
-//! programs. A program that starts this one is never asked, and nothing is installed without a yes.
+//! A machine without PostgreSQL: its programs are installed after a yes, from the person at the terminal or as `--yes`.
+//! A program that starts this one is never asked.
 
-use std::process::Command;
-
+use anyhow::bail;
 use intake_infra::embedded::{EmbeddedError, InstallCommand, assert_installed};
 
-use crate::commands::confirm::{is_at_terminal, says_yes};
+use crate::commands::confirm::{agrees, is_at_terminal};
 use crate::settings::configuration::Configuration;
 
-/// Offers to install PostgreSQL's programs, if they are needed and missing. If they are still missing
-/// afterwards, the start of the database says so.
-pub(crate) fn offer_postgres(configuration: &Configuration) {
-    let is_embedded = configuration.database.is_none() && configuration.postgres_bin.is_none();
-    if !is_embedded || !is_at_terminal() {
-        return;
+/// Installs PostgreSQL's programs after a yes, if they are needed and missing. If they are still missing afterwards,
+/// the start of the database says so.
+pub(crate) fn install_postgres(configuration: &Configuration, is_yes: bool) -> anyhow::Result<()> {
+    if configuration.database.is_some() || configuration.postgres_bin.is_some() {
+        return Ok(());
     }
-    if let Err(EmbeddedError::NotInstalled(Some(command))) = assert_installed(None)
-        && command.may_run()
-        && says_yes(&question(&command))
-    {
-        // Its output is seen, and so is why it failed.
-        let _ = Command::new("sh").arg("-c").arg(command.to_string()).status();
+    let Err(EmbeddedError::NotInstalled(Some(command))) = assert_installed(None) else { return Ok(()) };
+    if !command.may_run() {
+        return Ok(());
     }
+    if !is_yes && !is_at_terminal() {
+        // Cargo says so to the program that it runs.
+        let again = if std::env::var_os("CARGO").is_some() { "cargo run -- --yes" } else { "intake --yes" };
+        bail!(
+            "no PostgreSQL 15 or newer is installed: `{again}` installs it, by `{command}`, and starts; or set \
+             DATABASE_URL"
+        );
+    }
+    if is_yes || agrees(&question(&command)) {
+        command.run()?;
+    }
+    Ok(())
 }
 
 fn question(command: &InstallCommand) -> String {

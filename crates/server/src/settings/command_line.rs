@@ -18,6 +18,9 @@ use crate::settings::patient_command::PatientCommand;
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+    /// Installs PostgreSQL without asking, if it is missing and no database is named
+    #[arg(long)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) flags: Flags,
 }

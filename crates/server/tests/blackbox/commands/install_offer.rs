@@ -13,7 +13,8 @@ use tempfile::TempDir;
 use crate::fixtures::Terminal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_intake");
-const QUESTION: &str = "Run it? [y/N] ";
+const QUESTION: &str = "Run it? [Y/n] ";
+const ADVICE: &str = "dnf install --assumeyes postgresql-server`, which starts no server, or set DATABASE_URL";
 const COMPLAINT: &str = "no PostgreSQL 15 or newer is installed: install its programs with `";
 
 /// A machine with a package manager and without PostgreSQL.
@@ -72,7 +73,7 @@ impl Machine {
 
 #[test]
 fn a_yes_installs_postgresql_and_goes_on() {
-    for answer in ["y\n", "YES\n"] {
+    for answer in ["\n", "y\n", "YES\n"] {
         let machine = Machine::that_installs();
         let mut terminal = machine.on_terminal();
         terminal.answer(QUESTION, answer);
@@ -88,16 +89,35 @@ fn a_yes_installs_postgresql_and_goes_on() {
 }
 
 #[test]
+fn a_program_that_says_yes_installs_postgresql_without_a_question() {
+    let machine = Machine::that_installs();
+    let mut terminal = Terminal::run({
+        let mut program = machine.command(PROGRAM);
+        program.arg("--yes");
+        program
+    });
+    terminal.read_until(Some("intake is ready."));
+    assert_eq!(machine.calls(), "dnf install --assumeyes postgresql-server\n");
+    assert!(!terminal.seen.contains(QUESTION), "{}", terminal.seen);
+
+    let machine = Machine::with_package_manager("echo 'no room on the disk' >&2; exit 1");
+    let output = machine.command(PROGRAM).arg("--yes").output().unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(complaint.starts_with("no room on the disk\n") && complaint.lines().count() == 2, "{complaint}");
+    assert!(complaint.contains(ADVICE), "{complaint}");
+}
+
+#[test]
 fn everything_but_a_yes_installs_nothing_and_ends_with_the_line_that_says_what_to_do() {
-    // Enter alone, a no, a word, and Ctrl-D.
-    for answer in ["\n", "n\n", "maybe\n", "\u{4}"] {
+    // A no, a word, and Ctrl-D.
+    for answer in ["n\n", "maybe\n", "\u{4}"] {
         let machine = Machine::with_package_manager("");
         let mut terminal = machine.on_terminal();
         terminal.answer(QUESTION, answer);
         let complaint = terminal.complaint();
         assert!(complaint.contains(COMPLAINT), "{answer:?}: {complaint}");
-        let end = "dnf install --assumeyes postgresql-server`, which starts no server, or set DATABASE_URL";
-        assert!(complaint.ends_with(end), "{complaint}");
+        assert!(complaint.ends_with(ADVICE), "{complaint}");
         assert_eq!(machine.calls(), "");
         // Made by root, the database would belong to another account than the one that a package adds.
         assert!(!Path::new(&machine.path("data")).exists());
@@ -119,9 +139,16 @@ fn the_output_of_a_failed_installation_precedes_the_advice() {
 #[test]
 fn a_program_is_never_asked() {
     let machine = Machine::with_package_manager("");
-    let output = machine.command(PROGRAM).output().unwrap();
-    let complaint = String::from_utf8(output.stderr).unwrap();
-    assert!(complaint.contains(COMPLAINT) && complaint.lines().count() == 1, "{complaint}");
+    for (cargo, again) in [(None, "intake --yes"), (Some("/usr/bin/cargo"), "cargo run -- --yes")] {
+        let mut program = machine.command(PROGRAM);
+        program.envs(cargo.map(|cargo| ("CARGO", cargo)));
+        let complaint = String::from_utf8(program.output().unwrap().stderr).unwrap();
+        let expected = format!(
+            "no PostgreSQL 15 or newer is installed: `{again}` installs it, by \
+             `dnf install --assumeyes postgresql-server`, and starts; or set DATABASE_URL\""
+        );
+        assert!(complaint.contains(&expected) && complaint.lines().count() == 1, "{complaint}");
+    }
 
     // Half a terminal is none: what the program reads comes from a file, or what it says goes into one.
     for redirection in ["</dev/null", "2>/dev/null"] {
@@ -143,5 +170,43 @@ fn no_question_is_asked_when_the_database_is_configured() {
         program.env(setting, value);
         let complaint = Terminal::run(program).complaint();
         assert!(complaint.contains(&format!(" {setting}: ")), "{complaint}");
+    }
+}
+
+/// The tests of this program, which need PostgreSQL, too.
+fn tests(machine: &Machine) -> Command {
+    let mut tests = machine.command(std::env::current_exe().unwrap().to_str().unwrap());
+    tests.args(["--exact", "commands::install_offer::a_database_is_made"]);
+    tests.env("TMPDIR", machine.path(""));
+    tests
+}
+
+#[test]
+fn a_database_is_made() {
+    assert_eq!(TestDatabase::new().count("patients"), 0);
+}
+
+#[test]
+fn tests_install_postgresql_after_a_yes() {
+    let machine = Machine::that_installs();
+    let output = tests(&machine).output().unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "tests need PostgreSQL: `INTAKE_TEST_INSTALL=yes cargo test` installs it, by \
+                    `dnf install --assumeyes postgresql-server`";
+    assert_eq!(complaint.lines().last(), Some(expected));
+    assert_eq!(machine.calls(), "");
+
+    let output = tests(&machine).env("INTAKE_TEST_INSTALL", "yes").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(machine.calls(), "dnf install --assumeyes postgresql-server\n");
+
+    for (answer, is_yes) in [("\n", true), ("y\n", true), ("n\n", false), ("\u{4}", false)] {
+        let machine = Machine::that_installs();
+        let mut terminal = Terminal::run(tests(&machine));
+        terminal.answer(QUESTION, answer);
+        terminal.read_until(None);
+        assert_eq!(wait_for_end(&mut terminal.child).success(), is_yes, "{answer:?}: {}", terminal.seen);
+        assert_eq!(machine.calls().lines().count(), usize::from(is_yes), "{answer:?}");
     }
 }
