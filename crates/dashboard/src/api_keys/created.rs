@@ -38,7 +38,7 @@ struct CreatedKeyPage<'a> {
 pub(crate) struct Replaced {
     /// The address of its page.
     pub(crate) link: String,
-    /// Time at which it stops, counted from the first use of the new key.
+    /// Time at which it stops, counted from the first patient that the new key creates.
     pub(crate) stops: &'static str,
 }
 

@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{KeyAge, KeyFormat, KeyList, KeyRecord, KeyStatus, KeySuccessor, MemberStore};
+use intake_domain::{KeyAge, KeyFormat, KeyList, KeyRecord, KeyStatus, MemberStore};
 use intake_edge as edge;
 use time::{Duration, OffsetDateTime};
 
@@ -110,8 +110,10 @@ impl KeyRow {
         let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "the service operator".to_owned());
         let replacement = match (key.successor, key.replaces) {
             _ if is_over => None,
-            (Some(KeySuccessor { is_used: false, .. }), _) => Some("Still works until its replacement is first used"),
-            (Some(KeySuccessor { is_used: true, .. }), _) => Some("Replaced: the new key is in use"),
+            (Some(successor), _) if !successor.is_used || key.expires_at.is_none() => {
+                Some("Still works until its replacement creates a patient")
+            }
+            (Some(_), _) => Some("Replaced: the new key is in use"),
             (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement – not used yet"),
             (None, _) => None,
         };

@@ -1,5 +1,5 @@
 //! Replaces a key without a gap: makes a new key with the old one's name, and sets how long the old key works after the
-//! first use of the new one. The new key lasts as long as the old one, unless the visitor chooses otherwise.
+//! new one has created a patient. The new key lasts as long as the old one, unless the visitor chooses otherwise.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -48,7 +48,7 @@ pub(crate) struct ReplaceForm {
     expiry: Expiry,
 }
 
-/// Time for which a key can work after the first use of its replacement.
+/// Time for which a key can work after its replacement has created a patient.
 const CHOICES: [(&str, &str, Duration); 4] = [
     ("now", "immediately", Duration::ZERO),
     ("1h", "after 1 hour", Duration::HOUR),

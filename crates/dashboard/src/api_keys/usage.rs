@@ -55,7 +55,7 @@ struct UsagePage<'a> {
 struct Successor {
     link: String,
     is_used: bool,
-    /// Time at which the old key stops, counted from the first use of the new one.
+    /// Time at which the old key stops, counted from the first patient that the new one creates.
     stops: String,
 }
 

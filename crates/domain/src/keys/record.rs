@@ -61,7 +61,7 @@ pub struct KeySuccessor {
     pub id: KeyId,
     /// True if a request was accepted with the new key.
     pub is_used: bool,
-    /// Time for which the old key works after the first use of the new one.
+    /// Time for which the old key works after the new one has created a patient.
     pub ends_after: Duration,
 }
 
@@ -70,7 +70,7 @@ pub struct KeySuccessor {
 pub enum KeyStatus {
     /// Accepted, with no end set.
     Active,
-    /// Accepted until its end, which its maker set, or the first use of its replacement.
+    /// Accepted until its end, which its maker set, or the first patient that its replacement creates.
     ActiveUntil(OffsetDateTime),
     /// Refused since its organisation was suspended, until the organisation is resumed.
     Suspended(OffsetDateTime),

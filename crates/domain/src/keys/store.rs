@@ -34,13 +34,13 @@ pub struct NewKey {
     pub replaces: Option<Replacement>,
 }
 
-/// Rule by which one key replaces another: both work until the new one is first used, and the old one for a while
+/// Rule by which one key replaces another: both work until the new one has created a patient, and the old one for a while
 /// longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// The key that will end.
     pub key: KeyId,
-    /// Time for which it still works after the first use of the new one.
+    /// Time for which it still works after the new one has created a patient.
     pub ends_after: Duration,
 }
 

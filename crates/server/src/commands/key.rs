@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
 use super::operator::audit;
-use super::output::print_result;
+use super::output::{print_made, print_result};
 use super::usage::usage;
 use crate::settings::arguments::{Output, Run};
 use crate::settings::configuration::Configuration;
@@ -36,7 +36,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             };
             let made = create_key(keys, &configuration.key_format, request, &audit(&run)).await.map_err(explain)?;
             let text = format!("Made key {} ({}). It {SHOWN_ONCE}\n{}", made.id, made.name, made.key.expose());
-            print_result(&output, &value_of_made(&made), &text).with_context(|| unprinted(&made))
+            print_made(&output, &value_of_made(&made), &text, || unprinted(&made))
         }
         KeyCommand::Replace { key, ends_after, expires, run, output } => {
             replace((keys, &configuration.key_format), key, (ends_after, expires), &run, &output).await
@@ -112,7 +112,7 @@ fn explain(error: ManageKeysError) -> anyhow::Error {
     }
 }
 
-/// Makes a key with the name and the note of another one, which ends some time after the first use of the new one.
+/// Makes a key with the name and the note of another one, which ends some time after the new one has created a patient.
 async fn replace(
     (keys, format): (&PostgresKeyStore, &KeyFormat),
     old: KeyId,
@@ -153,7 +153,7 @@ async fn replace(
         at_the_latest.unwrap_or_default(),
         made.key.expose()
     );
-    print_result(output, &value, &text).with_context(|| unprinted(&made))
+    print_made(output, &value, &text, || unprinted(&made))
 }
 
 /// Says what to do with a key that nobody has seen.

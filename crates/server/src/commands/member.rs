@@ -12,7 +12,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::operator::audit;
-use super::output::print_result;
+use super::output::{print_made, print_result};
 use crate::settings::arguments::Output;
 use crate::settings::command_line::{MemberArguments, MemberCommand};
 use crate::settings::configuration::Configuration;
@@ -141,5 +141,8 @@ pub(super) async fn remove(
 fn print_link(output: &Output, email: &EmailAddress, link: &str, expires_at: OffsetDateTime) -> anyhow::Result<()> {
     let expires_at = timestamp(expires_at);
     let value = json!({ "email": email.as_str(), "link": link, "expiresAt": expires_at });
-    print_result(output, &value, &format!("Send this link to {email}. It works once, until {expires_at}:\n{link}"))
+    let text = format!("Send this link to {email}. It works once, until {expires_at}:\n{link}");
+    let unprinted =
+        || format!("a link for {email} was made that nobody has seen: run the command again, which ends it");
+    print_made(output, &value, &text, unprinted)
 }

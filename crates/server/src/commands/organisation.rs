@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::database::with_database;
 use super::operator::audit;
-use super::output::print_result;
+use super::output::{print_made, print_result};
 use super::patient::OUT_OF_REACH;
 use crate::backend::Backend;
 use crate::settings::command_line::{OrganisationArguments, OrganisationCommand};
@@ -32,7 +32,8 @@ async fn change(command: OrganisationCommand, database: Database) -> anyhow::Res
             let ids = std::iter::repeat_with(|| OrganisationId::new(edge::now(), edge::random())).take(TRIED_IDS);
             let id = organisations.create(&name, ids, &audit(&run)).await?;
             let value = json!({ "id": id.to_string(), "name": name.as_str() });
-            print_result(&output, &value, &format!("Made organisation {id} ({name})"))
+            let unprinted = || format!("the organisation {id} was made");
+            print_made(&output, &value, &format!("Made organisation {id} ({name})"), unprinted)
         }
         OrganisationCommand::List { output } => {
             let all = organisations.all().await?;

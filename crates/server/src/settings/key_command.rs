@@ -27,12 +27,12 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Makes a key in the place of another one and prints it, this once; both work until the new one is used
+    /// Makes a key in the place of another one and prints it, this once; both work until the new one creates a patient
     Replace {
         /// The old key's id, as `key list` shows it
         #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
         key: KeyId,
-        /// Time for which the old key still works after the first request with the new one
+        /// Time for which the old key still works after the new one has created its first patient
         #[arg(long, value_name = "TIME", default_value = "24h")]
         ends_after: EndsAfter,
         /// Expiry of the new key: a time or day as for `key create`, or `never` [default: after as many days as the
@@ -88,7 +88,8 @@ pub(crate) struct KeyArguments {
     pub(crate) output: Output,
 }
 
-/// Time for which a replaced key still works after the first request with the new one: what the dashboard offers.
+/// Time for which a replaced key still works after the new one has created its first patient: what the dashboard
+/// offers.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum EndsAfter {
     /// Not at all
@@ -117,10 +118,10 @@ impl EndsAfter {
     /// Until when the old key works, in words.
     pub(crate) fn until(self) -> &'static str {
         match self {
-            Self::Now => "until the first request with the new one",
-            Self::Hour => "until an hour after the first request with the new one",
-            Self::Day => "until 24 hours after the first request with the new one",
-            Self::Week => "until 7 days after the first request with the new one",
+            Self::Now => "until the new one has created a patient",
+            Self::Hour => "until an hour after the new one has created a patient",
+            Self::Day => "until 24 hours after the new one has created a patient",
+            Self::Week => "until 7 days after the new one has created a patient",
         }
     }
 }

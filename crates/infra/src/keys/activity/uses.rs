@@ -55,20 +55,35 @@ struct LastUse {
     at: Instant,
     is_written: bool,
     written_at: Option<Instant>,
+    /// Time of the first patient that the key created, by which it ends the key that it replaces.
+    created_at: Option<Instant>,
+    is_creation_written: bool,
+}
+
+/// A use of a key that is to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct Use {
+    at: Instant,
+    created_at: Option<Instant>,
 }
 
 impl KeyUses {
-    /// Notes uses of keys.
-    pub(crate) fn note(&self, uses: impl Iterator<Item = (KeyHolder, Instant)>) {
+    /// Notes uses of keys, and whether each created a patient.
+    pub(crate) fn note(&self, uses: impl Iterator<Item = (KeyHolder, Instant, bool)>) {
         let mut gathered = self.gathered();
-        for (holder, at) in uses {
+        for (holder, at, has_created) in uses {
+            let created_at = has_created.then_some(at);
             if let Some(last) = gathered.used.get_mut(&holder) {
                 if at > last.at {
                     last.at = at;
                     last.is_written = false;
                 }
+                last.created_at = last.created_at.or(created_at);
             } else if gathered.used.len() < USED_MAX {
-                gathered.used.insert(holder, LastUse { at, is_written: false, written_at: None });
+                let (is_written, is_creation_written) = (false, false);
+                gathered
+                    .used
+                    .insert(holder, LastUse { at, is_written, written_at: None, created_at, is_creation_written });
             }
         }
     }
@@ -108,8 +123,9 @@ impl KeyUses {
         }
     }
 
-    /// Takes the uses that are due: all of them at the end, else those of keys not written for a minute.
-    pub(crate) fn due(&self, is_end: bool) -> Vec<(KeyHolder, Instant)> {
+    /// Takes the uses that are due: all of them at the end, else those of keys not written for a minute, and those that
+    /// created a key's first patient.
+    pub(crate) fn due(&self, is_end: bool) -> Vec<(KeyHolder, Use)> {
         let mut gathered = self.gathered();
         let now = Instant::now();
         let is_due = |last: &LastUse| last.written_at.is_none_or(|at| now - at >= WRITE_INTERVAL);
@@ -117,23 +133,26 @@ impl KeyUses {
         gathered.used.retain(|_, last| !(last.is_written && is_due(last)));
         let mut used = Vec::new();
         for (holder, last) in &mut gathered.used {
-            if !last.is_written && (is_end || is_due(last)) {
+            let created_at = last.created_at.filter(|_| !last.is_creation_written);
+            if created_at.is_some() || !last.is_written && (is_end || is_due(last)) {
                 last.is_written = true;
+                last.is_creation_written = last.created_at.is_some();
                 last.written_at = Some(now);
-                used.push((*holder, last.at));
+                used.push((*holder, Use { at: last.at, created_at }));
             }
         }
         used
     }
 
     /// Takes back uses that could not be written.
-    pub(crate) fn give_back(&self, used: &[(KeyHolder, Instant)]) {
+    pub(crate) fn give_back(&self, used: &[(KeyHolder, Use)]) {
         let mut gathered = self.gathered();
-        for (holder, _) in used {
+        for (holder, given_back) in used {
             // A key that was forgotten in the meantime had been written before, so nothing is lost.
             if let Some(last) = gathered.used.get_mut(holder) {
                 last.is_written = false;
                 last.written_at = None;
+                last.is_creation_written &= given_back.created_at.is_none();
             }
         }
     }
@@ -171,9 +190,9 @@ fn note_latest(sent: &mut HashMap<KeyHolder, OffsetDateTime>, holder: KeyHolder,
 }
 
 /// The moments are the database's: it gets the age of each use, so a wrong clock of the service ends no key.
-pub(crate) fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, Instant)]) -> QueryResult<()> {
+pub(crate) fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, Use)]) -> QueryResult<()> {
     let (organisations, keys) = ids_of(used);
-    let ages: Vec<_> = used.iter().map(|(_, at)| at.elapsed().as_secs_f64()).collect();
+    let ages: Vec<_> = used.iter().map(|(_, last)| last.at.elapsed().as_secs_f64()).collect();
     // Reckoned without a time zone, because Citus refuses what depends on one here.
     let used_at = "now() AT TIME ZONE 'UTC' - used.age * interval '1 second'";
     // Every writer locks the rows in one order, so that two services never deadlock.
@@ -188,10 +207,16 @@ pub(crate) fn write_uses(connection: &mut PgConnection, used: &[(KeyHolder, Inst
     .bind::<Array<SqlUuid>, _>(&keys)
     .bind::<Array<Double>, _>(&ages)
     .execute(connection)?;
+    let created: Vec<_> = used.iter().filter_map(|(holder, last)| Some((*holder, last.created_at?))).collect();
+    if created.is_empty() {
+        return Ok(());
+    }
+    let (organisations, keys) = ids_of(&created);
+    let ages: Vec<_> = created.iter().map(|(_, at)| at.elapsed().as_secs_f64()).collect();
     sql_query("SELECT end_replaced_keys($1, $2, $3)")
-        .bind::<Array<SqlUuid>, _>(&organisations)
-        .bind::<Array<SqlUuid>, _>(&keys)
-        .bind::<Array<Double>, _>(&ages)
+        .bind::<Array<SqlUuid>, _>(organisations)
+        .bind::<Array<SqlUuid>, _>(keys)
+        .bind::<Array<Double>, _>(ages)
         .execute(connection)
         .map(drop)
 }

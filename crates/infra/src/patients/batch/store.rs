@@ -93,13 +93,6 @@ fn answers(
     }
     .into_iter();
     let check = |request: &Request, holder: &KeyHolder| checks.check(holder, request.address());
-    let is_use = |request: &&Request| match &request.task {
-        Task::Create(..) if are_all_created => true,
-        Task::Create(_, holder) | Task::Check(holder, _) => matches!(check(request, holder), KeyCheck::Active(_)),
-        Task::Find(_) | Task::Probe => false,
-    };
-    let uses = requests.iter().filter(is_use).filter_map(|request| Some((request.holder()?, request.since)));
-    context.uses.note(uses);
     let answer = |request: &Request| match &request.task {
         Task::Find(key) => Ok(Answer::Found(context.directory.holder(key))),
         Task::Probe => Ok(Answer::Probed),
@@ -111,7 +104,19 @@ fn answers(
             outcome(found.next().flatten(), check(request, holder), request.was_sent).map(Answer::Registered)
         }
     };
-    Ok(requests.iter().map(answer).collect())
+    let answers: Vec<_> = requests.iter().map(answer).collect();
+    context.uses.note(requests.iter().zip(&answers).filter_map(|(request, answer)| {
+        let has_created = match answer {
+            Ok(Answer::Registered(Registered::Created(_))) => true,
+            Ok(
+                Answer::Registered(Registered::Before { .. } | Registered::Erased)
+                | Answer::Checked(KeyCheck::Active(_)),
+            ) => false,
+            _ => return None,
+        };
+        Some((request.holder()?, request.since, has_created))
+    }));
+    Ok(answers)
 }
 
 /// Stores a patient of no organisation and rolls back, because only a write shows that the disk is full.

@@ -1,7 +1,7 @@
 //! `intake key replace`: the same rules as on the dashboard, and the command says until when the old key works.
 
 use diesel::connection::SimpleConnection;
-use intake_test_support::{patient, wait_for};
+use intake_test_support::{create_request, patient, wait_for};
 use serde_json::Value;
 
 use crate::assert_unauthorised;
@@ -40,6 +40,26 @@ fn a_replacement_has_the_name_and_note_of_the_old_key_which_ends_once_the_new_on
 }
 
 #[test]
+fn neither_a_dry_run_nor_a_refused_request_with_the_new_key_ends_the_old_one() {
+    let app = TestApp::start();
+    let (old, key) = app.clinic.key();
+    let old = old.to_string();
+    let made = done(&app, &["key", "replace", &old, "--ends-after", "now"]);
+    let new = demo_key(made["key"].as_str().unwrap());
+    let create = create_request(&new, &[], patient().to_string().as_bytes());
+    let validate = String::from_utf8(create).unwrap().replacen("/api/v1/patients ", "/api/v1/patients/validate ", 1);
+    assert_eq!(app.service.client().send(validate.as_bytes()).status, 200);
+    assert_eq!(app.service.create(&new, &serde_json::json!({ "firstName": "Ada" })).status, 422);
+    let is_used = format!("key_uses WHERE last_used_at IS NOT NULL AND key_id = '{}'", made["id"].as_str().unwrap());
+    wait_for("the use to be written", || app.database.count(&is_used) == 1);
+    assert_eq!(app.service.create(&key, &patient()).status, 201);
+    assert_eq!(app.database.count(&format!("api_keys WHERE id = '{old}' AND expires_at IS NOT NULL")), 0);
+
+    assert_eq!(app.service.create(&new, &patient()).status, 201);
+    wait_for("the old key to end", || app.service.create(&key, &patient()).status == 401);
+}
+
+#[test]
 fn a_replacement_lasts_as_long_as_the_old_key_unless_a_time_is_given() {
     let app = TestApp::start();
     let id = app.clinic.organisation.to_string();
@@ -58,7 +78,7 @@ fn a_replacement_lasts_as_long_as_the_old_key_unless_a_time_is_given() {
     let said = String::from_utf8(run(&app, &["key", "replace", old]).stdout).unwrap();
     let expected = [
         &format!("The old key, {old} (…"),
-        "works until 24 hours after the first request with the new one, at the latest until 20",
+        "works until 24 hours after the new one has created a patient, at the latest until 20",
         "cannot be retrieved later:\nintake_demo_",
     ];
     for expected in expected {

@@ -64,7 +64,7 @@ fn a_key_is_replaced_without_a_gap() {
         browser.wait_for("won't be shown again");
         let new = shown_key(&browser);
         browser.press("Done");
-        browser.wait_for("Still works until its replacement is first used");
+        browser.wait_for("Still works until its replacement creates a patient");
         browser.wait_for("Replacement – not used yet");
         assert!(browser.text().matches("Replace\n").count() <= 1, "the old one has its replacement already");
         assert_eq!(app.service.create(&old, &patient()).status, 201, "good until the new one is used");
