@@ -1,4 +1,4 @@
-//! Finds keys that will expire soon, work until then and have no replacement: each once, however many instances look
+//! Finds keys that will expire soon, work until then and have no replacement that works: each once, however many instances look
 //! for them.
 
 use async_trait::async_trait;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::database::cluster::parts::of_each_part;
 use crate::keys::PostgresKeyStore;
-use crate::keys::status::refusal_at;
+use crate::keys::status::{refusal_at, refusal_of};
 
 /// Keys of a part at once. The rest follow at the next look.
 const CLAIMED_MAX: u32 = 100;
@@ -38,8 +38,9 @@ fn claim_part(
     let find = format!(
         "SELECT organisation_id, id FROM api_keys AS key WHERE {ends_soon} AND ($3 IS NULL OR organisation_id = ANY ($3))
             AND NOT EXISTS (SELECT FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
-                AND new.replaces = key.id AND new.revoked_at IS NULL)
-         ORDER BY expires_at LIMIT {CLAIMED_MAX}"
+                AND new.replaces = key.id AND {} IS NULL)
+         ORDER BY expires_at LIMIT {CLAIMED_MAX}",
+        refusal_of("new", "$1")
     );
     let found = diesel::sql_query(find)
         .bind::<Timestamptz, _>(now)

@@ -26,7 +26,12 @@ pub(crate) fn refusal<At: AsExpression<Timestamptz>>(
 
 /// Reason why the row `key` of `api_keys` is refused at the moment that this SQL gives.
 pub(crate) fn refusal_at(moment: &str) -> String {
-    format!("key_refusal(key.revoked_at, key.expires_at, key.suspended_at, key.paused_at, {moment})")
+    refusal_of("key", moment)
+}
+
+/// Reason why the row with this alias is refused.
+pub(crate) fn refusal_of(row: &str, moment: &str) -> String {
+    format!("key_refusal({row}.revoked_at, {row}.expires_at, {row}.suspended_at, {row}.paused_at, {moment})")
 }
 
 /// The refusal that the database names with this word.

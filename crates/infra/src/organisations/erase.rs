@@ -14,7 +14,7 @@ use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::organisations::row::OrganisationRow;
-use crate::schema::{key_answers, key_refusals, key_uses, organisations};
+use crate::schema::{key_answers, key_refusals, key_uses, organisations, patients};
 
 /// Time to wait for statements that began while the keys were active.
 const PATIENCE: LockPatience = LockPatience { limit: Duration::from_secs(3), tries: 5, pause: Duration::from_secs(1) };
@@ -45,15 +45,18 @@ pub enum EraseOrganisation {
     Erased(u64),
     /// It is not closed: nothing was erased.
     NotClosed,
+    /// The caller did not agree: nothing was erased.
+    NotAgreed,
     /// There is no such organisation.
     NotFound,
 }
 
 /// Erases the patients of a closed organisation and what is known of its requests, a batch at a time: where this is cut
-/// off, it can be run again.
+/// off, it can be run again. `agrees` gets the organisation's name and the number of its patients.
 pub fn erase_organisation(
     owner: &DatabaseUrl,
     organisation: OrganisationId,
+    agrees: impl FnOnce(&str, i64) -> bool,
     audit: &AuditContext,
 ) -> Result<EraseOrganisation, SchemaError> {
     let mut connection = connect(owner)?;
@@ -64,7 +67,12 @@ pub fn erase_organisation(
     match found {
         None => return Ok(EraseOrganisation::NotFound),
         Some(OrganisationRow { closed_at: None, .. }) => return Ok(EraseOrganisation::NotClosed),
-        Some(_) => {}
+        Some(OrganisationRow { name, .. }) => {
+            let patients = patients::table.filter(patients::organisation_id.eq(id)).count();
+            if !agrees(&name, patients.get_result(&mut connection).map_err(failed)?) {
+                return Ok(EraseOrganisation::NotAgreed);
+            }
+        }
     }
     let erased = with_lock_patience(owner, &mut connection, PATIENCE, |connection| {
         connection.transaction(|connection| connection.batch_execute(WAIT))?;

@@ -2,6 +2,11 @@
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 
+use anyhow::ensure;
+
+use crate::commands::output::print;
+use crate::settings::arguments::Brakes;
+
 /// Returns whether there is a person to ask.
 pub(crate) fn is_at_terminal() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
@@ -11,6 +16,17 @@ pub(crate) fn is_at_terminal() -> bool {
 /// be written or read.
 pub(crate) fn says_yes(question: &str) -> bool {
     answer(&format!("{question} [y/N] ")).is_some_and(|answer| is_yes(&answer))
+}
+
+/// Shows what a command ends for good. Returns whether to go on, which a dry run does not; a no at a terminal is an
+/// error.
+pub(crate) fn goes_on(brakes: &Brakes, preview: &str) -> anyhow::Result<bool> {
+    if brakes.dry_run {
+        print(&format!("{preview}\nNothing was changed."))?;
+        return Ok(false);
+    }
+    ensure!(brakes.yes || !is_at_terminal() || says_yes(&format!("{preview}\nGo on?")), "nothing was changed");
+    Ok(true)
 }
 
 /// Asks where Enter alone means yes.

@@ -1,31 +1,39 @@
 //! `intake organisation`: what operators do to whole organisations.
 
 use anyhow::{Context, bail};
-use intake_domain::{Name, OrganisationId, OrganisationRecord, timestamp};
+use intake_domain::{MemberStore, Name, OrganisationId, OrganisationRecord, list_keys, timestamp};
 use intake_edge as edge;
-use intake_infra::{Database, EraseOrganisation, OrganisationOutcome, PostgresOrganisations, erase_organisation};
+use intake_infra::{
+    Database, EraseOrganisation, OrganisationOutcome, PostgresKeyStore, PostgresMembers, PostgresOrganisations,
+    erase_organisation,
+};
 use serde_json::{Value, json};
 
+use super::confirm::goes_on;
 use super::database::with_database;
 use super::operator::audit;
 use super::output::{print_made, print_result};
 use super::patient::OUT_OF_REACH;
 use crate::backend::Backend;
+use crate::settings::arguments::Brakes;
 use crate::settings::command_line::{OrganisationArguments, OrganisationCommand};
 use crate::settings::configuration::Configuration;
 
 /// Number of ids that are tried on a cluster: one may belong to a node that is away.
 const TRIED_IDS: usize = 8;
 
+/// Keys that are named before they end.
+const NAMED_MAX: usize = 20;
+
 pub(crate) fn run(command: OrganisationCommand, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
-        OrganisationCommand::Erase(arguments) => erase(&arguments, configuration),
+        OrganisationCommand::Erase { of, brakes } => erase(&of, &brakes, configuration),
         command => with_database(configuration, async |database| change(command, database).await),
     }
 }
 
 async fn change(command: OrganisationCommand, database: Database) -> anyhow::Result<()> {
-    let organisations = PostgresOrganisations::new(database);
+    let organisations = PostgresOrganisations::new(database.clone());
     match command {
         OrganisationCommand::Create { name, run, output } => {
             let name = Name::new(name).context("--name")?;
@@ -58,7 +66,10 @@ async fn change(command: OrganisationCommand, database: Database) -> anyhow::Res
             let outcome = organisations.resume(of.organisation, &audit(&of.run)).await?;
             tell(&of, outcome, ["Resumed: its keys are accepted again", "Nothing to do: it is not suspended"])
         }
-        OrganisationCommand::Close(of) => {
+        OrganisationCommand::Close { of, brakes } => {
+            if !goes_on(&brakes, &preview(&database, of.organisation).await?)? {
+                return Ok(());
+            }
             let outcome = match organisations.close(of.organisation, &audit(&of.run)).await? {
                 OrganisationOutcome::Closed(organisation) => OrganisationOutcome::Unchanged(organisation),
                 outcome => outcome,
@@ -67,8 +78,27 @@ async fn change(command: OrganisationCommand, database: Database) -> anyhow::Res
                           `intake organisation erase` removes them";
             tell(&of, outcome, [closed, "Nothing to do: it is closed already"])
         }
-        OrganisationCommand::Erase(_) => bail!("only the owner of the database erases"),
+        OrganisationCommand::Erase { .. } => bail!("only the owner of the database erases"),
     }
+}
+
+/// Keys and members that end when an organisation is closed.
+async fn preview(database: &Database, id: OrganisationId) -> anyhow::Result<String> {
+    let now = edge::now();
+    let keys: Vec<_> = list_keys(&PostgresKeyStore::new(database.clone()), id).await?;
+    let open: Vec<_> = keys.iter().filter(|key| !key.is_over(now)).collect();
+    let members = PostgresMembers::new(database.clone()).members(id).await?.len();
+    let lines = open.iter().map(|key| {
+        let used =
+            key.last_used_at.map_or_else(|| "never used".to_owned(), |at| format!("last used {}", timestamp(at)));
+        format!("\n  {} (…{}), {used}", key.name, key.hint)
+    });
+    let named = lines.take(NAMED_MAX).collect::<String>();
+    let more = if open.len() > NAMED_MAX { format!("\n  and {} more", open.len() - NAMED_MAX) } else { String::new() };
+    Ok(format!(
+        "This closes the organisation {id} for good.\nMembers who are removed: {members}\nKeys that are revoked: {}{named}{more}",
+        open.len()
+    ))
 }
 
 /// Says what became of it: the first text if something changed, else the second.
@@ -83,11 +113,18 @@ fn tell(of: &OrganisationArguments, outcome: OrganisationOutcome, texts: [&str; 
     print_result(&of.output, &value_of(&organisation), &format!("{}\n{text}.", line_of(&organisation)))
 }
 
-fn erase(of: &OrganisationArguments, configuration: &Configuration) -> anyhow::Result<()> {
+fn erase(of: &OrganisationArguments, brakes: &Brakes, configuration: &Configuration) -> anyhow::Result<()> {
     let backend = Backend::open(configuration)?;
     backend.assert_owner()?;
     let id = of.organisation;
-    match erase_organisation(&backend.owner, id, &audit(&of.run))? {
+    let mut agreed = Ok(false);
+    let agrees = |name: &str, patients: i64| {
+        let preview = format!("This erases {patients} patients of the closed organisation {name} ({id}) for good.");
+        agreed = goes_on(brakes, &preview);
+        matches!(agreed, Ok(true))
+    };
+    match erase_organisation(&backend.owner, id, agrees, &audit(&of.run))? {
+        EraseOrganisation::NotAgreed => agreed.map(drop),
         EraseOrganisation::Erased(patients) => {
             let value = json!({ "id": id.to_string(), "erasedPatients": patients });
             print_result(&of.output, &value, &format!("Erased {patients} patients for good.\n\n{OUT_OF_REACH}"))

@@ -16,6 +16,17 @@ pub(crate) struct Run {
     pub(crate) reason: KeyNote,
 }
 
+/// What keeps a command from ending something for good by mistake.
+#[derive(Args)]
+pub(crate) struct Brakes {
+    /// Asks nothing at a terminal
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Says what would end, and changes nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+}
+
 #[derive(Args)]
 pub(crate) struct Output {
     /// Prints one JSON value instead of text for people

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use intake_domain::{EmailAddress, KeyId, OrganisationId, Role};
 
 use crate::settings::Flags;
-use crate::settings::arguments::{Output, Run, parse_id, parse_time};
+use crate::settings::arguments::{Brakes, Output, Run, parse_id, parse_time};
 use crate::settings::key_command::KeyCommand;
 use crate::settings::patient_command::PatientCommand;
 
@@ -113,12 +113,8 @@ pub(crate) struct RestoredArguments {
     /// Carries out the commands that it prints, except those by which someone gets a key or a link
     #[arg(long, requires = "audit")]
     pub(crate) apply: bool,
-    /// Asks nothing at a terminal
-    #[arg(long)]
-    pub(crate) yes: bool,
-    /// Says what would be done, and changes nothing
-    #[arg(long, conflicts_with = "yes")]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) brakes: Brakes,
     #[command(flatten)]
     pub(crate) run: Run,
     #[command(flatten)]
@@ -208,9 +204,19 @@ pub(crate) enum OrganisationCommand {
     /// Accepts the keys of a suspended organisation again
     Resume(OrganisationArguments),
     /// Revokes all keys of an organisation and removes its members, for good; its patients are kept
-    Close(OrganisationArguments),
+    Close {
+        #[command(flatten)]
+        of: OrganisationArguments,
+        #[command(flatten)]
+        brakes: Brakes,
+    },
     /// Erases the patients of a closed organisation for good, as the owner of the database
-    Erase(OrganisationArguments),
+    Erase {
+        #[command(flatten)]
+        of: OrganisationArguments,
+        #[command(flatten)]
+        brakes: Brakes,
+    },
 }
 
 #[derive(Args)]

@@ -17,6 +17,9 @@ pub(crate) enum PatientCommand {
         /// Idempotency-Key, or `none`, as `restored --audit` prints it
         #[arg(long, value_name = "DIGEST", value_parser = parse_digest)]
         idempotency_digest: Option<KnownDigest>,
+        /// Asks nothing at a terminal
+        #[arg(long)]
+        yes: bool,
     },
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &RestoredArguments, configuration: &Configuration) 
     };
     let plan = lost.as_deref().zip(standing.as_ref()).map(|(lost, standing)| Plan::of(lost, standing));
     let mut report = Report { newest, copied_until, plan, patients: &patients, revoked: None, results: Vec::new() };
-    if arguments.dry_run {
+    if arguments.brakes.dry_run {
         return print_result(&arguments.output, &report.value(), &report.text(false));
     }
     confirm(arguments, &report)?;
@@ -90,7 +90,7 @@ async fn standing(
 /// Asks at a terminal before anything is done that cannot be undone.
 fn confirm(arguments: &RestoredArguments, report: &Report<'_>) -> anyhow::Result<()> {
     let steps = if arguments.apply { report.to_carry_out().count() } else { 0 };
-    if arguments.yes || !is_at_terminal() || (steps == 0 && !arguments.revoke_keys) {
+    if arguments.brakes.yes || !is_at_terminal() || (steps == 0 && !arguments.revoke_keys) {
         return Ok(());
     }
     let revokes = arguments.revoke_keys.then(|| "Revoke every key".to_owned());

@@ -144,9 +144,9 @@ impl Step {
             Self::CloseOrganisation(id) => changed(&organisations.close(*id, &audit).await?),
             Self::SuspendOrganisation(id) => changed(&organisations.suspend(*id, &audit).await?),
             Self::ResumeOrganisation(id) => changed(&organisations.resume(*id, &audit).await?),
-            Self::EraseOrganisation(id) => match erase_organisation(&backend.owner, *id, &audit)? {
+            Self::EraseOrganisation(id) => match erase_organisation(&backend.owner, *id, |_, _| true, &audit)? {
                 EraseOrganisation::Erased(_) => Ok(()),
-                EraseOrganisation::NotClosed => bail!("it is not closed"),
+                EraseOrganisation::NotClosed | EraseOrganisation::NotAgreed => bail!("it is not closed"),
                 EraseOrganisation::NotFound => bail!("there is no such organisation"),
             },
             Self::RevokeKey(key) => Ok(keys.revoke(*key, None, &audit).await.map(drop)?),

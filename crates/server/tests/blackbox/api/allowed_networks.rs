@@ -1,11 +1,12 @@
 //! A key with a list of networks is refused at once from elsewhere, on every instance, with the reason.
 
+use diesel::connection::SimpleConnection;
 use intake_domain::{ApiKey, KeyId};
 use intake_test_support::{Browser, Response, Service, create_request, patient, wait_for};
 use serde_json::{Value, json};
 
 use crate::assert_unauthorised;
-use crate::commands::organisations::done;
+use crate::commands::organisations::{done, run};
 use crate::fixtures::{TestApp, service};
 
 const ELSEWHERE: &str = "error_description=\"The API key is not allowed from this address\"";
@@ -118,6 +119,11 @@ fn commands_show_networks_and_refuse_what_is_none() {
     assert_eq!(networks_command(&app, id, &[]).unwrap(), json!({ "id": id.to_string(), "allowedNetworks": ["any"] }));
     let refused = networks_command(&app, id, &["--allow", "203.0.113.7/24"]).unwrap_err();
     assert!(refused.contains("write 203.0.113.0/24 for the network"), "{refused}");
+    let expire = |at: &str| format!("UPDATE api_keys SET expires_at = {at} WHERE id = '{id}'");
+    app.database.connect().batch_execute(&expire("now()")).unwrap();
+    let said = run(&app, &["key", "networks", &id.to_string()]).stdout;
+    assert!(String::from_utf8_lossy(&said).ends_with("any. Its requests are refused, because it has expired.\n"));
+    app.database.connect().batch_execute(&expire("NULL")).unwrap();
     app.clinic.revoke(id);
     assert!(networks_command(&app, id, &["--allow", "::1"]).unwrap_err().contains("was revoked"));
     let unknown: KeyId = "018f0000-0000-7000-8000-000000000000".parse().unwrap();

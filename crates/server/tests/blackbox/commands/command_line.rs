@@ -12,6 +12,8 @@ use crate::api::values::{REQUIRED, answered_members};
 use crate::assert_unauthorised;
 use crate::fixtures::{TestApp, demo_key, program, service};
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_intake");
+
 fn run(builder: ServiceBuilder, arguments: &[&str]) -> Output {
     arguments.iter().fold(builder, |builder, argument| builder.argument(argument)).run()
 }
@@ -102,6 +104,24 @@ fn where_nothing_can_be_printed_a_command_fails_and_names_what_it_made() {
     let revoked = run(service(&app.database).full_stdout().full_stderr(), &["key", "revoke", &key]);
     assert_eq!(revoked.status.code(), Some(1));
     assert_eq!(app.database.count("api_keys WHERE revoked_at IS NOT NULL"), 1);
+    // A reader that has gone has not seen the key either.
+    for (command, made) in [
+        (&create[..], "intake key revoke "),
+        (&["organisation", "create", "--name", "Harbour Clinic"], "the organisation "),
+        (
+            &["member", "invite", "--organisation", &id, "--email", "ada@example.com"],
+            "a link for ada@example.com was made",
+        ),
+    ] {
+        for reader in ["exec >/dev/full", "exec > >(:); sleep 0.1"] {
+            let mut shell = std::process::Command::new("bash");
+            shell.args(["-c", &format!("{reader}; exec \"$0\" \"$@\""), PROGRAM]).args(command);
+            shell.env("DATABASE_URL", app.database.service.expose()).env("INTAKE_DURABILITY", "none");
+            let ended = shell.output().unwrap();
+            let complained = complaint(&ended, 1);
+            assert!(complained.contains(made), "{reader}: {complained}");
+        }
+    }
     // The token cannot be told: what was given out may come again.
     let _ = app.create(&patient());
     let given = run(

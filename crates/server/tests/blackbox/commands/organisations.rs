@@ -1,6 +1,6 @@
 //! What operators do to a whole organisation: rename, suspend, resume, close and erase it, and who uses it.
 
-use std::process::Output;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use diesel::connection::SimpleConnection;
@@ -8,7 +8,7 @@ use intake_test_support::{create_request, patient, request, wait_for};
 use serde_json::{Value, json};
 
 use crate::assert_unauthorised;
-use crate::fixtures::{OverWhenDropped, TestApp, between, program, service};
+use crate::fixtures::{OverWhenDropped, Terminal, TestApp, between, program, service};
 
 /// Runs a command of an operator.
 pub(crate) fn run(app: &TestApp, arguments: &[&str]) -> Output {
@@ -33,6 +33,53 @@ pub(crate) fn refused(app: &TestApp, arguments: &[&str]) -> String {
 pub(crate) fn recorded(app: &TestApp, action: &str) -> Vec<String> {
     let columns = "concat_ws('|', subject, operator, reason)";
     app.database.texts(&format!("SELECT {columns} FROM audit_entries WHERE action = '{action}' ORDER BY at"))
+}
+
+/// A command of an operator, who sits at a terminal.
+fn at_terminal(app: &TestApp, arguments: &[&str]) -> Terminal {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_intake"));
+    program.args(arguments).env("DATABASE_URL", app.database.service.expose()).env("INTAKE_DURABILITY", "none");
+    program.env("INTAKE_MIGRATION_DATABASE_URL", app.database.owner.expose());
+    Terminal::run(program)
+}
+
+#[test]
+fn what_ends_for_good_is_shown_and_asked_about_at_a_terminal() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    drop(app.member("ada@clinic.example"));
+    let created: Value = serde_json::from_slice(&app.create(&patient()).body).unwrap();
+    let patient = created["data"]["id"].as_str().unwrap().to_owned();
+    let erase_patient = ["patient", "erase", "--organisation", &id, "--patient", &patient];
+    let (close, erase) = (["organisation", "close", &id], ["organisation", "erase", &id]);
+    let closing = format!(
+        "This closes the organisation {id} for good.\nMembers who are removed: 1\nKeys that are revoked: 1\n  Test key (…"
+    );
+    let erasing = format!("This erases 1 patients of the closed organisation Test Clinic ({id}) for good.");
+    let erasing_one = format!("This erases the patient {patient} for good.");
+    let kept = || (app.database.count("patients"), app.database.count("api_keys WHERE revoked_at IS NULL"));
+
+    let dry = run(&app, &[&close[..], &["--dry-run"]].concat());
+    let said = String::from_utf8(dry.stdout).unwrap();
+    assert!(said.starts_with(&closing) && said.ends_with("\nNothing was changed.\n"), "{said}");
+    for (command, preview) in [(&erase_patient[..], &erasing_one), (&close, &closing)] {
+        let mut terminal = at_terminal(&app, command);
+        terminal.answer("Go on? [y/N] ", "\n");
+        assert!(terminal.seen.replace('\r', "").starts_with(preview), "{}", terminal.seen);
+        assert_eq!((terminal.complaint().as_str(), kept()), ("intake: nothing was changed", (1, 1)));
+    }
+    let mut terminal = at_terminal(&app, &close);
+    terminal.answer("Go on? [y/N] ", "y\n");
+    terminal.read_until(Some("Closed: "));
+    assert_eq!(kept(), (1, 0));
+
+    let mut terminal = at_terminal(&app, &erase);
+    terminal.answer("Go on? [y/N] ", "no\n");
+    assert!(terminal.seen.contains(&erasing), "{}", terminal.seen);
+    assert_eq!((terminal.complaint().as_str(), kept()), ("intake: nothing was changed", (1, 0)));
+    let mut terminal = at_terminal(&app, &[&erase[..], &["--yes"]].concat());
+    terminal.read_until(Some("Erased 1 patients for good."));
+    assert_eq!(kept(), (0, 0));
 }
 
 #[test]
