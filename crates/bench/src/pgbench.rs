@@ -84,13 +84,13 @@ pub(crate) fn median(runs: &[Run]) -> Run {
 
 /// The columns and sizes of an ordinary patient. The id is random, since SQL has no version 7 yet.
 fn create_script() -> String {
-    let columns = Field::ALL.map(Field::column).join(", ");
+    let columns = Field::ALL.iter().copied().map(Field::column).collect::<Vec<_>>().join(", ");
     let value = |field: Field| match field {
         Field::DateOfBirth => "make_date(:year, 12, 10)".to_owned(),
         Field::AddressLine2 => "NULL".to_owned(),
         other => format!("'{}'", other.definition().example),
     };
-    let values = Field::ALL.map(value).join(", ");
+    let values = Field::ALL.iter().copied().map(value).collect::<Vec<_>>().join(", ");
     // A statement of pgbench is one line.
     format!(
         "\\set organisation random(1, :organisations)\n\\set year random(1930, 2020)\n\

@@ -57,5 +57,5 @@ fn body(number: usize) -> Value {
         Field::AddressLine2 => Value::Null,
         other => json!(other.definition().example),
     };
-    Field::ALL.into_iter().map(|field| (field.name(), value(field))).collect()
+    Field::ALL.iter().copied().map(|field| (field.name(), value(field))).collect()
 }

@@ -279,8 +279,9 @@ impl<'a> Stage<'a> {
 
     fn insert_patients(&self, rows: u64) -> anyhow::Result<()> {
         let organisations = self.keys.len();
-        let columns = Field::ALL.map(Field::column).join(", ");
-        let values = Field::ALL.map(|field| format!("'{}'", field.definition().example)).join(", ");
+        let columns = Field::ALL.iter().copied().map(Field::column).collect::<Vec<_>>().join(", ");
+        let values =
+            Field::ALL.iter().map(|field| format!("'{}'", field.definition().example)).collect::<Vec<_>>().join(", ");
         Ok(self.connect()?.batch_execute(&format!(
             "INSERT INTO patients (organisation_id, id, {columns}, created_at, updated_at)
              SELECT organisations.id, (lpad(to_hex(1700000000000 + number), 12, '0') || '7' || substr(random, 1, 3) || '8' || substr(random, 4, 15))::uuid,

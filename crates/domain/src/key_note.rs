@@ -36,6 +36,7 @@ impl KeyNote {
 
 /// Reason why a text cannot be a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum KeyNoteError {
     /// Too long.
     #[error("must be at most {} characters long", KeyNote::MAX_CHARACTERS)]

@@ -3,9 +3,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "access")]
-mod accounts;
+pub mod accounts;
 #[cfg(feature = "access")]
-mod audit;
+pub mod audit;
 #[cfg(feature = "access")]
 mod browser;
 #[cfg(feature = "access")]
@@ -13,25 +13,25 @@ mod email_address;
 #[cfg(feature = "access")]
 mod environment;
 #[cfg(feature = "access")]
-mod feed;
+pub mod feed;
 #[cfg(feature = "access")]
 mod idempotency_digest;
 mod ids;
 #[cfg(feature = "access")]
 mod key_note;
 #[cfg(feature = "access")]
-mod keys;
+pub mod keys;
 #[cfg(feature = "access")]
-mod mail;
+pub mod mail;
 #[cfg(feature = "access")]
-mod members;
+pub mod members;
 #[cfg(feature = "access")]
 mod name;
 #[cfg(feature = "access")]
 mod network;
 mod patients;
 #[cfg(feature = "access")]
-mod sessions;
+pub mod sessions;
 #[cfg(feature = "access")]
 mod store_error;
 mod text;
@@ -45,20 +45,17 @@ pub use timestamp::{day, timestamp};
 
 #[cfg(feature = "access")]
 pub use {
-    accounts::*,
-    audit::*,
     browser::Browser,
     email_address::{EmailAddress, EmailAddressError},
     environment::{Environment, UnknownEnvironment},
-    feed::*,
     idempotency_digest::{IdempotencyDigest, IdempotencyDigestError},
     key_note::{KeyNote, KeyNoteError},
-    keys::*,
-    mail::*,
-    members::*,
     name::{Name, NameError},
     network::{Network, NetworkError},
-    sessions::*,
     store_error::{Source, StoreError},
     token::{Token, TokenDigest},
 };
+
+#[cfg(all(feature = "access", feature = "workspace"))]
+#[doc(hidden)]
+pub use {accounts::*, audit::*, feed::*, keys::*, mail::*, members::*, sessions::*};

@@ -78,6 +78,7 @@ impl fmt::Display for Name {
 
 /// Reason why a text cannot be a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum NameError {
     /// Empty or too long.
     #[error("must be 1 to {} characters long", Name::MAX_CHARACTERS)]

@@ -85,6 +85,7 @@ impl Network {
 
 /// Reason why a text is no network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum NetworkError {
     /// It is neither an address nor a network.
     #[error("“{0}” is neither an address such as 203.0.113.7 nor a network such as 203.0.113.0/24 or 2001:db8::/32")]

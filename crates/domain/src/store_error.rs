@@ -7,6 +7,7 @@ pub type Source = Box<dyn Error + Send + Sync>;
 
 /// Reason why a port could not do its work.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum StoreError {
     /// More work is waiting than the service accepts; trying again later may help.
     #[error("the service is full")]

@@ -16,7 +16,7 @@ fuzz_target!(|body: &[u8]| {
     let sent = |member: &str| -> Option<String> {
         serde_json::from_str(sent.get(member)?.get()).expect("each field is a text or null")
     };
-    for field in Field::ALL {
+    for &field in Field::ALL {
         assert_eq!(sent(field.name()).as_deref(), patient.get(field), "{field:?}");
     }
     assert_eq!(patient.get(Field::DateOfBirth), Some(day(patient.date_of_birth()).as_str()));

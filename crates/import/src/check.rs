@@ -62,7 +62,7 @@ fn body(arguments: &Arguments, mut texts: Texts, tag: &mut RowTag) -> Result<Str
             texts[Field::PhoneNumber] = Some(rewritten);
         }
     }
-    let sent = || Field::ALL.into_iter().filter_map(|field| Some((field, texts[field].as_deref()?)));
+    let sent = || Field::ALL.iter().copied().filter_map(|field| Some((field, texts[field].as_deref()?)));
     let unreadable_date = || format!("dateOfBirth is not written as {}", arguments.date_format.as_str());
     match sent().collect::<PatientDraft>().validate(now()) {
         Ok(_) if is_date_unreadable => Err(unreadable_date()),

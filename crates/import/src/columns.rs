@@ -55,7 +55,7 @@ impl Columns {
             }
             fields.push(field);
         }
-        for field in Field::ALL.into_iter().filter(|field| field.definition().is_required) {
+        for field in Field::ALL.iter().copied().filter(|field| field.definition().is_required) {
             if !fields.contains(&Some(field)) {
                 faults.push(format!(
                     "no column holds {}: name it with --map \"HEADER={}\"",

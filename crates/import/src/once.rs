@@ -45,7 +45,7 @@ impl OnceKeys {
     /// The key of the next row.
     pub(crate) fn next(&mut self, texts: &Texts) -> OnceKey {
         let mut digest = self.run.clone();
-        for field in Field::ALL {
+        for &field in Field::ALL {
             if let Some(text) = &texts[field] {
                 digest.update(&field.number().to_be_bytes());
                 absorb(&mut digest, text);

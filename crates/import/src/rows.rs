@@ -205,7 +205,7 @@ fn json_texts(json: &[u8]) -> Result<Option<Texts>, String> {
         return Err(UnknownField::new(name.as_ref()).to_string());
     }
     let mut texts = Texts::default();
-    for field in Field::ALL {
+    for &field in Field::ALL {
         match &draft[field] {
             Sent::Nothing => {}
             Sent::NotText => return Err(FieldFault::of(field, FaultKind::NotText).to_string()),

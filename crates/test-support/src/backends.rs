@@ -74,9 +74,9 @@ impl HeldRow {
     ) -> Result<Self, String> {
         let id = Uuid::from_bytes(crate::clinic::random());
         let digest = digest(id, patient)?;
-        let columns = Field::ALL.map(Field::column).join(", ");
-        let by_column = Field::ALL.map(|field| (field.column().to_owned(), patient[field.name()].clone()));
-        let by_column = Value::Object(by_column.into_iter().collect());
+        let columns = Field::ALL.iter().copied().map(Field::column).collect::<Vec<_>>().join(", ");
+        let by_column = Field::ALL.iter().map(|field| (field.column().to_owned(), patient[field.name()].clone()));
+        let by_column = Value::Object(by_column.collect());
         let mut connection =
             PgConnection::establish(owner.expose()).map_err(|error: ConnectionError| error.to_string())?;
         let inserted = connection.batch_execute("BEGIN").and_then(|()| {
@@ -136,7 +136,7 @@ fn can_others_write(owner: &DatabaseUrl) -> bool {
 }
 
 fn digest(id: Uuid, patient: &Value) -> Result<RequestDigest, String> {
-    let sent = Field::ALL.into_iter().filter_map(|field| Some((field, patient.get(field.name())?.as_str()?)));
+    let sent = Field::ALL.iter().copied().filter_map(|field| Some((field, patient.get(field.name())?.as_str()?)));
     let draft: PatientDraft<'_> = sent.collect();
     #[expect(clippy::disallowed_methods, reason = "the rules need the current date")]
     let patient = draft.validate(OffsetDateTime::now_utc()).map_err(|_| "the patient breaks a rule".to_owned())?;

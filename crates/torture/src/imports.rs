@@ -59,13 +59,13 @@ impl Import {
             numbers,
         };
         fs::write(&import.key_file, keys.first().context("a key")?.expose())?;
-        let mut table = Field::ALL.map(Field::name).join(",");
+        let mut table = Field::ALL.iter().copied().map(Field::name).collect::<Vec<_>>().join(",");
         for patient in import.numbers.iter().map(|number| patient(*number)) {
             let cell = |field: Field| match patient.get(field.name()).and_then(Value::as_str) {
                 Some(text) => format!("\"{}\"", text.replace('"', "\"\"")),
                 None => String::new(),
             };
-            write!(table, "\n{}", Field::ALL.map(cell).join(","))?;
+            write!(table, "\n{}", Field::ALL.iter().copied().map(cell).collect::<Vec<_>>().join(","))?;
         }
         fs::write(&import.file, table)?;
         Ok(Some(import))

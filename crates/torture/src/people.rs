@@ -26,7 +26,7 @@ pub(crate) fn patient(number: u64) -> Value {
         Field::AddressLine2 => json!(""),
         other => json!(other.definition().example),
     };
-    Field::ALL.into_iter().map(|field| (field.name(), value(field))).collect()
+    Field::ALL.iter().copied().map(|field| (field.name(), value(field))).collect()
 }
 
 /// A row of the register.
@@ -48,7 +48,7 @@ impl Row {
     /// Reads all rows of a register. Only its owner may.
     pub(crate) fn all(connection: &mut PgConnection) -> QueryResult<Vec<Self>> {
         let pair = |field: Field| format!("'{}', {}::text", field.name(), field.column());
-        let fields = Field::ALL.map(pair).join(", ");
+        let fields = Field::ALL.iter().copied().map(pair).collect::<Vec<_>>().join(", ");
         let as_sent = format!("jsonb_build_object({fields}, 'isUpdated', created_at <> updated_at)");
         diesel::sql_query(format!(
             "SELECT organisation_id, id, created_at, idempotency_key, {as_sent}::text AS patient FROM patients"

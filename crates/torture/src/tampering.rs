@@ -63,7 +63,7 @@ impl Run<'_> {
 impl History<'_> {
     fn tamper(&self, tampering: Tampering) -> anyhow::Result<()> {
         let mut register = self.bed.register()?;
-        let columns = Field::ALL.map(Field::column).join(", ");
+        let columns = Field::ALL.iter().copied().map(Field::column).collect::<Vec<_>>().join(", ");
         let copy = format!("organisation_id, {columns}, created_at, updated_at");
         let sql = match tampering {
             Tampering::LoseRow => "DELETE FROM patients WHERE id = (SELECT id FROM patients LIMIT 1)".to_owned(),
@@ -100,8 +100,8 @@ fn insert(id: &str, patient: &serde_json::Value) -> String {
         Some(text) => format!("'{}'", text.replace('\'', "''")),
         None => "NULL".to_owned(),
     };
-    let columns = Field::ALL.map(Field::column).join(", ");
-    let values = Field::ALL.map(value).join(", ");
+    let columns = Field::ALL.iter().copied().map(Field::column).collect::<Vec<_>>().join(", ");
+    let values = Field::ALL.iter().copied().map(value).collect::<Vec<_>>().join(", ");
     format!(
         "INSERT INTO patients (organisation_id, id, {columns}, created_at, updated_at)
          SELECT organisation_id, {id}, {values}, created_at, created_at FROM patients LIMIT 1"

@@ -20,6 +20,7 @@ use crate::token::Token;
 
 /// Reason why a member's name was not changed.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ChangeNameError {
     /// The text cannot be a name, or another member has it.
     #[error("the name is refused")]
@@ -31,6 +32,7 @@ pub enum ChangeNameError {
 
 /// Reason why a member's email address was not changed.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ChangeEmailError {
     /// Another member of one of the member's organisations has this address.
     #[error("the email address is taken")]
@@ -51,6 +53,7 @@ pub enum ChangeEmailError {
 
 /// Reason why a member's password was not changed.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ChangePasswordError {
     /// It is the password that the member has.
     #[error("the password is the same")]
@@ -99,6 +102,7 @@ pub async fn change_password(
 
 /// Reason why a member's account was not linked to a person at the provider.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum LinkError {
     /// The person has another address there.
     #[error("the person has another address at the provider")]
@@ -126,6 +130,7 @@ pub const EMAIL_CHANGE_LIFE: Duration = Duration::hours(24);
 
 /// Reason why no change of an address was begun.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum RequestEmailError {
     /// There were too many lately.
     #[error("too many changes of addresses were asked for")]
@@ -137,6 +142,7 @@ pub enum RequestEmailError {
 
 /// Reason why a new address was not confirmed.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ConfirmEmailError {
     /// The link is unknown, has expired, or was used or replaced.
     #[error("there is no such change of an address")]

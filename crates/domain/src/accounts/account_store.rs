@@ -12,6 +12,7 @@ use crate::store_error::StoreError;
 
 /// Outcome of an attempt to change a member's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum NameOutcome {
     /// Other members see it from now on.
     Changed,
@@ -21,6 +22,7 @@ pub enum NameOutcome {
 
 /// Outcome of an attempt to change a member's email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum EmailOutcome {
     /// The member signs in with it.
     Changed,

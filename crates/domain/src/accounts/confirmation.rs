@@ -83,6 +83,7 @@ impl Renewal<'_> {
 
 /// Reason why a member was not confirmed.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ConfirmError {
     /// The password is not the member's.
     #[error("the password is wrong")]

@@ -18,6 +18,7 @@ pub const EMAIL_CHANGES_PER_HOUR_MAX: u32 = 20;
 
 /// Outcome of a request for another email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum RequestEmailOutcome {
     /// The change waits for its link.
     Requested,

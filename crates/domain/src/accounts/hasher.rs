@@ -33,6 +33,7 @@ pub enum Requester {
 
 /// Reason why a password was neither hashed nor compared.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum HasherError {
     /// The requester has a password in the queue already.
     #[error("another password of the requester is in the queue")]

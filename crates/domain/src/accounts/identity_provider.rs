@@ -30,6 +30,7 @@ pub struct Identity {
 
 /// Reason why the provider did not say who someone is.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ProviderError {
     /// Too many others wait for it; trying again later may help.
     #[error("the line before the provider of single sign-on is full")]

@@ -11,6 +11,7 @@ use crate::token::{Token, TokenDigest};
 
 /// Reason why a passkey was not added.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum AddPasskeyError {
     /// The text cannot be a name.
     #[error("the name is refused")]

@@ -14,6 +14,7 @@ use crate::token::TokenDigest;
 
 /// Reason why a second factor was not changed.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum SecondFactorError {
     /// The code is not what the app shows.
     #[error("the code is wrong")]
@@ -31,6 +32,7 @@ pub enum SecondFactorError {
 
 /// Reason why an operator could not reset a member's second factor.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ResetSecondFactorError {
     /// The organisation has no member with this email address.
     #[error("organisation {organisation} has no member {email}")]

@@ -15,6 +15,7 @@ use crate::store_error::StoreError;
 
 /// Outcome of an attempt to remove a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum RemoveOutcome {
     /// The member has left the organisation, and is signed out there.
     Removed,
@@ -28,6 +29,7 @@ pub enum RemoveOutcome {
 
 /// Outcome of an attempt to change a member's role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum RoleOutcome {
     /// The member has that role.
     Changed,
@@ -41,6 +43,7 @@ pub enum RoleOutcome {
 
 /// Outcome of an attempt to decide whether every member must use two-step sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum RequireOutcome {
     /// It is so.
     Decided,
@@ -104,6 +107,7 @@ pub struct MemberRecord {
 
 /// Outcome of an attempt to end a member's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum EndSessionsOutcome {
     /// They have ended.
     Ended,

@@ -64,6 +64,7 @@ pub struct PasskeyHolder {
 
 /// Outcome of an attempt to add a passkey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum AddPasskeyOutcome {
     /// It is the member's.
     Added,
@@ -75,6 +76,7 @@ pub enum AddPasskeyOutcome {
 
 /// Outcome of an attempt to remove a passkey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum RemovePasskeyOutcome {
     /// Nobody signs in by it any more.
     Removed,

@@ -9,7 +9,7 @@ use crate::accounts::guessable::{EasyToGuess, PasswordOwner, is_common};
 /// A password that keeps the rules, to be hashed. Never printed.
 ///
 /// ```
-/// use intake_domain::{EasyToGuess, Password, PasswordError, PasswordOwner};
+/// use intake_domain::accounts::{EasyToGuess, Password, PasswordError, PasswordOwner};
 ///
 /// let ada = PasswordOwner { email: "ada@clinic.example", name: "Ada Lovelace", organisations: &[] };
 /// let password = Password::new("four herons at the jetty", ada)?;
@@ -65,6 +65,7 @@ impl fmt::Debug for Password {
 
 /// Reason why a text cannot be a member's password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum PasswordError {
     /// Too short or too long.
     #[error("must be {} to {} characters long", Password::MIN_CHARACTERS, Password::MAX_CHARACTERS)]

@@ -15,6 +15,7 @@ pub const RESETS_PER_DAY_MAX: u32 = 5;
 
 /// Outcome of an attempt to make a reset link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum IssueOutcome {
     /// The link works.
     Issued,
@@ -49,6 +50,7 @@ pub enum PasskeysAtReset {
 
 /// Outcome of an attempt to use a reset link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum PasswordResetOutcome {
     /// The password was changed by it.
     Done,

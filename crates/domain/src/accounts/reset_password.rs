@@ -37,6 +37,7 @@ pub struct IssuedPasswordReset {
 
 /// Reason why no reset link was made.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum IssuePasswordResetError {
     /// The organisation has no member with this email address.
     #[error("organisation {organisation} has no member {email}")]
@@ -62,6 +63,7 @@ pub enum IssuePasswordResetError {
 
 /// Reason why a reset link did not give its member another password.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ResetPasswordError {
     /// The link is unknown, has expired, or was used or replaced.
     #[error("there is no such reset link")]

@@ -18,7 +18,7 @@ const SECRET_LENGTH: usize = 20;
 /// The secret that the service shares with a member's authenticator app (RFC 6238). Never printed by `Debug`.
 ///
 /// ```
-/// use intake_domain::{PresentedCode, TotpSecret};
+/// use intake_domain::accounts::{PresentedCode, TotpSecret};
 /// use time::Duration;
 /// use time::macros::datetime;
 ///

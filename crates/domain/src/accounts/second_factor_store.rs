@@ -22,6 +22,7 @@ pub struct NewSecondFactor {
 
 /// Outcome of a change to a member's second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum SecondFactorOutcome {
     /// The change was made.
     Changed,

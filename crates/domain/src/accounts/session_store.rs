@@ -75,6 +75,7 @@ pub struct SessionRecord {
 
 /// Outcome of a sign-in whose first step was right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum BeginOutcome {
     /// The member is signed in.
     SignedIn,
@@ -86,6 +87,7 @@ pub enum BeginOutcome {
 
 /// Outcome of an attempt to end a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum EndOutcome {
     /// It has ended.
     Ended,
@@ -95,6 +97,7 @@ pub enum EndOutcome {
 
 /// Outcome of an attempt to choose the organisation of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ChooseOutcome {
     /// The session is in it.
     Chosen,
@@ -132,6 +135,7 @@ pub struct Factors {
 
 /// Outcome of an attempt to confirm who the member of a session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ConfirmOutcome {
     /// The session is confirmed from this moment on.
     Confirmed,
@@ -145,6 +149,7 @@ pub enum ConfirmOutcome {
 
 /// Outcome of an attempt to finish a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum CodeOutcome {
     /// The member is signed in.
     SignedIn,

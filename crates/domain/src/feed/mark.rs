@@ -70,6 +70,7 @@ pub struct Span {
 
 /// Reason why a feed cannot be read, or not from that token on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum FeedRefusal {
     /// The role may not read the organisation's patients, or nobody has the organisation.
     #[error("there is no such organisation, or this role may not read its patients")]

@@ -61,6 +61,7 @@ pub struct Page<T> {
 
 /// Reason why a feed gives nothing out.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum FeedError {
     /// It cannot be read, or not from there on.
     #[error(transparent)]

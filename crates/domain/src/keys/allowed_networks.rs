@@ -63,6 +63,7 @@ impl From<Vec<Network>> for AllowedNetworks {
 
 /// Reason why a text is no list of networks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum AllowedNetworksError {
     /// A part of the text is no network.
     #[error(transparent)]

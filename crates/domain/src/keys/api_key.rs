@@ -62,7 +62,8 @@ impl fmt::Debug for KeySecret {
 /// The shape of the keys that one service makes and takes: `<prefix>_<live|demo>_<secret><checksum>`.
 ///
 /// ```
-/// use intake_domain::{Environment, KeyFormat, MalformedKey};
+/// use intake_domain::Environment;
+/// use intake_domain::keys::{KeyFormat, MalformedKey};
 ///
 /// let format = KeyFormat::new(&"intake".parse()?, Environment::Development);
 /// let key = format.mint([7; 32]); // 32 random bytes, in a program

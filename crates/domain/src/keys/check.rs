@@ -25,6 +25,7 @@ pub struct KeyHolder {
 
 /// Reason why a well-formed key is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum KeyRefusal {
     /// No organisation has such a key.
     #[error("The API key is unknown")]
@@ -48,6 +49,7 @@ pub enum KeyRefusal {
 
 /// Status of a key at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum KeyCheck {
     /// Accepted, on behalf of its holder.
     Active(KeyHolder),

@@ -10,6 +10,7 @@ use crate::store_error::StoreError;
 
 /// Outcome of an attempt to change what people call a key or know about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ChangeKeyOutcome {
     /// It is changed.
     Changed,
@@ -23,6 +24,7 @@ pub enum ChangeKeyOutcome {
 
 /// Outcome of an attempt to clear a key's mark that it was sent in clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ClearMarkOutcome {
     /// The mark is gone.
     Cleared,

@@ -51,6 +51,7 @@ pub struct IssuedKey {
 
 /// Reason why keys could not be managed.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ManageKeysError {
     /// No organisation has this id.
     #[error("there is no organisation {0}")]

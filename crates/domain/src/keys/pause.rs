@@ -9,6 +9,7 @@ use crate::keys::manage::ManageKeysError;
 
 /// Outcome of the pause of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum PauseOutcome {
     /// The key was paused by this call.
     Paused {
@@ -24,6 +25,7 @@ pub enum PauseOutcome {
 
 /// Outcome of the resumption of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ResumeOutcome {
     /// The key was resumed by this call.
     Resumed,

@@ -30,6 +30,7 @@ macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident = $word:literal,)*) => {
         /// Reason why a request was refused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
         pub enum RefusalReason {
             $($(#[$doc])* $reason,)*
         }

@@ -9,6 +9,7 @@ use crate::keys::manage::ManageKeysError;
 
 /// Outcome of the revocation of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum RevokeOutcome {
     /// The key was revoked by this call.
     Revoked {

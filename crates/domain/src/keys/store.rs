@@ -54,6 +54,7 @@ pub const KEYS_PER_DAY_MAX: u32 = ACTIVE_KEYS_MAX;
 
 /// Outcome of an attempt to store a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum AddKeyOutcome {
     /// It is stored.
     Added,

@@ -47,6 +47,7 @@ pub const INVITATIONS_TO_ONE_MAX: u32 = 3;
 
 /// Outcome of an attempt to store an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum InviteOutcome {
     /// The invitation is open.
     Invited,
@@ -80,6 +81,7 @@ pub struct OpenInvitation {
 
 /// Outcome of an attempt to withdraw an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum WithdrawOutcome {
     /// The link no longer works.
     Withdrawn,
@@ -120,6 +122,7 @@ pub enum NewCredential {
 
 /// Outcome of an attempt to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum JoinOutcome {
     /// The guest is a member, and signed in.
     Joined,

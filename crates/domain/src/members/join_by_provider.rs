@@ -16,6 +16,7 @@ use crate::token::Token;
 
 /// Reason why a guest who signed in at the provider did not join.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum ProviderJoinError {
     /// The invitation is unknown, has expired or was used.
     #[error("there is no such invitation")]

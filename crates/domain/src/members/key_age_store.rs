@@ -9,6 +9,7 @@ use crate::store_error::StoreError;
 
 /// Outcome of an attempt to change the maximum age of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum LimitAgeOutcome {
     /// It is so from now on, or was so before.
     Decided,

@@ -57,6 +57,7 @@ pub struct JoinRequest<'a> {
 
 /// Reason why a guest could not join.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum JoinError {
     /// The form has faults.
     #[error("the form has faults")]
@@ -89,6 +90,7 @@ pub enum JoinError {
 
 /// Reason why an invitation was not made.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum InviteError {
     /// No organisation has this id.
     #[error("there is no organisation {0}")]

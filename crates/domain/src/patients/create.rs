@@ -60,6 +60,7 @@ impl CreatedPatient {
 
 /// Reason why no patient was created.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum CreatePatientError {
     /// The key is not active. Reported before any fault of the patient, so that a stranger learns nothing.
     #[error("{0}")]

@@ -3,9 +3,6 @@
 use std::fmt;
 use std::ops::Index;
 
-use garde::Report;
-use garde::error::Path;
-
 use crate::patients::field::{ByField, Field};
 use crate::patients::field_fault::{FieldFault, FieldFaults};
 use crate::patients::patient::NewPatient;
@@ -24,7 +21,7 @@ use crate::patients::sent::Sent;
 ///     .with(Field::PhoneNumber, "+61412345678")
 ///     .with(Field::DateOfBirth, "1985-12-10");
 /// let patient = draft.validate(datetime!(2025-12-03 10:30 UTC))?;
-/// assert_eq!(patient.get(Field::FirstName), Some("Ada"));
+/// assert_eq!(patient.first_name(), "Ada");
 /// assert_eq!(patient.get(Field::Suburb), None);
 /// # Ok::<(), intake_domain::FieldFaults>(())
 /// ```
@@ -62,7 +59,7 @@ impl<'a> PatientDraft<'a> {
         let today = today.into();
         let mut date_of_birth = None;
         let mut faults = Vec::new();
-        for field in Field::ALL {
+        for &field in Field::ALL {
             match field.check(&self.0[field], today) {
                 Ok(day) => date_of_birth = date_of_birth.or(day),
                 Err(kind) => faults.push(FieldFault::of(field, kind)),
@@ -80,7 +77,7 @@ impl fmt::Debug for PatientDraft<'_> {
     /// Which fields were sent, and never what.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sent =
-            Field::ALL.into_iter().map(|field| (field, &self.0[field])).filter(|(_, sent)| **sent != Sent::Nothing);
+            Field::ALL.iter().copied().map(|field| (field, &self.0[field])).filter(|(_, sent)| **sent != Sent::Nothing);
         f.write_str("PatientDraft ")?;
         f.debug_map().entries(sent).finish()
     }
@@ -100,11 +97,12 @@ impl<'a, T: Into<Sent<'a>>> FromIterator<(Field, T)> for PatientDraft<'a> {
     }
 }
 
+#[cfg(feature = "garde")]
 impl garde::Validate for PatientDraft<'_> {
     type Context = Today;
 
-    fn validate_into(&self, today: &Today, parent: &mut dyn FnMut() -> Path, report: &mut Report) {
-        for field in Field::ALL {
+    fn validate_into(&self, today: &Today, parent: &mut dyn FnMut() -> garde::Path, report: &mut garde::Report) {
+        for &field in Field::ALL {
             if let Err(kind) = field.check(&self.0[field], *today) {
                 report.append(parent().join(field.name()), garde::Error::new(kind.to_string()));
             }

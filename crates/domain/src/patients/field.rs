@@ -46,6 +46,20 @@ pub enum Field {
     Country,
 }
 
+const EVERY: [Field; 11] = [
+    Field::FirstName,
+    Field::LastName,
+    Field::PhoneNumber,
+    Field::DateOfBirth,
+    Field::Email,
+    Field::AddressLine1,
+    Field::AddressLine2,
+    Field::Suburb,
+    Field::State,
+    Field::Postcode,
+    Field::Country,
+];
+
 /// Everything that is known of a field.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -67,28 +81,13 @@ pub struct Definition {
 }
 
 impl Field {
-    /// Number of fields that there are.
-    pub const COUNT: usize = 11;
-
     /// Every field, in the order in which faults are reported.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::FirstName,
-        Self::LastName,
-        Self::PhoneNumber,
-        Self::DateOfBirth,
-        Self::Email,
-        Self::AddressLine1,
-        Self::AddressLine2,
-        Self::Suburb,
-        Self::State,
-        Self::Postcode,
-        Self::Country,
-    ];
+    pub const ALL: &'static [Self] = &EVERY;
 
     /// Every field, in the order in which a created patient is answered: the email address stands before the date of
     /// birth.
-    pub const RETURNED: [Self; Self::COUNT] = {
-        let mut fields = Self::ALL;
+    pub const RETURNED: &'static [Self] = &{
+        let mut fields = EVERY;
         fields.swap(Self::DateOfBirth as usize, Self::Email as usize);
         fields
     };
@@ -234,7 +233,7 @@ impl Field {
     /// The field of that name in JSON.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|field| field.name() == name)
+        Self::ALL.iter().copied().find(|field| field.name() == name)
     }
 
     /// The field that was probably meant by this name: one with the same letters, or with at most two of
@@ -246,8 +245,8 @@ impl Field {
             letters.map(|letter| letter.to_ascii_lowercase()).collect::<String>()
         };
         let written = letters(name);
-        let distances = Self::ALL.map(|field| (strsim::osa_distance(&letters(field.name()), &written), field));
-        let (distance, nearest) = distances.into_iter().min()?;
+        let distances = Self::ALL.iter().map(|&field| (strsim::osa_distance(&letters(field.name()), &written), field));
+        let (distance, nearest) = distances.min()?;
         // Of a short name two letters are too much.
         (distance <= 2 && distance * 3 <= written.len()).then_some(nearest)
     }
@@ -300,12 +299,12 @@ impl std::error::Error for UnknownField {}
 
 /// One value for each field. Not printed by `Debug`, because it may be a patient's.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct ByField<T>([T; Field::COUNT]);
+pub struct ByField<T>([T; EVERY.len()]);
 
 impl<T> ByField<T> {
     /// Returns what the function gives for each field.
     pub fn from_fn(value: impl FnMut(Field) -> T) -> Self {
-        Self(Field::ALL.map(value))
+        Self(EVERY.map(value))
     }
 }
 
@@ -366,10 +365,10 @@ mod tests {
 
     #[test]
     fn no_two_fields_share_a_name_a_column_or_a_number() {
-        let all = Field::ALL.map(Field::definition);
-        assert_eq!(all.iter().map(|field| field.name).collect::<HashSet<_>>().len(), Field::COUNT);
-        assert_eq!(all.iter().map(|field| field.column).collect::<HashSet<_>>().len(), Field::COUNT);
-        assert_eq!(all.iter().map(|field| field.number).collect::<HashSet<_>>().len(), Field::COUNT);
+        let all: Vec<_> = Field::ALL.iter().map(|field| field.definition()).collect();
+        assert_eq!(all.iter().map(|field| field.name).collect::<HashSet<_>>().len(), Field::ALL.len());
+        assert_eq!(all.iter().map(|field| field.column).collect::<HashSet<_>>().len(), Field::ALL.len());
+        assert_eq!(all.iter().map(|field| field.number).collect::<HashSet<_>>().len(), Field::ALL.len());
     }
 
     /// To change a number, or to give it to another field, makes every stored request unrecognisable.

@@ -21,7 +21,7 @@ pub struct NewPatient {
 impl NewPatient {
     /// A patient of these texts, which keep every rule, born on that day.
     pub(crate) fn new(date_of_birth: Date, values: &ByField<Option<&str>>) -> Self {
-        let length = Field::ALL.into_iter().filter_map(|field| values[field]).map(str::len).sum();
+        let length = Field::ALL.iter().copied().filter_map(|field| values[field]).map(str::len).sum();
         let mut texts = String::with_capacity(length);
         let spans = ByField::from_fn(|field| {
             let start = texts.len();
@@ -39,10 +39,32 @@ impl NewPatient {
         self.texts.get(start as usize..end as usize)
     }
 
+    /// First name.
+    #[must_use]
+    pub fn first_name(&self) -> &str {
+        self.required(Field::FirstName)
+    }
+
+    /// Last name.
+    #[must_use]
+    pub fn last_name(&self) -> &str {
+        self.required(Field::LastName)
+    }
+
+    /// Phone number, in the form E.164.
+    #[must_use]
+    pub fn phone_number(&self) -> &str {
+        self.required(Field::PhoneNumber)
+    }
+
     /// The day that the text of the date of birth names.
     #[must_use]
     pub fn date_of_birth(&self) -> Date {
         self.date_of_birth
+    }
+
+    fn required(&self, field: Field) -> &str {
+        self.get(field).unwrap_or_default()
     }
 }
 

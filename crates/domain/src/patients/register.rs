@@ -38,6 +38,7 @@ pub struct SafeRetry {
 
 /// Outcome of a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum Registered {
     /// The patient was created in this organisation.
     Created(OrganisationId),

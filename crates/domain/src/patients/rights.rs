@@ -30,6 +30,7 @@ impl fmt::Debug for StoredRecord {
 
 /// Result of looking for a patient's id.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum Lookup {
     /// A patient.
     Patient(Box<StoredRecord>),
@@ -44,6 +45,7 @@ pub enum Lookup {
 
 /// Outcome of an attempt to erase a patient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum EraseOutcome {
     /// The patient is gone.
     Erased {

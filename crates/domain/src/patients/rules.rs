@@ -71,11 +71,33 @@ impl fmt::Display for Rule {
 }
 
 /// The day that a date of birth is measured against: today, where on earth it begins first.
+///
+/// ```
+/// use intake_domain::{Field, PatientDraft, Today};
+///
+/// let newborn = PatientDraft::default()
+///     .with(Field::FirstName, "Ada")
+///     .with(Field::LastName, "Lovelace")
+///     .with(Field::PhoneNumber, "+61412345678")
+///     .with(Field::DateOfBirth, "2025-12-04");
+/// // 10:30 UTC on 3 December 2025: in Sydney nearly, and on Kiritimati already, the next day.
+/// assert!(newborn.clone().validate(Today::from_unix_seconds(1_764_757_800)).is_ok());
+/// assert!(newborn.validate(Today::new(2025, 12, 3).unwrap()).is_err());
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Today(Date);
 
 impl Today {
-    /// A day of the calendar, from whichever clock and calendar the caller has; none if there is no such day.
+    /// The day that has begun somewhere at this moment, in seconds since 1970 in UTC. The register decides so.
+    #[must_use]
+    pub fn from_unix_seconds(seconds: i64) -> Self {
+        let moment = OffsetDateTime::from_unix_timestamp(seconds);
+        let end = if seconds < 0 { Date::MIN } else { Date::MAX };
+        moment.map_or(Self(end), Self::from)
+    }
+
+    /// A day of the calendar as it is; none if there is no such day. A clock in UTC or in Sydney is behind the
+    /// register's day for some hours, in which newborns would be refused: use [`Today::from_unix_seconds`] for now.
     #[must_use]
     pub fn new(year: u16, month: u8, day: u8) -> Option<Self> {
         calendar_date(year, month, day).map(Self)
@@ -85,7 +107,7 @@ impl Today {
 impl From<OffsetDateTime> for Today {
     /// The day that has begun somewhere at this moment.
     fn from(now: OffsetDateTime) -> Self {
-        Self((now.to_offset(UtcOffset::UTC) + EARLIEST_TODAY).date())
+        Self(now.to_offset(UtcOffset::UTC).saturating_add(EARLIEST_TODAY).date())
     }
 }
 

@@ -78,7 +78,7 @@ impl RequestDigest {
     pub fn new(id: PatientId, patient: &NewPatient) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(id.as_uuid().as_bytes());
-        for field in Field::ALL {
+        for &field in Field::ALL {
             let Some(value) = patient.get(field) else { continue };
             hasher.update(field.number().to_be_bytes());
             // The length before each value keeps the fields apart.

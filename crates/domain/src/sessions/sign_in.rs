@@ -34,6 +34,7 @@ pub enum SignIn {
 
 /// Reason why a sign-in was refused.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum SignInError {
     /// There is no such member, or the password is none of these members': for [`note_failed_sign_in`].
     #[error("the email address or the password is wrong")]
@@ -48,6 +49,7 @@ pub enum SignInError {
 
 /// Reason why a code did not finish a sign-in.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum CodeError {
     /// The code was used before, or is neither the app's nor a recovery code.
     #[error("the code is wrong")]

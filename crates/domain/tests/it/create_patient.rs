@@ -144,7 +144,7 @@ fn the_stored_digest_depends_on_every_field() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let grace = || draft("Grace");
     let mut drafts: Vec<_> =
-        Field::ALL.into_iter().map(|field| grace().with(field, field.definition().example)).collect();
+        Field::ALL.iter().copied().map(|field| grace().with(field, field.definition().example)).collect();
     drafts.extend([
         grace(),
         grace().with(Field::Suburb, ""),

@@ -1,5 +1,5 @@
-//! The domain in another service: the examples are built as a package that takes the domain without its default
-//! features.
+//! The domain in another service: the examples and the README's program are built in a package that takes the domain as
+//! it is by default.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ version = "0.0.0"
 edition = "2024"
 
 [dependencies]
-intake-domain = { path = 'DOMAIN', default-features = false, features = ["json"] }
+intake-domain = { path = 'DOMAIN' }
 time = { version = "0.3", default-features = false, features = ["std"] }
 
 [[bin]]
@@ -26,6 +26,10 @@ path = 'DOMAIN/examples/validate.rs'
 [[bin]]
 name = "validate_table"
 path = 'DOMAIN/examples/validate_table.rs'
+
+[[bin]]
+name = "readme"
+path = 'readme.rs'
 "#;
 
 /// The other service's folder, with the versions of dependencies that the workspace has locked.
@@ -35,6 +39,8 @@ fn package(name: &str) -> PathBuf {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("Cargo.toml"), MANIFEST.replace("DOMAIN", domain)).unwrap();
     fs::copy(Path::new(domain).join("../../Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let (_, code) = include_str!("../../README.md").split_once("```rust\n").unwrap();
+    fs::write(folder.join("readme.rs"), code.split_once("```").unwrap().0).unwrap();
     folder
 }
 
@@ -77,6 +83,8 @@ fn another_service_validates_json_lines_and_tables() {
     ];
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 
+    text(&cargo(&folder, &["run", "--quiet", "--bin", "readme"], ""));
+
     let validate_table = ["run", "--quiet", "--bin", "validate_table"];
     let table = "firstName\tlastName\tphoneNumber\tdateOfBirth\temail\n\
                  Ada\tLovelace\t+61412345678\t1985-12-10\t\n\
@@ -97,13 +105,20 @@ fn another_service_validates_json_lines_and_tables() {
 
 /// Checks a promise of the README.
 #[test]
-fn a_crate_that_only_validates_builds_at_most_25_crates_and_nothing_about_access() {
+fn a_crate_that_only_validates_builds_at_most_15_crates_and_nothing_about_access() {
     let tree = ["tree", "--prefix", "none", "--no-dedupe", "--edges", "normal", "--format", "{p}"];
     let tree = text(&cargo(&package("counting"), &tree, ""));
     let crates: BTreeSet<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-    assert!(crates.contains("garde") && crates.contains("serde_json"), "{crates:?}");
-    assert!(crates.len() <= 25, "{}: {crates:?}", crates.len());
-    for access in ["actix-web", "async-trait", "diesel", "sha2", "tokio", "totp-rs", "zeroize"] {
+    assert!(crates.contains("serde_json"), "{crates:?}");
+    assert!(crates.len() <= 15, "{}: {crates:?}", crates.len());
+    for access in ["actix-web", "async-trait", "diesel", "garde", "sha2", "tokio", "totp-rs", "zeroize"] {
         assert!(!crates.contains(access), "{access}");
     }
+}
+
+#[test]
+fn the_package_holds_its_licence() {
+    let list = ["package", "--list", "--allow-dirty", "--package", "intake-domain"];
+    let listed = text(&cargo(Path::new(env!("CARGO_MANIFEST_DIR")), &list, ""));
+    assert!(["LICENSE", "README.md"].iter().all(|name| listed.lines().any(|line| line == *name)), "{listed}");
 }

@@ -12,7 +12,7 @@ const CHARACTERS: &str = "must not contain control characters or bidirectional o
 
 /// Returns what is required, and no more.
 fn minimal() -> PatientDraft<'static> {
-    let required = Field::ALL.into_iter().filter(|field| field.definition().is_required);
+    let required = Field::ALL.iter().copied().filter(|field| field.definition().is_required);
     required.map(|field| (field, field.definition().example)).collect()
 }
 
@@ -35,7 +35,7 @@ fn held(patient: &NewPatient, field: Field) -> Option<String> {
 
 /// The fields with a rule of that kind.
 fn fields(is_of_kind: impl Fn(Rule) -> bool) -> impl Iterator<Item = Field> {
-    Field::ALL.into_iter().filter(move |field| is_of_kind(field.definition().rule))
+    Field::ALL.iter().copied().filter(move |field| is_of_kind(field.definition().rule))
 }
 
 #[test]
@@ -47,22 +47,22 @@ fn an_empty_draft_lacks_the_four_required_fields_in_order() {
 
 #[test]
 fn every_broken_field_is_named_once_in_the_order_of_the_fields() {
-    let draft: PatientDraft<'_> = Field::ALL.into_iter().map(|field| (field, Sent::NotText)).collect();
-    let expected = Field::ALL.map(|field| FieldFault::of(field, FaultKind::NotText));
+    let draft: PatientDraft<'_> = Field::ALL.iter().copied().map(|field| (field, Sent::NotText)).collect();
+    let expected: Vec<_> = Field::ALL.iter().map(|&field| FieldFault::of(field, FaultKind::NotText)).collect();
     assert_eq!(draft.validate(NOW).unwrap_err().as_slice(), expected);
 }
 
 #[test]
 fn optional_fields_may_be_left_out() {
     let patient = minimal().validate(NOW).unwrap();
-    for field in Field::ALL {
+    for &field in Field::ALL {
         assert_eq!(held(&patient, field).is_some(), field.definition().is_required, "{field:?}");
     }
 }
 
 #[test]
 fn lengths_are_counted_in_code_points() {
-    for field in Field::ALL {
+    for &field in Field::ALL {
         let (Rule::Name { max } | Rule::Text { max }) = field.definition().rule else { continue };
         for letter in ["a", "é", "語", "😀"] {
             let longest = letter.repeat(max);
@@ -113,7 +113,7 @@ fn a_name_with_nothing_to_see_is_blank() {
 
 #[test]
 fn control_and_bidirectional_characters_are_refused_in_every_text() {
-    for field in Field::ALL {
+    for &field in Field::ALL {
         for c in ['\0', '\u{1}', '\n', '\u{7F}', '\u{80}', '\u{9F}', '\u{202A}', '\u{202E}', '\u{2066}', '\u{2069}'] {
             assert_eq!(fault(field, format!("a{c}b")), CHARACTERS, "{field:?} {c:?}");
         }
@@ -262,7 +262,7 @@ fn the_country_is_au() {
 
 #[test]
 fn every_example_keeps_its_rule() {
-    for field in Field::ALL {
+    for &field in Field::ALL {
         let example = field.definition().example;
         assert_eq!(held(&with(field, example).unwrap(), field).as_deref(), Some(example));
     }
@@ -271,7 +271,7 @@ fn every_example_keeps_its_rule() {
 #[test]
 fn a_pattern_and_its_check_say_the_same() {
     let mut runner = TestRunner::deterministic();
-    for field in Field::ALL {
+    for &field in Field::ALL {
         let Rule::Pattern { pattern, matches, .. } = field.definition().rule else { continue };
         assert!(pattern.starts_with('^') && pattern.ends_with('$'), "{pattern}");
         let fitting = proptest::string::string_regex(pattern.trim_matches(['^', '$'])).unwrap();
@@ -290,6 +290,11 @@ fn garde_finds_the_same_faults() {
     let found: Vec<_> = report.iter().map(|(path, error)| format!("{path}: {error}")).collect();
     assert_eq!(found.join("; "), draft.validate(NOW).unwrap_err().to_string());
     assert!(garde::Validate::validate_with(&minimal(), &Today::from(NOW)).is_ok());
+    let several = garde::Validate::validate_with(
+        &vec![minimal(), minimal().with(Field::FirstName, Sent::Nothing)],
+        &Today::from(NOW),
+    );
+    assert_eq!(several.unwrap_err().to_string().trim(), "[1].firstName: is required");
 }
 
 #[test]
@@ -337,17 +342,17 @@ proptest! {
             Field::Country => country,
             other => Some(other.definition().example),
         };
-        let sent = Field::ALL.into_iter().filter_map(|field| Some((field, values(field)?)));
+        let sent = Field::ALL.iter().copied().filter_map(|field| Some((field, values(field)?)));
         let patient = sent.collect::<PatientDraft<'_>>().validate(NOW).unwrap();
         prop_assert_eq!(patient.date_of_birth().to_string(), birth.as_str());
-        for field in Field::ALL {
+        for &field in Field::ALL {
             prop_assert_eq!(patient.get(field), values(field));
         }
     }
 
     #[test]
     fn no_text_makes_validation_panic_or_come_back_in_a_message(text in "\\PC{12,40}") {
-        for field in Field::ALL {
+        for &field in Field::ALL {
             if let Err(faults) = with(field, text.clone()) {
                 prop_assert!(!faults.to_string().contains(&text));
             }

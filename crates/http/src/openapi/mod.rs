@@ -47,13 +47,14 @@ pub fn openapi(base_url: &str) -> String {
     let names = |fields: &[Field]| fields.iter().map(|field| text(field.name())).collect::<Vec<_>>().join(", ");
     let required = required_fields();
     let returned =
-        format!(r#"["id", {}, "organisationId", "isIdentified", "createdAt", "updatedAt"]"#, names(&Field::RETURNED));
-    let sent = Field::ALL.map(|field| property(field.name(), &sent_schema(field.definition()))).to_vec();
+        format!(r#"["id", {}, "organisationId", "isIdentified", "createdAt", "updatedAt"]"#, names(Field::RETURNED));
+    let sent =
+        Field::ALL.iter().map(|field| property(field.name(), &sent_schema(field.definition()))).collect::<Vec<_>>();
     let blanks = [
         ("@server", text(&format!("{base_url}/api/v1"))),
         ("@documentation", text(&format!("{base_url}/docs"))),
         ("@required_example", example(&required, ": ", ", ")),
-        ("@whole_example", example(&Field::ALL, ": ", ", ")),
+        ("@whole_example", example(Field::ALL, ": ", ", ")),
         ("@required", format!("[{}]", names(&required))),
         ("@sent_properties", object(&sent)),
         ("@returned", returned),
@@ -69,7 +70,10 @@ pub fn fields_table() -> String {
         let Definition { name, is_required, description, rule, .. } = field.definition();
         format!("| `{name}` | {description} | {} | {rule} |\n", if *is_required { "yes" } else { "no" })
     };
-    format!("| Field | What it holds | Required | Rule |\n|---|---|---|---|\n{}", Field::ALL.map(row).concat())
+    format!(
+        "| Field | What it holds | Required | Rule |\n|---|---|---|---|\n{}",
+        Field::ALL.iter().copied().map(row).collect::<Vec<_>>().concat()
+    )
 }
 
 /// A patient with what is required, as one line of JSON.
@@ -81,12 +85,12 @@ pub fn example_patient() -> String {
 /// A patient with every field, a line for each.
 #[must_use]
 pub fn whole_example_patient() -> String {
-    let members = example(&Field::ALL, ": ", ",\n  ");
+    let members = example(Field::ALL, ": ", ",\n  ");
     format!("{{\n  {}\n}}", members.trim_matches(['{', '}']))
 }
 
 fn required_fields() -> Vec<Field> {
-    Field::ALL.into_iter().filter(|field| field.definition().is_required).collect()
+    Field::ALL.iter().copied().filter(|field| field.definition().is_required).collect()
 }
 
 /// The least that is sent, or every field, with the fields' own examples.
@@ -131,7 +135,7 @@ fn returned_properties() -> Vec<String> {
             member("examples", ["2025-12-03T10:30:00.000Z"]),
         ]
     };
-    let fields = Field::RETURNED.map(|field| {
+    let fields = Field::RETURNED.iter().map(|field| {
         let definition = field.definition();
         // SPEC 2.1 calls the date of birth nullable though every patient of this interface has one.
         let is_nullable = !definition.is_required || matches!(definition.rule, Rule::BirthDate { .. });

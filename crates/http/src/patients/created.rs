@@ -25,7 +25,7 @@ pub(crate) fn body(patient: &Patient<'_>) -> serde_json::Result<Vec<u8>> {
     let mut body = Vec::with_capacity(USUAL_SIZE);
     body.extend_from_slice(br#"{"data":{"id":"#);
     write_text(&mut body, patient.id.as_uuid().hyphenated().encode_lower(&mut id))?;
-    for field in Field::RETURNED {
+    for &field in Field::RETURNED {
         write_name(&mut body, field.name());
         match patient.details.get(field) {
             Some(text) => write_text(&mut body, text)?,

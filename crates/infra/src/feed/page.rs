@@ -32,7 +32,7 @@ static PATIENT: LazyLock<String> = LazyLock::new(|| {
         Field::DateOfBirth => "to_char(date_of_birth, 'YYYY-MM-DD')",
         field => field.column(),
     };
-    let values = Field::ALL.map(value).join(", ");
+    let values = Field::ALL.iter().copied().map(value).collect::<Vec<_>>().join(", ");
     format!("SELECT id, organisation_id, ARRAY[{values}] AS values, created_at, updated_at, key_id FROM patients_v1")
 });
 

@@ -123,7 +123,7 @@ fn text_of(held: &StoredRecord) -> String {
         (Some(id), None) => format!("the API key {id}"),
         (None, _) => "an API key that was not kept at that time".to_owned(),
     };
-    let fields = Field::RETURNED.map(|field| {
+    let fields = Field::RETURNED.iter().map(|&field| {
         let value = patient.values[field].as_deref().unwrap_or("(none)");
         format!("{}: {value}\n", field.definition().description)
     });
@@ -133,6 +133,6 @@ fn text_of(held: &StoredRecord) -> String {
         patient.organisation_id,
         timestamp(patient.created_at),
         idempotency_key.as_deref().unwrap_or("(none)"),
-        fields.concat().trim_end()
+        fields.collect::<String>().trim_end()
     )
 }

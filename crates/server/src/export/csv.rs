@@ -14,14 +14,14 @@ const STREAMED: [&str; 2] = ["erasedAt", "next"];
 
 /// The head of a file of patients, or of a followed stream.
 pub(crate) fn head(is_followed: bool) -> anyhow::Result<String> {
-    let fields = Field::RETURNED.map(Field::name);
+    let fields = Field::RETURNED.iter().map(|field| field.name());
     let others = ["organisationId", "isIdentified", "createdAt", "updatedAt"];
     let streamed = STREAMED.into_iter().filter(|_| is_followed);
     line(["id"].into_iter().chain(fields).chain(others).chain(streamed).map(str::to_owned))
 }
 
 pub(crate) fn patient(patient: &StoredPatient, is_followed: bool) -> anyhow::Result<String> {
-    let fields = Field::RETURNED.map(|field| cell(patient.values[field].as_deref()));
+    let fields = Field::RETURNED.iter().map(|&field| cell(patient.values[field].as_deref()));
     let others = [
         patient.organisation_id.to_string(),
         Patient::IS_IDENTIFIED.to_string(),

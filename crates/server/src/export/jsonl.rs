@@ -11,7 +11,7 @@ impl Serialize for Returned<'_> {
         let patient = self.0;
         let mut members = serializer.serialize_map(None)?;
         members.serialize_entry("id", &patient.id.to_string())?;
-        for field in Field::RETURNED {
+        for &field in Field::RETURNED {
             members.serialize_entry(field.name(), &patient.values[field])?;
         }
         members.serialize_entry("organisationId", &patient.organisation_id.to_string())?;

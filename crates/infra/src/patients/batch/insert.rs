@@ -17,7 +17,8 @@ use crate::keys::network_sql::SqlAddress;
 use crate::keys::status::refusal_at;
 
 /// The columns of the fields, in the order in which both forms bind their values.
-static FIELDS: LazyLock<String> = LazyLock::new(|| Field::ALL.map(Field::column).join(", "));
+static FIELDS: LazyLock<String> =
+    LazyLock::new(|| Field::ALL.iter().copied().map(Field::column).collect::<Vec<_>>().join(", "));
 
 /// Condition that a key is active. The address follows. PostgreSQL takes it that a CASE holds for half of the keys, and
 /// a bare IS NULL for one in 200: for so few it might compare each key with each patient.
@@ -93,7 +94,7 @@ impl<'a> InsertBatch<'a> {
         out.push_bind_param::<Array<Nullable<Inet>>, _>(&self.addresses)?;
         out.push_sql(", ");
         out.push_bind_param::<Array<SqlUuid>, _>(&self.ids)?;
-        for field in Field::ALL {
+        for &field in Field::ALL {
             out.push_sql(", ");
             match field {
                 Field::DateOfBirth => out.push_bind_param::<Array<Date>, _>(&self.dates_of_birth)?,
@@ -142,7 +143,7 @@ impl<'a> FromIterator<(&'a Registration, KeyHolder)> for InsertBatch<'a> {
             batch.key_ids.push(key);
             batch.addresses.push(registration.caller.address.map(SqlAddress));
             batch.ids.push(*registration.id.as_uuid());
-            for field in Field::ALL {
+            for &field in Field::ALL {
                 match field {
                     Field::DateOfBirth => batch.dates_of_birth.push(patient.date_of_birth()),
                     field => batch.texts[field].push(patient.get(field)),
@@ -175,7 +176,7 @@ impl Insert<'_> {
     fn walk_one<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let rows = &self.rows;
         out.push_bind_param::<SqlUuid, _>(first(&rows.ids)?)?;
-        for field in Field::ALL {
+        for &field in Field::ALL {
             out.push_sql(", ");
             match field {
                 Field::DateOfBirth => out.push_bind_param::<Date, _>(first(&rows.dates_of_birth)?)?,

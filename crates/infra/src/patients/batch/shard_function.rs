@@ -88,7 +88,8 @@ fn make(connection: &mut PgConnection) -> QueryResult<()> {
 
 /// The types of the parameters of the insert, in their order.
 fn types() -> String {
-    let fields = Field::ALL.map(|field| if field == Field::DateOfBirth { "date[]" } else { "text[]" });
+    let field_type = |&field: &Field| if field == Field::DateOfBirth { "date[]" } else { "text[]" };
+    let fields: Vec<_> = Field::ALL.iter().map(field_type).collect();
     format!("uuid[], uuid[], inet[], uuid[], {}, text[], bytea[], timestamptz[]", fields.join(", "))
 }
 

@@ -33,7 +33,7 @@ pub(crate) const REQUIRED: [&str; 4] = ["firstName", "lastName", "phoneNumber", 
 
 /// The fields that a caller may send, in the order of their faults.
 pub(crate) fn fields() -> Vec<&'static str> {
-    Field::ALL.map(Field::name).to_vec()
+    Field::ALL.iter().map(|field| field.name()).collect()
 }
 
 pub(crate) fn optional_fields() -> Vec<&'static str> {

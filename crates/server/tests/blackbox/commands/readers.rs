@@ -257,7 +257,7 @@ fn every_field_is_in_the_view_with_its_name_in_json() {
         "SELECT attname || ' ' || coalesce(col_description(attrelid, attnum), '') FROM pg_attribute
          WHERE attrelid = 'patients_v1'::regclass AND attnum > 0",
     );
-    let fields = Field::ALL.map(|field| (field.column(), field.name()));
+    let fields = Field::ALL.iter().map(|field| (field.column(), field.name()));
     let others = [
         ("id", "id"),
         ("organisation_id", "organisationId"),
