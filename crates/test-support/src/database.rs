@@ -1,10 +1,8 @@
 //! A fast PostgreSQL for all tests of a run, a durable one for tests of production, and a fresh, migrated database for
 //! each test.
 
-use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs;
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,16 +11,15 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
-use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings, assert_installed};
+use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE, prepare};
 
 use crate::citus::Citus;
+use crate::failure::hold;
+use crate::install::{end_for_want_of, install_postgres};
 
 /// Template from which PostgreSQL makes an empty database.
 const EMPTY: &str = "template1";
-
-/// `yes` installs PostgreSQL without asking, if it is missing.
-const INSTALL: &str = "INTAKE_TEST_INSTALL";
 
 /// The database of one test, deleted when this is dropped.
 pub struct TestDatabase {
@@ -189,6 +186,7 @@ impl Default for TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
+        hold(|| format!("psql '{}'", self.owner.expose()));
         match &self.citus {
             Some(citus) => citus.drop(&self.name),
             None => execute(self.durability, &format!("DROP DATABASE {} WITH (FORCE)", self.name)),
@@ -232,38 +230,6 @@ fn cluster(durability: Durability) -> &'static EmbeddedPostgres {
     })
 }
 
-/// Installs PostgreSQL's programs if they are missing, after a yes: from the person at the terminal, or by a variable.
-fn install_postgres() {
-    // One test asks, and the others wait for what comes of it.
-    let turn = File::open(checkout().join("Cargo.toml")).expect("the file can be read");
-    turn.lock().expect("the file can be locked");
-    let Err(EmbeddedError::NotInstalled(Some(command))) = assert_installed(None) else { return };
-    let is_yes = std::env::var_os(INSTALL).is_some_and(|value| value == "yes");
-    let is_at_terminal = stdin().is_terminal() && stderr().is_terminal();
-    if !command.may_run() {
-        return;
-    }
-    if !is_yes && !is_at_terminal {
-        end_for_want_of(&format!("`{INSTALL}=yes cargo test` installs it, by `{command}`"));
-    }
-    let question = format!("\n\nTests need PostgreSQL 15 or newer. This installs it:\n\n  {command}\n\nRun it? [Y/n] ");
-    let mut answer = String::new();
-    if !is_yes {
-        // Not by a macro: what those print belongs to the test and is kept back.
-        let _ = stderr().write_all(question.as_bytes());
-        let _ = stdin().read_line(&mut answer);
-    }
-    if is_yes || ["\n", "y\n", "yes\n"].contains(&answer.to_ascii_lowercase().as_str()) {
-        command.run().expect("a shell starts");
-    }
-}
-
-/// Ends all tests of this program with one line, where each would fail with the same.
-fn end_for_want_of(error: &dyn Display) -> ! {
-    let _ = writeln!(stderr(), "\ntests need PostgreSQL: {error}");
-    std::process::exit(1)
-}
-
 /// A folder that the server's account can reach; one for each checkout and user. In memory where there is plenty of it,
 /// and `TMPDIR` does not say otherwise: each test makes and deletes hundreds of files, which takes a disk much longer.
 fn folder(durability: Durability) -> PathBuf {
@@ -276,7 +242,7 @@ fn folder(durability: Durability) -> PathBuf {
     folder.join(format!("intake-tests-{kind}{user}{}", checkout().to_string_lossy().replace('/', "-")))
 }
 
-fn checkout() -> &'static Path {
+pub(crate) fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in the workspace")
 }
 

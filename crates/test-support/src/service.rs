@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use crate::client::{Client, Response, request};
 use crate::database::TestDatabase;
+use crate::failure::hold;
 use crate::processes;
 
 /// Enough for a debug build that starts an embedded database for the first time, on a machine that other programs keep
@@ -374,6 +375,19 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        if let (true, Ok(output)) = (std::thread::panicking(), self.output.try_lock()) {
+            eprintln!("\nThe service logged:\n{output}");
+        }
+        hold(|| {
+            let variables = std::fs::read_to_string(format!("/proc/{}/environ", self.child.id())).unwrap_or_default();
+            let owner = |variable: &'_ str| variable.starts_with("INTAKE_MIGRATION_DATABASE_URL=");
+            let database = variables.split('\0').find(|variable| owner(variable)).and_then(|all| all.split_once('='));
+            let (https, http, admin) = (self.https, self.http, self.admin);
+            format!(
+                "The service listens on {https:?}, {http:?} and {admin}.\npsql \"{}\"",
+                database.unwrap_or_default().1
+            )
+        });
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -364,7 +364,7 @@ fn an_erasure_that_was_cut_off_counts_in_the_next_one() {
     let id = app.clinic.organisation.to_string();
     fill(&app, 35_000);
     done(&app, &["organisation", "close", &id]);
-    let mut erasing = std::process::Command::new(env!("CARGO_BIN_EXE_intake"));
+    let mut erasing = Command::new(env!("CARGO_BIN_EXE_intake"));
     erasing.args(["organisation", "erase", &id]).env("DATABASE_URL", app.database.service.expose());
     erasing.env("INTAKE_MIGRATION_DATABASE_URL", app.database.owner.expose()).env("INTAKE_DURABILITY", "none");
     let mut erasing = erasing.stdout(std::process::Stdio::null()).spawn().unwrap();
