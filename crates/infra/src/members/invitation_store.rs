@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, AuditContext, EmailAddress, Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, Invitation,
-    InvitationStore, InviteOutcome, JoinOutcome, LinkDelivery, NewCredential, NewInvitation, NewMember, NewSession,
-    OpenInvitation, OrganisationId, PEOPLE_MAX, PasswordHash, StoreError, TokenDigest, WithdrawOutcome,
+    Account, Action, Actor, AuditContext, EmailAddress, FirstStep, Guest, INVITATIONS_PER_HOUR_MAX,
+    INVITATIONS_TO_ONE_MAX, Invitation, InvitationStore, InviteOutcome, JoinOutcome, LinkDelivery, NewCredential,
+    NewInvitation, NewMember, NewSession, OpenInvitation, OrganisationId, PEOPLE_MAX, PasswordHash, StoreError,
+    TokenDigest, WithdrawOutcome,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -151,44 +152,7 @@ impl InvitationStore for PostgresMembers {
     ) -> Result<JoinOutcome, StoreError> {
         let (token, guest, session, audit) = (*token, guest.clone(), session.clone(), audit.clone());
         let done = self.0.run(Share::Of(*session.member_id.as_uuid()), move |connection| {
-            let joined = connection.transaction(|connection| {
-                if is_started(connection, &session)? {
-                    // By an earlier run that was committed and whose answer was lost.
-                    return Ok(JoinOutcome::Joined);
-                }
-                match &guest {
-                    Guest::New(member) => {
-                        let open = open(connection, &token, audit.at)?;
-                        let open = open.and_then(|open| Some((folded(&open.email)?, open.email)));
-                        let (email_folded, email) = open.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?;
-                        insert_account(connection, member, (email, email_folded), &audit)?;
-                    }
-                    Guest::Known(account, first) => {
-                        let locked = lock_member(connection, *account.id.as_uuid())?;
-                        let Some(locked) = locked.filter(|locked| locked.is_found_by(first)) else {
-                            return Err(NotJoined::Refused(JoinOutcome::AccountChanged));
-                        };
-                        let has_factor = members::table.find(account.id.as_uuid()).select(has_second_factor());
-                        if has_factor.first::<bool>(connection)? {
-                            // Found out here, because the page on which the code is typed cannot say it.
-                            let open = open(connection, &token, audit.at)?;
-                            let organisation = open.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?.organisation;
-                            if is_anothers(connection, organisation, *account.id.as_uuid(), account.name.as_str())? {
-                                return Err(NotJoined::Refused(JoinOutcome::NameTaken));
-                            }
-                            await_code(connection, &session, first, Some(&token))?;
-                            return Ok(JoinOutcome::CodeNeeded);
-                        }
-                        if let Some(subject) = first.subject() {
-                            take_over(connection, &locked, *account.id.as_uuid(), subject, &audit)?;
-                        }
-                    }
-                }
-                let organisation = accept(connection, &token, *session.member_id.as_uuid(), &audit)?;
-                insert_session(connection, &session, Some(organisation), &audit)?;
-                Ok(JoinOutcome::Joined)
-            });
-            match joined {
+            match connection.transaction(|connection| join(connection, &token, &guest, &session, &audit)) {
                 Err(NotJoined::Refused(refused)) => Ok(refused),
                 Err(NotJoined::Failed(error)) => Err(error),
                 Ok(outcome) => Ok(outcome),
@@ -198,14 +162,74 @@ impl InvitationStore for PostgresMembers {
     }
 }
 
+fn join(
+    connection: &mut PgConnection,
+    token: &TokenDigest,
+    guest: &Guest,
+    session: &NewSession,
+    audit: &AuditContext,
+) -> Result<JoinOutcome, NotJoined> {
+    if is_started(connection, session)? {
+        // By an earlier run that was committed and whose answer was lost.
+        return Ok(JoinOutcome::Joined);
+    }
+    match guest {
+        Guest::New(member) => {
+            let email = open_invitation(connection, token, audit)?.email;
+            insert_account(connection, member, &email, audit)?;
+        }
+        Guest::Known(account, first) => {
+            let locked = lock_member(connection, *account.id.as_uuid())?;
+            let locked = locked.filter(|locked| locked.is_found_by(first));
+            let locked = locked.ok_or(NotJoined::Refused(JoinOutcome::AccountChanged))?;
+            let has_factor = members::table.find(account.id.as_uuid()).select(has_second_factor());
+            if has_factor.first::<bool>(connection)? {
+                return wait_for_code(connection, token, account, first, session, audit);
+            }
+            if let Some(subject) = first.subject() {
+                take_over(connection, &locked, *account.id.as_uuid(), subject, audit)?;
+            }
+        }
+    }
+    let organisation = accept(connection, token, *session.member_id.as_uuid(), audit)?;
+    insert_session(connection, session, Some(organisation), audit)?;
+    Ok(JoinOutcome::Joined)
+}
+
+/// Leaves the invitation open until the guest's code was typed. A name that is taken is refused here, because the page
+/// of the code cannot say it.
+fn wait_for_code(
+    connection: &mut PgConnection,
+    token: &TokenDigest,
+    account: &Account,
+    first: &FirstStep,
+    session: &NewSession,
+    audit: &AuditContext,
+) -> Result<JoinOutcome, NotJoined> {
+    let organisation = open_invitation(connection, token, audit)?.organisation;
+    if is_anothers(connection, organisation, *account.id.as_uuid(), account.name.as_str())? {
+        return Err(NotJoined::Refused(JoinOutcome::NameTaken));
+    }
+    await_code(connection, session, first, Some(token))?;
+    Ok(JoinOutcome::CodeNeeded)
+}
+
+fn open_invitation(
+    connection: &mut PgConnection,
+    token: &TokenDigest,
+    audit: &AuditContext,
+) -> Result<OpenInvitationRow, NotJoined> {
+    open(connection, token, audit.at)?.ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))
+}
+
 /// Makes the account of a guest. The address is the invitation's, and single sign-on has proved it.
 fn insert_account(
     connection: &mut PgConnection,
     NewMember { id, name, credential }: &NewMember,
-    (email, email_folded): (String, String),
+    email: &str,
     audit: &AuditContext,
 ) -> Result<(), NotJoined> {
-    let id = *id.as_uuid();
+    let (id, email_folded) = (*id.as_uuid(), folded(email).ok_or(NotJoined::Refused(JoinOutcome::NoInvitation))?);
     let (password, subject) = match credential {
         NewCredential::Password(hash) => (Some(hash), None),
         NewCredential::Provider(subject) => (None, Some(subject)),
