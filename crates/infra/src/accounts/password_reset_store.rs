@@ -56,7 +56,7 @@ impl PasswordResetStore for PostgresMembers {
                 if is_of_member && of_the_day.count().get_result::<i64>(connection)? >= RESETS_PER_DAY_MAX.into() {
                     return Ok(IssueOutcome::TooManyLately);
                 }
-                put(connection, id, &reset, issued_by, (is_mailed, false))?;
+                put(connection, id, &reset, issued_by, is_mailed, false)?;
                 record(connection, organisation, Action::PasswordResetIssued, member.email.as_str(), &audit)?;
                 Ok(IssueOutcome::Issued)
             });
@@ -91,7 +91,7 @@ impl PasswordResetStore for PostgresMembers {
             if of_the_day.count().get_result::<i64>(connection)? >= RESETS_PER_DAY_MAX.into() {
                 return Ok(None);
             }
-            put(connection, account.id, &reset, None, (true, true))?;
+            put(connection, account.id, &reset, None, true, true)?;
             record_in_all(connection, account.id, Action::PasswordResetRequested, &account.email, &audit)?;
             Ok(Some(account))
         });
@@ -162,7 +162,8 @@ fn put(
     member: Uuid,
     reset: &NewMemberLink,
     by: Option<(Uuid, Uuid)>,
-    (is_mailed, is_asked_by_stranger): (bool, bool),
+    is_mailed: bool,
+    is_asked_by_stranger: bool,
 ) -> QueryResult<()> {
     let what = (
         password_resets::token_digest.eq(reset.token.as_bytes().as_slice()),

@@ -193,7 +193,7 @@ pub(crate) fn record_details(
     details: &AuditDetails,
     audit: &AuditContext,
 ) -> QueryResult<()> {
-    add(connection, organisation, (action, subject, None), details, audit)
+    add(connection, organisation, action, subject, None, details, audit)
 }
 
 /// Records, in each organisation of a person, what was done to the person's account.
@@ -228,7 +228,7 @@ pub(crate) fn record_about_key(
     key: &AuditedKey,
     audit: &AuditContext,
 ) -> QueryResult<()> {
-    add(connection, organisation, (action, subject, Some(key)), &AuditDetails::default(), audit)
+    add(connection, organisation, action, subject, Some(key), &AuditDetails::default(), audit)
 }
 
 /// Adds the entry of a key that was made: anew, or in the place of another one.
@@ -241,13 +241,15 @@ pub(crate) fn record_made_key(
     audit: &AuditContext,
 ) -> QueryResult<()> {
     let action = if details.replaced_key.is_some() { Action::KeyReplaced } else { Action::KeyCreated };
-    add(connection, organisation, (action, subject, Some(key)), details, audit)
+    add(connection, organisation, action, subject, Some(key), details, audit)
 }
 
 fn add(
     connection: &mut PgConnection,
     organisation: Uuid,
-    (action, subject, key): (Action, &str, Option<&AuditedKey>),
+    action: Action,
+    subject: &str,
+    key: Option<&AuditedKey>,
     details: &AuditDetails,
     audit: &AuditContext,
 ) -> QueryResult<()> {

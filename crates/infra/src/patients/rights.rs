@@ -167,7 +167,7 @@ fn erase(
         connection.batch_execute("LOCK TABLE patients IN SHARE ROW EXCLUSIVE MODE")?;
         let digest = held.or(lost).flatten();
         let note = if held.is_some() { NOTE } else { NOTE_LOST };
-        if self::note(connection, note, (organisation, id), digest)? > 0 {
+        if self::note(connection, note, organisation, id, digest)? > 0 {
             diesel::delete(found).execute(connection)?;
             let details = AuditDetails { idempotency_digest: digest, ..AuditDetails::default() };
             record_details(connection, organisation, Action::PatientErased, &id.to_string(), &details, audit)?;
@@ -183,7 +183,8 @@ fn erase(
 fn note(
     connection: &mut PgConnection,
     statement: &str,
-    (organisation, id): (Uuid, Uuid),
+    organisation: Uuid,
+    id: Uuid,
     digest: Option<IdempotencyDigest>,
 ) -> QueryResult<usize> {
     let digest = digest.as_ref().map(IdempotencyDigest::as_bytes);

@@ -39,7 +39,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             print_made(&output, &value_of_made(&made), &text, || unprinted(&made))
         }
         KeyCommand::Replace { key, ends_after, expires, run, output } => {
-            replace((keys, &configuration.key_format), key, (ends_after, expires), &run, &output).await
+            replace(keys, &configuration.key_format, key, ends_after, expires, &run, &output).await
         }
         KeyCommand::List { organisation, output } => {
             list(keys, &PostgresOrganisations::new(database), organisation, &output).await
@@ -114,9 +114,11 @@ fn explain(error: ManageKeysError) -> anyhow::Error {
 
 /// Makes a key with the name and the note of another one, which ends some time after the new one has created a patient.
 async fn replace(
-    (keys, format): (&PostgresKeyStore, &KeyFormat),
+    keys: &PostgresKeyStore,
+    format: &KeyFormat,
     old: KeyId,
-    (ends_after, expires): (EndsAfter, Option<End>),
+    ends_after: EndsAfter,
+    expires: Option<End>,
     run: &Run,
     output: &Output,
 ) -> anyhow::Result<()> {
