@@ -16,12 +16,10 @@ mod unusual_keys;
 use std::sync::Arc;
 
 use actix_web::middleware::from_fn;
-use actix_web::web::{Data, ServiceConfig};
+use actix_web::web::ServiceConfig;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use intake_domain::{
-    AccountStore, AllowedNetworksStore, AuditLog, EmailChangeStore, InvitationStore, KeyActivity, KeyAgeStore,
-    KeyDescriptionStore, KeyFormat, KeyList, KeyPauseStore, KeyRevocationStore, KeyStore, MemberStore, PasskeyStore,
-    PasswordHasher, PasswordResetStore, RelyingParty, SecondFactorStore, SessionStore, Signatures,
+    AuditLog, KeyActivity, KeyFormat, PasskeyStore, PasswordHasher, Passwords, RelyingParty, SessionStore, Signatures,
 };
 use intake_http::TrustedProxies;
 
@@ -30,10 +28,12 @@ pub use account::reset_password::reset_password_path;
 pub use mails::Mails;
 pub use metrics::write_metrics;
 pub use page::invitation_path::invitation_path;
+pub use page::part::{Keys, Members};
 
 use docs::Documentation;
 use page::base_url::{Authority, BaseUrl};
 use page::error::PageError;
+use page::part::Shared;
 use page::refusal_records::RefusalRecords;
 use page::sent_text::FORM_MAX;
 use page::throttle::Throttle;
@@ -41,34 +41,12 @@ use page::{assets, guard};
 
 /// The pages, with everything that they need.
 pub struct Dashboard {
-    /// Stores new keys.
-    pub keys: Arc<dyn KeyStore>,
     /// The keys of organisations.
-    pub key_list: Arc<dyn KeyList>,
-    /// The names of keys and the notes about them.
-    pub key_descriptions: Arc<dyn KeyDescriptionStore>,
-    /// Pauses keys and resumes them.
-    pub key_pauses: Arc<dyn KeyPauseStore>,
-    /// Revokes keys.
-    pub key_revocations: Arc<dyn KeyRevocationStore>,
-    /// The networks from which keys are accepted.
-    pub allowed_networks: Arc<dyn AllowedNetworksStore>,
-    /// The maximum age of keys.
-    pub key_age: Arc<dyn KeyAgeStore>,
+    pub keys: Arc<dyn Keys>,
     /// Records how requests with the keys were answered.
     pub activity: Arc<dyn KeyActivity>,
     /// Members of organisations.
-    pub members: Arc<dyn MemberStore>,
-    /// Invitations of members to be.
-    pub invitations: Arc<dyn InvitationStore>,
-    /// Names, addresses and passwords of members.
-    pub accounts: Arc<dyn AccountStore>,
-    /// Addresses that wait to be confirmed.
-    pub email_changes: Arc<dyn EmailChangeStore>,
-    /// Reset links of members.
-    pub password_resets: Arc<dyn PasswordResetStore>,
-    /// Second factors of members.
-    pub second_factors: Arc<dyn SecondFactorStore>,
+    pub members: Arc<dyn Members>,
     /// Passkeys of members.
     pub passkeys: Arc<dyn PasskeyStore>,
     /// Checks the signatures of passkeys.
@@ -98,56 +76,70 @@ impl Dashboard {
     /// of all workers share what it holds.
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
         let passwords = self.single_sign_on.as_ref().map(|provider| provider.passwords).unwrap_or_default();
-        // Of the pages alone: the API beside them has its own.
-        let shared = [
-            shared(Documentation::new(&self.base_url, &self.format)),
-            shared(RelyingParty::of(&self.base_url)),
-            shared(BaseUrl(self.base_url)),
-            shared(Authority(self.authority)),
-            shared(Throttle::new()),
-            shared(RefusalRecords::new()),
-            shared(passwords),
-            shared(self.single_sign_on),
-            shared(self.mails),
-            shared(self.format),
-            shared(self.proxies),
-            of_port(self.keys),
-            of_port(self.key_list),
-            of_port(self.key_descriptions),
-            of_port(self.key_pauses),
-            of_port(self.key_revocations),
-            of_port(self.allowed_networks),
-            of_port(self.key_age),
-            of_port(self.activity),
-            of_port(self.members),
-            of_port(self.invitations),
-            of_port(self.accounts),
-            of_port(self.email_changes),
-            of_port(self.password_resets),
-            of_port(self.second_factors),
-            of_port(self.passkeys),
-            of_port(self.signatures),
-            of_port(self.sessions),
-            of_port(self.log),
-            of_port(self.hasher),
-        ];
+        let parts = Arc::new(Parts {
+            documentation: Arc::new(Documentation::new(&self.base_url, &self.format)),
+            site: Arc::new(RelyingParty::of(&self.base_url)),
+            base_url: Arc::new(BaseUrl(self.base_url)),
+            authority: Arc::new(Authority(self.authority)),
+            throttle: Arc::new(Throttle::new()),
+            refusal_records: Arc::new(RefusalRecords::new()),
+            passwords: Arc::new(passwords),
+            single_sign_on: Arc::new(self.single_sign_on),
+            mails: Arc::new(self.mails),
+            format: Arc::new(self.format),
+            proxies: Arc::new(self.proxies),
+            keys: self.keys,
+            activity: self.activity,
+            members: self.members,
+            passkeys: self.passkeys,
+            signatures: self.signatures,
+            sessions: self.sessions,
+            log: self.log,
+            hasher: self.hasher,
+        });
         move |application| {
-            let pages = shared.iter().fold(pages(), |pages, share| share(pages));
-            application.service(pages.wrap(from_fn(guard::guard)));
+            application.service(parts.add_to(pages()).wrap(from_fn(guard::guard)));
         }
     }
 }
 
-/// Gives the pages of a worker what all workers share.
-type Share = Arc<dyn Fn(Scope) -> Scope + Send + Sync>;
+macro_rules! parts {
+    ($($name:ident: $part:ty,)*) => {
+        /// Everything that the pages of all workers share.
+        struct Parts {
+            $($name: Arc<$part>,)*
+        }
 
-fn shared<T: Send + Sync + 'static>(value: T) -> Share {
-    of_port(Arc::new(value))
+        $(impl Shared for $part {})*
+
+        impl Parts {
+            fn add_to(&self, pages: Scope) -> Scope {
+                pages$(.app_data(Arc::clone(&self.$name)))*
+            }
+        }
+    };
 }
 
-fn of_port<T: ?Sized + Send + Sync + 'static>(port: Arc<T>) -> Share {
-    let data = Data::from(port);
-    Arc::new(move |pages| pages.app_data(data.clone()))
+parts! {
+    keys: dyn Keys,
+    activity: dyn KeyActivity,
+    members: dyn Members,
+    passkeys: dyn PasskeyStore,
+    signatures: dyn Signatures,
+    sessions: dyn SessionStore,
+    log: dyn AuditLog,
+    hasher: dyn PasswordHasher,
+    single_sign_on: Option<SingleSignOn>,
+    passwords: Passwords,
+    mails: Mails,
+    format: KeyFormat,
+    proxies: TrustedProxies,
+    site: RelyingParty,
+    base_url: BaseUrl,
+    authority: Authority,
+    documentation: Documentation,
+    throttle: Throttle,
+    refusal_records: RefusalRecords,
 }
 
 fn pages() -> Scope {

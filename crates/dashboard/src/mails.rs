@@ -63,7 +63,8 @@ impl Mails {
     /// A link by which a member chooses another password, made by a colleague or asked for by the member.
     pub(crate) fn password_reset(
         &self,
-        (share, to): (OrganisationId, &EmailAddress),
+        share: OrganisationId,
+        to: &EmailAddress,
         by: Option<&Name>,
         link: &str,
         until: OffsetDateTime,

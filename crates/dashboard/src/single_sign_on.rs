@@ -1,9 +1,9 @@
 //! The way back from the provider of single sign-on, whatever the browser went there for.
 
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Query};
+use actix_web::web::Query;
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
-use intake_domain::{InvitationStore, Network, ProviderError, Requester, SessionStore};
+use intake_domain::{Network, ProviderError, Requester, SessionStore};
 use serde::Deserialize;
 
 use crate::account::provider::{Errand, SingleSignOn, end_round, explain, refuse, round_of, single_sign_on};
@@ -12,8 +12,9 @@ use crate::members::invitation_provider::join;
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
+use crate::page::part::{Members, Part, shared};
 use crate::page::throttle::{Throttle, too_many_attempts};
-use crate::page::visitor::{Newcomer, origin, shared};
+use crate::page::visitor::{Newcomer, origin};
 
 #[derive(Deserialize)]
 pub(crate) struct ReturnQuery {
@@ -28,7 +29,7 @@ pub(crate) struct ReturnQuery {
 pub(crate) async fn come_back(
     request: HttpRequest,
     query: Option<Query<ReturnQuery>>,
-    throttle: Data<Throttle>,
+    throttle: Part<Throttle>,
 ) -> Result<HttpResponse, PageError> {
     let SingleSignOn { provider, name, .. } = single_sign_on(&request)?;
     let ReturnQuery { state, code } = query.ok_or(PageError::NotFound)?.into_inner();
@@ -87,7 +88,7 @@ async fn requester(request: &HttpRequest, errand: &Errand) -> Result<Requester, 
         }
         Errand::Join { invitation } => {
             let digest = invitation.digest();
-            if shared::<dyn InvitationStore>(request)?.invitation(&digest, origin.at).await?.is_some() {
+            if shared::<dyn Members>(request)?.invitation(&digest, origin.at).await?.is_some() {
                 return Ok(Requester::Guest(digest));
             }
         }

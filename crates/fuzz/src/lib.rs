@@ -9,18 +9,19 @@ use actix_web::middleware::from_fn;
 use actix_web::rt::{System, SystemRunner};
 use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
-use intake_dashboard::{Dashboard, Mails};
+use intake_dashboard::{Dashboard, Keys, Mails, Members};
 use intake_domain::{
-    AddKeyOutcome, AllowedNetworksStore, ChangeKeyOutcome, ChooseOutcome, EndOutcome, Environment, Factors, Holder,
-    InvitationStore, InviteOutcome, KeyActivity, KeyDescriptionStore, KeyFormat, KeyList, KeyPlace, KeyStore, Member,
-    MemberStore, MockAccountStore, MockAllowedNetworksStore, MockAuditLog, MockEmailChangeStore, MockInvitationStore,
-    MockKeyActivity, MockKeyAgeStore, MockKeyDescriptionStore, MockKeyList, MockKeyPauseStore, MockKeyRevocationStore,
-    MockKeyStore, MockMemberStore, MockPasskeyStore, MockPasswordHasher, MockPasswordResetStore, MockPatientRegister,
-    MockSecondFactorStore, MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher, Passwords, Role,
-    SecondFactorStore, SessionStore, SignedIn, Token,
+    AddKeyOutcome, ChangeKeyOutcome, ChooseOutcome, EndOutcome, Environment, Factors, Holder, InviteOutcome,
+    KeyActivity, KeyFormat, KeyPlace, Member, MockAuditLog, MockKeyActivity, MockPasskeyStore, MockPasswordHasher,
+    MockPatientRegister, MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher, Passwords, Role,
+    SessionStore, SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
+
+mod ports;
+
+use ports::{MockKeys, MockMembers};
 
 /// The application, ready to be called.
 pub struct Application {
@@ -52,19 +53,8 @@ impl Application {
         };
         let dashboard = Dashboard {
             keys: keys(),
-            key_list: key_list(),
-            key_descriptions: key_descriptions(),
-            key_pauses: Arc::new(MockKeyPauseStore::new()),
-            key_revocations: Arc::new(MockKeyRevocationStore::new()),
-            allowed_networks: allowed_networks(),
-            key_age: Arc::new(MockKeyAgeStore::new()),
             activity: activity(),
             members: members(),
-            invitations: invitations(),
-            accounts: Arc::new(MockAccountStore::new()),
-            email_changes: Arc::new(MockEmailChangeStore::new()),
-            password_resets: Arc::new(MockPasswordResetStore::new()),
-            second_factors: second_factors(),
             passkeys: passkeys(),
             signatures: Arc::new(MockSignatures::new()),
             sessions: sessions(),
@@ -100,31 +90,16 @@ fn call<B: MessageBody>(
     }
 }
 
-fn keys() -> Arc<dyn KeyStore> {
-    let mut keys = MockKeyStore::new();
+fn keys() -> Arc<dyn Keys> {
+    let mut keys = MockKeys::new();
     keys.expect_place().returning(|_| Ok(KeyPlace::new(|_| true)));
     keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
-    Arc::new(keys)
-}
-
-fn key_list() -> Arc<dyn KeyList> {
-    let mut keys = MockKeyList::new();
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));
+    keys.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
+    keys.expect_write_note().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
+    keys.expect_set_allowed_networks().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
     Arc::new(keys)
-}
-
-fn key_descriptions() -> Arc<dyn KeyDescriptionStore> {
-    let mut descriptions = MockKeyDescriptionStore::new();
-    descriptions.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
-    descriptions.expect_write_note().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
-    Arc::new(descriptions)
-}
-
-fn allowed_networks() -> Arc<dyn AllowedNetworksStore> {
-    let mut networks = MockAllowedNetworksStore::new();
-    networks.expect_set_allowed_networks().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
-    Arc::new(networks)
 }
 
 fn activity() -> Arc<dyn KeyActivity> {
@@ -135,24 +110,14 @@ fn activity() -> Arc<dyn KeyActivity> {
     Arc::new(activity)
 }
 
-fn invitations() -> Arc<dyn InvitationStore> {
-    let mut invitations = MockInvitationStore::new();
-    invitations.expect_invitation().returning(|_, _| Ok(None));
-    invitations.expect_invite().returning(|_, _| Ok(InviteOutcome::Invited));
-    invitations.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
-    Arc::new(invitations)
-}
-
-fn second_factors() -> Arc<dyn SecondFactorStore> {
-    let mut factors = MockSecondFactorStore::new();
-    factors.expect_recovery_codes_left().returning(|_| Ok(None));
-    Arc::new(factors)
-}
-
-fn members() -> Arc<dyn MemberStore> {
-    let mut members = MockMemberStore::new();
+fn members() -> Arc<dyn Members> {
+    let mut members = MockMembers::new();
     members.expect_credentials().returning(|_, _| Ok(Vec::new()));
     members.expect_members().returning(|_| Ok(Vec::new()));
+    members.expect_invitation().returning(|_, _| Ok(None));
+    members.expect_invite().returning(|_, _| Ok(InviteOutcome::Invited));
+    members.expect_open_invitations().returning(|_, _| Ok(Vec::new()));
+    members.expect_recovery_codes_left().returning(|_| Ok(None));
     Arc::new(members)
 }
 

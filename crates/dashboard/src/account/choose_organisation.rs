@@ -3,7 +3,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Query};
+use actix_web::web::{Form, Query};
 use askama::Template;
 use intake_domain::{ChooseOutcome, Membership, SessionStore};
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::account::sign_in::signed_out;
 use crate::page::destination::{Destination, Next};
 use crate::page::error::{CHOOSE, PageError};
+use crate::page::part::Part;
 use crate::page::shell::{redirect, render};
 use crate::page::visitor::Person;
 
@@ -37,7 +38,7 @@ pub(crate) struct ChooseForm {
 pub(crate) async fn page(
     person: Person,
     next: Option<Query<Next>>,
-    sessions: Data<dyn SessionStore>,
+    sessions: Part<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     let found = sessions.memberships(person.account.id).await?.into_iter();
     let memberships = found.map(|one| {
@@ -56,7 +57,7 @@ pub(crate) async fn page(
 pub(crate) async fn choose(
     person: Person,
     form: Form<ChooseForm>,
-    sessions: Data<dyn SessionStore>,
+    sessions: Part<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     let ChooseForm { form_token, organisation, next } = form.into_inner();
     person.assert_own_form(&form_token)?;

@@ -4,11 +4,11 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
-use actix_web::web::{Data, Form, Query};
+use actix_web::web::{Form, Query};
 use askama::Template;
 use intake_domain::{
-    CONFIRMATION_PAGE_LIMIT, Challenge, ConfirmError, Factors, MemberStore, PasskeyStore, PasswordHasher, Passwords,
-    PresentedCode, PresentedPassword, RelyingParty, Renewal, SessionStore, Signatures, Token, confirm_after_provider,
+    CONFIRMATION_PAGE_LIMIT, Challenge, ConfirmError, Factors, PasskeyStore, PasswordHasher, Passwords, PresentedCode,
+    PresentedPassword, RelyingParty, Renewal, SessionStore, Signatures, Token, confirm_after_provider,
     confirm_by_passkey, confirm_by_password,
 };
 use intake_edge as edge;
@@ -19,6 +19,7 @@ use crate::account::provider::SingleSignOn;
 use crate::page::cookie;
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
+use crate::page::part::{Members, Part};
 use crate::page::passwords::codes_locked;
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
@@ -57,7 +58,8 @@ pub(crate) struct ConfirmForm {
 pub(crate) async fn page(
     Newcomer(visitor): Newcomer,
     next: Option<Query<Next>>,
-    (sessions, site): (Data<dyn SessionStore>, Data<RelyingParty>),
+    sessions: Part<dyn SessionStore>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let next = next.map(Query::into_inner).unwrap_or_default().next;
     if visitor.signed_in.is_confirmed(CONFIRMATION_PAGE_LIMIT, edge::now()) {
@@ -69,8 +71,11 @@ pub(crate) async fn page(
 pub(crate) async fn submit(
     Newcomer(visitor): Newcomer,
     form: Form<ConfirmForm>,
-    (members, sessions, hasher): (Data<dyn MemberStore>, Data<dyn SessionStore>, Data<dyn PasswordHasher>),
-    (throttle, site): (Data<Throttle>, Data<RelyingParty>),
+    members: Part<dyn Members>,
+    sessions: Part<dyn SessionStore>,
+    hasher: Part<dyn PasswordHasher>,
+    throttle: Part<Throttle>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let ConfirmForm { form_token, password, code, next } = form.into_inner();
     visitor.assert_own_form(&form_token)?;
@@ -93,8 +98,9 @@ pub(crate) async fn submit(
         }
         _ if !passwords.are_on() => return Err(PageError::PasswordsOff),
         code => {
-            let ports = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
-            confirm_by_password(ports, signed_in, renewal, (&password, code.as_ref()), origin).await
+            let typed = (&password, code.as_ref());
+            let (members, sessions, hasher) = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
+            confirm_by_password(members, sessions, hasher, signed_in, renewal, typed, origin).await
         }
     };
     let refused = match confirmed {
@@ -117,8 +123,10 @@ pub(crate) async fn submit(
 pub(crate) async fn submit_passkey(
     Newcomer(visitor): Newcomer,
     form: Form<AssertionForm>,
-    (passkeys, sessions, signatures): (Data<dyn PasskeyStore>, Data<dyn SessionStore>, Data<dyn Signatures>),
-    site: Data<RelyingParty>,
+    passkeys: Part<dyn PasskeyStore>,
+    sessions: Part<dyn SessionStore>,
+    signatures: Part<dyn Signatures>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let form = form.into_inner();
     let next = form.next.clone();

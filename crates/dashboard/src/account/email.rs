@@ -2,13 +2,13 @@
 //! it was opened; else at once.
 
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Account, AccountStore, ChangeEmailError, ConfirmEmailError, EmailAddress, EmailChangeStore, MemberStore,
-    PasswordHasher, Passwords, PresentedPassword, RequestEmailError, SessionStore, Token, change_email,
-    confirm_email_change, request_email_change,
+    Account, ChangeEmailError, ConfirmEmailError, EmailAddress, EmailChangeStore, PasswordHasher, Passwords,
+    PresentedPassword, RequestEmailError, SessionStore, Token, change_email, confirm_email_change,
+    request_email_change,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -18,6 +18,7 @@ use crate::mails::{AccountChange, Mails};
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Visitor, origin};
@@ -68,8 +69,8 @@ pub(crate) async fn page(visitor: Visitor) -> Result<HttpResponse, PageError> {
 pub(crate) async fn change(
     visitor: Visitor,
     form: Form<EmailForm>,
-    (accounts, changes): (Data<dyn AccountStore>, Data<dyn EmailChangeStore>),
-    (members, hasher): (Data<dyn MemberStore>, Data<dyn PasswordHasher>),
+    members: Part<dyn Members>,
+    hasher: Part<dyn PasswordHasher>,
 ) -> Result<HttpResponse, PageError> {
     let EmailForm { form_token, email: typed, password } = form.into_inner();
     let password = PresentedPassword::new(password);
@@ -91,7 +92,7 @@ pub(crate) async fn change(
     let mails = visitor.shared::<Mails>()?;
     if mails.are_sent() {
         let (member, token) = (&visitor.signed_in.member, Token::new(edge::random()));
-        let asked = request_email_change(changes.as_ref(), confirmed, &email, &token, &visitor.audit()).await;
+        let asked = request_email_change(members.as_ref(), confirmed, &email, &token, &visitor.audit()).await;
         let until = match asked {
             Ok(until) => until,
             Err(RequestEmailError::TooManyLately) => {
@@ -111,8 +112,9 @@ pub(crate) async fn change(
         let email_error = Some(too_many_attempts(wait));
         return render(StatusCode::TOO_MANY_REQUESTS, &EmailPage { email_error, ..page });
     }
-    let (ports, typed) = ((accounts.as_ref(), members.as_ref(), hasher.as_ref()), (&email, &password));
-    match change_email(ports, confirmed, typed, edge::random(), &visitor.audit()).await {
+    let typed = (&email, &password);
+    let (members, hasher) = (members.as_ref(), hasher.as_ref());
+    match change_email(members, members, hasher, confirmed, typed, edge::random(), &visitor.audit()).await {
         Ok(()) => {
             throttle.was_confirmed(&session);
             Ok(redirect_with_notice(ACCOUNT, CHANGED))
@@ -144,10 +146,7 @@ async fn assert_provable(visitor: &Visitor) -> Result<(), PageError> {
 }
 
 /// Serves the page that the link mailed to a new address opens. Its reader need not be signed in there.
-pub(crate) async fn confirm_page(
-    token: Path<String>,
-    changes: Data<dyn EmailChangeStore>,
-) -> Result<HttpResponse, PageError> {
+pub(crate) async fn confirm_page(token: Path<String>, changes: Part<dyn Members>) -> Result<HttpResponse, PageError> {
     let (_, page) = opened(&token, changes.as_ref()).await?;
     render(StatusCode::OK, &page)
 }
@@ -155,8 +154,8 @@ pub(crate) async fn confirm_page(
 pub(crate) async fn confirm_new(
     request: HttpRequest,
     token: Path<String>,
-    changes: Data<dyn EmailChangeStore>,
-    mails: Data<Mails>,
+    changes: Part<dyn Members>,
+    mails: Part<Mails>,
 ) -> Result<HttpResponse, PageError> {
     let (token, page) = opened(&token, changes.as_ref()).await?;
     let origin = origin(&request);

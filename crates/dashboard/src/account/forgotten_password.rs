@@ -2,10 +2,10 @@
 //! not the address is a member's, because the address is looked up after the answer. Only where there is a mail server.
 
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{EmailAddress, MemberStore, Origin, PasswordResetStore, StoreError, Token, request_password_reset};
+use intake_domain::{EmailAddress, Origin, StoreError, Token, request_password_reset};
 use intake_edge as edge;
 use serde::Deserialize;
 
@@ -13,6 +13,7 @@ use crate::account::reset_password::reset_password_path;
 use crate::mails::{Mails, share_of};
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
+use crate::page::part::{Members, Part};
 use crate::page::passwords::PasswordsOn;
 use crate::page::shell::render;
 use crate::page::throttle::{Throttle, too_many_attempts};
@@ -32,7 +33,7 @@ pub(crate) struct ForgottenForm {
     email: String,
 }
 
-pub(crate) async fn page(_: PasswordsOn, mails: Data<Mails>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(_: PasswordsOn, mails: Part<Mails>) -> Result<HttpResponse, PageError> {
     assert_mails(&mails)?;
     render(StatusCode::OK, &ForgottenPage::new(String::new()))
 }
@@ -41,8 +42,10 @@ pub(crate) async fn submit(
     request: HttpRequest,
     _: PasswordsOn,
     form: Form<ForgottenForm>,
-    (members, resets): (Data<dyn MemberStore>, Data<dyn PasswordResetStore>),
-    (mails, base, throttle): (Data<Mails>, Data<BaseUrl>, Data<Throttle>),
+    members: Part<dyn Members>,
+    mails: Part<Mails>,
+    base: Part<BaseUrl>,
+    throttle: Part<Throttle>,
 ) -> Result<HttpResponse, PageError> {
     assert_mails(&mails)?;
     let origin = origin(&request);
@@ -60,8 +63,7 @@ pub(crate) async fn submit(
     }
     // The number of look-ups that wait is bounded by the throttle and the database's deadline.
     actix_web::rt::spawn(async move {
-        let ports = (members.as_ref(), resets.as_ref());
-        if let Err(error) = send_links(ports, &mails, &base.0, &email, origin).await {
+        if let Err(error) = send_links(members.as_ref(), &mails, &base.0, &email, origin).await {
             let cause = PageError::from(error).cause().map(|cause| cause.to_string());
             tracing::warn!(cause, "a reset link that was asked for could not be made");
         }
@@ -70,16 +72,16 @@ pub(crate) async fn submit(
 }
 
 async fn send_links(
-    ports: (&dyn MemberStore, &dyn PasswordResetStore),
+    members: &dyn Members,
     mails: &Mails,
     base: &str,
     email: &EmailAddress,
     origin: Origin,
 ) -> Result<(), StoreError> {
     let make_token = || Token::new(edge::random());
-    for (account, made) in request_password_reset(ports, email, make_token, origin).await? {
+    for (account, made) in request_password_reset(members, members, email, make_token, origin).await? {
         let link = format!("{base}{}", reset_password_path(&made.token));
-        mails.password_reset((share_of(&account), &made.email), None, &link, made.expires_at);
+        mails.password_reset(share_of(&account), &made.email, None, &link, made.expires_at);
     }
     Ok(())
 }

@@ -2,14 +2,15 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{AccountStore, ChangeNameError, NameError, change_name};
+use intake_domain::{ChangeNameError, NameError, change_name};
 use serde::Deserialize;
 
 use crate::account::ACCOUNT;
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
@@ -36,7 +37,7 @@ pub(crate) async fn page(visitor: Visitor) -> Result<HttpResponse, PageError> {
 pub(crate) async fn change(
     visitor: Visitor,
     form: Form<NameForm>,
-    accounts: Data<dyn AccountStore>,
+    accounts: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let name = form.name.as_str();

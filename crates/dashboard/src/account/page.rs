@@ -2,15 +2,15 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::Data;
 use askama::Template;
-use intake_domain::{PasskeyStore, Passwords, Role, SecondFactorStore, SessionStore};
+use intake_domain::{PasskeyStore, Passwords, Role, SessionStore};
 
 use crate::account::email;
 use crate::account::passkeys::PasskeyRow;
 use crate::account::provider::SingleSignOn;
 use crate::account::sessions::{self, SessionRow};
 use crate::page::error::PageError;
+use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
@@ -34,9 +34,9 @@ struct AccountPage {
 
 pub(crate) async fn page(
     visitor: Visitor,
-    factors: Data<dyn SecondFactorStore>,
-    passkeys: Data<dyn PasskeyStore>,
-    sessions: Data<dyn SessionStore>,
+    factors: Part<dyn Members>,
+    passkeys: Part<dyn PasskeyStore>,
+    sessions: Part<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     let member = &visitor.signed_in.member;
     let codes_left = factors.recovery_codes_left(member.id).await?;

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Form, Path};
 use askama::Template;
 use intake_domain::{
     AddPasskeyError, Challenge, PASSKEYS_MAX, PasskeyRecord, PasskeyRegistration, PasskeyStore, Passwords,
@@ -17,6 +17,7 @@ use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::moment::{Moment, exact, relative};
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::Part;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Newcomer, Visitor};
 
@@ -61,8 +62,8 @@ pub(crate) struct NewPasskeyForm {
 
 pub(crate) async fn page(
     Newcomer(visitor): Newcomer,
-    passkeys: Data<dyn PasskeyStore>,
-    site: Data<RelyingParty>,
+    passkeys: Part<dyn PasskeyStore>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     // Before the device makes a passkey, which would stay there if the form were refused.
     visitor.assert_confirmed()?;
@@ -72,8 +73,8 @@ pub(crate) async fn page(
 pub(crate) async fn add(
     Newcomer(visitor): Newcomer,
     form: Form<NewPasskeyForm>,
-    passkeys: Data<dyn PasskeyStore>,
-    site: Data<RelyingParty>,
+    passkeys: Part<dyn PasskeyStore>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let confirmed = visitor.confirmed_by(&form.form_token)?;
     let NewPasskeyForm { name, credential, client_data, authenticator_data, public_key, .. } = form.into_inner();
@@ -107,7 +108,7 @@ pub(crate) async fn add(
 pub(crate) async fn ask_to_remove(
     visitor: Visitor,
     id: Path<String>,
-    passkeys: Data<dyn PasskeyStore>,
+    passkeys: Part<dyn PasskeyStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_confirmed()?;
     let passkey = own_passkey(&visitor, &id, passkeys.as_ref()).await?;
@@ -117,7 +118,7 @@ pub(crate) async fn ask_to_remove(
 pub(crate) async fn remove(
     OwnForm(visitor): OwnForm<Visitor>,
     id: Path<String>,
-    passkeys: Data<dyn PasskeyStore>,
+    passkeys: Part<dyn PasskeyStore>,
 ) -> Result<HttpResponse, PageError> {
     let passkey = own_passkey(&visitor, &id, passkeys.as_ref()).await?;
     let confirmed = visitor.confirmed()?;

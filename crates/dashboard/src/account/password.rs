@@ -2,11 +2,10 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
 use intake_domain::{
-    AccountStore, ChangePasswordError, MemberStore, Password, PasswordHasher, PasswordOwner, PresentedPassword,
-    SignedIn, change_password,
+    ChangePasswordError, Password, PasswordHasher, PasswordOwner, PresentedPassword, SignedIn, change_password,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -15,6 +14,7 @@ use crate::account::ACCOUNT;
 use crate::mails::AccountChange;
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part};
 use crate::page::passwords::PasswordsOn;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
@@ -44,8 +44,8 @@ pub(crate) async fn change(
     _: PasswordsOn,
     visitor: Visitor,
     form: Form<ChangePasswordForm>,
-    (accounts, members): (Data<dyn AccountStore>, Data<dyn MemberStore>),
-    hasher: Data<dyn PasswordHasher>,
+    members: Part<dyn Members>,
+    hasher: Part<dyn PasswordHasher>,
 ) -> Result<HttpResponse, PageError> {
     let ChangePasswordForm { form_token, new_password } = form.into_inner();
     let new = PresentedPassword::new(new_password);
@@ -61,8 +61,8 @@ pub(crate) async fn change(
             return render(StatusCode::UNPROCESSABLE_ENTITY, &PasswordPage { new_password_error: error, ..page });
         }
     };
-    let ports = (accounts.as_ref(), members.as_ref(), hasher.as_ref());
-    match change_password(ports, confirmed, &new, edge::random(), &visitor.audit()).await {
+    let (members, hasher) = (members.as_ref(), hasher.as_ref());
+    match change_password(members, members, hasher, confirmed, &new, edge::random(), &visitor.audit()).await {
         Err(ChangePasswordError::Same) => {
             let error = Some(SAME.to_owned());
             return render(StatusCode::UNPROCESSABLE_ENTITY, &PasswordPage { new_password_error: error, ..page });

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
-use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{CODE_LIMIT, IdentityProvider, OrganisationId, Passwords, ProviderError, ProviderRound, Token};
@@ -18,6 +17,7 @@ use crate::page::cookie;
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::invitation_path::invitation_path;
+use crate::page::part::shared;
 use crate::page::shell::{redirect, render};
 
 const COOKIE: &str = "__Host-intake-provider";
@@ -58,8 +58,7 @@ struct ProviderPage {
 
 /// The provider, if there is one: else its pages are not there.
 pub(crate) fn single_sign_on(request: &HttpRequest) -> Result<&SingleSignOn, PageError> {
-    let found = request.app_data::<Data<Option<SingleSignOn>>>().and_then(|found| found.as_ref().as_ref());
-    found.ok_or(PageError::NotFound)
+    shared::<Option<SingleSignOn>>(request)?.as_ref().ok_or(PageError::NotFound)
 }
 
 /// Returns what members call the provider, if there is one.

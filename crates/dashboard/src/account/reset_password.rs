@@ -2,12 +2,12 @@
 //! next, with the code of two-step sign-in where that is on.
 
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Account, MemberStore, OpenReset, PasskeyStore, PasskeysAtReset, Password, PasswordError, PasswordHasher,
-    PasswordOwner, PasswordResetStore, PresentedPassword, ResetPasswordError, SessionStore, Token, reset_password,
+    Account, OpenReset, PasskeyStore, PasskeysAtReset, Password, PasswordError, PasswordHasher, PasswordOwner,
+    PasswordResetStore, PresentedPassword, ResetPasswordError, SessionStore, Token, reset_password,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -16,6 +16,7 @@ use crate::account::passkeys::PasskeyRow;
 use crate::mails::{AccountChange, Mails};
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part, shared};
 use crate::page::passwords::PasswordsOn;
 use crate::page::shell::render;
 use crate::page::visitor::origin;
@@ -46,8 +47,8 @@ pub(crate) struct ResetForm {
 pub(crate) async fn page(
     _: PasswordsOn,
     token: Path<String>,
-    resets: Data<dyn PasswordResetStore>,
-    passkeys: Data<dyn PasskeyStore>,
+    resets: Part<dyn Members>,
+    passkeys: Part<dyn PasskeyStore>,
 ) -> Result<HttpResponse, PageError> {
     let (_, _, page) = opened(&token, resets.as_ref(), passkeys.as_ref()).await?;
     render(StatusCode::OK, &page)
@@ -58,18 +59,22 @@ pub(crate) async fn submit(
     _: PasswordsOn,
     token: Path<String>,
     form: Form<ResetForm>,
-    (resets, passkeys): (Data<dyn PasswordResetStore>, Data<dyn PasskeyStore>),
-    (members, sessions): (Data<dyn MemberStore>, Data<dyn SessionStore>),
-    (hasher, mails): (Data<dyn PasswordHasher>, Data<Mails>),
+    members: Part<dyn Members>,
+    passkeys: Part<dyn PasskeyStore>,
+    hasher: Part<dyn PasswordHasher>,
 ) -> Result<HttpResponse, PageError> {
-    let (token, account, page) = opened(&token, resets.as_ref(), passkeys.as_ref()).await?;
+    let (token, account, page) = opened(&token, members.as_ref(), passkeys.as_ref()).await?;
     let ResetForm { password, remove_passkeys } = form.into_inner();
     let password = PresentedPassword::new(password);
     let passkeys = match remove_passkeys {
         Some(_) if page.may_remove_passkeys => PasskeysAtReset::Removed,
         _ => PasskeysAtReset::Kept,
     };
-    let organisations = sessions.memberships(account.id).await?.into_iter().map(|own| own.organisation_name);
+    let organisations = shared::<dyn SessionStore>(&request)?
+        .memberships(account.id)
+        .await?
+        .into_iter()
+        .map(|own| own.organisation_name);
     let organisations: Vec<String> = organisations.collect();
     let (email, name) = (account.email.as_str(), account.name.as_str());
     let password = match Password::new(password.expose(), PasswordOwner { email, name, organisations: &organisations })
@@ -79,14 +84,14 @@ pub(crate) async fn submit(
             return render(StatusCode::UNPROCESSABLE_ENTITY, &ResetPage { password_error: Some(error), ..page });
         }
     };
-    let (ports, origin) = ((members.as_ref(), resets.as_ref(), hasher.as_ref()), origin(&request));
-    match reset_password(ports, &token, (&password, passkeys), edge::random(), origin).await {
+    let (members, hasher, origin) = (members.as_ref(), hasher.as_ref(), origin(&request));
+    match reset_password(members, members, hasher, &token, (&password, passkeys), edge::random(), origin).await {
         Ok(()) => {
             let change = match passkeys {
                 PasskeysAtReset::Kept => AccountChange::PasswordReset,
                 PasskeysAtReset::Removed => AccountChange::PasswordAndPasskeysReset,
             };
-            mails.account(&account, &account.email, change, origin);
+            shared::<Mails>(&request)?.account(&account, &account.email, change, origin);
             Ok(redirect_with_notice("/sign-in", "Your password was changed. Sign in with the new one."))
         }
         Err(ResetPasswordError::NoReset) => Err(PageError::NoPasswordReset),

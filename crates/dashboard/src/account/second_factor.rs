@@ -4,12 +4,11 @@ use std::array;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
 use intake_domain::{
-    PresentedCode, RECOVERY_CODES, RecoveryCode, RelyingParty, SecondFactorError, SecondFactorRequest,
-    SecondFactorStore, TotpSecret, offer_second_factor, replace_recovery_codes, turn_off_second_factor,
-    turn_on_second_factor,
+    PresentedCode, RECOVERY_CODES, RecoveryCode, RelyingParty, SecondFactorError, SecondFactorRequest, TotpSecret,
+    offer_second_factor, replace_recovery_codes, turn_off_second_factor, turn_on_second_factor,
 };
 use intake_edge as edge;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -22,6 +21,7 @@ use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::{Newcomer, Visitor};
 
@@ -57,10 +57,7 @@ pub(crate) struct TurnOnForm {
     code: String,
 }
 
-pub(crate) async fn page(
-    Newcomer(visitor): Newcomer,
-    factors: Data<dyn SecondFactorStore>,
-) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(Newcomer(visitor): Newcomer, factors: Part<dyn Members>) -> Result<HttpResponse, PageError> {
     visitor.assert_confirmed()?;
     match offer_second_factor(factors.as_ref(), &visitor.confirmed()?, edge::random()).await? {
         Some(secret) => render(StatusCode::OK, &SetUpPage::new(&visitor, &secret)?),
@@ -71,7 +68,7 @@ pub(crate) async fn page(
 pub(crate) async fn turn_on(
     Newcomer(visitor): Newcomer,
     form: Form<TurnOnForm>,
-    factors: Data<dyn SecondFactorStore>,
+    factors: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     let confirmed = visitor.confirmed_by(&form.form_token)?;
     let Some(secret) = offer_second_factor(factors.as_ref(), &confirmed, edge::random()).await? else {
@@ -99,7 +96,7 @@ pub(crate) async fn confirm_turn_off(visitor: Visitor) -> Result<HttpResponse, P
 
 pub(crate) async fn turn_off(
     OwnForm(visitor): OwnForm<Visitor>,
-    factors: Data<dyn SecondFactorStore>,
+    factors: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     let confirmed = visitor.confirmed()?;
     match turn_off_second_factor(factors.as_ref(), confirmed, &visitor.audit()).await {
@@ -118,7 +115,7 @@ pub(crate) async fn confirm_replace(visitor: Visitor) -> Result<HttpResponse, Pa
 
 pub(crate) async fn replace(
     OwnForm(visitor): OwnForm<Visitor>,
-    factors: Data<dyn SecondFactorStore>,
+    factors: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     let confirmed = visitor.confirmed()?;
     let codes = new_codes();

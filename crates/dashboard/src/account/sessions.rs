@@ -1,7 +1,7 @@
 //! Settings → Account → Sessions: where the member is signed in, and ending it there.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use intake_domain::{EndOutcome, SessionRecord, SessionStore, TokenDigest, end_other_sessions, end_session};
 use intake_edge as edge;
 
@@ -12,6 +12,7 @@ use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::moment::{Moment, exact, relative};
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::Part;
 use crate::page::shell::Shell;
 use crate::page::visitor::Visitor;
 
@@ -39,7 +40,7 @@ pub(crate) async fn rows(visitor: &Visitor, sessions: &dyn SessionStore) -> Resu
 pub(crate) async fn ask_to_end(
     visitor: Visitor,
     session: Path<String>,
-    sessions: Data<dyn SessionStore>,
+    sessions: Part<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_confirmed()?;
     let own = rows(&visitor, sessions.as_ref()).await?.into_iter().find(|own| own.id == *session);
@@ -51,7 +52,7 @@ pub(crate) async fn ask_to_end(
 pub(crate) async fn end(
     OwnForm(visitor): OwnForm<Visitor>,
     session: Path<String>,
-    sessions: Data<dyn SessionStore>,
+    sessions: Part<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     let token = TokenDigest::from_hexadecimal(&session).ok_or(PageError::NotFound)?;
     let confirmed = visitor.confirmed()?;
@@ -70,7 +71,7 @@ pub(crate) async fn ask_to_end_others(visitor: Visitor) -> Result<HttpResponse, 
 
 pub(crate) async fn end_others(
     OwnForm(visitor): OwnForm<Visitor>,
-    sessions: Data<dyn SessionStore>,
+    sessions: Part<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     end_other_sessions(sessions.as_ref(), visitor.confirmed()?, &visitor.audit()).await?;
     Ok(redirect_with_notice(ACCOUNT, "All your other sessions were ended."))

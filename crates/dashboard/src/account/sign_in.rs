@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
-use actix_web::web::{Data, Form, Query};
+use actix_web::web::{Form, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Account, AwaitedMember, Challenge, CodeError, EmailAddress, HasherError, Invitation, MemberStore, Origin,
-    PasswordHasher, PresentedCode, PresentedPassword, RelyingParty, SessionStore, SignIn, SignInError, Token,
-    find_candidate, finish_sign_in, note_failed_sign_in, sign_in,
+    Account, AwaitedMember, Challenge, CodeError, EmailAddress, HasherError, Invitation, Origin, PasswordHasher,
+    PresentedCode, PresentedPassword, RelyingParty, SessionStore, SignIn, SignInError, Token, find_candidate,
+    finish_sign_in, note_failed_sign_in, sign_in,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -22,6 +22,7 @@ use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::form_token::FormToken;
+use crate::page::part::{Members, Part, shared};
 use crate::page::passwords::{PasswordsOn, codes_locked, has_passwords, passwords};
 use crate::page::refused::{self, Refusal};
 use crate::page::shell::{redirect, render};
@@ -119,10 +120,10 @@ pub(crate) async fn submit(
     request: HttpRequest,
     _: PasswordsOn,
     form: Form<SignInForm>,
-    members: Data<dyn MemberStore>,
-    sessions: Data<dyn SessionStore>,
-    hasher: Data<dyn PasswordHasher>,
-    throttle: Data<Throttle>,
+    members: Part<dyn Members>,
+    sessions: Part<dyn SessionStore>,
+    hasher: Part<dyn PasswordHasher>,
+    throttle: Part<Throttle>,
 ) -> Result<HttpResponse, PageError> {
     let SignInForm { email: typed, password, next } = form.into_inner();
     let password = PresentedPassword::new(password);
@@ -200,8 +201,8 @@ pub(crate) fn note_failure_later(sessions: Arc<dyn SessionStore>, accounts: Vec<
 pub(crate) async fn code_page(
     request: HttpRequest,
     next: Option<Query<Next>>,
-    sessions: Data<dyn SessionStore>,
-    site: Data<RelyingParty>,
+    sessions: Part<dyn SessionStore>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let next = next.map(Query::into_inner).unwrap_or_default().next;
     let (waiting, awaited) = waiting(&request, sessions.as_ref(), &next).await?;
@@ -211,9 +212,9 @@ pub(crate) async fn code_page(
 pub(crate) async fn submit_code(
     request: HttpRequest,
     form: Form<CodeForm>,
-    sessions: Data<dyn SessionStore>,
-    throttle: Data<Throttle>,
-    site: Data<RelyingParty>,
+    sessions: Part<dyn SessionStore>,
+    throttle: Part<Throttle>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let CodeForm { form_token, code, next } = form.into_inner();
     let (waiting, awaited) = waiting(&request, sessions.as_ref(), &next).await?;
@@ -250,7 +251,7 @@ pub(crate) async fn submit_code(
 pub(crate) async fn sign_out(
     person: Person,
     form: Form<FormToken>,
-    sessions: Data<dyn SessionStore>,
+    sessions: Part<dyn SessionStore>,
 ) -> Result<HttpResponse, PageError> {
     person.assert_own_form(&form.form_token)?;
     sessions.end(&person.token.digest(), &person.audit()).await?;
@@ -278,10 +279,11 @@ pub(crate) fn code_needed(next: &Destination, waiting: &Token) -> HttpResponse {
 
 /// Tells the other administrators of a sign-in that has accepted an invitation.
 pub(crate) async fn mail_new_administrator(request: &HttpRequest, awaited: &AwaitedMember) {
-    let shared = (request.app_data::<Data<dyn MemberStore>>(), request.app_data::<Data<Mails>>());
-    if let (Some(members), Some(mails), Some(invitation)) = (shared.0, shared.1, &awaited.invitation) {
+    if let (Ok(members), Ok(mails), Some(invitation)) =
+        (shared::<dyn Members>(request), shared::<Mails>(request), &awaited.invitation)
+    {
         let Invitation { organisation_id, organisation_name, .. } = invitation;
-        mails.new_administrator(members.as_ref(), *organisation_id, organisation_name, awaited.account.id).await;
+        mails.new_administrator(members, *organisation_id, organisation_name, awaited.account.id).await;
     }
 }
 
@@ -300,9 +302,10 @@ pub(crate) fn signed_in_at(request: &HttpRequest, next: &Destination, token: &To
 
 /// Tells the member by mail of a browser that they have not signed in by before, once it was answered.
 fn note_browser_later(request: &HttpRequest, token: &Token) {
-    let shared = (request.app_data::<Data<dyn SessionStore>>(), request.app_data::<Data<Mails>>());
-    let (Some(sessions), Some(mails)) = shared else { return };
-    let (sessions, mails, digest, origin) = (sessions.clone(), mails.clone(), token.digest(), origin(request));
+    let (Ok(sessions), Ok(mails)) = (Part::<dyn SessionStore>::take(request), Part::<Mails>::take(request)) else {
+        return;
+    };
+    let (digest, origin) = (token.digest(), origin(request));
     actix_web::rt::spawn(async move {
         match sessions.note_browser(&digest, origin.at).await {
             Ok(None) => {}
@@ -316,7 +319,7 @@ fn note_browser_later(request: &HttpRequest, token: &Token) {
 }
 
 fn are_mails_sent(request: &HttpRequest) -> bool {
-    request.app_data::<Data<Mails>>().is_some_and(|mails| mails.are_sent())
+    shared::<Mails>(request).is_ok_and(Mails::are_sent)
 }
 
 /// Ends the browser's session, and redirects to the sign-in page, which shows this notice.

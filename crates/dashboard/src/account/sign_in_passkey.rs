@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
@@ -17,6 +17,7 @@ use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::cookie;
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
+use crate::page::part::Part;
 use crate::page::passwords::PasswordsOn;
 use crate::page::shell::render;
 use crate::page::throttle::{Throttle, too_many_attempts};
@@ -34,9 +35,9 @@ struct PasskeyPage {
 pub(crate) async fn begin(
     request: HttpRequest,
     _: PasswordsOn,
-    passkeys: Data<dyn PasskeyStore>,
-    site: Data<RelyingParty>,
-    throttle: Data<Throttle>,
+    passkeys: Part<dyn PasskeyStore>,
+    site: Part<RelyingParty>,
+    throttle: Part<Throttle>,
 ) -> Result<HttpResponse, PageError> {
     let origin = origin(&request);
     let token = Token::new(edge::random());
@@ -54,7 +55,7 @@ pub(crate) async fn begin(
 pub(crate) async fn page(
     request: HttpRequest,
     _: PasswordsOn,
-    site: Data<RelyingParty>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let token = cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
     render(StatusCode::OK, &PasskeyPage { prompt: PasskeyPrompt::alone(&token, &site) })
@@ -64,9 +65,9 @@ pub(crate) async fn submit(
     request: HttpRequest,
     _: PasswordsOn,
     form: Form<AssertionForm>,
-    passkeys: Data<dyn PasskeyStore>,
-    signatures: Data<dyn Signatures>,
-    site: Data<RelyingParty>,
+    passkeys: Part<dyn PasskeyStore>,
+    signatures: Part<dyn Signatures>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let token = cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
     let prompt = PasskeyPrompt::alone(&token, &site);
@@ -92,10 +93,10 @@ pub(crate) async fn submit(
 pub(crate) async fn submit_as_code(
     request: HttpRequest,
     form: Form<AssertionForm>,
-    passkeys: Data<dyn PasskeyStore>,
-    sessions: Data<dyn SessionStore>,
-    signatures: Data<dyn Signatures>,
-    site: Data<RelyingParty>,
+    passkeys: Part<dyn PasskeyStore>,
+    sessions: Part<dyn SessionStore>,
+    signatures: Part<dyn Signatures>,
+    site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
     let form = form.into_inner();
     let next = form.next.clone();

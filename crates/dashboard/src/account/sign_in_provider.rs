@@ -5,8 +5,8 @@ use actix_web::web::Query;
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    AccountStore, ConfirmError, Identity, LinkError, MemberStore, OrganisationId, ProviderSignIn, Renewal,
-    SessionStore, Token, confirm_by_provider, link_to_provider, sign_in_by_provider,
+    ConfirmError, Identity, LinkError, OrganisationId, ProviderSignIn, Renewal, SessionStore, Token,
+    confirm_by_provider, link_to_provider, sign_in_by_provider,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -20,10 +20,11 @@ use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, shared};
 use crate::page::passwords::has_passwords;
 use crate::page::refused::{self, Refusal};
 use crate::page::shell::{Shell, redirect, render};
-use crate::page::visitor::{Newcomer, Visitor, origin, shared};
+use crate::page::visitor::{Newcomer, Visitor, origin};
 
 #[derive(Template)]
 #[template(path = "account/provider_accounts.html")]
@@ -95,9 +96,9 @@ pub(crate) async fn sign_in(
     next: &Destination,
     organisation: Option<OrganisationId>,
 ) -> Result<HttpResponse, PageError> {
-    let ports = (shared::<dyn MemberStore>(request)?, shared::<dyn SessionStore>(request)?);
+    let (members, sessions) = (shared::<dyn Members>(request)?, shared::<dyn SessionStore>(request)?);
     let token = Token::new(edge::random());
-    match sign_in_by_provider(ports, identity, organisation, &token, origin(request)).await? {
+    match sign_in_by_provider(members, sessions, identity, organisation, &token, origin(request)).await? {
         ProviderSignIn::Complete => {
             note_sign_in(SignInOutcome::SignedIn);
             Ok(signed_in_at(request, next, &token))
@@ -153,8 +154,7 @@ pub(crate) async fn link(
     errand: &Errand,
 ) -> Result<HttpResponse, PageError> {
     let visitor = Visitor::extract(request).await?;
-    match link_to_provider(shared::<dyn AccountStore>(request)?, visitor.confirmed()?, identity, &visitor.audit()).await
-    {
+    match link_to_provider(shared::<dyn Members>(request)?, visitor.confirmed()?, identity, &visitor.audit()).await {
         Ok(()) => {
             visitor.mail_change(AccountChange::ProviderLinked)?;
             Ok(redirect_with_notice(ACCOUNT, "Single sign-on is linked, and you were signed out everywhere else."))

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use actix_web::HttpResponse;
 use actix_web::http::header::CONTENT_DISPOSITION;
-use actix_web::web::{Data, Query};
+use actix_web::web::Query;
 use csv::{QuoteStyle, Terminator, WriterBuilder};
 use intake_domain::{AuditEntry, AuditLog, EntryPosition, timestamp};
 use intake_edge as edge;
@@ -13,6 +13,7 @@ use time::Date;
 use crate::activity::entry::{actor, email, member_id, phrase};
 use crate::activity::filter::Filter;
 use crate::page::error::PageError;
+use crate::page::part::Part;
 use crate::page::visitor::Auditor;
 
 /// Entries in one file: a few megabytes, which are sent within the time that a client has to read an answer. The last
@@ -29,7 +30,7 @@ const HEADER: [&str; COLUMNS] =
 pub(crate) async fn download(
     Auditor(visitor): Auditor,
     filter: Option<Query<Filter>>,
-    log: Data<dyn AuditLog>,
+    log: Part<dyn AuditLog>,
 ) -> Result<HttpResponse, PageError> {
     let filter = filter.map(Query::into_inner).unwrap_or_default();
     let filter = filter.to_entry_filter().map_err(|_| PageError::NotFound)?;

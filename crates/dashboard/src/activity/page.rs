@@ -2,9 +2,9 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Query};
+use actix_web::web::Query;
 use askama::Template;
-use intake_domain::{AuditEntry, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition, KeyList};
+use intake_domain::{AuditEntry, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition};
 
 use crate::activity::csv::ENTRIES_MAX_TEXT;
 use crate::activity::entry::EntryRow;
@@ -13,6 +13,7 @@ use crate::api_keys::own_key;
 use crate::page::day::NO_DAY;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
+use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Auditor;
 
@@ -50,8 +51,8 @@ struct AboutKey {
 pub(crate) async fn page(
     Auditor(visitor): Auditor,
     filter: Option<Query<Filter>>,
-    log: Data<dyn AuditLog>,
-    keys: Data<dyn KeyList>,
+    log: Part<dyn AuditLog>,
+    keys: Part<dyn Keys>,
 ) -> Result<HttpResponse, PageError> {
     let filter = filter.map(Query::into_inner).unwrap_or_default();
     let key = match filter.key.as_str() {

@@ -2,9 +2,9 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{AllowedNetworks, KeyFormat, KeyId, KeyRequest, KeySecret, KeyStore, Name, NameError, create_key};
+use intake_domain::{AllowedNetworks, KeyFormat, KeyId, KeyRequest, KeySecret, Name, NameError, create_key};
 use intake_edge as edge;
 use serde::Deserialize;
 
@@ -13,6 +13,7 @@ use crate::api_keys::expiry::{Expiry, ExpiryFields};
 use crate::api_keys::networks::NetworksField;
 use crate::mails::KeyChange;
 use crate::page::error::PageError;
+use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::KeyManager;
 
@@ -57,8 +58,8 @@ pub(crate) async fn form(KeyManager(visitor): KeyManager) -> Result<HttpResponse
 pub(crate) async fn create(
     KeyManager(visitor): KeyManager,
     form: Form<NewKeyForm>,
-    keys: Data<dyn KeyStore>,
-    format: Data<KeyFormat>,
+    keys: Part<dyn Keys>,
+    format: Part<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let id: KeyId = form.id.parse().map_err(|_| PageError::BadForm)?;

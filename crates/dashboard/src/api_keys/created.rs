@@ -2,9 +2,9 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use askama::Template;
-use intake_domain::{IssuedKey, KeyFormat, KeyId, KeyList, ManageKeysError};
+use intake_domain::{IssuedKey, KeyFormat, KeyId, ManageKeysError};
 
 use crate::api_keys::filter::Filter;
 use crate::api_keys::own_key;
@@ -12,6 +12,7 @@ use crate::docs::samples::{Sample, samples, settings};
 use crate::page::base_url::{Authority, BaseUrl};
 use crate::page::error::PageError;
 use crate::page::moment::{Moment, end};
+use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Onlooker, Visitor};
 
@@ -62,7 +63,7 @@ pub(crate) fn show_made(
 pub(crate) async fn first_use(
     Onlooker(visitor): Onlooker,
     id: Path<String>,
-    keys: Data<dyn KeyList>,
+    keys: Part<dyn Keys>,
 ) -> Result<HttpResponse, PageError> {
     let key = own_key(&visitor, &id, keys.as_ref()).await?;
     let answer = if key.last_used_at.is_some() { r#"{"used":true}"# } else { r#"{"used":false}"# };

@@ -1,10 +1,10 @@
 //! Settings → API keys: every key of the organisation, its status, and what can be done with it.
 
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Query};
+use actix_web::web::Query;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{KeyAge, KeyFormat, KeyList, KeyRecord, KeyStatus, MemberStore};
+use intake_domain::{KeyAge, KeyFormat, KeyRecord, KeyStatus};
 use intake_edge as edge;
 use time::{Duration, OffsetDateTime};
 
@@ -13,6 +13,7 @@ use crate::api_keys::first_steps::{Step, first_steps};
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
 use crate::page::moment::{Moment, end, exact, relative};
+use crate::page::part::{Keys, Members, Part};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Visitor;
 
@@ -77,8 +78,10 @@ pub(crate) async fn page(
     request: HttpRequest,
     visitor: Visitor,
     filter: Option<Query<Filter>>,
-    keys: Data<dyn KeyList>,
-    (members, format, base): (Data<dyn MemberStore>, Data<KeyFormat>, Data<BaseUrl>),
+    keys: Part<dyn Keys>,
+    members: Part<dyn Members>,
+    format: Part<KeyFormat>,
+    base: Part<BaseUrl>,
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
     let filter = filter.map(Query::into_inner).unwrap_or_default();

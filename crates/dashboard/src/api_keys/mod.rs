@@ -7,6 +7,7 @@ use intake_domain::{KeyId, KeyList, KeyRecord, ManageKeysError};
 
 use crate::api_keys::filter::Filter;
 use crate::page::error::PageError;
+use crate::page::part::Keys;
 use crate::page::visitor::{Found, KeyManager, Visitor};
 
 pub(crate) mod create;
@@ -64,7 +65,7 @@ impl AsRef<Visitor> for OwnKey {
 
 impl OwnKey {
     async fn asked_for(visitor: Visitor, request: &HttpRequest) -> Result<Self, PageError> {
-        let key = own_key(&visitor, request.match_info().query("key"), visitor.shared::<dyn KeyList>()?).await?;
+        let key = own_key(&visitor, request.match_info().query("key"), visitor.shared::<dyn Keys>()?).await?;
         let filter = Query::from_query(request.query_string()).map(Query::into_inner).unwrap_or_default();
         Ok(Self { visitor, key, filter })
     }

@@ -4,17 +4,16 @@ use std::net::IpAddr;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{
-    AllowedNetworks, AllowedNetworksError, AllowedNetworksStore, ChangeKeyOutcome, KeyActivity, RefusalReason,
-};
+use intake_domain::{AllowedNetworks, AllowedNetworksError, ChangeKeyOutcome, KeyActivity, RefusalReason};
 use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
 use crate::api_keys::rename::{after, kept_as_revoked};
 use crate::mails::KeyChange;
 use crate::page::error::PageError;
+use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 
 /// Number of addresses of refused requests that are named.
@@ -80,7 +79,7 @@ pub(crate) async fn page(own: OwnKey) -> Result<HttpResponse, PageError> {
 pub(crate) async fn save(
     own: OwnKey,
     form: Form<NetworksForm>,
-    keys: Data<dyn AllowedNetworksStore>,
+    keys: Part<dyn Keys>,
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, filter } = &own;
     visitor.assert_own_form(&form.form_token)?;

@@ -2,15 +2,16 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{KeyDescriptionStore, KeyNote, KeyNoteError, KeyRecord};
+use intake_domain::{KeyNote, KeyNoteError, KeyRecord};
 use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
 use crate::api_keys::filter::Filter;
 use crate::api_keys::rename::{after, kept_as_revoked};
 use crate::page::error::PageError;
+use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
@@ -44,7 +45,7 @@ pub(crate) async fn page(OwnKey { visitor, key, filter }: OwnKey) -> Result<Http
 pub(crate) async fn write(
     OwnKey { visitor, key, filter }: OwnKey,
     form: Form<NoteForm>,
-    keys: Data<dyn KeyDescriptionStore>,
+    keys: Part<dyn Keys>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let note = match KeyNote::new(&form.note) {

@@ -1,8 +1,7 @@
 //! Pausing a key, after a page that shows what depends on it, and resuming it.
 
 use actix_web::HttpResponse;
-use actix_web::web::Data;
-use intake_domain::{KeyPauseStore, KeyStatus, ManageKeysError, PauseOutcome, ResumeOutcome};
+use intake_domain::{KeyStatus, ManageKeysError, PauseOutcome, ResumeOutcome};
 use intake_edge as edge;
 
 use crate::api_keys::OwnKey;
@@ -10,6 +9,7 @@ use crate::api_keys::facts::ask;
 use crate::mails::KeyChange;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
+use crate::page::part::{Keys, Part};
 
 const CONSEQUENCE: &str = "Requests using this key will be refused immediately, until you resume the key. If the key \
     expires while it is paused, it can't be resumed.";
@@ -27,10 +27,7 @@ pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
     }
 }
 
-pub(crate) async fn pause(
-    OwnForm(own): OwnForm<OwnKey>,
-    keys: Data<dyn KeyPauseStore>,
-) -> Result<HttpResponse, PageError> {
+pub(crate) async fn pause(OwnForm(own): OwnForm<OwnKey>, keys: Part<dyn Keys>) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, .. } = &own;
     match keys.pause(key.id, Some(visitor.organisation()), &visitor.audit()).await {
         Ok(PauseOutcome::Paused { .. }) => changed(&own, KeyChange::Paused, PAUSED).await,
@@ -39,10 +36,7 @@ pub(crate) async fn pause(
     }
 }
 
-pub(crate) async fn resume(
-    OwnForm(own): OwnForm<OwnKey>,
-    keys: Data<dyn KeyPauseStore>,
-) -> Result<HttpResponse, PageError> {
+pub(crate) async fn resume(OwnForm(own): OwnForm<OwnKey>, keys: Part<dyn Keys>) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, .. } = &own;
     match keys.resume(key.id, Some(visitor.organisation()), &visitor.audit()).await {
         Ok(ResumeOutcome::Resumed) => changed(&own, KeyChange::Resumed, RESUMED).await,

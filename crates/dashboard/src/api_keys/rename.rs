@@ -2,14 +2,15 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{ChangeKeyOutcome, KeyDescriptionStore, KeyRecord, Name, NameError};
+use intake_domain::{ChangeKeyOutcome, KeyRecord, Name, NameError};
 use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
 use crate::api_keys::filter::Filter;
 use crate::page::error::PageError;
+use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Visitor;
 
@@ -42,7 +43,7 @@ pub(crate) async fn page(OwnKey { visitor, key, filter }: OwnKey) -> Result<Http
 pub(crate) async fn rename(
     OwnKey { visitor, key, filter }: OwnKey,
     form: Form<RenameForm>,
-    keys: Data<dyn KeyDescriptionStore>,
+    keys: Part<dyn Keys>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let name = match Name::new(form.name.as_str()) {

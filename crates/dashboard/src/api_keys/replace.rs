@@ -3,11 +3,11 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
 use intake_domain::{
-    AllowedNetworks, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, KeyStore, ManageKeysError, Name,
-    Replacement, create_key,
+    AllowedNetworks, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, ManageKeysError, Name, Replacement,
+    create_key,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -20,6 +20,7 @@ use crate::api_keys::facts::KeyFacts;
 use crate::api_keys::filter::Filter;
 use crate::mails::KeyChange;
 use crate::page::error::PageError;
+use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 
 /// Time enough for most people to deploy the new key.
@@ -72,8 +73,8 @@ pub(crate) async fn page(own: OwnKey) -> Result<HttpResponse, PageError> {
 pub(crate) async fn submit(
     own: OwnKey,
     form: Form<ReplaceForm>,
-    keys: Data<dyn KeyStore>,
-    format: Data<KeyFormat>,
+    keys: Part<dyn Keys>,
+    format: Part<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key: old, filter } = &own;
     visitor.assert_own_form(&form.form_token)?;

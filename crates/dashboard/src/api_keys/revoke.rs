@@ -1,8 +1,7 @@
 //! Revoking a key, after a page that shows what is about to end.
 
 use actix_web::HttpResponse;
-use actix_web::web::Data;
-use intake_domain::{KeyRevocationStore, RevokeOutcome};
+use intake_domain::RevokeOutcome;
 use time::OffsetDateTime;
 
 use crate::api_keys::OwnKey;
@@ -10,6 +9,7 @@ use crate::api_keys::facts::ask;
 use crate::mails::{KeyChange, moment};
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
+use crate::page::part::{Keys, Part};
 
 const CONSEQUENCE: &str = "Requests using this key will be refused immediately. This can't be undone.";
 
@@ -20,10 +20,7 @@ pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
     }
 }
 
-pub(crate) async fn revoke(
-    OwnForm(own): OwnForm<OwnKey>,
-    keys: Data<dyn KeyRevocationStore>,
-) -> Result<HttpResponse, PageError> {
+pub(crate) async fn revoke(OwnForm(own): OwnForm<OwnKey>, keys: Part<dyn Keys>) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, filter } = &own;
     match keys.revoke(key.id, Some(visitor.organisation()), &visitor.audit()).await? {
         RevokeOutcome::Revoked { .. } => {

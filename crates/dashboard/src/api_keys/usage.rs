@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::Data;
 use askama::Template;
 use intake_domain::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyActivity, KeyFormat, KeyId, KeySuccessor};
 use intake_edge as edge;
@@ -17,6 +16,7 @@ use crate::api_keys::refusals::RefusalRow;
 use crate::api_keys::{OwnKey, SeenKey};
 use crate::page::error::PageError;
 use crate::page::number::grouped;
+use crate::page::part::Part;
 use crate::page::shell::{Shell, render};
 
 const DAYS: i64 = ANSWERS_KEPT.whole_days();
@@ -87,8 +87,8 @@ struct Reason {
 
 pub(crate) async fn page(
     SeenKey(OwnKey { visitor, key, filter }): SeenKey,
-    activity: Data<dyn KeyActivity>,
-    format: Data<KeyFormat>,
+    activity: Part<dyn KeyActivity>,
+    format: Part<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
     let since = first_day(now);

@@ -8,7 +8,7 @@ pub(crate) mod samples;
 use std::sync::{Arc, OnceLock};
 
 use actix_web::http::header::IfNoneMatch;
-use actix_web::web::{self, Bytes, Data, Header};
+use actix_web::web::{self, Bytes, Header};
 use actix_web::{HttpResponse, Scope};
 use askama::Template;
 use intake_domain::{Environment, KeyFormat};
@@ -16,6 +16,7 @@ use intake_http::{Document, whole_example_patient};
 
 use crate::page::compression::{self, Compressed};
 use crate::page::environment;
+use crate::page::part;
 use crate::page::shell::Shell;
 use crate::page::visitor::Onlooker;
 use outline::Outline;
@@ -91,7 +92,7 @@ pub(crate) fn routes(pages: Scope) -> Scope {
 }
 
 async fn page(
-    documentation: Data<Documentation>,
+    documentation: part::Part<Documentation>,
     onlooker: Option<Onlooker>,
     known: Option<Header<IfNoneMatch>>,
 ) -> HttpResponse {
@@ -107,12 +108,12 @@ async fn page(
 }
 
 /// The text of the page.
-async fn markdown(documentation: Data<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
+async fn markdown(documentation: part::Part<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
     documentation.markdown.answer(known.as_deref())
 }
 
 /// The text where language models look for it.
-async fn llms(documentation: Data<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
+async fn llms(documentation: part::Part<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
     documentation.llms.answer(known.as_deref())
 }
 

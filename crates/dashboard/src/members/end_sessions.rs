@@ -1,8 +1,7 @@
 //! Settings → Members → End sessions: for a colleague who left a browser signed in, or whose account a stranger uses.
 
 use actix_web::HttpResponse;
-use actix_web::web::Data;
-use intake_domain::{Account, EmailAddress, EndSessionsOutcome, MemberStore, Name, end_sessions_of_colleague};
+use intake_domain::{Account, EmailAddress, EndSessionsOutcome, Name, end_sessions_of_colleague};
 
 use crate::account::ACCOUNT;
 use crate::mails::{AccountChange, Mails};
@@ -11,6 +10,7 @@ use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, redirect};
 
 pub(crate) async fn ask(own: OwnMember) -> Result<HttpResponse, PageError> {
@@ -23,8 +23,8 @@ pub(crate) async fn ask(own: OwnMember) -> Result<HttpResponse, PageError> {
 
 pub(crate) async fn end(
     OwnForm(own): OwnForm<OwnMember>,
-    members: Data<dyn MemberStore>,
-    mails: Data<Mails>,
+    members: Part<dyn Members>,
+    mails: Part<Mails>,
 ) -> Result<HttpResponse, PageError> {
     if own.is_me() {
         return Ok(redirect(ACCOUNT));

@@ -4,11 +4,11 @@
 //! separate account.
 
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Invitation, InvitationStore, JoinError, JoinRequest, LinkDelivery, MemberId, MemberStore, NameError, PasswordError,
+    Invitation, InvitationStore, JoinError, JoinRequest, LinkDelivery, MemberId, NameError, PasswordError,
     PasswordHasher, PresentedPassword, SessionStore, SignIn, Token, join,
 };
 use intake_edge as edge;
@@ -20,6 +20,7 @@ use crate::mails::Mails;
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::invitation_path::invitation_path;
+use crate::page::part::{Members, Part, shared};
 use crate::page::passwords::{PasswordsOn, has_passwords};
 use crate::page::shell::render;
 use crate::page::throttle::{Throttle, too_many_attempts};
@@ -77,8 +78,8 @@ pub(crate) struct JoinForm {
 pub(crate) async fn page(
     request: HttpRequest,
     token: Path<String>,
-    invitations: Data<dyn InvitationStore>,
-    mails: Data<Mails>,
+    invitations: Part<dyn Members>,
+    mails: Part<Mails>,
 ) -> Result<HttpResponse, PageError> {
     let (token, invitation) = opened(&token, invitations.as_ref()).await?;
     render(StatusCode::OK, &InvitationPage::new(&request, &invitation, &token, "", &mails))
@@ -89,11 +90,12 @@ pub(crate) async fn submit(
     _: PasswordsOn,
     token: Path<String>,
     form: Form<JoinForm>,
-    (invitations, members): (Data<dyn InvitationStore>, Data<dyn MemberStore>),
-    (sessions, hasher): (Data<dyn SessionStore>, Data<dyn PasswordHasher>),
-    (mails, throttle): (Data<Mails>, Data<Throttle>),
+    members: Part<dyn Members>,
+    sessions: Part<dyn SessionStore>,
+    hasher: Part<dyn PasswordHasher>,
 ) -> Result<HttpResponse, PageError> {
-    let (token, invitation) = opened(&token, invitations.as_ref()).await?;
+    let (mails, throttle) = (shared::<Mails>(&request)?, shared::<Throttle>(&request)?);
+    let (token, invitation) = opened(&token, members.as_ref()).await?;
     let JoinForm { name, password } = form.into_inner();
     let (session, password) = (Token::new(edge::random()), PresentedPassword::new(password));
     let origin = origin(&request);
@@ -106,7 +108,7 @@ pub(crate) async fn submit(
         salt: edge::random(),
         session: &session,
     };
-    let page = InvitationPage::new(&request, &invitation, &token, &name, &mails);
+    let page = InvitationPage::new(&request, &invitation, &token, &name, mails);
     // The password may be that of an account.
     let email = Some(&invitation.email);
     let wait = throttle.wait(email, origin.address).or_else(|| throttle.wait_as_stranger(email, origin.address));
@@ -114,7 +116,7 @@ pub(crate) async fn submit(
         let alert = Some(too_many_attempts(wait));
         return render(StatusCode::TOO_MANY_REQUESTS, &InvitationPage { alert, ..page });
     }
-    match join((invitations.as_ref(), members.as_ref(), hasher.as_ref()), joining, origin).await {
+    match join(members.as_ref(), members.as_ref(), hasher.as_ref(), joining, origin).await {
         Ok((_, SignIn::CodeNeeded)) => Ok(code_needed(&Destination::default(), &session)),
         Ok((id, SignIn::Complete)) => {
             let Invitation { organisation_id, organisation_name, .. } = &invitation;

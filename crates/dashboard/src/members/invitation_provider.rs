@@ -3,9 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
-use intake_domain::{
-    Identity, Invitation, InvitationStore, MemberId, MemberStore, ProviderJoinError, SignIn, Token, join_by_provider,
-};
+use intake_domain::{Identity, Invitation, MemberId, ProviderJoinError, SignIn, Token, join_by_provider};
 use intake_edge as edge;
 
 use crate::account::provider::{Errand, explain, leave};
@@ -14,7 +12,8 @@ use crate::mails::Mails;
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
-use crate::page::visitor::{origin, shared};
+use crate::page::part::{Members, shared};
+use crate::page::visitor::origin;
 
 pub(crate) async fn begin(request: HttpRequest, token: Path<String>) -> Result<HttpResponse, PageError> {
     let invitation = Token::parse(&token).ok_or(PageError::NoInvitation)?;
@@ -27,11 +26,11 @@ pub(crate) async fn join(
     token: &Token,
     errand: &Errand,
 ) -> Result<HttpResponse, PageError> {
-    let (invitations, members) = (shared::<dyn InvitationStore>(request)?, shared::<dyn MemberStore>(request)?);
+    let members = shared::<dyn Members>(request)?;
     let (origin, email) = (origin(request), &identity.email);
-    let invitation = invitations.invitation(&token.digest(), origin.at).await?.ok_or(PageError::NoInvitation)?;
+    let invitation = members.invitation(&token.digest(), origin.at).await?.ok_or(PageError::NoInvitation)?;
     let (id, session) = (MemberId::random(edge::random()), Token::new(edge::random()));
-    let joined = join_by_provider((invitations, members), identity, token, (id, &session), origin).await;
+    let joined = join_by_provider(members, members, identity, token, id, &session, origin).await;
     let refuse = |title: &str, text: &str| {
         note_sign_in(SignInOutcome::Refused);
         explain(StatusCode::FORBIDDEN, title, text, errand)

@@ -2,11 +2,11 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form, Path};
+use actix_web::web::{Form, Path};
 use askama::Template;
 use intake_domain::{
-    EmailAddress, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteError, IssuedInvitation,
-    LinkDelivery, MemberStore, OpenInvitation, PEOPLE_MAX, Role, Token, invite_member,
+    EmailAddress, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InviteError, IssuedInvitation, LinkDelivery,
+    OpenInvitation, PEOPLE_MAX, Role, Token, invite_member,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -20,6 +20,7 @@ use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::invitation_path::invitation_path;
 use crate::page::moment::{Moment, exact};
+use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Administrator, Visitor};
 
@@ -47,7 +48,7 @@ pub(crate) struct InviteForm {
 pub(crate) async fn invite(
     Administrator(visitor): Administrator,
     form: Form<InviteForm>,
-    (invitations, members): (Data<dyn InvitationStore>, Data<dyn MemberStore>),
+    members: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     let InviteForm { form_token, email: typed, role } = form.into_inner();
     visitor.assert_own_form(&form_token)?;
@@ -61,15 +62,15 @@ pub(crate) async fn invite(
             return show_list(StatusCode::UNPROCESSABLE_ENTITY, &visitor, members.as_ref(), None, fields).await;
         }
     };
-    make(&visitor, (invitations.as_ref(), members.as_ref()), email, fields).await
+    make(&visitor, members.as_ref(), email, fields).await
 }
 
 pub(crate) async fn ask_again(
     Administrator(visitor): Administrator,
     invitation: Path<String>,
-    invitations: Data<dyn InvitationStore>,
+    members: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
-    let invitation = open_invitation(&visitor, &invitation, invitations.as_ref()).await?;
+    let invitation = open_invitation(&visitor, &invitation, members.as_ref()).await?;
     assert_may_invite(&visitor, invitation.role)?;
     let are_mailed = visitor.shared::<Mails>()?.are_sent();
     ConfirmPage {
@@ -87,12 +88,12 @@ pub(crate) async fn ask_again(
 pub(crate) async fn again(
     OwnForm(Administrator(visitor)): OwnForm<Administrator>,
     invitation: Path<String>,
-    (invitations, members): (Data<dyn InvitationStore>, Data<dyn MemberStore>),
+    members: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
-    let OpenInvitation { email, role, .. } = open_invitation(&visitor, &invitation, invitations.as_ref()).await?;
+    let OpenInvitation { email, role, .. } = open_invitation(&visitor, &invitation, members.as_ref()).await?;
     assert_may_invite(&visitor, role)?;
     let address = email.parse().map_err(|_| PageError::NotFound)?;
-    make(&visitor, (invitations.as_ref(), members.as_ref()), address, InviteFields { email, role, error: None }).await
+    make(&visitor, members.as_ref(), address, InviteFields { email, role, error: None }).await
 }
 
 /// An administrator can do everything, so a browser that was left signed in is not enough to invite one.
@@ -105,15 +106,15 @@ fn assert_may_invite(visitor: &Visitor, role: Role) -> Result<(), PageError> {
 
 async fn make(
     visitor: &Visitor,
-    (invitations, members): (&dyn InvitationStore, &dyn MemberStore),
+    members: &dyn Members,
     email: EmailAddress,
     fields: InviteFields,
 ) -> Result<HttpResponse, PageError> {
     let are_mailed = visitor.shared::<Mails>()?.are_sent();
     let delivery = if are_mailed { LinkDelivery::Mailed } else { LinkDelivery::Shown };
-    let (role, link) = (fields.role, (Token::new(edge::random()), delivery));
+    let (role, token) = (fields.role, Token::new(edge::random()));
     let (status, alert, error) =
-        match invite_member(invitations, visitor.organisation(), email, role, link, &visitor.audit()).await {
+        match invite_member(members, visitor.organisation(), email, role, token, delivery, &visitor.audit()).await {
             Ok(made) => return show(visitor, role, &made),
             Err(InviteError::TooMany) => {
                 let alert = format!(

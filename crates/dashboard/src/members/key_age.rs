@@ -2,9 +2,9 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{KeyAge, KeyAgeStore, KeyList, KeyRecord, LimitAgeOutcome, limit_key_age, list_keys};
+use intake_domain::{KeyAge, KeyRecord, LimitAgeOutcome, limit_key_age, list_keys};
 use intake_edge as edge;
 use serde::Deserialize;
 
@@ -12,6 +12,7 @@ use crate::members::MEMBERS;
 use crate::page::error::PageError;
 use crate::page::moment::{Moment, end};
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Keys, Members, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Administrator, Visitor};
 
@@ -52,7 +53,7 @@ pub(crate) async fn page(Administrator(visitor): Administrator) -> Result<HttpRe
 pub(crate) async fn limit(
     Administrator(visitor): Administrator,
     form: Form<KeyAgeForm>,
-    ages: Data<dyn KeyAgeStore>,
+    ages: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let age = match form.days.trim() {
@@ -97,7 +98,7 @@ async fn show(
 
 /// The keys that are not over and work longer than this.
 async fn longer_than(visitor: &Visitor, age: KeyAge) -> Result<Vec<KeyRecord>, PageError> {
-    let (keys, now) = (visitor.shared::<dyn KeyList>()?, edge::now());
+    let (keys, now) = (visitor.shared::<dyn Keys>()?, edge::now());
     let mut all = list_keys(keys, visitor.organisation()).await?;
     all.retain(|key| key.exceeds(age, now));
     Ok(all)

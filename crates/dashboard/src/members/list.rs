@@ -2,15 +2,15 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::Data;
 use askama::Template;
-use intake_domain::{InvitationStore, KeyAge, MemberId, MemberRecord, MemberStore, OpenInvitation, Role};
+use intake_domain::{KeyAge, MemberId, MemberRecord, MemberStore, OpenInvitation, Role};
 use intake_edge as edge;
 
 use crate::mails::Mails;
 use crate::members::path_of_invitation;
 use crate::page::error::PageError;
 use crate::page::moment::{Moment, exact};
+use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Auditor, Visitor};
 
@@ -61,7 +61,7 @@ pub(crate) struct InviteFields {
     pub(crate) error: Option<String>,
 }
 
-pub(crate) async fn page(Auditor(visitor): Auditor, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(Auditor(visitor): Auditor, members: Part<dyn Members>) -> Result<HttpResponse, PageError> {
     let fields = visitor.draft().map(|draft| {
         let role = draft.field("role").parse().unwrap_or(Role::Administrator);
         InviteFields { email: draft.field("email"), role, error: None }
@@ -87,7 +87,7 @@ pub(crate) async fn show_list(
     invite: InviteFields,
 ) -> Result<HttpResponse, PageError> {
     let me = visitor.signed_in.member.id;
-    let open = visitor.shared::<dyn InvitationStore>()?.open_invitations(visitor.organisation(), edge::now()).await?;
+    let open = visitor.shared::<dyn Members>()?.open_invitations(visitor.organisation(), edge::now()).await?;
     let found = members.members(visitor.organisation()).await?;
     let page = MembersPage {
         shell: Shell::new("members", visitor),

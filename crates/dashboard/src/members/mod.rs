@@ -2,10 +2,11 @@
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
-use intake_domain::{InvitationStore, MemberId, MemberRecord, MemberStore, OpenInvitation, Role, TokenDigest};
+use intake_domain::{InvitationStore, MemberId, MemberRecord, OpenInvitation, Role, TokenDigest};
 use intake_edge as edge;
 
 use crate::page::error::PageError;
+use crate::page::part::Members;
 use crate::page::visitor::{Administrator, Auditor, Found, Visitor};
 
 pub(crate) mod end_sessions;
@@ -75,7 +76,7 @@ impl AsRef<Visitor> for OwnMember {
 impl OwnMember {
     async fn asked_for(visitor: Visitor, request: &HttpRequest) -> Result<Self, PageError> {
         let id: MemberId = request.match_info().query("member").parse().map_err(|_| PageError::NotFound)?;
-        let all = visitor.shared::<dyn MemberStore>()?.members(visitor.organisation()).await?;
+        let all = visitor.shared::<dyn Members>()?.members(visitor.organisation()).await?;
         let administrators = all.iter().filter(|member| member.role.administers()).count();
         let member = all.into_iter().find(|member| member.id == id).ok_or(PageError::NotFound)?;
         let is_last_administrator = member.role.administers() && administrators == 1;

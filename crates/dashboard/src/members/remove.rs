@@ -1,8 +1,7 @@
 //! Settings → Members → Remove.
 
 use actix_web::HttpResponse;
-use actix_web::web::Data;
-use intake_domain::{MemberStore, RemoveOutcome, remove_member};
+use intake_domain::{RemoveOutcome, remove_member};
 
 use crate::account::sign_in::signed_out;
 use crate::members::list::{LAST_ADMINISTRATOR, refuse};
@@ -11,9 +10,10 @@ use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part};
 use crate::page::shell::Shell;
 
-pub(crate) async fn ask(own: OwnMember, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn ask(own: OwnMember, members: Part<dyn Members>) -> Result<HttpResponse, PageError> {
     if own.is_last_administrator {
         return refuse(&own.visitor, members.as_ref(), LAST_ADMINISTRATOR).await;
     }
@@ -23,7 +23,7 @@ pub(crate) async fn ask(own: OwnMember, members: Data<dyn MemberStore>) -> Resul
 
 pub(crate) async fn remove(
     OwnForm(own): OwnForm<OwnMember>,
-    members: Data<dyn MemberStore>,
+    members: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     let OwnMember { visitor, member, .. } = &own;
     let confirmed = visitor.confirmed()?;

@@ -3,12 +3,8 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::Data;
 use askama::Template;
-use intake_domain::{
-    EmailAddress, IssuePasswordResetError, LinkDelivery, MemberStore, PasswordResetStore, Token,
-    reset_password_of_colleague,
-};
+use intake_domain::{EmailAddress, IssuePasswordResetError, LinkDelivery, Token, reset_password_of_colleague};
 use intake_edge as edge;
 
 use crate::account::reset_password::reset_password_path;
@@ -20,6 +16,7 @@ use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::moment::{Moment, exact};
+use crate::page::part::{Members, Part};
 use crate::page::passwords::PasswordsOn;
 use crate::page::shell::{Shell, redirect, render};
 
@@ -47,9 +44,9 @@ pub(crate) async fn ask(_: PasswordsOn, own: OwnMember) -> Result<HttpResponse, 
 pub(crate) async fn create(
     _: PasswordsOn,
     OwnForm(own): OwnForm<OwnMember>,
-    (members, resets): (Data<dyn MemberStore>, Data<dyn PasswordResetStore>),
-    base: Data<BaseUrl>,
-    mails: Data<Mails>,
+    members: Part<dyn Members>,
+    base: Part<BaseUrl>,
+    mails: Part<Mails>,
 ) -> Result<HttpResponse, PageError> {
     if own.is_me() {
         return Ok(redirect("/settings/account/password"));
@@ -58,13 +55,12 @@ pub(crate) async fn create(
     let confirmed = visitor.confirmed()?;
     let email: EmailAddress = member.email.parse().map_err(|_| PageError::NotFound)?;
     let delivery = if mails.are_sent() { LinkDelivery::Mailed } else { LinkDelivery::Shown };
-    let link = (Token::new(edge::random()), delivery);
-    let ports = (members.as_ref(), resets.as_ref());
-    match reset_password_of_colleague(ports, confirmed, &email, link, &visitor.audit()).await {
+    let (members, token) = (members.as_ref(), Token::new(edge::random()));
+    match reset_password_of_colleague(members, members, confirmed, &email, token, delivery, &visitor.audit()).await {
         Ok(made) => {
             let link = format!("{}{}", base.0, reset_password_path(&made.token));
             let by = &visitor.signed_in.member.name;
-            mails.password_reset((visitor.organisation(), &made.email), Some(by), &link, made.expires_at);
+            mails.password_reset(visitor.organisation(), &made.email, Some(by), &link, made.expires_at);
             let page = ResetLinkPage {
                 shell: Shell::new("members", visitor),
                 name: member.name.clone(),
@@ -76,9 +72,9 @@ pub(crate) async fn create(
             render(StatusCode::OK, &page)
         }
         Err(IssuePasswordResetError::NoSuchMember { .. }) => Err(PageError::NotFound),
-        Err(IssuePasswordResetError::SharedAccount) => refuse(visitor, members.as_ref(), OPERATORS_ONLY).await,
+        Err(IssuePasswordResetError::SharedAccount) => refuse(visitor, members, OPERATORS_ONLY).await,
         Err(IssuePasswordResetError::NotAdministrator) => Err(PageError::AdministratorsOnly),
-        Err(IssuePasswordResetError::TooManyLately) => refuse(visitor, members.as_ref(), TOO_MANY).await,
+        Err(IssuePasswordResetError::TooManyLately) => refuse(visitor, members, TOO_MANY).await,
         Err(IssuePasswordResetError::Store(error)) => Err(error.into()),
     }
 }

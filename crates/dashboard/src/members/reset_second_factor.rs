@@ -2,11 +2,7 @@
 //! account a stranger has got into.
 
 use actix_web::HttpResponse;
-use actix_web::web::Data;
-use intake_domain::{
-    Account, EmailAddress, MemberStore, Name, ResetSecondFactorError, SecondFactorStore,
-    reset_second_factor_of_colleague,
-};
+use intake_domain::{Account, EmailAddress, Name, ResetSecondFactorError, reset_second_factor_of_colleague};
 
 use crate::mails::{AccountChange, Mails};
 use crate::members::list::{OPERATORS_ONLY, refuse};
@@ -15,6 +11,7 @@ use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, redirect};
 
 const RESET: &str = "Two-step sign-in was reset, and the member was signed out everywhere.";
@@ -32,8 +29,8 @@ pub(crate) async fn ask(own: OwnMember) -> Result<HttpResponse, PageError> {
 
 pub(crate) async fn reset(
     OwnForm(own): OwnForm<OwnMember>,
-    (members, factors): (Data<dyn MemberStore>, Data<dyn SecondFactorStore>),
-    mails: Data<Mails>,
+    members: Part<dyn Members>,
+    mails: Part<Mails>,
 ) -> Result<HttpResponse, PageError> {
     if own.is_me() {
         return Ok(redirect(OWN_FACTORS));
@@ -41,8 +38,8 @@ pub(crate) async fn reset(
     let OwnMember { visitor, member, .. } = &own;
     let confirmed = visitor.confirmed()?;
     let email: EmailAddress = member.email.parse().map_err(|_| PageError::NotFound)?;
-    let ports = (members.as_ref(), factors.as_ref());
-    match reset_second_factor_of_colleague(ports, confirmed, &email, &visitor.audit()).await {
+    let members = members.as_ref();
+    match reset_second_factor_of_colleague(members, members, confirmed, &email, &visitor.audit()).await {
         Ok(()) => {
             let name = Name::stored(member.name.clone()).map_err(|_| PageError::NotFound)?;
             let account = Account { id: member.id, name, email: email.clone() };
@@ -52,7 +49,7 @@ pub(crate) async fn reset(
         // By another administrator, or by the member.
         Err(ResetSecondFactorError::AlreadyOff) => Ok(redirect_with_notice(MEMBERS, RESET)),
         Err(ResetSecondFactorError::NoSuchMember { .. }) => Err(PageError::NotFound),
-        Err(ResetSecondFactorError::SharedAccount) => refuse(visitor, members.as_ref(), OPERATORS_ONLY).await,
+        Err(ResetSecondFactorError::SharedAccount) => refuse(visitor, members, OPERATORS_ONLY).await,
         Err(ResetSecondFactorError::NotAdministrator) => Err(PageError::AdministratorsOnly),
         Err(ResetSecondFactorError::Store(error)) => Err(error.into()),
     }

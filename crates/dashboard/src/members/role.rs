@@ -2,9 +2,9 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Form};
+use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{MemberStore, Role, RoleOutcome, change_role};
+use intake_domain::{Role, RoleOutcome, change_role};
 use serde::Deserialize;
 
 use crate::account::ACCOUNT;
@@ -13,6 +13,7 @@ use crate::members::list::{LAST_ADMINISTRATOR, refuse};
 use crate::members::{MEMBERS, OwnMember, with_article};
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, render};
 
 #[derive(Template)]
@@ -30,7 +31,7 @@ pub(crate) struct RoleForm {
     role: String,
 }
 
-pub(crate) async fn page(own: OwnMember, members: Data<dyn MemberStore>) -> Result<HttpResponse, PageError> {
+pub(crate) async fn page(own: OwnMember, members: Part<dyn Members>) -> Result<HttpResponse, PageError> {
     let OwnMember { visitor, member, is_last_administrator } = own;
     if is_last_administrator {
         return refuse(&visitor, members.as_ref(), LAST_ADMINISTRATOR).await;
@@ -48,8 +49,8 @@ pub(crate) async fn page(own: OwnMember, members: Data<dyn MemberStore>) -> Resu
 pub(crate) async fn change(
     OwnMember { visitor, member, .. }: OwnMember,
     form: Form<RoleForm>,
-    members: Data<dyn MemberStore>,
-    mails: Data<Mails>,
+    members: Part<dyn Members>,
+    mails: Part<Mails>,
 ) -> Result<HttpResponse, PageError> {
     let RoleForm { form_token, role } = form.into_inner();
     let confirmed = visitor.confirmed_by(&form_token)?;

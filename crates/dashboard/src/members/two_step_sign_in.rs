@@ -1,7 +1,6 @@
 //! Settings → Members → Two-step sign-in: whether every member must use it.
 
 use actix_web::HttpResponse;
-use actix_web::web::Data;
 use intake_domain::{MemberStore, RequireOutcome, require_second_factor};
 
 use crate::members::MEMBERS;
@@ -10,6 +9,7 @@ use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::notice::redirect_with_notice;
+use crate::page::part::{Members, Part};
 use crate::page::shell::Shell;
 use crate::page::visitor::{Administrator, Visitor};
 
@@ -20,7 +20,7 @@ const OWN_FIRST: &str =
 
 pub(crate) async fn confirm_require(
     Administrator(visitor): Administrator,
-    members: Data<dyn MemberStore>,
+    members: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     if !visitor.signed_in.has_second_factor {
         return refuse(&visitor, members.as_ref(), OWN_FIRST).await;
@@ -31,7 +31,7 @@ pub(crate) async fn confirm_require(
 
 pub(crate) async fn require(
     OwnForm(Administrator(visitor)): OwnForm<Administrator>,
-    members: Data<dyn MemberStore>,
+    members: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     decide(&visitor, members.as_ref(), true).await
 }
@@ -52,7 +52,7 @@ pub(crate) async fn confirm_stop_requiring(Administrator(visitor): Administrator
 
 pub(crate) async fn stop_requiring(
     OwnForm(Administrator(visitor)): OwnForm<Administrator>,
-    members: Data<dyn MemberStore>,
+    members: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
     decide(&visitor, members.as_ref(), false).await
 }

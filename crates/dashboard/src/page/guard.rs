@@ -7,12 +7,13 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use actix_web::middleware::Next;
-use actix_web::web::{Bytes, Data};
+use actix_web::web::Bytes;
 use actix_web::{Error, HttpMessage, ResponseError};
 use intake_domain::{Environment, KeyFormat};
 
 use crate::page::compression::{compress, is_from_elsewhere};
 use crate::page::error::PageError;
+use crate::page::part::shared;
 use crate::page::{draft, environment, fault, notice, refused, sent_text};
 
 /// Everything comes from this origin; nothing is framed, nothing is inline.
@@ -38,8 +39,8 @@ pub(crate) async fn guard(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let checked = check(&mut request).await;
     let typed = checked.as_ref().ok().cloned().flatten();
-    let format = request.app_data::<Data<KeyFormat>>();
-    let environment = format.map_or(Environment::Production, |format| format.environment());
+    let format = shared::<KeyFormat>(request.request());
+    let environment = format.map_or(Environment::Production, KeyFormat::environment);
     let answer = async {
         let response = match checked {
             Ok(_) => next.call(request).await?.map_into_boxed_body(),

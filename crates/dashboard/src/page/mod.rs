@@ -18,6 +18,7 @@ pub(crate) mod invitation_path;
 pub(crate) mod moment;
 pub(crate) mod notice;
 pub(crate) mod number;
+pub(crate) mod part;
 pub(crate) mod passwords;
 pub(crate) mod refusal_records;
 pub(crate) mod refused;

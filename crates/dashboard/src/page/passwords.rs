@@ -3,11 +3,11 @@
 use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
-use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::Passwords;
 
 use crate::page::error::PageError;
+use crate::page::part::shared;
 
 const CODES_LOCKED: &str =
     "Codes of your app no longer work, after 100 wrong codes in a row. Use a recovery code or a passkey.";
@@ -31,7 +31,7 @@ pub(crate) fn has_passwords(request: &HttpRequest) -> bool {
 
 /// The same in words of the domain.
 pub(crate) fn passwords(request: &HttpRequest) -> Passwords {
-    request.app_data::<Data<Passwords>>().map_or(Passwords::On, |found| *found.get_ref())
+    shared::<Passwords>(request).copied().unwrap_or_default()
 }
 
 /// Returns why no code of the app is accepted, and what to do.

@@ -4,11 +4,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
-use actix_web::web::Data;
 use intake_domain::{Action, AuditLog, MemberId, RefusedAction};
 use intake_http::TokenBuckets;
 
 use crate::page::error::PageError;
+use crate::page::part::{Part, shared};
 use crate::page::refused::Refusal;
 use crate::page::visitor::Visitor;
 
@@ -31,14 +31,15 @@ pub(crate) fn record_later(request: &HttpRequest, visitor: &Visitor, refusal: Re
         Refusal::FormToken => Action::FormRefused,
         Refusal::CrossSite | Refusal::UnknownAddress | Refusal::UnknownAtProvider => return,
     };
-    let shared = (request.app_data::<Data<RefusalRecords>>(), request.app_data::<Data<dyn AuditLog>>());
-    let (Some(records), Some(log)) = shared else { return };
+    let (Ok(records), Ok(log)) = (shared::<RefusalRecords>(request), Part::<dyn AuditLog>::take(request)) else {
+        return;
+    };
     if records.0.take(&(visitor.signed_in.member.id, action.as_str())).wait.is_some() {
         return;
     }
     let route = format!("{} {}", request.method(), request.match_pattern().unwrap_or_default());
     let refused = RefusedAction { organisation: visitor.organisation(), action, route };
-    let (log, audit) = (log.clone(), visitor.audit());
+    let audit = visitor.audit();
     actix_web::rt::spawn(async move {
         if let Err(error) = log.note_refusal(&refused, &audit).await {
             let cause = PageError::from(error).cause().map(|cause| cause.to_string());

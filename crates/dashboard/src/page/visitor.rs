@@ -7,11 +7,10 @@ use std::pin::Pin;
 
 use actix_web::dev::Payload;
 use actix_web::http::header::USER_AGENT;
-use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
-    Account, AuditContext, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Holder, MemberStore,
-    OrganisationId, Origin, Role, SessionStore, SignedIn, Token, Visit,
+    Account, AuditContext, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Holder, OrganisationId,
+    Origin, Role, SessionStore, SignedIn, Token, Visit,
 };
 use intake_edge as edge;
 use intake_http::TrustedProxies;
@@ -20,6 +19,7 @@ use crate::mails::{AccountChange, KeyChange, Mails};
 use crate::page::destination::Destination;
 use crate::page::draft::Draft;
 use crate::page::error::PageError;
+use crate::page::part::{Members, Shared, shared};
 use crate::page::{cookie, draft, notice};
 
 /// A member who is signed in.
@@ -73,8 +73,8 @@ impl Visitor {
         draft::draft(&self.request)
     }
 
-    /// Returns what all pages share, as the application holds it.
-    pub(crate) fn shared<T: ?Sized + 'static>(&self) -> Result<&T, PageError> {
+    /// A part that pages share.
+    pub(crate) fn shared<T: Shared + ?Sized>(&self) -> Result<&T, PageError> {
         shared(&self.request)
     }
 
@@ -92,7 +92,7 @@ impl Visitor {
 
     /// Tells the other members by mail what this one has done to the key of this name and hint.
     pub(crate) async fn mail_key(&self, key: (&str, &str), change: KeyChange<'_>) -> Result<(), PageError> {
-        let (mails, members) = (self.shared::<Mails>()?, self.shared::<dyn MemberStore>()?);
+        let (mails, members) = (self.shared::<Mails>()?, self.shared::<dyn Members>()?);
         mails.key(members, &self.signed_in, key, change).await;
         Ok(())
     }
@@ -101,12 +101,6 @@ impl Visitor {
     pub(crate) fn audit(&self) -> AuditContext {
         origin(&self.request).by(self.signed_in.member.actor())
     }
-}
-
-/// Returns what all pages share, as the application of a request holds it.
-pub(crate) fn shared<T: ?Sized + 'static>(request: &HttpRequest) -> Result<&T, PageError> {
-    let shared = request.app_data::<Data<T>>();
-    shared.map(Data::get_ref).ok_or_else(|| PageError::Unexpected("the application lacks a part".into()))
 }
 
 /// This moment, where this request comes from, and by which browser.
@@ -124,7 +118,7 @@ fn by_person(request: &HttpRequest) -> Visit {
 }
 
 fn address(request: &HttpRequest) -> Option<IpAddr> {
-    request.app_data::<Data<TrustedProxies>>().and_then(|proxies| proxies.client_address(request))
+    shared::<TrustedProxies>(request).ok().and_then(|proxies| proxies.client_address(request))
 }
 
 /// A visitor whose request was sent by a script of a page: it does not count as a use of the session, which ends when
@@ -257,9 +251,7 @@ fn with_role<T: 'static>(
 async fn holder(request: &HttpRequest, visit: Visit) -> Result<(Token, Holder), PageError> {
     let sign_in_first = || PageError::SignInFirst(Destination::asked_for(request));
     let token = cookie::SESSION.token(request.headers()).ok_or_else(sign_in_first)?;
-    let sessions = request
-        .app_data::<Data<dyn SessionStore>>()
-        .ok_or_else(|| PageError::Unexpected("the application holds no sessions".into()))?;
+    let sessions = shared::<dyn SessionStore>(request)?;
     let holder = sessions.holder(&token.digest(), visit, edge::now()).await?.ok_or_else(sign_in_first)?;
     Ok((token, holder))
 }

@@ -85,7 +85,9 @@ pub async fn change_name(
 
 /// Gives a member another password. All other sessions of the member end.
 pub async fn change_password(
-    (accounts, members, hasher): (&dyn AccountStore, &dyn MemberStore, &dyn PasswordHasher),
+    accounts: &dyn AccountStore,
+    members: &dyn MemberStore,
+    hasher: &dyn PasswordHasher,
     member: ConfirmedMember<'_>,
     password: &Password,
     salt: [u8; 16],
@@ -192,7 +194,9 @@ pub async fn confirm_email_change(
 /// end. Nothing proves the address, and another organisation may have an account with it: this must not reveal that, so
 /// the password is hashed again, whether or not there is one.
 pub async fn change_email(
-    (accounts, members, hasher): (&dyn AccountStore, &dyn MemberStore, &dyn PasswordHasher),
+    accounts: &dyn AccountStore,
+    members: &dyn MemberStore,
+    hasher: &dyn PasswordHasher,
     member: ConfirmedMember<'_>,
     (email, password): (&EmailAddress, &PresentedPassword),
     salt: [u8; 16],

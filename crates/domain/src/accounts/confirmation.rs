@@ -107,7 +107,9 @@ pub enum ConfirmError {
 
 /// Confirms a member by the password and, where the member has an app, a code of it or a recovery code.
 pub async fn confirm_by_password(
-    (members, sessions, hasher): (&dyn MemberStore, &dyn SessionStore, &dyn PasswordHasher),
+    members: &dyn MemberStore,
+    sessions: &dyn SessionStore,
+    hasher: &dyn PasswordHasher,
     SignedIn { member, .. }: &SignedIn,
     renewal: Renewal<'_>,
     (password, code): (&PresentedPassword, Option<&PresentedCode>),

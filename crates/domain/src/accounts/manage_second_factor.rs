@@ -114,7 +114,8 @@ pub async fn replace_recovery_codes(
 
 /// Turns off the second factor of a member who has lost both the app and the recovery codes. For operators.
 pub async fn reset_second_factor(
-    (members, factors): (&dyn MemberStore, &dyn SecondFactorStore),
+    members: &dyn MemberStore,
+    factors: &dyn SecondFactorStore,
     organisation: OrganisationId,
     email: &EmailAddress,
     audit: &AuditContext,
@@ -132,12 +133,13 @@ pub async fn reset_second_factor(
 
 /// The same for a colleague of the administrator.
 pub async fn reset_second_factor_of_colleague(
-    ports: (&dyn MemberStore, &dyn SecondFactorStore),
+    members: &dyn MemberStore,
+    factors: &dyn SecondFactorStore,
     administrator: ConfirmedMember<'_>,
     email: &EmailAddress,
     audit: &AuditContext,
 ) -> Result<(), ResetSecondFactorError> {
-    reset_second_factor(ports, administrator.organisation(), email, &administrator.confirm(audit)).await
+    reset_second_factor(members, factors, administrator.organisation(), email, &administrator.confirm(audit)).await
 }
 
 fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {

@@ -79,10 +79,12 @@ pub enum ResetPasswordError {
 /// Makes a link by which a member of the organisation can choose another password. It is open for
 /// [`PASSWORD_RESET_LIFE`], and replaces the member's earlier one. For operators.
 pub async fn issue_password_reset(
-    (members, resets): (&dyn MemberStore, &dyn PasswordResetStore),
+    members: &dyn MemberStore,
+    resets: &dyn PasswordResetStore,
     organisation: OrganisationId,
     email: &EmailAddress,
-    (token, delivery): (Token, LinkDelivery),
+    token: Token,
+    delivery: LinkDelivery,
     audit: &AuditContext,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
     let no_such_member = || IssuePasswordResetError::NoSuchMember { organisation, email: email.clone() };
@@ -101,7 +103,8 @@ pub async fn issue_password_reset(
 /// Makes a link for each account with this address, unless too many were asked for, and says so to nobody but its
 /// member. For strangers, after they were answered: the answer must not reveal who is a member.
 pub async fn request_password_reset(
-    (members, resets): (&dyn MemberStore, &dyn PasswordResetStore),
+    members: &dyn MemberStore,
+    resets: &dyn PasswordResetStore,
     email: &EmailAddress,
     make_token: impl Fn() -> Token,
     origin: Origin,
@@ -121,18 +124,31 @@ pub async fn request_password_reset(
 
 /// The same for a colleague of the administrator.
 pub async fn reset_password_of_colleague(
-    ports: (&dyn MemberStore, &dyn PasswordResetStore),
+    members: &dyn MemberStore,
+    resets: &dyn PasswordResetStore,
     administrator: ConfirmedMember<'_>,
     email: &EmailAddress,
-    link: (Token, LinkDelivery),
+    token: Token,
+    delivery: LinkDelivery,
     audit: &AuditContext,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
-    issue_password_reset(ports, administrator.organisation(), email, link, &administrator.confirm(audit)).await
+    issue_password_reset(
+        members,
+        resets,
+        administrator.organisation(),
+        email,
+        token,
+        delivery,
+        &administrator.confirm(audit),
+    )
+    .await
 }
 
 /// Gives the member of an open link another password, and uses the link up. The member is signed out everywhere.
 pub async fn reset_password(
-    (members, resets, hasher): (&dyn MemberStore, &dyn PasswordResetStore, &dyn PasswordHasher),
+    members: &dyn MemberStore,
+    resets: &dyn PasswordResetStore,
+    hasher: &dyn PasswordHasher,
     token: &Token,
     (password, passkeys): (&Password, PasskeysAtReset),
     salt: [u8; 16],

@@ -38,10 +38,12 @@ pub enum ProviderJoinError {
 /// Makes the guest of an invitation a member and signs them in. A guest without an account gets one without a password,
 /// under the name that the provider tells, or the address if that name cannot be had.
 pub async fn join_by_provider(
-    (invitations, members): (&dyn InvitationStore, &dyn MemberStore),
+    invitations: &dyn InvitationStore,
+    members: &dyn MemberStore,
     Identity { subject, email, name, .. }: &Identity,
     invitation: &Token,
-    (id, session): (MemberId, &Token),
+    id: MemberId,
+    session: &Token,
     origin: Origin,
 ) -> Result<(MemberId, SignIn), ProviderJoinError> {
     let invitation = invitation.digest();

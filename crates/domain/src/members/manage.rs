@@ -120,7 +120,8 @@ pub async fn invite_member(
     organisation_id: OrganisationId,
     email: EmailAddress,
     role: Role,
-    (token, delivery): (Token, LinkDelivery),
+    token: Token,
+    delivery: LinkDelivery,
     audit: &AuditContext,
 ) -> Result<IssuedInvitation, InviteError> {
     let expires_at = audit.at + INVITATION_LIFE;
@@ -142,7 +143,9 @@ pub async fn invite_member(
 /// reveals who has an account to those who merely saw the link, and an account that a stranger made under the
 /// address keeps nobody out. Returns the id of the account.
 pub async fn join(
-    (invitations, members, hasher): (&dyn InvitationStore, &dyn MemberStore, &dyn PasswordHasher),
+    invitations: &dyn InvitationStore,
+    members: &dyn MemberStore,
+    hasher: &dyn PasswordHasher,
     request: JoinRequest<'_>,
     origin: Origin,
 ) -> Result<(MemberId, SignIn), JoinError> {

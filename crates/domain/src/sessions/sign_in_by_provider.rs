@@ -39,7 +39,8 @@ pub enum ProviderSignIn {
 
 /// Signs in to the person's account, or to the one of several that belongs to this organisation.
 pub async fn sign_in_by_provider(
-    (members, sessions): (&dyn MemberStore, &dyn SessionStore),
+    members: &dyn MemberStore,
+    sessions: &dyn SessionStore,
     Identity { subject, email, .. }: &Identity,
     organisation: Option<OrganisationId>,
     token: &Token,

@@ -91,7 +91,7 @@ fn try_to_confirm(
     let typed = (&password, code.as_ref());
     let (session, next) = (session(), next_token());
     let renewal = Renewal { session: &session, next: &next };
-    let done = run(confirm_by_password((&members, &sessions, &hasher), &signed_in, renewal, typed, origin()));
+    let done = run(confirm_by_password(&members, &sessions, &hasher, &signed_in, renewal, typed, origin()));
     let shown = shown.lock().unwrap().clone();
     (done, shown)
 }
@@ -150,7 +150,7 @@ fn a_confirmed_member_changes_the_password_and_the_session_goes_on() {
     });
     let (new, audit) = (new_password(), origin().by(ada().actor()));
     confirmed(&signed_in(false), |ada| {
-        run(change_password((&accounts, &members(), &hasher), ada, &new, [3; 16], &audit)).unwrap();
+        run(change_password(&accounts, &members(), &hasher, ada, &new, [3; 16], &audit)).unwrap();
     });
 }
 
@@ -160,7 +160,7 @@ fn the_password_that_a_member_has_is_not_changed() {
     hasher.expect_hash().times(1).returning(|_, _, _| Ok(hash()));
     let (new, audit) = (new_password(), origin().by(ada().actor()));
     let refused = confirmed(&signed_in(false), |ada| {
-        run(change_password((&MockAccountStore::new(), &members(), &hasher), ada, &new, [3; 16], &audit))
+        run(change_password(&MockAccountStore::new(), &members(), &hasher, ada, &new, [3; 16], &audit))
     });
     assert!(matches!(refused, Err(ChangePasswordError::Same)), "{refused:?}");
 }
@@ -221,7 +221,7 @@ fn try_to_change_email(
     let (email, password) = (email.parse().unwrap(), PresentedPassword::new(password));
     let audit = origin().by(ada().actor());
     confirmed(&signed_in(false), |ada| {
-        run(change_email((&accounts, &members, &hasher), ada, (&email, &password), [3; 16], &audit))
+        run(change_email(&accounts, &members, &hasher, ada, (&email, &password), [3; 16], &audit))
     })
 }
 
@@ -248,8 +248,8 @@ fn issue(
     email: &str,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
     let (email, audit) = (email.parse().unwrap(), origin().by(Actor::Operator(intake_domain::Operator::default())));
-    let link = (Token::new([5; 32]), LinkDelivery::Shown);
-    run(issue_password_reset((&members(), resets), organisation, &email, link, &audit))
+    let (token, shown) = (Token::new([5; 32]), LinkDelivery::Shown);
+    run(issue_password_reset(&members(), resets, organisation, &email, token, shown, &audit))
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn no_link_is_made_for_a_member_of_another_organisation_nor_for_one_who_is_gone_
 fn try_to_reset(resets: &MockPasswordResetStore, hasher: &MockPasswordHasher) -> Result<(), ResetPasswordError> {
     let (token, password) = (Token::new([5; 32]), new_password());
     let password = (&password, PasskeysAtReset::Removed);
-    run(reset_password((&members(), resets, hasher), &token, password, [3; 16], origin()))
+    run(reset_password(&members(), resets, hasher, &token, password, [3; 16], origin()))
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn a_link_that_was_asked_for_is_the_members_alone_and_open_for_a_day() {
             Ok(found.clone())
         });
         let make_token = || Token::new([4; 32]);
-        let made = run(request_password_reset((&members(), &resets), &ada().email, make_token, origin())).unwrap();
+        let made = run(request_password_reset(&members(), &resets, &ada().email, make_token, origin())).unwrap();
         let made: Vec<_> = made.into_iter().map(|(account, link)| (account, link.expires_at)).collect();
         let expected: Vec<_> = known.into_iter().map(|ada| (ada, NOW + PASSWORD_RESET_LIFE)).collect();
         assert_eq!(made, expected);
@@ -340,7 +340,7 @@ fn a_link_that_was_asked_for_is_the_members_alone_and_open_for_a_day() {
     let mut nobody = MockMemberStore::new();
     nobody.expect_credentials().returning(|_, _| Ok(vec![]));
     let (resets, make_token) = (MockPasswordResetStore::new(), || Token::new([4; 32]));
-    let made = run(request_password_reset((&nobody, &resets), &ada().email, make_token, origin())).unwrap();
+    let made = run(request_password_reset(&nobody, &resets, &ada().email, make_token, origin())).unwrap();
     assert!(made.is_empty());
 }
 

@@ -1,11 +1,11 @@
 //! Joining, signing in and leaving against mocked ports.
 
 use intake_domain::{
-    Action, Actor, BeginOutcome, Credentials, EasyToGuess, EmailAddress, FirstStep, Guest, HasherError, Invitation,
-    InviteOutcome, JoinError, JoinOutcome, JoinRequest, LinkDelivery, MockInvitationStore, MockMemberStore,
-    MockPasswordHasher, MockSessionStore, NameError, Network, NewCredential, PasswordError, PasswordHash,
-    PresentedPassword, Requester, Role, Salt, SignIn, SignInError, Token, find_candidate, invite_member, join,
-    note_failed_sign_in, sign_in,
+    Action, Actor, AuditContext, BeginOutcome, Credentials, EasyToGuess, EmailAddress, FirstStep, Guest, HasherError,
+    Invitation, InviteError, InviteOutcome, IssuedInvitation, JoinError, JoinOutcome, JoinRequest, LinkDelivery,
+    MockInvitationStore, MockMemberStore, MockPasswordHasher, MockSessionStore, NameError, Network, NewCredential,
+    PasswordError, PasswordHash, PresentedPassword, Requester, Role, Salt, SignIn, SignInError, Token, find_candidate,
+    invite_member, join, note_failed_sign_in, sign_in,
 };
 use time::macros::datetime;
 
@@ -44,7 +44,7 @@ fn try_to_join(
     let password = &PresentedPassword::new(password);
     let request =
         JoinRequest { invitation: &invitation, name, password, id: ada().id, salt: [3; 16], session: &session };
-    run(join((invitations, members, hasher), request, origin())).map(|(id, joined)| {
+    run(join(invitations, members, hasher, request, origin())).map(|(id, joined)| {
         assert_eq!(id, ada().id);
         joined
     })
@@ -205,8 +205,14 @@ fn an_invitation_used_in_between_and_an_account_made_in_between_and_a_taken_name
     }
 }
 
-fn link() -> (Token, LinkDelivery) {
-    (Token::new([5; 32]), LinkDelivery::Mailed)
+fn invite(
+    invitations: &MockInvitationStore,
+    email: EmailAddress,
+    role: Role,
+    audit: &AuditContext,
+) -> Result<IssuedInvitation, InviteError> {
+    let token = Token::new([5; 32]);
+    run(invite_member(invitations, organisation(), email, role, token, LinkDelivery::Mailed, audit))
 }
 
 #[test]
@@ -220,24 +226,22 @@ fn an_invitation_is_good_for_72_hours() {
     });
     let email: EmailAddress = "grace@clinic.example".parse().unwrap();
     let audit = origin().by(Actor::Operator(intake_domain::Operator::default()));
-    let made = invite_member(&invitations, organisation(), email.clone(), Role::KeyManager, link(), &audit);
-    let made = run(made).unwrap();
+    let made = invite(&invitations, email.clone(), Role::KeyManager, &audit).unwrap();
     assert_eq!((made.email, made.expires_at), (email, datetime!(2025-12-06 10:30 UTC)));
 }
 
 #[test]
 fn a_refused_invitation_gives_the_reason() {
-    let invite = |outcome: InviteOutcome| {
+    let refused = |outcome: InviteOutcome| {
         let mut invitations = MockInvitationStore::new();
         invitations.expect_invite().times(1).returning(move |_, _| Ok(outcome));
         let (email, audit) = (ada().email, origin().by(ada().actor()));
-        let made = invite_member(&invitations, organisation(), email, Role::Administrator, link(), &audit);
-        run(made).unwrap_err().to_string()
+        invite(&invitations, email, Role::Administrator, &audit).unwrap_err().to_string()
     };
-    assert_eq!(invite(InviteOutcome::AlreadyMember), "ada@clinic.example is a member already");
-    assert!(invite(InviteOutcome::TooMany).contains("has 500 members and open invitations"));
-    assert_eq!(invite(InviteOutcome::NotAdministrator), "only administrators invite people");
-    assert!(invite(InviteOutcome::NoSuchOrganisation).starts_with("there is no organisation"));
+    assert_eq!(refused(InviteOutcome::AlreadyMember), "ada@clinic.example is a member already");
+    assert!(refused(InviteOutcome::TooMany).contains("has 500 members and open invitations"));
+    assert_eq!(refused(InviteOutcome::NotAdministrator), "only administrators invite people");
+    assert!(refused(InviteOutcome::NoSuchOrganisation).starts_with("there is no organisation"));
 }
 
 const ADA: &str = "ada@clinic.example";

@@ -110,7 +110,7 @@ fn an_operator_turns_it_off_for_a_member_of_that_organisation_alone() {
     factors.expect_turn_off().times(2).returning(move |_, _| Ok(outcomes.next().unwrap()));
     let reset = |organisation: OrganisationId, email: &str| {
         let email = email.parse().unwrap();
-        run(reset_second_factor((&members, &factors), organisation, &email, &audit()))
+        run(reset_second_factor(&members, &factors, organisation, &email, &audit()))
     };
     for (organisation, email) in
         [(Uuid::from_u128(2).into(), "ada@clinic.example"), (organisation(), "eve@clinic.example")]

@@ -26,7 +26,7 @@ pub(crate) async fn member(
         MemberCommand::Invite { member: MemberArguments { organisation, email, run, output }, role } => {
             let token = Token::new(edge::random());
             let made =
-                invite_member(members, organisation, email, role, (token, LinkDelivery::Shown), &audit(&run)).await?;
+                invite_member(members, organisation, email, role, token, LinkDelivery::Shown, &audit(&run)).await?;
             print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
         }
         MemberCommand::List { organisation, output } => list(members, organisation, &output).await,
@@ -45,8 +45,8 @@ pub(crate) async fn member(
                 configuration.passwords().are_on(),
                 "INTAKE_PASSWORDS is off: members sign in by single sign-on alone, and the link would be refused"
             );
-            let link = (Token::new(edge::random()), LinkDelivery::Shown);
-            let made = issue_password_reset((members, members), organisation, &email, link, &audit(&run)).await?;
+            let (token, shown) = (Token::new(edge::random()), LinkDelivery::Shown);
+            let made = issue_password_reset(members, members, organisation, &email, token, shown, &audit(&run)).await?;
             print_link(&output, &made.email, &configuration.password_reset_link(&made.token), made.expires_at)
         }
         MemberCommand::Link(MemberArguments { organisation, email, run, output }) => {
@@ -60,7 +60,7 @@ pub(crate) async fn member(
             print_result(&output, &json!({ "id": member.id.to_string(), "email": email.as_str() }), &text)
         }
         MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, run, output }) => {
-            let was_on = match reset_second_factor((members, members), organisation, &email, &audit(&run)).await {
+            let was_on = match reset_second_factor(members, members, organisation, &email, &audit(&run)).await {
                 Ok(()) => true,
                 Err(ResetSecondFactorError::AlreadyOff) => false,
                 Err(error) => return Err(error.into()),

@@ -82,9 +82,8 @@ pub(crate) async fn invite_first_member(
              intake member invite --organisation {clinic} --email ADDRESS"
         )));
     }
-    let link = (Token::new(edge::random()), LinkDelivery::Shown);
-    let email = FIRST_MEMBER.parse()?;
-    let made = invite_member(members, clinic, email, Role::Administrator, link, &audit(&Run::default())).await?;
+    let (email, token, audit) = (FIRST_MEMBER.parse()?, Token::new(edge::random()), audit(&Run::default()));
+    let made = invite_member(members, clinic, email, Role::Administrator, token, LinkDelivery::Shown, &audit).await?;
     let link = format!("{base}{}", invitation_path(&made.token));
     Ok(Some(format!("open this link in a browser (valid for 72 hours):\n\n{link}")))
 }

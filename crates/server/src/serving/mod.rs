@@ -166,7 +166,7 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     let api = open_api(configuration, Arc::clone(&register), &activity, &base).configure();
     let (mails, mailer) = mails::start(configuration, &base, &keys, &members)?;
     let dashboard =
-        open_dashboard(configuration, &database, (&keys, activity), &members, mails.clone(), &base)?.configure();
+        open_dashboard(configuration, &database, &keys, activity, &members, mails.clone(), &base)?.configure();
     let application = move || {
         beat_with_this_worker();
         App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard)
@@ -233,7 +233,8 @@ fn open_api(
 fn open_dashboard(
     configuration: &Configuration,
     database: &Database,
-    (keys, activity): (&Arc<PostgresKeyStore>, Arc<dyn KeyActivity>),
+    keys: &Arc<PostgresKeyStore>,
+    activity: Arc<dyn KeyActivity>,
     members: &Arc<PostgresMembers>,
     mails: Mails,
     base: &str,
@@ -244,19 +245,8 @@ fn open_dashboard(
     });
     Ok(Dashboard {
         keys: Arc::<PostgresKeyStore>::clone(keys),
-        key_list: Arc::<PostgresKeyStore>::clone(keys),
-        key_descriptions: Arc::<PostgresKeyStore>::clone(keys),
-        key_pauses: Arc::<PostgresKeyStore>::clone(keys),
-        key_revocations: Arc::<PostgresKeyStore>::clone(keys),
-        allowed_networks: Arc::<PostgresKeyStore>::clone(keys),
-        key_age: Arc::<PostgresMembers>::clone(members),
         activity,
         members: Arc::<PostgresMembers>::clone(members),
-        invitations: Arc::<PostgresMembers>::clone(members),
-        accounts: Arc::<PostgresMembers>::clone(members),
-        email_changes: Arc::<PostgresMembers>::clone(members),
-        password_resets: Arc::<PostgresMembers>::clone(members),
-        second_factors: Arc::<PostgresMembers>::clone(members),
         passkeys: Arc::new(PostgresPasskeyStore::new(database.clone())),
         signatures: Arc::new(RingSignatures),
         sessions: Arc::new(PostgresSessionStore::new(database.clone(), configuration.passwords())),

@@ -1,0 +1,267 @@
+//! One mock for each of the dashboard's wide ports.
+
+use intake_domain::{
+    Account, AccountStore, AddKeyOutcome, AllowedNetworks, AllowedNetworksStore, AuditContext, ChangeKeyOutcome,
+    ClearMarkOutcome, Credentials, EmailAddress, EmailChangeStore, EmailOutcome, EndSessionsOutcome, Guest, Invitation,
+    InvitationStore, InviteOutcome, IssueOutcome, JoinOutcome, KeyAge, KeyAgeStore, KeyDescriptionStore, KeyId,
+    KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore, KeySearch, KeyStore,
+    LimitAgeOutcome, LinkDelivery, Member, MemberId, MemberRecord, MemberStore, Name, NameOutcome, Network,
+    NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation, OpenReset, OrganisationId,
+    PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore, PauseOutcome, ProviderAccount,
+    RemoveOutcome, RequestEmailOutcome, RequireOutcome, ResumeOutcome, RevokeOutcome, Role, RoleOutcome,
+    SecondFactorOutcome, SecondFactorStore, StoreError, Subject, TokenDigest, TotpSecret, WithdrawOutcome,
+};
+use mockall::mock;
+use time::OffsetDateTime;
+
+mock! {
+    pub Keys {}
+
+    #[async_trait::async_trait]
+    impl KeyStore for Keys {
+        async fn place(&self, organisation: OrganisationId) -> Result<KeyPlace, StoreError>;
+        async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl KeyList for Keys {
+        async fn keys(&self, organisation: OrganisationId) -> Result<Option<Vec<KeyRecord>>, StoreError>;
+        async fn search(
+            &self,
+            organisation: OrganisationId,
+            search: &KeySearch,
+            now: OffsetDateTime,
+        ) -> Result<KeyPage, StoreError>;
+        async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl KeyDescriptionStore for Keys {
+        async fn rename(
+            &self,
+            organisation: OrganisationId,
+            key: KeyId,
+            name: &Name,
+            audit: &AuditContext,
+        ) -> Result<ChangeKeyOutcome, StoreError>;
+        async fn write_note(
+            &self,
+            organisation: OrganisationId,
+            key: KeyId,
+            note: &KeyNote,
+            audit: &AuditContext,
+        ) -> Result<ChangeKeyOutcome, StoreError>;
+        async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl KeyPauseStore for Keys {
+        async fn pause(
+            &self,
+            key: KeyId,
+            within: Option<OrganisationId>,
+            audit: &AuditContext,
+        ) -> Result<PauseOutcome, StoreError>;
+        async fn resume(
+            &self,
+            key: KeyId,
+            within: Option<OrganisationId>,
+            audit: &AuditContext,
+        ) -> Result<ResumeOutcome, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl KeyRevocationStore for Keys {
+        async fn revoke(
+            &self,
+            key: KeyId,
+            within: Option<OrganisationId>,
+            audit: &AuditContext,
+        ) -> Result<RevokeOutcome, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl AllowedNetworksStore for Keys {
+        async fn set_allowed_networks(
+            &self,
+            key: KeyId,
+            within: Option<OrganisationId>,
+            networks: &AllowedNetworks,
+            audit: &AuditContext,
+        ) -> Result<ChangeKeyOutcome, StoreError>;
+    }
+}
+
+mock! {
+    pub Members {}
+
+    #[async_trait::async_trait]
+    impl MemberStore for Members {
+        async fn credentials(&self, email: &EmailAddress, from: Option<Network>) -> Result<Vec<Credentials>, StoreError>;
+        async fn provider_accounts(
+            &self,
+            subject: &Subject,
+            email: &EmailAddress,
+        ) -> Result<Vec<ProviderAccount>, StoreError>;
+        async fn member(&self, organisation: OrganisationId, email: &EmailAddress) -> Result<Option<Member>, StoreError>;
+        async fn members(&self, organisation: OrganisationId) -> Result<Vec<MemberRecord>, StoreError>;
+        async fn remove(
+            &self,
+            organisation: OrganisationId,
+            member: MemberId,
+            audit: &AuditContext,
+        ) -> Result<RemoveOutcome, StoreError>;
+        async fn change_role(
+            &self,
+            organisation: OrganisationId,
+            member: MemberId,
+            role: Role,
+            audit: &AuditContext,
+        ) -> Result<RoleOutcome, StoreError>;
+        async fn end_sessions(
+            &self,
+            organisation: OrganisationId,
+            member: MemberId,
+            audit: &AuditContext,
+        ) -> Result<EndSessionsOutcome, StoreError>;
+        async fn require_second_factor(
+            &self,
+            organisation: OrganisationId,
+            is_required: bool,
+            audit: &AuditContext,
+        ) -> Result<RequireOutcome, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl InvitationStore for Members {
+        async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<InviteOutcome, StoreError>;
+        async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
+        async fn open_invitations(
+            &self,
+            organisation: OrganisationId,
+            now: OffsetDateTime,
+        ) -> Result<Vec<OpenInvitation>, StoreError>;
+        async fn withdraw(
+            &self,
+            organisation: OrganisationId,
+            token: &TokenDigest,
+            audit: &AuditContext,
+        ) -> Result<WithdrawOutcome, StoreError>;
+        async fn join(
+            &self,
+            token: &TokenDigest,
+            guest: &Guest,
+            session: &NewSession,
+            audit: &AuditContext,
+        ) -> Result<JoinOutcome, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl AccountStore for Members {
+        async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<NameOutcome, StoreError>;
+        async fn change_email(
+            &self,
+            member: &Member,
+            email: &EmailAddress,
+            seen: &PasswordHash,
+            new: &PasswordHash,
+            audit: &AuditContext,
+        ) -> Result<EmailOutcome, StoreError>;
+        async fn link_to_provider(
+            &self,
+            member: &Member,
+            subject: &Subject,
+            audit: &AuditContext,
+        ) -> Result<(), StoreError>;
+        async fn confirm_address(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError>;
+        async fn change_password(
+            &self,
+            member: &Member,
+            password: &PasswordHash,
+            audit: &AuditContext,
+        ) -> Result<(), StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl EmailChangeStore for Members {
+        async fn request_email_change(
+            &self,
+            member: &Member,
+            email: &EmailAddress,
+            link: &NewMemberLink,
+            audit: &AuditContext,
+        ) -> Result<RequestEmailOutcome, StoreError>;
+        async fn email_change(
+            &self,
+            token: &TokenDigest,
+            now: OffsetDateTime,
+        ) -> Result<Option<(Account, EmailAddress)>, StoreError>;
+        async fn confirm_email_change(
+            &self,
+            token: &TokenDigest,
+            account: &Account,
+            email: &EmailAddress,
+            audit: &AuditContext,
+        ) -> Result<Option<EmailOutcome>, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl PasswordResetStore for Members {
+        async fn issue_password_reset(
+            &self,
+            member: &Member,
+            reset: &NewMemberLink,
+            delivery: LinkDelivery,
+            audit: &AuditContext,
+        ) -> Result<IssueOutcome, StoreError>;
+        async fn request_password_reset(
+            &self,
+            member: MemberId,
+            reset: &NewMemberLink,
+            audit: &AuditContext,
+        ) -> Result<Option<Account>, StoreError>;
+        async fn password_reset(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<OpenReset>, StoreError>;
+        async fn reset_password(
+            &self,
+            token: &TokenDigest,
+            account: &Account,
+            password: &PasswordHash,
+            passkeys: PasskeysAtReset,
+            audit: &AuditContext,
+        ) -> Result<PasswordResetOutcome, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl SecondFactorStore for Members {
+        async fn recovery_codes_left(&self, member: MemberId) -> Result<Option<u32>, StoreError>;
+        async fn offer(
+            &self,
+            member: MemberId,
+            session: &TokenDigest,
+            secret: &TotpSecret,
+        ) -> Result<Option<TotpSecret>, StoreError>;
+        async fn turn_on(
+            &self,
+            member: &Member,
+            factor: &NewSecondFactor,
+            audit: &AuditContext,
+        ) -> Result<SecondFactorOutcome, StoreError>;
+        async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<SecondFactorOutcome, StoreError>;
+        async fn replace_recovery_codes(
+            &self,
+            member: &Member,
+            codes: &[TokenDigest],
+            audit: &AuditContext,
+        ) -> Result<SecondFactorOutcome, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl KeyAgeStore for Members {
+        async fn limit_key_age(
+            &self,
+            organisation: OrganisationId,
+            age: Option<KeyAge>,
+            audit: &AuditContext,
+        ) -> Result<LimitAgeOutcome, StoreError>;
+    }
+}
