@@ -15,6 +15,7 @@ use crate::accounts::address::others_with;
 use crate::accounts::confirmation::{assert_confirmed, lock_member};
 use crate::accounts::proof::{ProvedBy, prove};
 use crate::accounts::row::{AccountRow, unreadable};
+use crate::accounts::share::share_of;
 use crate::audit::log::{record_in_all, recorded_since};
 use crate::database::connecting::share::Share;
 use crate::schema::{audit_entries, email_changes, members};
@@ -76,7 +77,7 @@ impl EmailChangeStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<Option<EmailOutcome>, StoreError> {
         let (token, account, email, audit) = (*token, account.clone(), email.clone(), audit.clone());
-        let done = self.0.transaction(Share::Of(*account.id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, *account.id.as_uuid()).await?, move |connection| {
             // As those do who end the link.
             lock_member(connection, *account.id.as_uuid())?;
             let open = email_changes::table

@@ -15,6 +15,7 @@ pub(crate) mod proofs;
 pub(crate) mod row;
 mod second_factor_store;
 pub(crate) mod session_row;
+pub(crate) mod share;
 mod signatures;
 
 pub use hasher::Argon2Hasher;

@@ -14,6 +14,7 @@ use crate::accounts::confirmation::{assert_confirmed, lock_member};
 use crate::accounts::proofs::note_use;
 use crate::accounts::row::AccountRow;
 use crate::accounts::session_row::{end_others, is_started, start_session};
+use crate::accounts::share::share_of;
 use crate::audit::log::record_in_all;
 use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
@@ -108,7 +109,7 @@ impl PasskeyStore for PostgresPasskeyStore {
     ) -> Result<CodeOutcome, StoreError> {
         let (challenge, passkey, session, audit) = (*challenge, *passkey, session.clone(), audit.clone());
         self.0
-            .run(Share::Of(*session.member_id.as_uuid()), move |connection| {
+            .run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
                 sign_in(connection, &challenge, &passkey, &session, &audit)
             })
             .await

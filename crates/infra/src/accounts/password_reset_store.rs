@@ -18,6 +18,7 @@ use crate::accounts::confirmation::{assert_confirmed, lock_member};
 use crate::accounts::permission::may_administer;
 use crate::accounts::proof::{ProvedBy, prove, remove_factors};
 use crate::accounts::row::{AccountRow, belongs_elsewhere, has_second_factor, is_address_proved};
+use crate::accounts::share::share_of;
 use crate::audit::log::{record, record_in_all, recorded_since};
 use crate::database::connecting::share::Share;
 use crate::diesel_errors::is_foreign_key_violation;
@@ -76,7 +77,7 @@ impl PasswordResetStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<Option<Account>, StoreError> {
         let (id, reset, audit) = (*member.as_uuid(), reset.clone(), audit.clone());
-        let found = self.0.transaction(Share::Of(id), move |connection| {
+        let found = self.0.transaction(share_of(&self.0, id).await?, move |connection| {
             let found = members::table.find(id).select(AccountRow::as_select());
             let found = found.for_update().first(connection).optional()?;
             let Some(account) = found else { return Ok(None) };
@@ -122,7 +123,7 @@ impl PasswordResetStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<PasswordResetOutcome, StoreError> {
         let (token, account, password, audit) = (*token, account.clone(), password.clone(), audit.clone());
-        let done = self.0.transaction(Share::Of(*account.id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, *account.id.as_uuid()).await?, move |connection| {
             let id = *account.id.as_uuid();
             lock_member(connection, id)?;
             let own = password_resets::table

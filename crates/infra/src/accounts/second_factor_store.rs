@@ -15,6 +15,7 @@ use crate::accounts::confirmation::{assert_confirmed, lock_member, session_ended
 use crate::accounts::permission::may_administer;
 use crate::accounts::row::belongs_elsewhere;
 use crate::accounts::session_row::end_others;
+use crate::accounts::share::share_of;
 use crate::audit::log::record_in_all;
 use crate::database::connecting::share::Share;
 use crate::schema::{members, passkeys, recovery_codes, sessions};
@@ -41,7 +42,7 @@ impl SecondFactorStore for PostgresMembers {
         secret: &TotpSecret,
     ) -> Result<Option<TotpSecret>, StoreError> {
         let (member, session, secret) = (*member.as_uuid(), *session.as_bytes(), secret.clone());
-        let offered = self.0.transaction(Share::Of(member), move |connection| {
+        let offered = self.0.transaction(share_of(&self.0, member).await?, move |connection| {
             let is_on = members::table.find(member).select(members::totp_secret.is_not_null());
             if is_on.first::<bool>(connection).optional()? != Some(false) {
                 return Ok(None);

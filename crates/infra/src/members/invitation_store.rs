@@ -20,6 +20,7 @@ use crate::accounts::permission::may_administer;
 use crate::accounts::proof::{link, take_over};
 use crate::accounts::row::{has_second_factor, unreadable};
 use crate::accounts::session_row::{await_code, insert_session, is_started};
+use crate::accounts::share::share_of;
 use crate::audit::log::{literal, record, recorded_since};
 use crate::database::connecting::share::Share;
 use crate::diesel_errors::is_foreign_key_violation;
@@ -151,7 +152,7 @@ impl InvitationStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<JoinOutcome, StoreError> {
         let (token, guest, session, audit) = (*token, guest.clone(), session.clone(), audit.clone());
-        let done = self.0.run(Share::Of(*session.member_id.as_uuid()), move |connection| {
+        let done = self.0.run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
             match connection.transaction(|connection| join(connection, &token, &guest, &session, &audit)) {
                 Err(NotJoined::Refused(refused)) => Ok(refused),
                 Err(NotJoined::Failed(error)) => Err(error),

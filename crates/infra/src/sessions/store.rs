@@ -20,6 +20,7 @@ use crate::accounts::row::{AccountRow, FactorsRow, has_second_factor};
 use crate::accounts::session_row::{
     HolderRow, MembershipRow, SessionRow, await_code, end_others, memberships_of, start_session,
 };
+use crate::accounts::share::{share_of, share_of_session};
 use crate::audit::log::{record, record_in_all};
 use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
@@ -54,7 +55,9 @@ impl SessionStore for PostgresSessionStore {
     ) -> Result<BeginOutcome, StoreError> {
         let (session, first, audit) = (session.clone(), first.clone(), audit.clone());
         self.0
-            .run(Share::Of(*session.member_id.as_uuid()), move |connection| begin(connection, &session, &first, &audit))
+            .run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
+                begin(connection, &session, &first, &audit)
+            })
             .await
     }
 
@@ -64,7 +67,7 @@ impl SessionStore for PostgresSessionStore {
 
     async fn note_failure(&self, account: &Account, action: Action, audit: &AuditContext) -> Result<(), StoreError> {
         let (account, audit) = (account.clone(), audit.clone());
-        let noted = self.0.run(Share::Of(*account.id.as_uuid()), move |connection| {
+        let noted = self.0.run(share_of(&self.0, *account.id.as_uuid()).await?, move |connection| {
             let id = *account.id.as_uuid();
             connection.transaction(|connection| {
                 if action == Action::CodeFailed {
@@ -112,7 +115,7 @@ impl SessionStore for PostgresSessionStore {
     ) -> Result<CodeOutcome, StoreError> {
         let (waiting, session, audit) = (*waiting, session.clone(), audit.clone());
         self.0
-            .run(Share::Of(*session.member_id.as_uuid()), move |connection| {
+            .run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
                 finish(connection, &waiting, proof, &session, &audit)
             })
             .await
@@ -135,7 +138,9 @@ impl SessionStore for PostgresSessionStore {
     ) -> Result<ConfirmOutcome, StoreError> {
         let (session, next, evidence, audit) = (*session, *next, evidence.clone(), audit.clone());
         self.0
-            .run(Share::of_actor(&audit), move |connection| confirm(connection, &session, &next, &evidence, &audit))
+            .run(share_of_session(&self.0, &session).await?, move |connection| {
+                confirm(connection, &session, &next, &evidence, &audit)
+            })
             .await
     }
 
@@ -145,33 +150,39 @@ impl SessionStore for PostgresSessionStore {
         visit: Visit,
         now: OffsetDateTime,
     ) -> Result<Option<Holder>, StoreError> {
-        let (digest, passwords) = (*token.as_bytes(), self.1);
+        let digest = *token.as_bytes();
         let found = self.0.run(Share::Common, move |connection| {
-            let session = sessions::table.find(digest.as_slice());
             let organisations = memberships::table.inner_join(organisations::table);
-            let alive = session
+            let alive = sessions::table
+                .find(digest.as_slice())
                 .inner_join(members::table.left_join(organisations))
                 .filter(sessions::started_at.gt(now - SESSION_LIMIT))
                 .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
             let columns = (HolderRow::as_select(), Option::<MembershipRow>::as_select());
-            let rows: Vec<(HolderRow, Option<MembershipRow>)> = alive.select(columns).load(connection)?;
-            let (holders, memberships): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-            let Some(found) = holders.into_iter().next() else { return Ok(None) };
-            if !found.is_by_provider && !passwords.are_on() {
-                diesel::delete(session).execute(connection)?;
-                return Ok(None);
-            }
-            let is_due = found.last_used_at < now - USE_PRECISION;
-            if let Visit::Person(address) = visit
-                && is_due
-            {
-                let address = address.map(|address| address.to_string());
-                let used = (sessions::last_used_at.eq(now), sessions::address.eq(address));
-                diesel::update(session).set(used).execute(connection)?;
-            }
-            Ok(Some((found, memberships.into_iter().flatten().collect())))
+            alive.select(columns).load::<(HolderRow, Option<MembershipRow>)>(connection)
         });
-        found.await?.map(|(found, all)| found.into_holder(all)).transpose()
+        let (holders, memberships): (Vec<_>, Vec<_>) = found.await?.into_iter().unzip();
+        let Some(found) = holders.into_iter().next() else { return Ok(None) };
+        if !found.is_by_provider && !self.1.are_on() {
+            let share = share_of_session(&self.0, token).await?;
+            let end = move |connection: &mut PgConnection| {
+                diesel::delete(sessions::table.find(digest.as_slice())).execute(connection)
+            };
+            self.0.run(share, end).await?;
+            return Ok(None);
+        }
+        if let Visit::Person(address) = visit
+            && found.last_used_at < now - USE_PRECISION
+        {
+            let share = share_of_session(&self.0, token).await?;
+            let address = address.map(|address| address.to_string());
+            let note_use = move |connection: &mut PgConnection| {
+                let used = (sessions::last_used_at.eq(now), sessions::address.eq(&address));
+                diesel::update(sessions::table.find(digest.as_slice())).set(used).execute(connection)
+            };
+            self.0.run(share, note_use).await?;
+        }
+        found.into_holder(memberships.into_iter().flatten().collect()).map(Some)
     }
 
     async fn memberships(&self, member: MemberId) -> Result<Vec<Membership>, StoreError> {
@@ -191,14 +202,14 @@ impl SessionStore for PostgresSessionStore {
     }
 
     async fn note_browser(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Account>, StoreError> {
-        let token = *token;
-        let found = self.0.run(Share::Common, move |connection| known_browsers::note(connection, &token, now)).await?;
-        found.map(Account::try_from).transpose()
+        let (token, share) = (*token, share_of_session(&self.0, token).await?);
+        let found = self.0.run(share, move |connection| known_browsers::note(connection, &token, now));
+        found.await?.map(Account::try_from).transpose()
     }
 
     async fn end(&self, token: &TokenDigest, audit: &AuditContext) -> Result<(), StoreError> {
         let (digest, audit) = (*token.as_bytes(), audit.clone());
-        let ended = self.0.run(Share::of_actor(&audit), move |connection| {
+        let ended = self.0.run(share_of_session(&self.0, token).await?, move |connection| {
             connection.transaction(|connection| {
                 let session = sessions::table.find(digest.as_slice()).inner_join(members::table);
                 let holder = session.select((sessions::organisation_id, members::email));

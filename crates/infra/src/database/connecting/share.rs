@@ -1,6 +1,5 @@
 //! The owner of a piece of work, for which it gets connections of the pool.
 
-use intake_domain::{Actor, AuditContext};
 use uuid::Uuid;
 
 /// Whose work it is. Work that waits must not take the connections of others.
@@ -16,13 +15,5 @@ impl Share {
     /// The organisation's, whose members do it, or an operator's.
     pub(crate) fn within(organisation: Option<Uuid>) -> Self {
         organisation.map_or(Self::Common, Self::Of)
-    }
-
-    /// The member's who does it.
-    pub(crate) fn of_actor(audit: &AuditContext) -> Self {
-        match &audit.actor {
-            Actor::Member { id, .. } => Self::Of(*id.as_uuid()),
-            Actor::Operator(_) | Actor::Stranger => Self::Common,
-        }
     }
 }

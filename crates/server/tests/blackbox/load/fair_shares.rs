@@ -1,11 +1,12 @@
 //! One organisation's members cannot slow the dashboard for another: lists come a page at a time, and work for one
 //! organisation uses only a part of the connections.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
 
-use crate::fixtures::{Member, TestApp, between};
+use crate::dashboard::pages::{PASSKEY_OF_EACH_MEMBER, fill, id_on_page, routes};
+use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field};
 
 /// Statements that wait for a lock, but for those of which the service has given up the answer: after a second it
 /// sends them again, and on a busy machine that happens before they are counted.
@@ -103,6 +104,47 @@ fn changes_that_wait_for_each_other_leave_connections_for_other_organisations() 
     }
 }
 
+#[test]
+fn no_change_that_waits_holds_up_another_organisation() {
+    let clinics = Clinics::start();
+    let (app, ada) = (&clinics.app, &clinics.ada);
+    let bob = app.member("bob@clinic.example");
+    app.database.connect().batch_execute(PASSKEY_OF_EACH_MEMBER).unwrap();
+    let (key, _) = app.clinic.key();
+    let keys = ada.get("/settings/api-keys").text();
+    let tokens =
+        [("/invitations", app.invite("jo@clinic.example")), ("/reset", app.reset_password("bob@clinic.example"))];
+    let others = ["/settings/members", "/settings/account"].map(|path| ada.get(path).text()).concat();
+    let path = |route: &str| match tokens.iter().find(|(start, _)| route.starts_with(start)) {
+        Some((_, path)) => path.clone(),
+        None => fill(route, |name| if name == "token" { "x".to_owned() } else { id_on_page(name, &keys, &others) }),
+    };
+    let form = |email: &str| {
+        let text = format!("name=k&note=n&networks=::1&days=9&email={email}%40clinic.example&role=auditor&code=0");
+        let choice = format!("&id={key}&organisation={}&ends_after=now&lasts=same&expires=", app.clinic.organisation);
+        format!("{text}{choice}&{}&new_password=a+long+enough+one", password_field(PASSWORD))
+    };
+    let of_clinic = format!("organisation_id = '{}'", app.clinic.organisation);
+    let members = format!("SELECT member_id FROM memberships WHERE {of_clinic}");
+    let mut slow = app.database.connect();
+    let lock = format!(
+        "BEGIN; SELECT FROM organisations WHERE id = '{}' FOR UPDATE; SELECT FROM memberships WHERE {of_clinic} FOR UPDATE;
+         SELECT FROM members WHERE id IN ({members}) FOR UPDATE",
+        app.clinic.organisation
+    );
+    slow.batch_execute(&lock).unwrap();
+    std::thread::scope(|threads| {
+        for (_, route) in routes().into_iter().filter(|(method, _)| *method == "POST") {
+            for (member, form) in [(ada, form("ada")), (&bob, form("bob"))] {
+                let path = path(&route);
+                threads.spawn(move || drop(member.post(&path, &form)));
+            }
+        }
+        clinics.assert_list_opens();
+        slow.batch_execute("COMMIT").unwrap();
+    });
+}
+
 /// Holds up all changes by Ada.
 const LOCK_OF_ADA: &str =
     "SELECT FROM memberships JOIN members ON members.id = member_id WHERE email LIKE 'ada@%' FOR UPDATE";
@@ -139,5 +181,21 @@ impl Clinics {
             assert_eq!(self.eve.get("/settings/api-keys").status, 200, "{what}");
             slow.batch_execute("COMMIT").unwrap();
         });
+    }
+
+    /// Asserts that another organisation's list of keys opens at once while work waits for locks.
+    fn assert_list_opens(&self) {
+        let database = &self.app.database;
+        intake_test_support::wait_for("work that waits", || database.count(WAITING) >= 2);
+        // Time for more of it to take connections, if it could.
+        std::thread::sleep(Duration::from_secs(1));
+        let mut took = [(); 5].map(|()| {
+            let asked = Instant::now();
+            assert_eq!(self.eve.get("/settings/api-keys").status, 200);
+            asked.elapsed()
+        });
+        took.sort();
+        let waiting = database.texts(&format!("SELECT left(query, 200) FROM {WAITING}"));
+        assert!(took[2] < Duration::from_millis(100), "{took:?} beside {waiting:#?}");
     }
 }
