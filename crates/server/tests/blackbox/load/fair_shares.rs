@@ -145,6 +145,24 @@ fn no_change_that_waits_holds_up_another_organisation() {
     });
 }
 
+#[test]
+fn a_use_that_waits_to_be_noted_holds_up_nobody_elsewhere() {
+    let clinics = Clinics::start();
+    let of_ada = "member_id = (SELECT id FROM members WHERE name = 'Ada')";
+    let mut slow = clinics.app.database.connect();
+    let age = format!("UPDATE sessions SET last_used_at = last_used_at - interval '6 min' WHERE {of_ada}");
+    // Apart, or the first would belong to the transaction.
+    slow.batch_execute(&age).unwrap();
+    slow.batch_execute(&format!("BEGIN; SELECT FROM sessions WHERE {of_ada} FOR UPDATE")).unwrap();
+    std::thread::scope(|threads| {
+        for _ in 0..8 {
+            threads.spawn(|| drop(clinics.ada.get("/settings/account")));
+        }
+        clinics.assert_list_opens();
+        slow.batch_execute("COMMIT").unwrap();
+    });
+}
+
 /// Holds up all changes by Ada.
 const LOCK_OF_ADA: &str =
     "SELECT FROM memberships JOIN members ON members.id = member_id WHERE email LIKE 'ada@%' FOR UPDATE";
