@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod audit;
 #[cfg(feature = "access")]
 mod browser;
+pub mod conversions;
 #[cfg(feature = "access")]
 mod email_address;
 #[cfg(feature = "access")]

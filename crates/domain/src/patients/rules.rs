@@ -170,7 +170,7 @@ fn length(text: &str, rule: Rule) -> Result {
     Err(fault)
 }
 
-fn year_month_day(text: &str) -> Option<(u16, u8, u8)> {
+pub(crate) fn year_month_day(text: &str) -> Option<(u16, u8, u8)> {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text.as_bytes() else {
         return None;
     };
@@ -180,6 +180,6 @@ fn year_month_day(text: &str) -> Option<(u16, u8, u8)> {
     Some((year, two(m1, m2)?, two(d1, d2)?))
 }
 
-fn calendar_date(year: u16, month: u8, day: u8) -> Option<Date> {
+pub(crate) fn calendar_date(year: u16, month: u8, day: u8) -> Option<Date> {
     Date::from_calendar_date(i32::from(year), Month::try_from(month).ok()?, day).ok()
 }

@@ -7,6 +7,7 @@
 )]
 
 mod account;
+mod conversions;
 mod create_patient;
 mod fixtures;
 mod manage_keys;

@@ -1,0 +1,43 @@
+//! Phone numbers as people write them in Australia.
+
+use crate::conversions::Conversion;
+use crate::conversions::texts::trim;
+use crate::patients::rules::is_e164;
+
+/// Characters that people put between the digits of a phone number.
+const BETWEEN_DIGITS: [char; 9] = [' ', '\u{a0}', '-', '\u{2010}', '\u{2011}', '\u{2013}', '(', ')', '.'];
+
+/// The number in E.164. Unclear unless it can only be meant as one of Australia, or is international but for spaces and
+/// the like. A mobile number may have lost its leading zero, as in a spreadsheet.
+#[must_use]
+pub fn phone_number(text: &str) -> Conversion {
+    if is_e164(text) { Conversion::Unchanged } else { Conversion::of_option(text, rewritten(trim(text))) }
+}
+
+fn rewritten(text: &str) -> Option<String> {
+    let compact: String = text.chars().filter(|character| !BETWEEN_DIGITS.contains(character)).collect();
+    let digits = compact.strip_prefix('+').unwrap_or(&compact);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    if compact.starts_with('+') {
+        return match digits.strip_prefix("61") {
+            // +61 (0) 2 5550 1234: the zero is for calls from within the country.
+            Some(national) => australian(national.strip_prefix('0').unwrap_or(national)),
+            None => Some(compact).filter(|number| is_e164(number)),
+        };
+    }
+    australian(match digits {
+        _ if digits.len() == 9 && digits.starts_with('4') => digits,
+        _ if digits.len() == 10 => digits.strip_prefix('0')?,
+        _ if digits.len() == 11 => digits.strip_prefix("61")?,
+        _ if digits.len() == 13 => digits.strip_prefix("0061")?,
+        _ => return None,
+    })
+}
+
+/// A national number of an area (2, 3, 7, 8) or a mobile (4, 5).
+fn australian(national: &str) -> Option<String> {
+    let is_whole = national.len() == 9 && national.starts_with(['2', '3', '4', '5', '7', '8']);
+    is_whole.then(|| format!("+61{national}"))
+}

@@ -1,0 +1,45 @@
+//! Spaces and quotes round a value, and words that stand for no value.
+
+use crate::conversions::Conversion;
+use crate::text::{is_blank, is_email_address};
+
+const QUOTES: [(char, char); 6] = [('"', '"'), ('“', '”'), ('„', '“'), ('‘', '’'), ('«', '»'), ('\'', '\'')];
+const PLACEHOLDERS: [&str; 10] = ["-", "--", "–", "—", "n/a", "na", "nil", "none", "null", "unknown"];
+
+/// The value without spaces and invisible characters at its ends.
+#[must_use]
+pub fn trimmed(text: &str) -> Conversion {
+    Conversion::of(text, trim(text).to_owned())
+}
+
+/// The value without the quotes that enclose the whole of it, and without spaces at its ends.
+#[must_use]
+pub fn unquoted(text: &str) -> Conversion {
+    let inner = QUOTES.iter().find_map(|(open, close)| trim(text).strip_prefix(*open)?.strip_suffix(*close));
+    match inner {
+        Some(inner) if !inner.contains(['"', '“', '”', '„', '«', '»']) && !is_blank(inner) => {
+            Conversion::of(text, trim(inner).to_owned())
+        }
+        Some(_) => Conversion::Unclear,
+        None => trimmed(text),
+    }
+}
+
+/// The address without spaces at its ends, its typographic apostrophes as they are typed on a keyboard.
+#[must_use]
+pub fn email(text: &str) -> Conversion {
+    let address = trim(text).replace(['’', '‘'], "'");
+    Conversion::of_option(text, is_email_address(&address).then_some(address))
+}
+
+/// Returns whether the value stands for none: nothing to see, or a word such as `N/A`, `-` or `unknown`. `Na` is also
+/// a name: only `NA` in capitals stands for none.
+#[must_use]
+pub fn is_placeholder(text: &str) -> bool {
+    let text = trim(text);
+    is_blank(text) || (text != "Na" && text != "na" && PLACEHOLDERS.contains(&text.to_lowercase().as_str()))
+}
+
+pub(super) fn trim(text: &str) -> &str {
+    text.trim_matches(|character: char| is_blank(character.encode_utf8(&mut [0; 4])))
+}
