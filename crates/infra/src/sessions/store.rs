@@ -158,29 +158,25 @@ impl SessionStore for PostgresSessionStore {
                 .inner_join(members::table.left_join(organisations))
                 .filter(sessions::started_at.gt(now - SESSION_LIMIT))
                 .filter(sessions::last_used_at.gt(now - SESSION_IDLE_LIMIT));
-            let columns = (HolderRow::as_select(), Option::<MembershipRow>::as_select());
-            alive.select(columns).load::<(HolderRow, Option<MembershipRow>)>(connection)
+            alive.select(<(HolderRow, Option<MembershipRow>)>::as_select()).load(connection)
         });
         let (holders, memberships): (Vec<_>, Vec<_>) = found.await?.into_iter().unzip();
         let Some(found) = holders.into_iter().next() else { return Ok(None) };
         if !found.is_by_provider && !self.1.are_on() {
+            let own = sessions::table.filter(sessions::token_digest.eq(digest.to_vec()));
             let share = share_of_session(&self.0, token).await?;
-            let end = move |connection: &mut PgConnection| {
-                diesel::delete(sessions::table.find(digest.as_slice())).execute(connection)
-            };
-            self.0.run(share, end).await?;
+            self.0.run(share, move |connection| diesel::delete(own.clone()).execute(connection)).await?;
             return Ok(None);
         }
         if let Visit::Person(address) = visit
             && found.last_used_at < now - USE_PRECISION
         {
-            let share = share_of_session(&self.0, token).await?;
-            let address = address.map(|address| address.to_string());
             let note_use = move |connection: &mut PgConnection| {
-                let used = (sessions::last_used_at.eq(now), sessions::address.eq(&address));
+                let used =
+                    (sessions::last_used_at.eq(now), sessions::address.eq(address.map(|address| address.to_string())));
                 diesel::update(sessions::table.find(digest.as_slice())).set(used).execute(connection)
             };
-            self.0.run(share, note_use).await?;
+            self.0.run(share_of_session(&self.0, token).await?, note_use).await?;
         }
         found.into_holder(memberships.into_iter().flatten().collect()).map(Some)
     }
