@@ -242,7 +242,7 @@ fn folder(durability: Durability) -> PathBuf {
     folder.join(format!("intake-tests-{kind}{user}{}", checkout().to_string_lossy().replace('/', "-")))
 }
 
-pub(crate) fn checkout() -> &'static Path {
+fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in the workspace")
 }
 

@@ -6,15 +6,13 @@ use std::io::{IsTerminal, Write, stderr, stdin};
 
 use intake_infra::embedded::{EmbeddedError, assert_installed};
 
-use crate::database::checkout;
-
 /// `yes` installs PostgreSQL without asking, if it is missing.
 const INSTALL: &str = "INTAKE_TEST_INSTALL";
 
 /// Installs PostgreSQL's programs if they are missing, after a yes: from the person at the terminal, or by a variable.
 pub(crate) fn install_postgres() {
     // One test asks, and the others wait for what comes of it.
-    let turn = File::open(checkout().join("Cargo.toml")).expect("the file can be read");
+    let turn = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).expect("the file can be read");
     turn.lock().expect("the file can be locked");
     let Err(EmbeddedError::NotInstalled(Some(command))) = assert_installed(None) else { return };
     let is_yes = std::env::var_os(INSTALL).is_some_and(|value| value == "yes");

@@ -152,13 +152,14 @@ impl InvitationStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<JoinOutcome, StoreError> {
         let (token, guest, session, audit) = (*token, guest.clone(), session.clone(), audit.clone());
-        let done = self.0.run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
-            match connection.transaction(|connection| join(connection, &token, &guest, &session, &audit)) {
-                Err(NotJoined::Refused(refused)) => Ok(refused),
-                Err(NotJoined::Failed(error)) => Err(error),
-                Ok(outcome) => Ok(outcome),
-            }
-        });
+        let done =
+            self.0.run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
+                match connection.transaction(|connection| join(connection, &token, &guest, &session, &audit)) {
+                    Err(NotJoined::Refused(refused)) => Ok(refused),
+                    Err(NotJoined::Failed(error)) => Err(error),
+                    Ok(outcome) => Ok(outcome),
+                }
+            });
         done.await
     }
 }
