@@ -99,6 +99,18 @@ pub(crate) async fn page(
     render(if is_wrong { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK }, &page)
 }
 
+/// Place of a key between the one that it replaces and the one that replaces it.
+fn replacement(key: &KeyRecord) -> Option<&'static str> {
+    match (key.successor, key.replaces) {
+        (Some(successor), _) if !successor.is_used || key.expires_at.is_none() => {
+            Some("Still works until its replacement creates a patient")
+        }
+        (Some(_), _) => Some("Replaced: the new key is in use"),
+        (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement – not used yet"),
+        (None, _) => None,
+    }
+}
+
 impl KeyRow {
     pub(crate) fn new(key: &KeyRecord, format: &KeyFormat, age: Option<KeyAge>, now: OffsetDateTime) -> Self {
         let (status, status_class, status_at) = match key.status(now) {
@@ -111,15 +123,6 @@ impl KeyRow {
         };
         let is_over = key.is_over(now);
         let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "the service operator".to_owned());
-        let replacement = match (key.successor, key.replaces) {
-            _ if is_over => None,
-            (Some(successor), _) if !successor.is_used || key.expires_at.is_none() => {
-                Some("Still works until its replacement creates a patient")
-            }
-            (Some(_), _) => Some("Replaced: the new key is in use"),
-            (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement – not used yet"),
-            (None, _) => None,
-        };
         let client: Vec<_> = [&key.last_address, &key.last_program].into_iter().flatten().map(String::as_str).collect();
         Self {
             id: key.id.to_string(),
@@ -142,7 +145,7 @@ impl KeyRow {
             paused_until: key.expires_at.filter(|_| key.paused_at.is_some() && !is_over).map(end),
             is_revoked: key.revoked_at.is_some(),
             is_paused: key.paused_at.is_some(),
-            replacement,
+            replacement: replacement(key).filter(|_| !is_over),
             can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
             must_be_replaced: key.must_be_replaced(now),
             is_refused_more: key.is_refused_more(now),

@@ -34,8 +34,8 @@ pub struct NewKey {
     pub replaces: Option<Replacement>,
 }
 
-/// Rule by which one key replaces another: both work until the new one has created a patient, and the old one for a while
-/// longer.
+/// Rule by which one key replaces another: both work until the new one has created a patient, and the old one for a
+/// while longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// The key that will end.

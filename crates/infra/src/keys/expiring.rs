@@ -1,5 +1,5 @@
-//! Finds keys that will expire soon, work until then and have no replacement that works: each once, however many instances look
-//! for them.
+//! Finds keys that will expire soon, work until then and have no replacement that works: each once, however many
+//! instances look for them.
 
 use async_trait::async_trait;
 use diesel::prelude::*;

@@ -16,7 +16,7 @@ pub(crate) struct Run {
     pub(crate) reason: KeyNote,
 }
 
-/// What keeps a command from ending something for good by mistake.
+/// Answers given beforehand to a command that ends something for good.
 #[derive(Args)]
 pub(crate) struct Brakes {
     /// Asks nothing at a terminal

@@ -20,20 +20,17 @@ use crate::keys::status::refusal_at;
 static FIELDS: LazyLock<String> =
     LazyLock::new(|| Field::ALL.iter().copied().map(Field::column).collect::<Vec<_>>().join(", "));
 
-/// Condition that a key is active. The address follows. PostgreSQL takes it that a CASE holds for half of the keys, and
-/// a bare IS NULL for one in 200: for so few it might compare each key with each patient.
+/// Condition that a key is active; the address follows. PostgreSQL guesses that a CASE holds for half of the keys, and a
+/// bare IS NULL for one in 200: for so few it might compare each key with each patient.
 static IS_ACTIVE: LazyLock<String> = LazyLock::new(|| {
-    let is_refused = format!("{} IS NOT NULL", refusal_at("now()"));
-    format!("CASE WHEN {is_refused} THEN false ELSE true END AND (allowed_networks IS NULL OR ")
+    let refusal = refusal_at("now()");
+    format!("CASE WHEN {refusal} IS NULL THEN true ELSE false END AND (allowed_networks IS NULL OR ")
 });
 const IS_WITHIN: &str = " <<= ANY (allowed_networks))";
 
 /// Condition of the insert on the erasure of a patient: as a scalar, because PostgreSQL would turn `NOT EXISTS` into a
 /// join, and plan it while the table is small to read all of it.
 const ERASURE: [&str; 2] = [" AND (SELECT true FROM ", " AS erasures WHERE erasures.organisation_id = "];
-
-/// The number of a patient that Citus stores: of a column, so that the node which holds the shard gives it.
-const NUMBER: &str = "feed_number(key.organisation_id)";
 
 /// The names of the tables that the insert uses: those of one shard where it goes past Citus.
 pub(super) struct Tables<'a> {
@@ -49,7 +46,6 @@ const TABLES: Tables<'_> = Tables { patients: "patients", api_keys: "api_keys", 
 pub(crate) struct InsertBatch<'a> {
     organisation_ids: Vec<Uuid>,
     key_ids: Vec<Uuid>,
-    /// Addresses from which the requests came.
     addresses: Vec<Option<SqlAddress>>,
     ids: Vec<Uuid>,
     /// The values of each field; empty for the date of birth, which is sent as a date.
@@ -73,7 +69,8 @@ impl<'a> InsertBatch<'a> {
         if self.rows() == 0 && !is_probed {
             return Ok(0);
         }
-        let number = is_spread.then_some(NUMBER);
+        // Of a column, so that the node which holds the shard gives it.
+        let number = is_spread.then_some("feed_number(key.organisation_id)");
         Insert { rows: self, tables: TABLES, is_spread, number, is_explain: false }.execute(connection)
     }
 
