@@ -81,11 +81,11 @@ pub fn date(text: &str, forms: &[DateForm]) -> Conversion {
     let plain = trim(text);
     let day = MIDNIGHTS.iter().find_map(|midnight| plain.strip_suffix(midnight)).unwrap_or(plain);
     if year_month_day(day).is_some() {
-        return Conversion::from_text(text, day.to_owned());
+        return Conversion::compared(text, day.to_owned());
     }
     let mut read = forms.iter().filter_map(|form| form.read(plain));
     match read.next() {
-        Some(first) if read.all(|other| other == first) => Conversion::from_text(text, first),
+        Some(first) if read.all(|other| other == first) => Conversion::compared(text, first),
         _ => Conversion::Unclear,
     }
 }

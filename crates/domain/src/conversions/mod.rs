@@ -37,17 +37,17 @@ pub enum Conversion {
 }
 
 impl Conversion {
-    fn from_text(text: &str, converted: String) -> Self {
+    fn compared(text: &str, converted: String) -> Self {
         if converted == text { Self::Unchanged } else { Self::Converted(converted) }
     }
 
-    fn from_option(text: &str, converted: Option<String>) -> Self {
-        converted.map_or(Self::Unclear, |converted| Self::from_text(text, converted))
+    fn read(text: &str, converted: Option<String>) -> Self {
+        converted.map_or(Self::Unclear, |converted| Self::compared(text, converted))
     }
 }
 
 impl std::fmt::Debug for Conversion {
-    /// The change without the value, which may be a patient's.
+    /// Names what was done, and never the value, which may be a patient's.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Unchanged => "Unchanged",

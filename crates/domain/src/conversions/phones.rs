@@ -11,7 +11,7 @@ const BETWEEN_DIGITS: [char; 9] = [' ', '\u{a0}', '-', '\u{2010}', '\u{2011}', '
 /// the like. A mobile number may have lost its leading zero, as in a spreadsheet.
 #[must_use]
 pub fn phone_number(text: &str) -> Conversion {
-    if is_e164(text) { Conversion::Unchanged } else { Conversion::from_option(text, rewritten(trim(text))) }
+    if is_e164(text) { Conversion::Unchanged } else { Conversion::read(text, rewritten(trim(text))) }
 }
 
 fn rewritten(text: &str) -> Option<String> {

@@ -19,7 +19,7 @@ const STATES: [(&str, &str); 8] = [
 #[must_use]
 pub fn country(text: &str) -> Conversion {
     let is_australia = AUSTRALIA.contains(&plain(text).as_str());
-    Conversion::from_option(text, is_australia.then(|| "AU".to_owned()))
+    Conversion::read(text, is_australia.then(|| "AU".to_owned()))
 }
 
 /// The abbreviation of an Australian state or territory. Unclear for others, which the register takes as they are.
@@ -27,7 +27,7 @@ pub fn country(text: &str) -> Conversion {
 pub fn state(text: &str) -> Conversion {
     let plain = plain(text);
     let found = STATES.iter().find(|(code, name)| plain == code.to_lowercase() || plain == *name);
-    Conversion::from_option(text, found.map(|(code, _)| (*code).to_owned()))
+    Conversion::read(text, found.map(|(code, _)| (*code).to_owned()))
 }
 
 /// Lower case, with single spaces and without dots.

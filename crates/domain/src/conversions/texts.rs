@@ -9,7 +9,7 @@ const PLACEHOLDERS: [&str; 10] = ["-", "--", "–", "—", "n/a", "na", "nil", "
 /// The value without spaces and invisible characters at its ends.
 #[must_use]
 pub fn trimmed(text: &str) -> Conversion {
-    Conversion::from_text(text, trim(text).to_owned())
+    Conversion::compared(text, trim(text).to_owned())
 }
 
 /// The value without the quotes that enclose the whole of it, and without spaces at its ends.
@@ -18,7 +18,7 @@ pub fn unquoted(text: &str) -> Conversion {
     let inner = QUOTES.iter().find_map(|(open, close)| trim(text).strip_prefix(*open)?.strip_suffix(*close));
     match inner {
         Some(inner) if !inner.contains(['"', '“', '”', '„', '«', '»']) && !is_blank(inner) => {
-            Conversion::from_text(text, trim(inner).to_owned())
+            Conversion::compared(text, trim(inner).to_owned())
         }
         Some(_) => Conversion::Unclear,
         None => trimmed(text),
@@ -29,7 +29,7 @@ pub fn unquoted(text: &str) -> Conversion {
 #[must_use]
 pub fn email(text: &str) -> Conversion {
     let address = trim(text).replace(['’', '‘'], "'");
-    Conversion::from_option(text, is_email_address(&address).then_some(address))
+    Conversion::read(text, is_email_address(&address).then_some(address))
 }
 
 /// Returns whether the value stands for none: nothing to see, or a word such as `N/A`, `-` or `unknown`. `Na` is also
