@@ -134,7 +134,9 @@ async fn make(
                 (StatusCode::CONFLICT, None, Some("This person is already a member.".to_owned()))
             }
             Err(InviteError::NotAdministrator) => return Err(PageError::AdministratorsOnly),
-            Err(InviteError::NoSuchOrganisation(_)) => return Err(PageError::NotFound),
+            Err(InviteError::NoSuchOrganisation(_) | InviteError::OrganisationClosed(_)) => {
+                return Err(PageError::NotFound);
+            }
             Err(InviteError::Store(error)) => return Err(error.into()),
         };
     show_list(status, visitor, members, alert, InviteFields { error, ..fields }).await

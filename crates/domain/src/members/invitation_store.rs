@@ -51,8 +51,10 @@ pub const INVITATIONS_TO_ONE_MAX: u32 = 3;
 pub enum InviteOutcome {
     /// The invitation is open.
     Invited,
-    /// There is no such organisation, or it is closed.
+    /// There is no such organisation.
     NoSuchOrganisation,
+    /// The organisation is closed.
+    OrganisationClosed,
     /// The inviting member is no administrator, or was removed in the meantime.
     NotAdministrator,
     /// The organisation has [`PEOPLE_MAX`] members and open invitations.

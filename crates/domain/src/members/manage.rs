@@ -95,6 +95,9 @@ pub enum InviteError {
     /// No organisation has this id.
     #[error("there is no organisation {0}")]
     NoSuchOrganisation(OrganisationId),
+    /// The organisation is closed.
+    #[error("the organisation {0} is closed")]
+    OrganisationClosed(OrganisationId),
     /// The inviting member is no administrator, or was removed in the meantime.
     #[error("only administrators invite people")]
     NotAdministrator,
@@ -130,6 +133,7 @@ pub async fn invite_member(
     match invitations.invite(&invitation, audit).await? {
         InviteOutcome::Invited => Ok(IssuedInvitation { email, token, expires_at }),
         InviteOutcome::NoSuchOrganisation => Err(InviteError::NoSuchOrganisation(organisation_id)),
+        InviteOutcome::OrganisationClosed => Err(InviteError::OrganisationClosed(organisation_id)),
         InviteOutcome::NotAdministrator => Err(InviteError::NotAdministrator),
         InviteOutcome::TooMany => Err(InviteError::TooMany),
         InviteOutcome::TooManyLately => Err(InviteError::TooManyLately),

@@ -43,8 +43,10 @@ impl InvitationStore for PostgresMembers {
                     return Ok(InviteOutcome::NotAdministrator);
                 }
                 // Exclusively: of two invitations to one address at the same moment, the later one ends the earlier.
-                if whole::locked_exclusively(connection, organisation)?.is_none_or(|found| found.closed_at.is_some()) {
-                    return Ok(InviteOutcome::NoSuchOrganisation);
+                match whole::locked_exclusively(connection, organisation)? {
+                    None => return Ok(InviteOutcome::NoSuchOrganisation),
+                    Some(found) if found.closed_at.is_some() => return Ok(InviteOutcome::OrganisationClosed),
+                    Some(_) => {}
                 }
                 if matches!(audit.actor, Actor::Member { .. })
                     && are_too_many(connection, organisation, &invitation.email, &audit)?

@@ -9,7 +9,7 @@ use intake_domain::{
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 
 use super::operator::audit;
 use super::output::{print_made, print_result};
@@ -130,7 +130,7 @@ async fn replace(
         expires_at: match expires {
             Some(End::Never) => None,
             Some(End::At(at)) => Some(at),
-            None => old.days().map(|days| audit.at + Duration::days(days)),
+            None => old.expires_at.map(|at| audit.at + (at - old.created_at)),
         },
         allowed_networks: AllowedNetworks::default(),
         replaces: Some(Replacement { key: old.id, ends_after: ends_after.duration() }),

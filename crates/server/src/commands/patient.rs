@@ -14,7 +14,7 @@ use crate::commands::confirm::goes_on;
 use crate::commands::operator::audit;
 use crate::commands::output::print_result;
 use crate::export::jsonl::Returned;
-use crate::settings::arguments::{Brakes, Run};
+use crate::settings::arguments::Run;
 use crate::settings::configuration::Configuration;
 use crate::settings::patient_command::{KnownDigest, PatientArguments, PatientCommand};
 
@@ -34,8 +34,7 @@ pub(crate) fn patient(command: PatientCommand, configuration: &Configuration) ->
     let mut rights = PostgresPatientRights::new(&backend.owner);
     match command {
         PatientCommand::Show(arguments) => show(&mut rights, &arguments),
-        PatientCommand::Erase { arguments, idempotency_digest, yes } => {
-            let brakes = Brakes { yes, dry_run: false };
+        PatientCommand::Erase { arguments, idempotency_digest, brakes } => {
             let preview = format!("This erases the patient {} for good.", arguments.patient);
             if goes_on(&brakes, &preview)? { erase(&mut rights, &arguments, idempotency_digest) } else { Ok(()) }
         }

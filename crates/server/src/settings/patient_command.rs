@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use intake_domain::{IdempotencyDigest, IdempotencyDigestError, OrganisationId, PatientId};
 
-use crate::settings::arguments::{Output, Run, parse_id};
+use crate::settings::arguments::{Brakes, Output, Run, parse_id};
 
 #[derive(Subcommand)]
 pub(crate) enum PatientCommand {
@@ -17,9 +17,8 @@ pub(crate) enum PatientCommand {
         /// Idempotency-Key, or `none`, as `restored --audit` prints it
         #[arg(long, value_name = "DIGEST", value_parser = parse_digest)]
         idempotency_digest: Option<KnownDigest>,
-        /// Asks nothing at a terminal
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        brakes: Brakes,
     },
 }
 

@@ -62,6 +62,8 @@ fn what_ends_for_good_is_shown_and_asked_about_at_a_terminal() {
     let dry = run(&app, &[&close[..], &["--dry-run"]].concat());
     let said = String::from_utf8(dry.stdout).unwrap();
     assert!(said.starts_with(&closing) && said.ends_with("\nNothing was changed.\n"), "{said}");
+    let mut terminal = at_terminal(&app, &[&erase_patient[..], &["--dry-run"]].concat());
+    terminal.read_until(Some(&format!("{erasing_one}\r\nNothing was changed.")));
     for (command, preview) in [(&erase_patient[..], &erasing_one), (&close, &closing)] {
         let mut terminal = at_terminal(&app, command);
         terminal.answer("Go on? [y/N] ", "\n");
@@ -72,6 +74,8 @@ fn what_ends_for_good_is_shown_and_asked_about_at_a_terminal() {
     terminal.answer("Go on? [y/N] ", "y\n");
     terminal.read_until(Some("Closed: "));
     assert_eq!(kept(), (1, 0));
+    let invited = refused(&app, &["member", "invite", "--organisation", &id, "--email", "bob@clinic.example"]);
+    assert!(invited.contains(&format!("the organisation {id} is closed")), "{invited}");
 
     let mut terminal = at_terminal(&app, &erase);
     terminal.answer("Go on? [y/N] ", "no\n");

@@ -11,7 +11,7 @@ use crate::fixtures::{TestApp, demo_key};
 /// Days from the making of a key to its end.
 fn days(app: &TestApp, key: &str) -> Vec<String> {
     app.database.texts(&format!(
-        "SELECT coalesce((extract(epoch FROM expires_at - created_at) / 86400)::int::text, 'never')
+        "SELECT coalesce(trim_scale(round(extract(epoch FROM expires_at - created_at) / 86400, 3))::text, 'never')
          FROM api_keys WHERE id = '{key}'"
     ))
 }
@@ -71,6 +71,10 @@ fn a_replacement_lasts_as_long_as_the_old_key_unless_a_time_is_given() {
         days(&app, made["id"].as_str().unwrap())
     };
     assert_eq!(replaced(&[]), ["30"]);
+    // Made for some hours, it is replaced for as many.
+    let hours = "UPDATE api_keys SET expires_at = created_at + interval '36 hours' WHERE replaces IS NULL";
+    app.database.connect().batch_execute(hours).unwrap();
+    assert_eq!(replaced(&[]), ["1.5"]);
     assert_eq!(replaced(&["--expires", "never"]), ["never"]);
     let made = done(&app, &["key", "replace", old, "--expires", "2999-12-31"]);
     assert_eq!(made["expiresAt"], "2999-12-31T00:00:00.000Z");
