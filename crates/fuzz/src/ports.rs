@@ -5,11 +5,11 @@ use intake_domain::{
     ClearMarkOutcome, Credentials, EmailAddress, EmailChangeStore, EmailOutcome, EndSessionsOutcome, Guest, Invitation,
     InvitationStore, InviteOutcome, IssueOutcome, JoinOutcome, KeyAge, KeyAgeStore, KeyDescriptionStore, KeyId,
     KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore, KeySearch, KeyStore,
-    LimitAgeOutcome, LinkDelivery, Member, MemberId, MemberRecord, MemberStore, Name, NameOutcome, Network,
-    NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation, OpenReset, OrganisationId,
-    PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore, PauseOutcome, ProviderAccount,
-    RemoveOutcome, RequestEmailOutcome, RequireOutcome, ResumeOutcome, RevokeOutcome, Role, RoleOutcome,
-    SecondFactorOutcome, SecondFactorStore, StoreError, Subject, TokenDigest, TotpSecret, WithdrawOutcome,
+    LimitAgeOutcome, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord, MemberStore, Name, NameOutcome,
+    Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation, OpenReset,
+    OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore, PauseOutcome,
+    ProviderAccount, RemoveOutcome, RequestEmailOutcome, RequireOutcome, ResumeOutcome, RevokeOutcome, Role,
+    RoleOutcome, SecondFactorOutcome, SecondFactorStore, StoreError, Subject, TokenDigest, TotpSecret, WithdrawOutcome,
 };
 use mockall::mock;
 use time::OffsetDateTime;
@@ -61,13 +61,13 @@ mock! {
             key: KeyId,
             within: Option<OrganisationId>,
             audit: &AuditContext,
-        ) -> Result<PauseOutcome, StoreError>;
+        ) -> Result<PauseOutcome, ManageKeysError>;
         async fn resume(
             &self,
             key: KeyId,
             within: Option<OrganisationId>,
             audit: &AuditContext,
-        ) -> Result<ResumeOutcome, StoreError>;
+        ) -> Result<ResumeOutcome, ManageKeysError>;
     }
 
     #[async_trait::async_trait]
@@ -77,7 +77,7 @@ mock! {
             key: KeyId,
             within: Option<OrganisationId>,
             audit: &AuditContext,
-        ) -> Result<RevokeOutcome, StoreError>;
+        ) -> Result<RevokeOutcome, ManageKeysError>;
     }
 
     #[async_trait::async_trait]

@@ -34,6 +34,12 @@ pub(crate) fn refusal_of(row: &str, moment: &str) -> String {
     format!("key_refusal({row}.revoked_at, {row}.expires_at, {row}.suspended_at, {row}.paused_at, {moment})")
 }
 
+/// Condition that this row is accepted, for queries whose plan depends on how many are. PostgreSQL expects a CASE to
+/// hold for half of the rows and a bare IS NULL for one in 200: it might compare each of so few keys with each patient.
+pub(crate) fn is_active_at(moment: &str) -> String {
+    format!("CASE WHEN {} IS NULL THEN true ELSE false END", refusal_at(moment))
+}
+
 /// The refusal that the database names with this word.
 pub(crate) fn named(word: &str) -> KeyRefusal {
     match word {

@@ -55,6 +55,14 @@ pub const KEYS_BESIDE_PATIENTS: &str = "
         PRIMARY KEY (home, digest));
     INSERT INTO key_homes SELECT encode(substr(digest, 1, 16), 'hex')::uuid, digest, organisation_id, id FROM api_keys;";
 
+/// Functions of every node: it can be asked for the origin, which the coordinator answers, ends keys, and knows which
+/// are refused.
+const FUNCTIONS: [&str; 3] = [
+    "origin_now()",
+    "end_replaced_keys(uuid[], uuid[], double precision[])",
+    "key_refusal(timestamptz, timestamptz, timestamptz, timestamptz, timestamptz)",
+];
+
 /// The table beside which all others lie that grow: rows of one organisation on one node.
 const LEADER: &str = "patients";
 
@@ -118,13 +126,7 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
     let is_first = !is_spread(connection)?;
     if is_first {
         connection.batch_execute(KEYS_BESIDE_PATIENTS)?;
-        // So that every node can be asked for the origin, which the coordinator answers, ends keys, and knows which are
-        // refused.
-        for function in [
-            "origin_now()",
-            "end_replaced_keys(uuid[], uuid[], double precision[])",
-            "key_refusal(timestamptz, timestamptz, timestamptz, timestamptz, timestamptz)",
-        ] {
+        for function in FUNCTIONS {
             diesel::sql_query(format!("SELECT create_distributed_function('{function}')")).execute(connection)?;
         }
         numbers::make(connection)?;

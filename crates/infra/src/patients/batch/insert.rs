@@ -14,18 +14,14 @@ use uuid::Uuid;
 
 use crate::keys::ids;
 use crate::keys::network_sql::SqlAddress;
-use crate::keys::status::refusal_at;
+use crate::keys::status::is_active_at;
 
 /// The columns of the fields, in the order in which both forms bind their values.
 static FIELDS: LazyLock<String> =
     LazyLock::new(|| Field::ALL.iter().copied().map(Field::column).collect::<Vec<_>>().join(", "));
 
-/// Condition that a key is active; the address follows. PostgreSQL guesses that a CASE holds for half of the keys, and a
-/// bare IS NULL for one in 200: for so few it might compare each key with each patient.
-static IS_ACTIVE: LazyLock<String> = LazyLock::new(|| {
-    let refusal = refusal_at("now()");
-    format!("CASE WHEN {refusal} IS NULL THEN true ELSE false END AND (allowed_networks IS NULL OR ")
-});
+/// Condition that a key is active. The address follows.
+static IS_ACTIVE: LazyLock<String> = LazyLock::new(|| is_active_at("now()") + " AND (allowed_networks IS NULL OR ");
 const IS_WITHIN: &str = " <<= ANY (allowed_networks))";
 
 /// Condition of the insert on the erasure of a patient: as a scalar, because PostgreSQL would turn `NOT EXISTS` into a
