@@ -10,8 +10,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::row::EntryRow;
-use crate::database::cluster::newest_entries::REMEMBERED;
 use crate::database::cluster::parts::{Part, parts};
+use crate::database::cluster::workers::REMEMBERED;
 use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
 use crate::database::schema::origin::{EntryKey, are_there};

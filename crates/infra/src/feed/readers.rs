@@ -19,7 +19,7 @@ const GRANTS: &str = "GRANT USAGE ON SCHEMA public TO {role};
     GRANT EXECUTE ON FUNCTION feed_now, feed_open, feed_mark, feed_record_export TO {role};";
 
 /// Further grants of a reader on a cluster, where the tables themselves hide what it may not read
-/// (`cluster/numbers.rs`): the columns of the views.
+/// (`migrations/citus_readers.sql`): the columns of the views.
 const GRANTS_ON_CLUSTER: &str = "SELECT format('GRANT SELECT (%s) ON %I TO ', string_agg(DISTINCT quote_ident(attname), ', '), relname) AS name
     FROM pg_rewrite JOIN pg_depend ON classid = 'pg_rewrite'::regclass AND objid = pg_rewrite.oid
         JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid JOIN pg_class ON pg_class.oid = refobjid

@@ -1,9 +1,7 @@
 //! Citus: what lies where, and how a register becomes one that is spread over nodes. Nothing else names shards or
 //! nodes.
 
-pub(crate) mod newest_entries;
 pub mod nodes;
-pub(crate) mod numbers;
 pub(crate) mod parts;
 pub(crate) mod shards;
 pub mod spread;

@@ -6,7 +6,6 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Nullable, Text};
 
-use crate::database::cluster::{newest_entries, numbers};
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::migrations::{assert_migrated, assert_not_newer, lock};
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
@@ -35,32 +34,19 @@ pub const KEPT: &[&str] = &[
     "origin",
 ];
 
-/// Puts the keys of an organisation beside its patients, and what decides whether it may get one. What was unique of a
-/// key is now unique within its organisation, and what leads from a key to its organisation becomes a table.
-pub const KEYS_BESIDE_PATIENTS: &str = "
-    ALTER TABLE readers DROP CONSTRAINT readers_organisation_id_fkey;
-    ALTER TABLE api_keys DROP CONSTRAINT api_keys_organisation_id_fkey;
-    DROP VIEW organisation_states;
-    CREATE TABLE organisation_states (organisation_id uuid PRIMARY KEY, suspended_at timestamptz, closed_at timestamptz,
-        key_days_max integer);
-    INSERT INTO organisation_states SELECT id, suspended_at, closed_at, key_days_max FROM organisations;
-    ALTER TABLE api_keys DROP CONSTRAINT api_keys_replaces_fkey;
-    ALTER TABLE api_keys DROP CONSTRAINT api_keys_pkey;
-    ALTER TABLE api_keys DROP CONSTRAINT api_keys_digest_key;
-    ALTER TABLE api_keys ADD PRIMARY KEY (organisation_id, id);
-    ALTER TABLE api_keys ADD CONSTRAINT api_keys_replaces_fkey
-        FOREIGN KEY (organisation_id, replaces) REFERENCES api_keys (organisation_id, id);
-    DROP VIEW key_homes;
-    CREATE TABLE key_homes (home uuid, digest bytea, organisation_id uuid NOT NULL, key_id uuid NOT NULL,
-        PRIMARY KEY (home, digest));
-    INSERT INTO key_homes SELECT encode(substr(digest, 1, 16), 'hex')::uuid, digest, organisation_id, id FROM api_keys;";
+/// Puts the keys of an organisation beside its patients.
+pub const KEYS_BESIDE_PATIENTS: &str = include_str!("../../../../../migrations/citus_keys_beside_patients.sql");
 
-/// Functions of every node: it can be asked for the origin, which the coordinator answers, ends keys, and knows which
-/// are refused.
-const FUNCTIONS: [&str; 3] = [
-    "origin_now()",
-    "end_replaced_keys(uuid[], uuid[], double precision[])",
-    "key_refusal(timestamptz, timestamptz, timestamptz, timestamptz, timestamptz)",
+/// Done before tables are distributed.
+const BEFORE: [&str; 3] = [
+    KEYS_BESIDE_PATIENTS,
+    include_str!("../../../../../migrations/citus_asked_everywhere.sql"),
+    include_str!("../../../../../migrations/citus_numbers.sql"),
+];
+/// Done afterwards.
+const AFTER: [&str; 2] = [
+    include_str!("../../../../../migrations/citus_readers.sql"),
+    include_str!("../../../../../migrations/citus_newest_entries.sql"),
 ];
 
 /// The table beside which all others lie that grow: rows of one organisation on one node.
@@ -125,11 +111,7 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
     ))?;
     let is_first = !is_spread(connection)?;
     if is_first {
-        connection.batch_execute(KEYS_BESIDE_PATIENTS)?;
-        for function in FUNCTIONS {
-            diesel::sql_query(format!("SELECT create_distributed_function('{function}')")).execute(connection)?;
-        }
-        numbers::make(connection)?;
+        BEFORE.iter().try_for_each(|sql| run(connection, sql))?;
     }
     let missing = missing(connection)?;
     let of_kind = |tables: &[&str]| missing.iter().filter(|table| tables.contains(&table.as_str())).cloned().collect();
@@ -154,8 +136,7 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
         call(connection, &query, table)?;
     }
     if is_first {
-        numbers::let_readers_in(connection)?;
-        newest_entries::make(connection)?;
+        AFTER.iter().try_for_each(|sql| run(connection, sql))?;
     }
     // What was there before is still on the disk of this node, where nobody would look for patients.
     for table in copied.iter().chain(&divided) {
@@ -163,6 +144,11 @@ fn spread_missing(connection: &mut PgConnection, shards: i64) -> QueryResult<Spr
     }
     let shards = "SELECT count(*) AS count FROM pg_dist_shard WHERE logicalrelid = 'patients'::regclass";
     Ok(Spread { copied, kept, divided, shards: count(connection, shards)?, nodes: nodes(connection)? })
+}
+
+/// Citus takes most changes only as the only statement of a query. A blank line ends a statement.
+fn run(connection: &mut PgConnection, sql: &str) -> QueryResult<()> {
+    sql.split("\n\n").try_for_each(|statement| connection.batch_execute(statement))
 }
 
 fn call(connection: &mut PgConnection, query: &str, table: &str) -> QueryResult<()> {

@@ -9,6 +9,9 @@ use uuid::Uuid;
 use crate::database::cluster::shards::value_between;
 use crate::database::cluster::spread::has_citus;
 
+/// Number of entries that are remembered: more than are recorded while a transaction is open that records one.
+pub(crate) const REMEMBERED: i64 = 20;
+
 const WORKERS: &str =
     "SELECT DISTINCT ON (groupid) groupid AS number, shardminvalue::integer AS first, shardmaxvalue::integer AS last
     FROM pg_dist_shard JOIN pg_dist_placement USING (shardid)
@@ -40,7 +43,7 @@ impl Worker {
 
         // Citus needs the value when it plans.
         let near = value_between(self.first, self.last);
-        let query = format!("SELECT organisations, ids FROM newest_audit_entries('{near}')");
+        let query = format!("SELECT organisations, ids FROM newest_audit_entries('{near}', {REMEMBERED})");
         let Entries { organisations, ids } = diesel::sql_query(query).get_result(connection)?;
         Ok(organisations.unwrap_or_default().into_iter().zip(ids.unwrap_or_default()).collect())
     }

@@ -15,8 +15,8 @@ use intake_domain::StoreError;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::cluster::newest_entries::REMEMBERED;
 use crate::database::cluster::spread::has_citus;
+use crate::database::cluster::workers::REMEMBERED;
 use crate::database::cluster::workers::workers;
 use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;

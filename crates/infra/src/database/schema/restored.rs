@@ -24,7 +24,7 @@ const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifie
             (SELECT coalesce(max(recorded_in), 0) FROM audit_entries) - txid_current() + 1)
     FROM origin_now() AS here RETURNING added";
 
-/// On a cluster each shard finds its own numbers (`cluster/numbers.rs`), and nobody knows what the marks have seen.
+/// Each shard finds its own numbers (`migrations/citus_numbers.sql`), and nobody knows what the marks have seen.
 /// Citus updates nothing from a function that returns several columns. Beside `origin` the coordinator answers.
 const HERE: &str = "SELECT here.system_identifier, here.timeline FROM origin, origin_now() AS here";
 const ACCEPT_CLUSTER: &str = "UPDATE origin SET system_identifier = $1, timeline = $2,

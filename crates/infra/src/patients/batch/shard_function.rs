@@ -11,7 +11,6 @@ use diesel::sql_types::{BigInt, Nullable, Text};
 use intake_domain::Field;
 
 use super::insert::{InsertBatch, Tables};
-use crate::database::cluster::numbers::of_shard;
 use crate::database::cluster::shards::STORE;
 use crate::database::cluster::spread::is_spread;
 use crate::database::connecting::url::DatabaseUrl;
@@ -19,6 +18,7 @@ use crate::database::schema::migrations::lock;
 use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::diesel_errors::{Failure, failure};
 
+const FUNCTION: &str = include_str!("../../../../../migrations/citus_store_patients.sql");
 /// The tables of each shard of the patients: they lie together, and have numbers of their own.
 const SHARDS: &str = "SELECT patients.shardid AS id, shard_name('patients', patients.shardid) AS patients,
         shard_name('api_keys', api_keys.shardid) AS api_keys, shard_name('erasures', erasures.shardid) AS erasures,
@@ -93,33 +93,11 @@ fn types() -> String {
     format!("uuid[], uuid[], inet[], uuid[], {}, text[], bytea[], timestamptz[]", fields.join(", "))
 }
 
-/// The lock on `patients` is that of every insert, which an erasure waits for (`rights.rs`), and any change of the
-/// table; the other one is what Citus takes for an insert (5 is SHARE). Each statement sees what was committed before
-/// it, as the writers' connections see to. NULL: the shard does not lie here.
 fn function(name: &str, ShardTables { id, patients, api_keys, erasures, places }: &ShardTables) -> String {
     let insert = InsertBatch::text(Tables { patients, api_keys, erasures }, "number");
-    let number = of_shard(places);
-    format!(
-        "CREATE OR REPLACE FUNCTION {name} RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
-            SET search_path = pg_catalog, public, pg_temp SET plan_cache_mode = force_generic_plan AS $function$
-        DECLARE
-            number bigint;
-            stored_here bigint;
-        BEGIN
-            IF current_setting('transaction_isolation') <> 'read committed' THEN RETURN NULL; END IF;
-            PERFORM lock_relation_if_exists('public.patients', 'ROW EXCLUSIVE');
-            PERFORM lock_shard_metadata(5, ARRAY[{id}]);
-            IF NOT EXISTS (SELECT FROM pg_dist_placement
-                    WHERE shardid = {id} AND groupid = (SELECT groupid FROM pg_dist_local_group)) THEN
-                RETURN NULL;
-            END IF;
-            {number};
-            IF number IS NULL THEN number := feed_number($1[1]); END IF;
-            {insert};
-            GET DIAGNOSTICS stored_here = ROW_COUNT;
-            RETURN stored_here;
-        END $function$"
-    )
+    let values =
+        [("{name}", name), ("{id}", &id.to_string()), ("{places}", places.as_str()), ("{insert}", insert.as_str())];
+    values.iter().fold(FUNCTION.to_owned(), |text, (name, value)| text.replace(name, value))
 }
 
 /// Stores the patients through the function of their shard, and returns how many. None: nothing was stored, and Citus
