@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use intake_test_support::{TestDatabase, wait_for_end};
+use intake_test_support::{TestDatabase, wait_for, wait_for_end};
 use tempfile::TempDir;
 
 use crate::fixtures::Terminal;
@@ -24,9 +24,14 @@ impl Machine {
     /// `dnf` writes down how it was called, and does what the script says.
     fn with_package_manager(script: &str) -> Self {
         let machine = Self(tempfile::tempdir().unwrap());
+        // The account of the database comes in, too.
+        fs::set_permissions(machine.0.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir_all(machine.path("root/usr")).unwrap();
         fs::create_dir(machine.path("bin")).unwrap();
-        symlink("/bin/sh", machine.path("bin/sh")).unwrap();
+        // What the guard of an embedded database runs, or it would stay.
+        for program in ["cat", "rm", "rmdir", "sh", "sleep", "tr"] {
+            symlink(format!("/bin/{program}"), machine.path(&format!("bin/{program}"))).unwrap();
+        }
         machine.add_program("sudo", "exec \"$@\"");
         machine.add_program("dnf", &format!("echo \"dnf $*\" >>'{}'\n{script}", machine.path("calls")));
         machine
@@ -68,6 +73,15 @@ impl Machine {
 
     fn on_terminal(&self) -> Terminal {
         Terminal::run(self.command(PROGRAM))
+    }
+}
+
+/// The guard of a database needs programs that go with the machine.
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let is_running = |folder: &fs::DirEntry| folder.path().join("data/postmaster.pid").exists();
+        let folders = || [self.path(""), self.path("data")].into_iter().filter_map(|folder| fs::read_dir(folder).ok());
+        wait_for("the database to end", || !folders().flatten().flatten().any(|folder| is_running(&folder)));
     }
 }
 
@@ -175,7 +189,9 @@ fn no_question_is_asked_when_the_database_is_configured() {
 
 /// The tests of this program, which need PostgreSQL, too.
 fn tests(machine: &Machine) -> Command {
-    let mut tests = machine.command(std::env::current_exe().unwrap().to_str().unwrap());
+    let mut tests = machine.command("/bin/sh");
+    // Their cluster ends with the program that runs them.
+    tests.args(["-c", "\"$0\" \"$@\"; exit $?"]).arg(std::env::current_exe().unwrap());
     tests.args(["--exact", "commands::install_offer::a_database_is_made"]);
     tests.env("TMPDIR", machine.path(""));
     tests
