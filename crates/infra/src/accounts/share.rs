@@ -22,11 +22,12 @@ pub(crate) async fn share_of(database: &Database, person: Uuid) -> Result<Share,
 /// The share of the person whose session it is.
 pub(crate) async fn share_of_session(database: &Database, token: &TokenDigest) -> Result<Share, StoreError> {
     let digest = *token.as_bytes();
-    let person = database.run(Share::Common, move |connection| {
-        sessions::table.find(digest.as_slice()).select(sessions::member_id).first(connection).optional()
+    let found = database.run(Share::Common, move |connection| {
+        let own = memberships::table.on(memberships::member_id.eq(sessions::member_id));
+        let all = sessions::table.left_join(own).filter(sessions::token_digest.eq(digest.as_slice()));
+        let first = all.order((memberships::joined_at, memberships::organisation_id));
+        let columns = (sessions::member_id, memberships::organisation_id.nullable());
+        first.select(columns).first::<(Uuid, Option<Uuid>)>(connection).optional()
     });
-    match person.await? {
-        Some(person) => share_of(database, person).await,
-        None => Ok(Share::Common),
-    }
+    Ok(Share::within(found.await?.map(|(person, organisation)| organisation.unwrap_or(person))))
 }
