@@ -14,7 +14,7 @@ pub(crate) fn is_at_terminal() -> bool {
 
 /// Asks before something is done that cannot be undone. Everything but a yes is a no, and so is a terminal that cannot
 /// be written or read.
-pub(crate) fn says_yes(question: &str) -> bool {
+fn says_yes(question: &str) -> bool {
     answer(&format!("{question} [y/N] ")).is_some_and(|answer| is_yes(&answer))
 }
 
@@ -25,8 +25,14 @@ pub(crate) fn goes_on(brakes: &Brakes, preview: &str) -> anyhow::Result<bool> {
         print(&format!("{preview}\nNothing was changed."))?;
         return Ok(false);
     }
-    ensure!(brakes.yes || !is_at_terminal() || says_yes(&format!("{preview}\nGo on?")), "nothing was changed");
+    ask(brakes, &format!("{preview}\nGo on?"))?;
     Ok(true)
+}
+
+/// Asks at a terminal, unless the answer was given beforehand. A no is an error.
+pub(crate) fn ask(brakes: &Brakes, question: &str) -> anyhow::Result<()> {
+    ensure!(brakes.yes || !is_at_terminal() || says_yes(question), "nothing was changed");
+    Ok(())
 }
 
 /// Asks where Enter alone means yes.

@@ -8,7 +8,7 @@ mod report;
 mod standing;
 mod step;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use intake_domain::timestamp;
 use intake_infra::environment::assert_environment_as_owner;
 use intake_infra::restored::{NewestPatient, accept, newest_entry, newest_patients};
@@ -19,7 +19,7 @@ use self::plan::Plan;
 use self::report::Report;
 use self::standing::Standing;
 use crate::backend::{Backend, explain};
-use crate::commands::confirm::{is_at_terminal, says_yes};
+use crate::commands::confirm::ask;
 use crate::commands::operator::{DEADLINE, audit as context};
 use crate::commands::output::print_result;
 use crate::settings::arguments::Run;
@@ -90,7 +90,7 @@ async fn standing(
 /// Asks at a terminal before anything is done that cannot be undone.
 fn confirm(arguments: &RestoredArguments, report: &Report<'_>) -> anyhow::Result<()> {
     let steps = if arguments.apply { report.to_carry_out().count() } else { 0 };
-    if arguments.brakes.yes || !is_at_terminal() || (steps == 0 && !arguments.revoke_keys) {
+    if steps == 0 && !arguments.revoke_keys {
         return Ok(());
     }
     let revokes = arguments.revoke_keys.then(|| "Revoke every key".to_owned());
@@ -100,7 +100,7 @@ fn confirm(arguments: &RestoredArguments, report: &Report<'_>) -> anyhow::Result
         (Some(revokes), None) => format!("{revokes}?"),
         (None, steps) => format!("Carry out {}?", steps.unwrap_or_default()),
     };
-    if says_yes(&format!("{}{question}", report.preview())) { Ok(()) } else { Err(anyhow!("nothing was changed")) }
+    ask(&arguments.brakes, &format!("{}{question}", report.preview()))
 }
 
 /// Does every step that needs no person, in their order. One that fails keeps none of the others from being done.
